@@ -1,4 +1,4 @@
-//! The macro that declares inputs.
+//! The macro that declares the inputs of verbs.
 
 /// Declares the inputs of a verb, or of a group that several verbs share, as a struct.
 ///
@@ -47,7 +47,7 @@ macro_rules! ask {
         $visible struct $name {
             $(
                 $(#[doc = $doc])*
-                #[allow(missing_docs)] // A group says what it is itself.
+                #[allow(missing_docs)] // A group documents itself.
                 pub $field: $type,
             )*
         }

@@ -1,4 +1,4 @@
-//! The input values that a front end has collected, by name.
+//! The values of inputs that a front end has collected, by name.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use crate::input::{Arity, Input};
 use crate::nearest;
 use crate::{AskError, named};
 
-/// A value passed on by a front end.
+/// The value of an input, as passed on by a front end.
 #[derive(Clone)]
 pub enum GivenValue {
-    /// The text that the user wrote; several texts for a list.
+    /// The text that the user wrote; several texts if the input is a list.
     Texts(Vec<String>),
     /// An object of the front end's own type, such as a table in memory.
     Object(Arc<dyn Any + Send + Sync>),
@@ -27,37 +27,37 @@ impl fmt::Debug for GivenValue {
     }
 }
 
-/// The inputs that were given.
+/// The inputs that the user gave, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     values: BTreeMap<String, GivenValue>,
 }
 
 impl Given {
-    /// Adds the text of an input.
+    /// Adds an input that is given as text.
     pub fn text(&mut self, name: &str, text: impl Into<String>) -> &mut Given {
         self.texts(name, [text.into()])
     }
 
-    /// Adds the texts of a list.
+    /// Adds an input that is given as a list of texts.
     pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> &mut Given {
         let texts = texts.into_iter().collect();
         self.values.insert(name.to_string(), GivenValue::Texts(texts));
         self
     }
 
-    /// Adds an object.
+    /// Adds an input that is given as an object.
     pub fn object(&mut self, name: &str, object: Arc<dyn Any + Send + Sync>) -> &mut Given {
         self.values.insert(name.to_string(), GivenValue::Object(object));
         self
     }
 
-    /// Returns whether an input was given.
+    /// Returns whether the input `name` was given.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// Returns the object given for an input, if it has type `T`.
+    /// Returns the object given for the input `name`, if it has type `T`.
     pub fn as_object<T: Any>(&self, name: &str) -> Option<&T> {
         match self.values.get(name)? {
             GivenValue::Object(object) => object.downcast_ref(),
@@ -68,7 +68,7 @@ impl Given {
     /// Returns the texts given for `input`, or its default. Lists are split into entries.
     ///
     /// # Errors
-    /// An object was given where text is expected.
+    /// Fails if an object was given where text is expected.
     pub(crate) fn of(&self, input: &Input) -> Result<Vec<String>, AskError> {
         let given = match self.values.get(input.name) {
             None => input.default.map(|default| vec![default.to_string()]).unwrap_or_default(),
@@ -83,8 +83,8 @@ impl Given {
         }
     }
 
-    /// Checks that all given names are in `inputs`, and that their exclusions and requirements
-    /// hold.
+    /// Fails if a given name is not in `inputs`, or if inputs that exclude or require each other
+    /// are combined wrongly.
     pub(crate) fn check(&self, inputs: &[Input]) -> Result<(), AskError> {
         for name in self.values.keys() {
             if !inputs.iter().any(|input| input.name == name) {

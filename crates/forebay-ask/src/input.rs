@@ -1,15 +1,15 @@
-//! Declared inputs of verbs.
+//! The properties of declared inputs.
 
 /// How often an input can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Has no value; false unless given.
+    /// The input is a flag without a value; false unless given.
     Flag,
-    /// Required exactly once, unless it has a default.
+    /// The input is required exactly once, unless it has a default.
     One,
-    /// The input may be given once at most.
+    /// The input may be given at most once.
     Optional,
-    /// Several times, or several values in one, separated by commas.
+    /// The input may be given several times, or as several values separated by commas.
     List,
 }
 
@@ -17,11 +17,11 @@ pub enum Arity {
 /// given as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Text.
+    /// Only text.
     Text,
     /// A number.
     Number,
-    /// A path, which need not be valid text.
+    /// A path, which need not be valid UTF-8.
     Path,
     /// A path, or pairs of numbers.
     PathOrPairs,
@@ -43,59 +43,60 @@ impl Takes {
 /// One of the words that an input accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The word.
+    /// The word as users write it.
     pub name: &'static str,
-    /// Its meaning, in one line.
+    /// The meaning of the word, in one line.
     pub about: &'static str,
 }
 
 /// The front ends that offer an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
-    /// All front ends.
+    /// All front ends offer the input.
     Any,
-    /// The command line.
+    /// Only the command line offers the input.
     Command,
-    /// Python.
+    /// Only Python offers the input.
     Python,
 }
 
 /// An input, as described in help, signatures, docs and error messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Input {
-    /// Its name in snake_case, as in Python; the command line writes `--kebab-case`.
+    /// The name of the input in snake_case, as in Python; the command line spells it
+    /// `--kebab-case`.
     pub name: &'static str,
-    /// Its description: a sentence, optionally followed by paragraphs with details.
+    /// The description of the input: a sentence, optionally followed by paragraphs with details.
     pub about: &'static str,
-    /// How often it can be given.
+    /// How often the input can be given.
     pub arity: Arity,
-    /// The placeholder for its value in help, such as `TIME`.
+    /// The placeholder for the input's value in help, such as `TIME`.
     pub word: &'static str,
-    /// The kinds of value that front ends accept.
+    /// The kinds of value that front ends accept for this input.
     pub takes: Takes,
-    /// The type in Python annotations.
+    /// The input's type in Python annotations.
     pub python: &'static str,
-    /// The accepted words; empty if any value is accepted.
+    /// The words that the input accepts; empty if it accepts any value.
     pub choices: &'static [Choice],
-    /// The default value.
+    /// The default value of the input, as users would write it.
     pub default: Option<&'static str>,
     /// The default value on the command line, if it differs from Python's.
     pub command_default: Option<&'static str>,
     /// The text that help shows in place of a default.
     pub default_said: Option<&'static str>,
-    /// The minimum and maximum values.
+    /// The minimum and maximum of the input's value, if it is a number.
     pub range: Option<(f64, f64)>,
-    /// The one-letter option on the command line.
+    /// The input's one-letter option on the command line.
     pub short: Option<char>,
     /// Whether the input is positional on the command line and comes first in Python.
     pub is_positional: bool,
     /// Whether a list must have at least one entry.
     pub needs_one: bool,
-    /// Whether values may contain commas, so that lists are not split at them.
+    /// Whether values may contain commas, so that text is not split into a list at commas.
     pub keeps_commas: bool,
     /// Names of the inputs that this one cannot be combined with.
     pub excludes: &'static [&'static str],
-    /// The name of the input that this one requires.
+    /// The name of another input that must be given if this one is.
     pub requires: Option<&'static str>,
     /// The front ends that offer the input.
     pub face: Face,
@@ -127,7 +128,7 @@ impl Input {
         }
     }
 
-    /// Sets the default value, as people write it.
+    /// Sets the default value, as users would write it.
     pub const fn default(self, default: &'static str) -> Input {
         Input { default: Some(default), ..self }
     }
@@ -137,7 +138,7 @@ impl Input {
         Input { command_default: Some(default), ..self }
     }
 
-    /// Sets the text that help shows for an input that is not given.
+    /// Sets the text that help shows in place of a default.
     pub const fn otherwise(self, said: &'static str) -> Input {
         Input { default_said: Some(said), ..self }
     }
@@ -172,17 +173,17 @@ impl Input {
         Input { needs_one: true, ..self }
     }
 
-    /// Allows commas in values; a list is given by repeating the option.
+    /// Allows commas in values, so that a list can only be given by repeating the option.
     pub const fn repeated(self) -> Input {
         Input { keeps_commas: true, ..self }
     }
 
-    /// Rejects combinations with the named inputs.
+    /// Forbids combining the input with the named inputs.
     pub const fn excludes(self, names: &'static [&'static str]) -> Input {
         Input { excludes: names, ..self }
     }
 
-    /// Requires the named input.
+    /// Requires that the named input is given as well.
     pub const fn requires(self, name: &'static str) -> Input {
         Input { requires: Some(name), ..self }
     }
@@ -235,7 +236,7 @@ pub fn paragraphs(about: &str) -> Vec<String> {
     all
 }
 
-/// Formats a limit as people write it: 4096, 1e-6.
+/// Formats a limit as people would write it, such as 4096 or 1e-6.
 fn limit(limit: f64) -> String {
     match limit.abs() {
         size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),

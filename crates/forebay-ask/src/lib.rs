@@ -1,6 +1,10 @@
 //! The inputs of a verb, declared once.
 //!
-//! [`ask!`] declares each input's name, type, default, range and description. The command line, the Python functions, the docs and error messages are generated from that declaration. All front ends parse values from text as people write them, so they accept the same values and report the same errors. Messages name inputs neutrally ([`named`]); each front end spells the names its own way ([`spelled`]).
+//! [`ask!`] declares each input's name, type, default, range and description. The command line, the
+//! Python functions, the docs and error messages are generated from that declaration. All front
+//! ends parse values from text as people write them, so they accept the same values and report the
+//! same errors. Messages name inputs neutrally ([`named`]); each front end spells the names its own
+//! way ([`spelled`]).
 
 #![forbid(unsafe_code)]
 
@@ -24,25 +28,25 @@ use std::fmt;
 
 /// The inputs of a verb, or a group of inputs that several verbs share.
 pub trait Ask: Sized {
-    /// The verb, as in `plan capacity`; empty for a group.
+    /// The name of the verb, as in `plan capacity`; empty for a group.
     const VERB: &'static str;
-    /// The description: one line, optionally followed by paragraphs.
+    /// The description of the verb: one line, optionally followed by paragraphs.
     const ABOUT: &'static str;
 
     /// Returns all inputs, including those of groups.
     fn inputs() -> Vec<Input>;
 
-    /// Reads all inputs.
+    /// Reads the values of all inputs.
     ///
     /// # Errors
-    /// Returns the first input that is missing or malformed.
+    /// Fails with the first input that is missing or malformed.
     fn fill(given: &Given) -> Result<Self, AskError>;
 }
 
-/// Reads an [`Ask`].
+/// Reads an [`Ask`] from the inputs that the user gave.
 ///
 /// # Errors
-/// A name is unknown, two inputs exclude each other, or [`Ask::fill`] fails.
+/// Fails if a name is unknown, if two inputs exclude each other, or if [`Ask::fill`] fails.
 pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
     given.check(&A::inputs())?;
     A::fill(given)
@@ -51,10 +55,10 @@ pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
 /// An input that is missing, malformed or out of place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskError {
-    /// The input's name.
+    /// The name of the input that is wrong.
     pub input: String,
-    /// Says what was given, what was expected, and what to do. Other inputs are named through
-    /// [`named`].
+    /// A message that states what was given, what was expected, and what to do. It names other
+    /// inputs through [`named`].
     pub said: String,
 }
 

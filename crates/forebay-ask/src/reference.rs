@@ -2,8 +2,8 @@
 
 use crate::{Arity, Ask, Face, Input, Spelling, paragraphs, python_name, spelled};
 
-/// Formats a section about verb `A`: its description, and a table of its inputs as spelled on the
-/// command line and in Python.
+/// Formats the reference section of verb `A`: its description, and a table of its inputs as spelled
+/// on the command line and in Python.
 pub fn reference<A: Ask>() -> String {
     let sentence = |text: String| format!("{}.", text.trim_end_matches('.'));
     let about: Vec<String> = paragraphs(A::ABOUT).into_iter().map(sentence).collect();

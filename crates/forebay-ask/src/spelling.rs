@@ -1,26 +1,26 @@
-//! Spells the names of inputs as a front end does.
+//! Spells the names of inputs in messages as each front end does.
 
-/// Delimits a name in neutral text. Text from outside cannot contain this character because front
-/// ends replace control characters.
+/// The character before and after an input's name in neutral text. Text from outside cannot contain
+/// it, because front ends replace control characters.
 const MARK: char = '\u{1}';
 
-/// A front end's way of spelling names.
+/// How a front end spells the names of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
-    /// The command line: `--trust-times`.
+    /// As on the command line: `--trust-times`.
     Command,
-    /// Python: `trust_times`.
+    /// As in Python: `trust_times`.
     Python,
 }
 
-/// Formats the name of an input for neutral text; [`spelled`] later spells it for a front end. The
-/// name may include a value, as in `named("by=volume")`, or a flag that is set, as in
+/// Marks the name of an input in neutral text, so that [`spelled`] can later spell it for a front
+/// end. The name may include a value, as in `named("by=volume")`, or be a flag that is set, as in
 /// `named("trust_times=true")`.
 pub fn named(name: &str) -> String {
     format!("{MARK}{name}{MARK}")
 }
 
-/// Spells the names of inputs in `text` for a front end.
+/// Spells the marked names of inputs in `text` as a front end does.
 pub fn spelled(text: &str, spelling: Spelling) -> String {
     let mut parts = text.split(MARK);
     let mut spelled = parts.next().unwrap_or_default().to_string();
@@ -42,7 +42,8 @@ fn one(named: &str, spelling: Spelling) -> String {
     }
 }
 
-/// Returns the keyword argument for the input `name`; a Python keyword gets a trailing underscore.
+/// Returns the Python argument for the input `name`; if that is a Python keyword, an underscore is
+/// appended.
 pub fn python_name(name: &str) -> String {
     match name {
         "as" | "class" | "for" | "from" | "in" | "is" | "lambda" | "with" => format!("{name}_"),

@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use forebay_core::Nanos;
 
-/// The maximum number of decimal places.
+/// The maximum number of decimal places in a number.
 const PLACES_MAX: usize = 18;
 
-/// Parses a decimal number into its digits and the number of decimal places; returns None for
-/// anything else.
+/// Parses a decimal number into its digits and its number of decimal places; returns `None` for any
+/// other text.
 pub fn decimal(text: &str) -> Option<(u64, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -32,7 +32,8 @@ fn parted(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// Multiplies `number` by `worth`; fails if the result is not a whole number.
+/// Multiplies `number` by `worth`. Returns `None` if `number` is not a decimal number, and an error
+/// if the result is not a whole number.
 fn whole(number: &str, worth: u64) -> Option<Result<u64, ()>> {
     let (digits, places) = decimal(number)?;
     let (units, power) = (u128::from(digits) * u128::from(worth), 10u128.pow(places));
@@ -45,7 +46,7 @@ fn whole(number: &str, worth: u64) -> Option<Result<u64, ()>> {
 /// Parses a time: a number with a unit.
 ///
 /// # Errors
-/// Says what was given and what was expected.
+/// Returns a message that states what was given and what was expected.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let (number, unit) = parted(text);
     let expected = "a time with its unit (ns, us, ms, s, min, h, d), e.g. 10ms";
@@ -71,7 +72,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 /// Parses a time above zero.
 ///
 /// # Errors
-/// The same as [`duration`].
+/// Fails like [`duration`].
 pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos::ZERO => Err(format!("got '{text}', expected a time above 0, e.g. 10ms")),
@@ -79,11 +80,11 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A time that may be zero: `0s`, `1.5s`.
+/// A time that may be zero, such as `0s` or `1.5s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay(pub Nanos);
 
-/// A size in bytes: `4096`, `64KiB`, `64K` (1024 each), `1.5GB` (1000 each).
+/// A size in bytes, such as `4096`, `64KiB`, `64K` (units of 1024) or `1.5GB` (units of 1000).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// The number of bytes.
@@ -114,7 +115,7 @@ impl FromStr for Size {
     }
 }
 
-/// A share above 0 and at most 1: `0.999`, `99.9%`, `1`. All digits are preserved.
+/// A share above 0 and at most 1, such as `0.999`, `99.9%` or `1`. All digits are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share {
     digits: u64,
@@ -122,7 +123,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share 1.
+    /// The share of 1, which means everything.
     pub const ALL: Share = Share { digits: 1, places: 0 };
 
     /// Returns the smallest whole number that is at least this share of `count`.
@@ -134,7 +135,7 @@ impl Share {
 
     /// Returns the share as a floating-point number.
     pub fn as_f64(self) -> f64 {
-        // Parsing the text gives the number nearest to the digits.
+        // Parsing the decimal text returns the nearest floating-point number.
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 }

@@ -1,4 +1,4 @@
-//! The types of inputs.
+//! The types that inputs can have, and how their values are read.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -13,50 +13,51 @@ use crate::input::{Arity, Choice, Input, Takes};
 use crate::nearest;
 use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
-/// A field of a declaration: a value, or a group of inputs.
+/// The type of a field in an [`ask!`](crate::ask) declaration: a value, or a group of inputs.
 pub trait Field: Sized {
     /// Appends the declarations of the inputs that the field is read from.
     fn declare(input: Input, all: &mut Vec<Input>);
-    /// Reads the field's value.
+    /// Reads the value of the field.
     ///
     /// # Errors
-    /// An input is missing or malformed.
+    /// Fails if an input is missing or malformed.
     fn fill(input: Input, given: &Given) -> Result<Self, AskError>;
 }
 
-/// A type that an input can have.
+/// A type that an input can have, with its properties.
 pub trait Value: Sized {
     /// How often the input can be given.
     const ARITY: Arity = Arity::One;
     /// The placeholder for a value in help.
     const WORD: &'static str;
-    /// The kinds of value that front ends accept.
+    /// The kinds of value that front ends accept for this type.
     const TAKES: Takes = Takes::Text;
-    /// The type in Python annotations.
+    /// The type's name in Python annotations.
     const PYTHON: &'static str = "str";
-    /// The accepted words, if the type is an enumeration.
+    /// The words that the type accepts, if it is an enumeration.
     const CHOICES: &'static [Choice] = &[];
 
-    /// Parses a value as people write it.
+    /// Parses a value as users write it.
     ///
     /// # Errors
-    /// Says what was given and what was expected.
+    /// Returns a message that states what was given and what was expected.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Returns the number to compare with the input's range.
+    /// Returns the value as a number, to be compared with the input's range; `None` if it has none.
     fn number(&self) -> Option<f64> {
         None
     }
 
-    /// Returns the values of an object that a front end passed instead of text.
+    /// Returns the values of an object that a front end passed instead of text; `None` if there is
+    /// none.
     fn of_object(_: &Input, _: &Given) -> Option<Vec<Self>> {
         None
     }
 
-    /// Reads the input's value.
+    /// Reads the value of an input.
     ///
     /// # Errors
-    /// A value is missing, malformed or out of range.
+    /// Fails if a value is missing, malformed or out of range.
     fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
         if let Some(value) = Self::of_object(input, given).and_then(|mut all| all.pop()) {
             return Ok(value);
@@ -69,7 +70,7 @@ pub trait Value: Sized {
     }
 }
 
-/// Describes the expected value, for the error that none was given.
+/// Describes the value that an input expects, for the error that none was given.
 fn expected(input: &Input) -> String {
     match input.choices {
         [] => input.word.to_string(),
@@ -109,7 +110,7 @@ impl<T: Value> Field for T {
     }
 }
 
-/// Completes `input` with the properties of its type.
+/// Completes `input` with the properties of its type `T`.
 fn shaped<T: Value>(input: Input) -> Input {
     let word = if input.word.is_empty() { T::WORD } else { input.word };
     Input {
@@ -200,7 +201,7 @@ impl Value for PathBuf {
         Ok(PathBuf::from(text))
     }
 
-    /// A path need not be valid text.
+    /// Front ends may pass paths as objects, because paths need not be valid UTF-8.
     fn of_object(input: &Input, given: &Given) -> Option<Vec<PathBuf>> {
         given.as_object::<Vec<PathBuf>>(input.name).cloned()
     }
@@ -290,7 +291,7 @@ impl Value for PartialShare {
     }
 }
 
-/// A value of a foreign type that implements `FromStr`.
+/// A value whose foreign type implements `FromStr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! Figures with units. All renderers format figures with the one formatter in this module.
+//! Figures with units. This module formats the figures of all renderers.
 
 use crate::quantities::{self, NONE};
 
@@ -10,15 +10,15 @@ pub enum Unit {
     Count,
     /// A number without a unit, written with three digits.
     Number,
-    /// A factor, as in "2.5 times".
+    /// A factor, written as in "2.5 times".
     Times,
-    /// Seconds.
+    /// A time in seconds, written in the unit that suits its magnitude.
     Seconds,
-    /// A time that a user chose, in seconds, written with all its digits.
+    /// A time in seconds that the user chose, written with all its digits.
     Bound,
-    /// Bytes.
+    /// A size in bytes, written in binary units.
     Bytes,
-    /// Bytes per second.
+    /// A data rate in bytes per second, written in decimal units.
     ByteRate,
     /// A share of a whole, written as a percentage.
     Share,
@@ -29,18 +29,18 @@ pub enum Unit {
     Promise,
     /// Requests per second, rounded to a whole number.
     Iops,
-    /// Watts.
+    /// A power in watts.
     Watts,
-    /// Joules.
+    /// An energy in joules.
     Joules,
-    /// An amount of money in the currency with this three-letter code, to the cent.
+    /// An amount of money, written to the cent. Holds the currency's three-letter code.
     Money([u8; 3]),
 }
 
-/// A figure with its unit.
+/// A figure: a value with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// The value in the unit's base: seconds, bytes, a share of 1.
+    /// The value in the base unit: seconds, bytes, or a share of 1.
     pub value: f64,
     /// The unit of `value`.
     pub unit: Unit,
@@ -78,8 +78,8 @@ impl Figure {
 }
 
 impl Unit {
-    /// Returns the divisor for a column of `values` and the unit for the column's head. The unit
-    /// suits the median value.
+    /// Returns the divisor for a column of `values`, and the unit for the column's head. The unit
+    /// is chosen to suit the median value.
     pub fn of_column(self, values: &[f64]) -> (f64, &'static str) {
         let units: &[(f64, &'static str)] = match self {
             Unit::Seconds => &[(3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
@@ -99,7 +99,8 @@ impl Unit {
         let mut sorted: Vec<f64> =
             values.iter().map(|value| value.abs()).filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
-        // Use hours only from 10,000 seconds on, the limit up to which sentences count in seconds.
+        // Hours are used only from 10,000 seconds on, because sentences also use seconds up to
+        // there.
         let is_large = |worth: f64, value: f64| match worth == 3600.0 {
             true => value >= 9_999.5,
             false => value >= worth * 0.9995,
@@ -109,8 +110,8 @@ impl Unit {
         *fits.or(units.last()).unwrap_or(&(1.0, ""))
     }
 
-    /// Returns the same for a row of `values`, whose name ends with the unit: percentages, too, are
-    /// printed without it.
+    /// Returns the divisor and the unit for a row of `values` whose name ends with the unit.
+    /// Percentages, too, are then printed without their sign.
     pub fn of_row(self, values: &[f64]) -> (f64, &'static str) {
         match self {
             Unit::Share => (0.01, "%"),
@@ -118,7 +119,7 @@ impl Unit {
         }
     }
 
-    /// Formats a value of a column, divided by `worth` and without the unit.
+    /// Formats a value of a column: divided by `worth`, and without its unit.
     pub fn in_column(self, value: f64, worth: f64) -> String {
         if !value.is_finite() {
             return NONE.to_string();

@@ -1,7 +1,7 @@
-//! Tables on a terminal, with a single line below the header and figures aligned to the right.
+//! Formats tables for a terminal, with a single line below the header and right-aligned figures.
 //!
-//! Words are wrapped, figures never. If not all columns fit, the remaining ones follow in further
-//! tables below.
+//! Words are wrapped, figures never. If not all columns fit side by side, the remaining ones follow
+//! below, in further tables.
 
 use std::fmt::{self, Display};
 
@@ -9,11 +9,11 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
 use crate::prose::{NO_BREAK, joined};
 
-/// A comfy-table preset with one line below the header and no others.
+/// A comfy-table preset with a line below the header and no other lines.
 const LINES: &str = "     ─             ";
 /// The number of spaces between columns.
 const APART: usize = 2;
-/// The minimum width of a column of words.
+/// The minimum width to which a column of words is wrapped.
 const WORDS_LEAST: usize = 20;
 
 /// The content of one cell of a table.
@@ -41,7 +41,7 @@ impl<T: Display> From<T> for Cell {
     }
 }
 
-/// A table. Column heads are aligned like the cells below them.
+/// A table for a terminal. Column heads are aligned like the cells below them.
 #[derive(Clone, Debug)]
 pub struct Grid {
     columns: u16,
@@ -50,18 +50,18 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Creates an empty table that is at most `columns` columns of the terminal wide.
+    /// Creates an empty table that is at most `columns` characters wide.
     pub fn new(columns: u16, heads: impl IntoIterator<Item = impl Display>) -> Grid {
         let heads = heads.into_iter().map(|head| head.to_string()).collect();
         Grid { columns, heads, rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row of cells.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds several rows.
+    /// Adds several rows of cells.
     pub fn add_rows<C: Into<Cell>>(
         &mut self,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
@@ -69,13 +69,13 @@ impl Grid {
         rows.into_iter().for_each(|cells| self.add_row(cells));
     }
 
-    /// Returns whether a column holds figures, which the first row determines.
+    /// Returns whether a column holds figures, judging by the first row.
     fn holds_figures(&self, column: usize) -> bool {
         self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.is_figure)
     }
 
-    /// Returns the minimum width of a column: the width of its figures, or the least width to which
-    /// its words can be wrapped.
+    /// Returns the minimum width of a column: the width of its longest figure, or the width to
+    /// which its words can be wrapped.
     fn least(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let texts =
@@ -84,8 +84,8 @@ impl Grid {
         APART + if self.holds_figures(column) { widest } else { widest.min(WORDS_LEAST) }
     }
 
-    /// Splits the columns into groups that fit side by side. Every group begins with the column
-    /// that names the rows.
+    /// Splits the columns into groups that fit side by side. Every group starts with the first
+    /// column, which names the rows.
     fn parts(&self) -> Vec<Vec<usize>> {
         let is_figure = |column: &usize| self.holds_figures(*column);
         let first = (0..self.heads.len()).find(is_figure).unwrap_or(self.heads.len());
@@ -104,7 +104,7 @@ impl Grid {
         parts
     }
 
-    /// Formats some of the columns as a table.
+    /// Formats a group of columns as a table.
     fn part(&self, columns: &[usize]) -> String {
         let placed = |text: &str, is_figure: bool| {
             let place = if is_figure { CellAlignment::Right } else { CellAlignment::Left };

@@ -1,8 +1,8 @@
-//! Presentation of answers: figures with their units, sentences, pages, and renderers of pages for
-//! the terminal, HTML and Markdown.
+//! Presents answers: figures with their units, sentences, pages, and renderers of pages for the
+//! terminal, HTML and Markdown.
 //!
-//! A verb builds one [`page::Page`], and all renderers show that page. Renderers know nothing about
-//! verbs, and this crate depends on no other crate of the workspace.
+//! A verb builds one [`page::Page`], which all renderers show. Renderers know nothing about verbs,
+//! and this crate depends on no other crate of the workspace.
 
 #![forbid(unsafe_code)]
 

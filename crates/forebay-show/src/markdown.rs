@@ -3,8 +3,8 @@
 use crate::page::{Block, Page};
 use crate::table::{CellText, RowMark, Table};
 
-/// Renders `page` as Markdown: the title as a first-level heading, then everything in reading
-/// order. A chart is replaced by its description.
+/// Renders `page` as Markdown: the title as a first-level heading, then all sections in reading
+/// order. Charts are replaced by their descriptions.
 pub fn text(page: &Page) -> String {
     let mut parts = vec![format!("# {}", page.title), format!("**{}**", page.headline)];
     let figure = |key: &crate::page::KeyFigure| {
@@ -47,7 +47,7 @@ fn block(of: &Block) -> String {
     }
 }
 
-/// Formats a table with pipes.
+/// Formats a table in Markdown, with pipes between cells.
 pub fn table(of: &Table) -> String {
     let text = of.text();
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));

@@ -1,165 +1,167 @@
-//! Pages: answers for human readers, laid out once for the terminal, HTML and Markdown.
+//! Pages: answers for human readers. A page is laid out once, and rendered for the terminal, HTML
+//! and Markdown.
 
 use crate::figure::{Figure, Unit};
 use crate::table::Table;
 
-/// An answer for human readers.
+/// An answer for human readers, laid out as a headline, key figures and sections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// The title of the window or tab: "Capacity: web.csv".
+    /// The title of the browser's window or tab, such as "Capacity: web.csv".
     pub title: String,
-    /// The kind of answer, in two or three words.
+    /// The verdict: the kind of answer, in two or three words.
     pub verdict: Verdict,
-    /// The answer in a sentence of at most 25 words.
+    /// The answer in one sentence of at most 25 words.
     pub headline: String,
-    /// The subject, as (term, text): ("Trace", "web.csv").
+    /// What the answer is about, as (term, text): ("Trace", "web.csv").
     pub about: Vec<(String, String)>,
-    /// The most important figures, at most three.
+    /// The most important figures of the answer, at most three.
     pub key_figures: Vec<KeyFigure>,
-    /// Everything else, in reading order.
+    /// All other content, in reading order.
     pub sections: Vec<Section>,
 }
 
-/// The kind of answer.
+/// The kind of answer, in words and by its tone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// The tone, which determines the color.
+    /// The tone of the verdict, which determines its color.
     pub tone: Tone,
-    /// The verdict in two or three words.
+    /// The words of the verdict, two or three.
     pub words: String,
 }
 
 /// Whether an answer is good news.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Something helps, or a promise holds.
+    /// Good news: something helps, or a promise is kept.
     Good,
-    /// Neither good nor bad.
+    /// Neither good nor bad news.
     #[default]
     Calm,
-    /// Something is wrong.
+    /// Bad news: something is wrong.
     Warning,
 }
 
-/// A figure that is shown in large type.
+/// A figure that the page shows in large type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyFigure {
     /// The name of the figure.
     pub name: String,
-    /// The previous value, or another value to compare with.
+    /// The value of the figure before a change, or another value to compare it with.
     pub before: Option<Figure>,
-    /// The figure.
+    /// The figure itself.
     pub figure: Figure,
 }
 
-/// Blocks under a title.
+/// A section of a page: blocks under a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// The title; the first screen of a terminal omits it.
+    /// The title of the section. The first screen of a terminal omits it.
     pub title: String,
-    /// Where it is shown.
+    /// Where the section is shown.
     pub place: Place,
-    /// The content, in reading order.
+    /// The blocks of the section, in reading order.
     pub blocks: Vec<Block>,
 }
 
-/// Where a section is shown.
+/// Where a section of a page is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On a terminal's first screen, and on every page.
+    /// On the first screen of a terminal, and on every page.
     FirstScreen,
-    /// On pages, and on a terminal with `--explain`.
+    /// On pages, and on a terminal only with `--explain`.
     Detail,
-    /// Like `Detail`, but collapsed on pages, and left out on paper, unless the reader opens it.
+    /// Like `Detail`, but collapsed on pages. Unless the reader opens it, it is not printed on
+    /// paper.
     Folded,
 }
 
-/// A part of a section.
+/// A block of content in a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A paragraph. Text between backticks is code.
+    /// A paragraph. Text between backticks is rendered as code.
     Text(String),
     /// A list with one sentence per item.
     List(Vec<String>),
-    /// Short terms, each with its text.
+    /// Short terms, each with its explanation.
     Terms(Vec<(String, String)>),
     /// Caveats, one sentence each.
     Notes(Vec<String>),
-    /// Commands to run, printed unchanged.
+    /// Commands to run, which are printed unchanged.
     Commands(Vec<String>),
-    /// A table.
+    /// A table of typed cells.
     Table(Table),
-    /// A chart.
+    /// A line chart.
     Chart(Chart),
-    /// The meaning of the colors in the pictures that follow: classes of the style sheet with their names. Terminals
-    /// omit it.
+    /// The meaning of the colors in the pictures that follow, as (class of the style sheet,
+    /// meaning). Terminals omit it.
     Legend(Vec<(String, String)>),
-    /// Blocks placed side by side if the page is wide enough.
+    /// Blocks that are placed side by side if the page is wide enough.
     Beside(Vec<Block>),
-    /// A ready-made picture as SVG, and its caption as HTML. Terminals omit it.
+    /// A ready-made picture. Terminals omit it.
     Picture {
-        /// The picture.
+        /// The picture as SVG.
         svg: String,
-        /// The caption below the picture.
+        /// The caption below the picture, as HTML.
         caption: String,
     },
 }
 
-/// Lines over a horizontal axis.
+/// A chart with lines over a horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// An id that is unique on the page, made of letters, digits and dashes.
+    /// An id that is unique on the page and consists of letters, digits and dashes.
     pub id: String,
     /// The title above the chart.
     pub title: String,
-    /// A description for readers who cannot see the chart.
+    /// A description of the chart for readers who cannot see it.
     pub description: String,
-    /// The horizontal axis.
+    /// The horizontal axis of the chart.
     pub x: ChartAxis,
-    /// The vertical axis.
+    /// The vertical axis of the chart.
     pub y: ChartAxis,
-    /// The lines, distinguished by color and dashes.
+    /// The lines of the chart, which differ in color and dashes.
     pub series: Vec<Series>,
-    /// Whether two such charts are placed side by side.
+    /// Whether the chart has half the width, so that two of them are placed side by side.
     pub is_half: bool,
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChartAxis {
-    /// The label of the axis, with its unit: "requests in time, %".
+    /// The label of the axis with its unit, such as "requests in time, %".
     pub name: String,
-    /// The unit of its values.
+    /// The unit of the values on the axis.
     pub unit: Unit,
-    /// The factor between values and labels: 100 for shares in percent.
+    /// The factor by which values are multiplied for labels: 100 for shares in percent.
     pub labels_per: f64,
-    /// The scale: where the axis begins and how its steps grow.
+    /// The scale of the axis: where it begins and how its steps grow.
     pub scale: ChartScale,
 }
 
-/// How the steps of an axis grow.
+/// Where an axis begins, and how its steps grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChartScale {
-    /// Equal steps from 0.
+    /// A linear scale from 0.
     Linear,
-    /// Equal steps between two values.
+    /// A linear scale between two values.
     Between(f64, f64),
-    /// In decades of milliseconds.
+    /// A logarithmic scale of milliseconds, in decades.
     Decades,
-    /// In decades of a plain number.
+    /// A logarithmic scale of a plain number, in decades.
     PlainDecades,
-    /// In powers of two.
+    /// A logarithmic scale of bytes, in powers of two.
     Doublings,
 }
 
-/// A line of a chart.
+/// A line of a chart, with its name and its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The name in the legend.
+    /// The name of the line in the legend.
     pub name: String,
-    /// Points as (x, y), from left to right.
+    /// The points of the line as (x, y), from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Whether the line is faint because others stand out.
+    /// Whether the line is faint, because other lines stand out.
     pub is_faint: bool,
 }
 
@@ -174,12 +176,12 @@ impl Page {
         }
     }
 
-    /// Returns whether the first screen of a terminal omits anything.
+    /// Returns whether the first screen of a terminal omits any content.
     pub fn has_details(&self) -> bool {
         self.sections.iter().any(|section| section.place != Place::FirstScreen)
     }
 
-    /// Removes the notes in `told`, which the reader has already seen elsewhere.
+    /// Removes those notes that are in `told`, because the reader has already seen them elsewhere.
     pub fn leave_out_notes(&mut self, told: &[String]) {
         for section in &mut self.sections {
             section.blocks.retain_mut(|block| match block {
@@ -193,14 +195,14 @@ impl Page {
         self.sections.retain(|section| !section.blocks.is_empty());
     }
 
-    /// Adds a section, unless it has no blocks.
+    /// Adds a section to the page, unless it has no blocks.
     pub fn add(&mut self, title: &str, place: Place, blocks: Vec<Block>) {
         if !blocks.is_empty() {
             self.sections.push(Section { title: title.to_string(), place, blocks });
         }
     }
 
-    /// Adds a section of notes, unless there are none.
+    /// Adds a section of notes to the page, unless there are none.
     pub fn add_notes(&mut self, title: &str, place: Place, notes: Vec<String>) {
         if !notes.is_empty() {
             self.add(title, place, vec![Block::Notes(notes)]);
@@ -232,7 +234,7 @@ impl Block {
 }
 
 impl Verdict {
-    /// Creates a verdict; `words` are two or three words.
+    /// Creates a verdict with these two or three `words`.
     pub fn new(tone: Tone, words: impl Into<String>) -> Verdict {
         Verdict { tone, words: words.into() }
     }

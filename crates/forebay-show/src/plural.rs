@@ -1,6 +1,6 @@
-//! Counts and lists in sentences.
+//! Formats counts and lists in sentences.
 
-/// Formats a count with its noun: "1 request", "2 requests".
+/// Formats a count with its noun, as in "1 request" or "2 requests".
 pub fn counted(count: u64, what: &str) -> String {
     if count == 1 {
         return format!("1 {what}");
@@ -14,12 +14,12 @@ pub fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// Returns the verb form for a count: `one` or `many`.
+/// Returns the form of a verb that suits the count: `one` or `many`.
 pub fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// Joins names: "one, two and three".
+/// Joins names with commas and "and", as in "one, two and three".
 pub fn listed(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names[..] {

@@ -1,4 +1,4 @@
-//! Line breaking for sentences. Lines never break between a figure and its unit.
+//! Breaks sentences into lines. Lines never break between a figure and its unit.
 
 /// Units that must stay on the same line as the figure before them.
 const UNITS: [&str; 24] = [
@@ -8,7 +8,7 @@ const UNITS: [&str; 24] = [
 /// A non-breaking space.
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
-/// Replaces the space between each figure and its unit by a non-breaking space.
+/// Replaces the space between a figure and its unit by a non-breaking space, throughout `text`.
 pub fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for word in text.split_inclusive([' ', '\n']) {
@@ -24,8 +24,8 @@ pub fn joined(text: &str) -> String {
     joined
 }
 
-/// Wraps `text` to lines of at most `columns` columns, indenting all but the first. A longer word
-/// gets its own line.
+/// Wraps `text` into lines of at most `columns` characters, and indents all but the first. A word
+/// that is too long gets its own line.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in joined(text).split_ascii_whitespace() {

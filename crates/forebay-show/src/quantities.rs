@@ -1,14 +1,14 @@
-//! Formats figures for all tables, sentences and pages: three digits, with the unit chosen by
-//! magnitude.
+//! Formats figures for all tables, sentences and pages: with three digits, and in a unit that suits
+//! the magnitude.
 //!
-//! Sizes use binary units (1 KiB = 1024 B). Rates use decimal units (1 MB/s = 1 000 000 B/s), as
-//! drives and links are sold. A value that is not a number is shown as [`NONE`].
+//! Sizes use binary units (1 KiB = 1024 B). Rates use decimal units (1 MB/s = 1 000 000 B/s), like
+//! the data sheets of drives and links. NaN is shown as [`NONE`].
 
-/// The text in place of a missing figure.
+/// The text that is shown for a missing figure.
 pub const NONE: &str = "-";
 
-/// Formats a value with three digits, or with all digits before the decimal point if there are
-/// more.
+/// Formats a value with three digits; if it has more than three before the decimal point, with all
+/// of these.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -25,13 +25,13 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// Formats a figure that may be missing.
+/// Formats a figure with `shown`, or returns [`NONE`] if the figure is missing.
 pub fn or_none(value: Option<f64>, shown: impl Fn(f64) -> String) -> String {
     value.map_or(NONE.to_owned(), shown)
 }
 
-/// Formats `value` in the largest of `units` (in decreasing order, with their sizes) that gives at
-/// least 1, or else in the last one.
+/// Formats `value` in the largest of `units` in which it is at least 1, or else in the smallest.
+/// `units` are given with their sizes, in decreasing order.
 fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> String {
     let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.9995;
     match units.iter().find(fits).or(units.last()) {
@@ -41,7 +41,7 @@ fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> 
 }
 
 /// Formats an amount of money to the cent, whatever its size, so that sentences and tables agree.
-/// `currency` is its three-letter code.
+/// `currency` is the currency's three-letter code.
 pub fn money(amount: f64, currency: &str) -> String {
     match amount.is_finite() {
         true => format!("{amount:.2} {currency}"),
@@ -63,7 +63,7 @@ pub fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
-/// Formats a time that a user chose, given in milliseconds, with all its digits and in the unit
+/// Formats a time, given in milliseconds, that the user chose: with all its digits, and in the unit
 /// that needs the fewest.
 pub fn bound(ms: f64) -> String {
     match ms {
@@ -74,7 +74,8 @@ pub fn bound(ms: f64) -> String {
     }
 }
 
-/// Formats a size given in bytes: 4 KiB if that is exact, and otherwise with three digits.
+/// Formats a size given in bytes: without decimals if that is exact, as in 4 KiB, and otherwise
+/// with three digits.
 pub fn bytes(bytes: f64) -> String {
     const KIB: f64 = 1024.0;
     let units = [
@@ -119,7 +120,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a promised share as a percentage with all its digits, up to ten: 99.95 %.
+/// Formats a promised share as a percentage with all its digits, up to ten, as in 99.95 %.
 pub fn promised(share: f64) -> String {
     let digits = format!("{:.10}", share * 100.0);
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
@@ -128,7 +129,7 @@ pub fn promised(share: f64) -> String {
 /// Formats an achieved share as a percentage, rounded down so that a broken promise never appears
 /// to be kept.
 pub fn achieved(share: f64) -> String {
-    // Adds a tiny amount because 0.9 / 3 * 3 is less than 0.9 in floating point.
+    // A tiny amount is added, because 0.9 / 3 * 3 is less than 0.9 in floating point.
     format!("{:.2} %", (share * 1e4 + 1e-9).floor() / 100.0)
 }
 
@@ -158,7 +159,7 @@ mod tests {
         let expected =
             ["1234", "1000", "123", "12.3", "1.23", "0.123", "0.0123", "0.00123", "0", "-1.50"];
         assert_eq!(shown.map(significant), expected);
-        // Rounding up does not add a fourth digit.
+        // If rounding up adds a digit before the decimal point, one after it is dropped.
         assert_eq!([9.996, 99.96, 0.99951].map(significant), ["10.0", "100", "1.00"]);
         let small = [0.009996, 0.0009996, 0.0009994, -0.00004];
         assert_eq!(small.map(significant), ["0.0100", "0.00100", "9.99e-4", "-4.00e-5"]);

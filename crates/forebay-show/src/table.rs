@@ -3,78 +3,79 @@
 use crate::figure::{Figure, Unit};
 use crate::quantities::NONE;
 
-/// A table: columns, and rows of cells.
+/// A table with typed cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The columns, from the left.
+    /// The columns of the table, from the left.
     pub columns: Vec<Column>,
-    /// The rows, from the top. A row may have fewer cells than there are columns.
+    /// The rows of the table, from the top. A row may have fewer cells than there are columns.
     pub rows: Vec<Row>,
 }
 
-/// A column. Its figures share one unit.
+/// A column of a table. All its figures have one unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The heading. Renderers add the unit.
+    /// The heading of the column. Renderers add the unit.
     pub head: String,
     /// The unit of the column's figures; irrelevant for words.
     pub unit: Unit,
 }
 
-/// A row of a table.
+/// A row of a table, which may be highlighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// How the row is highlighted.
     pub mark: RowMark,
-    /// The cells; the first one names the row.
+    /// The cells of the row. The first one is its name.
     pub cells: Vec<Cell>,
 }
 
-/// How a row is highlighted.
+/// How a row of a table is highlighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowMark {
-    /// Not highlighted.
+    /// The row is not highlighted.
     #[default]
     Plain,
-    /// Highlighted as the answer, with a word that says why.
+    /// The row is highlighted as the answer. A word after its name says why.
     Best(String),
-    /// A word after the row's name.
+    /// The row is not highlighted, but has a word after its name.
     Badge(String),
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
-    /// No value.
+    /// A cell without a value.
     #[default]
     Missing,
-    /// Words.
+    /// A cell of words.
     Words(String),
-    /// A value in the column's unit.
+    /// A value in the unit of its column.
     Value(f64),
-    /// A value in the column's unit, with an interval.
+    /// A value in the unit of its column, with an interval.
     Interval {
-        /// The value.
+        /// The value itself.
         value: f64,
         /// The lower end of the interval.
         low: f64,
         /// The upper end of the interval.
         high: f64,
     },
-    /// A figure with its own unit, for rows that measure different quantities.
+    /// A figure with a unit of its own, for rows of different quantities.
     Figure(Figure),
-    /// A figure that is printed in multiples of `worth`, the unit that its row or table names.
+    /// A figure that is printed in multiples of `worth`. The name of its row or table states that
+    /// unit.
     Scaled {
-        /// The figure.
+        /// The figure in its base unit.
         figure: Figure,
-        /// The size of the printed unit.
+        /// The size of the printed unit, in base units.
         worth: f64,
     },
-    /// A value marked as within its limit or not.
+    /// A value that is marked by whether it is within its limit.
     Judged {
-        /// The text of the value.
+        /// The value, formatted.
         words: String,
-        /// Whether it is within its limit.
+        /// Whether the value is within its limit.
         is_good: bool,
     },
 }
@@ -97,8 +98,8 @@ impl Row {
         Row { mark: RowMark::Plain, cells: cells.into_iter().collect() }
     }
 
-    /// Creates a row of figures in one unit, which its name ends with: "read p99, ms". For tables
-    /// whose rows measure different quantities.
+    /// Creates a row of figures in one unit, with which the row's name ends: "read p99, ms". For
+    /// tables with rows of different quantities.
     pub fn in_one_unit(name: &str, unit: Unit, values: &[Option<f64>]) -> Row {
         let known: Vec<f64> = values.iter().copied().flatten().collect();
         let (worth, suffix) = unit.of_row(&known);
@@ -113,12 +114,12 @@ impl Row {
 }
 
 impl Cell {
-    /// Creates a cell of `words` that is marked as within its limit or not.
+    /// Creates a cell with a formatted value that is marked by whether it is within its limit.
     pub fn judged(words: impl Into<String>, is_good: bool) -> Cell {
         Cell::Judged { words: words.into(), is_good }
     }
 
-    /// Creates a cell for a value that may be missing.
+    /// Creates a cell for a value; if the value is missing, the cell is empty.
     pub fn value(value: Option<f64>) -> Cell {
         value.map_or(Cell::Missing, Cell::Value)
     }
@@ -148,21 +149,21 @@ impl From<f64> for Cell {
     }
 }
 
-/// A formatted cell.
+/// A cell, formatted as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellText {
     /// The text of the cell.
     pub text: String,
-    /// The ends of the interval, if there is one.
+    /// The ends of the cell's interval, if it has one.
     pub interval: Option<(String, String)>,
-    /// Whether the cell is a figure, which is right-aligned.
+    /// Whether the cell is a figure, and therefore right-aligned.
     pub is_figure: bool,
-    /// Whether the value is within its limit, if it has one.
+    /// Whether the cell's value is within its limit; `None` if it has no limit.
     pub is_good: Option<bool>,
 }
 
 impl CellText {
-    /// Formats the value and its interval on one line.
+    /// Formats the cell's value and its interval on one line.
     pub fn line(&self) -> String {
         match &self.interval {
             Some((low, high)) => format!("{} ({low} - {high})", self.text),
@@ -171,14 +172,14 @@ impl CellText {
     }
 }
 
-/// A formatted table.
+/// A table with all its cells formatted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableText {
-    /// The column heads with units.
+    /// The heads of the columns, with their units.
     pub heads: Vec<String>,
-    /// The cells by row.
+    /// The cells of each row.
     pub rows: Vec<Vec<CellText>>,
-    /// Whether each column holds figures.
+    /// For each column, whether it holds figures.
     pub are_figures: Vec<bool>,
 }
 
@@ -188,7 +189,7 @@ impl Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Formats all heads and cells.
+    /// Formats all heads and cells of the table.
     pub fn text(&self) -> TableText {
         let scales: Vec<(f64, &str)> =
             (0..self.columns.len()).map(|column| self.scale(column)).collect();
@@ -235,7 +236,7 @@ impl Table {
         row.cells.iter().zip(self.columns.iter().zip(scales)).map(text).collect()
     }
 
-    /// Returns the divisor for a column's values, and the resulting unit.
+    /// Returns the divisor for the values of a column, and the unit that results.
     fn scale(&self, column: usize) -> (f64, &'static str) {
         let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
         let values: Vec<f64> = cells

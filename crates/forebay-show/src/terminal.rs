@@ -1,5 +1,5 @@
-//! Renders a page for a terminal: the headline, the key figures, and either the first screen or all
-//! sections.
+//! Renders a page for a terminal: the headline, the key figures, and then either the first screen
+//! or all sections.
 
 use crate::grid::{self, Grid};
 use crate::page::{Block, Chart, ChartScale, Page, Place, Section};
@@ -7,24 +7,24 @@ use crate::prose;
 use crate::quantities::NONE;
 use crate::table::{RowMark, Table};
 
-/// The maximum width of prose in columns, even on wider terminals.
+/// The maximum width of prose in characters, even on wider terminals.
 const PROSE_COLUMNS_MAX: usize = 120;
 
-/// The part of a page that a terminal shows.
+/// How much of a page a terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The first screen.
+    /// Only the first screen.
     FirstScreen,
-    /// All sections.
+    /// All sections of the page.
     Everything,
 }
 
-/// Renders `page` in lines of at most `columns` columns.
+/// Renders `page` in lines of at most `columns` characters.
 pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
     parts(page, columns, extent).join("\n\n")
 }
 
-/// Returns the parts of [`text`]: the headline first, then the sections.
+/// Returns the parts of which [`text`] consists: the headline first, then the sections.
 pub fn parts(page: &Page, columns: usize, extent: Extent) -> Vec<String> {
     let wrapped = |text: &str| paragraph(text, columns);
     let mut parts = vec![wrapped(&page.headline)];
@@ -90,7 +90,7 @@ fn block(of: &Block, columns: usize) -> String {
     }
 }
 
-/// Formats terms in one column, with their texts beside them.
+/// Formats terms in one column, with their explanations beside them.
 fn terms(all: &[(String, String)], columns: usize) -> String {
     const GAP: usize = 2;
     let width = all.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + GAP;
@@ -137,7 +137,7 @@ pub fn grid(table: &Table, columns: usize) -> Grid {
     grid
 }
 
-/// Draws values from 0 to 1 as a line of bars.
+/// Draws values from 0 to 1 as a line of bars of different heights.
 pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bar = |value: f64| BARS[((value.clamp(0.0, 1.0) * 8.0) as usize).min(7)];
@@ -147,9 +147,10 @@ pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
 /// The maximum number of bars in a sparkline.
 const SPARKS_MAX: usize = 48;
 
-/// Draws a sparkline for each series, between its first and last values.
+/// Draws each series of a chart as a sparkline between its first and its last value.
 fn sparklines(chart: &Chart, columns: usize) -> String {
-    // A distribution is read by its latencies, which a line of bars does not show.
+    // Distributions are left out, because readers want their latencies, which a sparkline does not
+    // show.
     if chart.x.scale == ChartScale::Decades {
         return String::new();
     }
@@ -157,7 +158,7 @@ fn sparklines(chart: &Chart, columns: usize) -> String {
     let most = most.filter(|up| up.is_finite()).fold(0.0, f64::max);
     let longest = chart.series.iter().map(|series| series.name.chars().count()).max();
     let width = longest.unwrap_or(0).min(columns / 3);
-    // Beside the name and the bars there are two values.
+    // Two values take up space in addition to the name and the bars.
     let bars_max = columns.saturating_sub(width + 20).clamp(8, SPARKS_MAX);
     let mut lines = vec![prose::wrapped(&format!("{}:", chart.title), columns)];
     for series in chart.series.iter().filter(|_| most > 0.0) {

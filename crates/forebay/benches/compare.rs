@@ -1,6 +1,7 @@
-//! How long `compare` takes, in passes of `describe` over the same records in the same run: measuring
-//! both traces and drawing the resamples, and with the responses on one device. Seconds are the
-//! processor's, so others on the machine do not count, where Linux tells them.
+//! Measures `compare`, in units of one `describe` pass over the same records in the same run: first
+//! measuring both traces and drawing the resamples, then also simulating the responses on one
+//! device. Times are CPU time where Linux reports it, so other processes on the machine do not
+//! distort them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -65,14 +66,14 @@ fn sample() -> Vec<Record> {
     }
 }
 
-/// Returns the same again and again, each time after the last.
+/// Returns `records` repeated end to end, each copy starting after the previous one ends.
 fn repeated(records: &[Record]) -> Vec<Record> {
     let end = records[records.len() - 1].at.0 + 1;
     let later = |n: u64, record: &Record| Record { at: Nanos(record.at.0 + n * end), ..*record };
     (0..REPEATS).flat_map(|n| records.iter().map(move |record| later(n, record))).collect()
 }
 
-/// Seconds of this thread on the processor, or by the clock where that is not told.
+/// Returns the median CPU time of `run` in seconds, or wall time where the CPU time is unavailable.
 fn median(mut run: impl FnMut()) -> f64 {
     let mut seconds: Vec<f64> = (0..RUNS)
         .map(|_| {

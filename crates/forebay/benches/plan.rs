@@ -1,7 +1,8 @@
-//! How long the 4 x 6 table of capacities of five million requests takes on one core, beside a
-//! plain binary search that counts one capacity a pass. Both have to give the same table. Then how
-//! many requests a second pass through the two token buckets of a volume. Seconds are the
-//! processor's, so others on the machine do not count, where Linux tells them.
+//! Measures how long the 4 x 6 table of capacities takes for five million requests on one core,
+//! compared with a plain binary search that counts one capacity per pass. Both must give the same
+//! table. Then measures how many requests per second pass through the two token buckets of a
+//! volume. Times are CPU time where Linux reports it, so other processes on the machine do not
+//! distort them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +51,8 @@ fn main() {
     through_buckets(&gaps);
 }
 
-/// Prints how many requests a second pass through two token buckets, of operations and bytes.
+/// Prints how many requests per second pass through two token buckets, one for operations and one
+/// for bytes.
 fn through_buckets(gaps: &Gaps) {
     let mut requests = Costed::default();
     for (nth, at) in gaps.times().enumerate() {
@@ -79,7 +81,7 @@ fn through_buckets(gaps: &Gaps) {
     );
 }
 
-/// Time of this thread on the processor, or by the clock where that is not told.
+/// A stopwatch for this thread's CPU time, or for wall time where the CPU time is unavailable.
 struct Watch(Instant, Option<u64>);
 
 impl Watch {
@@ -100,7 +102,7 @@ fn on_cpu_ns() -> Option<u64> {
     told.split(' ').next()?.parse().ok()
 }
 
-/// Doubling until it is enough, then halving.
+/// The reference: doubles the capacity until it suffices, then finds the least one by bisection.
 fn plain(times: &[Nanos], within: Nanos, need: u64) -> u64 {
     let enough = |rate| {
         let mut rtt = Rtt::new(rate, within).unwrap();
@@ -117,7 +119,8 @@ fn plain(times: &[Nanos], within: Nanos, need: u64) -> u64 {
     high
 }
 
-/// Runs of random length at random rates, one request in a thousand a burst.
+/// Generates arrivals in phases of random length and rate; one request in a thousand starts a
+/// burst.
 fn arrivals() -> Gaps {
     let (mut gaps, mut state, mut now) = (Gaps::default(), 1u64, 0u64);
     let mut dice = move |sides: u64| {
@@ -129,7 +132,8 @@ fn arrivals() -> Gaps {
     while gaps.len() < REQUESTS {
         let mean_gap_ns = [250_000, 700_000, 1_200_000, 1_200_000, 2_500_000][dice(5) as usize];
         for _ in 0..200 + dice(20_000) {
-            // The sum of two is nearer to what comes at random than one alone.
+            // The sum of two uniform gaps resembles random arrivals more closely than a single gap
+            // does.
             now += (dice(mean_gap_ns) + dice(mean_gap_ns)) * u64::from(dice(20) > 0);
             let burst = if dice(1000) == 0 { 2 + dice(40) } else { 1 };
             for _ in 0..burst.min((REQUESTS - gaps.len()) as u64) {

@@ -76,11 +76,11 @@ pub use sizing::Sizing;
 use trial::{Trial, Tried};
 pub use trust::Trust;
 
-/// The seed for drawing resamples.
+/// The seed for drawing the bootstrap's resamples.
 const SEED: u64 = 1;
 
-/// Resamples the runs' figures to estimate how much they vary by chance. The same resamples are
-/// drawn every time.
+/// Draws resamples of the runs' figures, to estimate how much they vary by chance. Uses a fixed
+/// seed, so the same resamples are drawn every time.
 pub(crate) fn resampled(slices: &[&Slices]) -> Resampled {
     Resampled::of(slices, SEED)
 }
@@ -91,23 +91,23 @@ pub fn linux_default(device: &OpenDevice) -> &'static str {
     if device.model.cylinders() > 0 { "mq-deadline" } else { "none" }
 }
 
-/// The kind of answer as far as schedulers are concerned. Other remedies carry their own results.
+/// The overall conclusion about schedulers. Other remedies carry their own results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// A scheduler saves time or improves tail latency.
     Recommended,
-    /// The present scheduler is the best, and others are worse.
+    /// No available scheduler is better than the present one, and some are worse.
     BaselineIsBest,
     /// The trace does not load the disk enough for scheduling to matter.
     LoadTooLow,
-    /// All schedulers give the same results.
+    /// All schedulers give the same results, so changing the scheduler gains nothing.
     NothingToGain,
     /// The answer depends on whether requests wait for one another: open and dependent replay
     /// disagree.
     Depends,
-    /// The answer depends on drive parameters that are not published: the scheduler that is better
-    /// at one end of their range is not better at the other.
+    /// The answer depends on drive parameters that are not published: a scheduler that is better at
+    /// one end of a parameter's range is not better at the other end.
     DependsOnDrive,
     /// There are too few requests to draw a conclusion.
     TooShort,
@@ -115,124 +115,124 @@ pub enum Verdict {
     NoTimes,
 }
 
-/// What the user should do with a remedy.
+/// What the report says about a remedy: apply it, apply it for now, or leave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemedyStanding {
     /// The remedy is recommended.
     Recommended,
-    /// The best option that Linux offers, until the recommended one is available.
+    /// The remedy is the best that Linux offers, to be used until the recommended one can be.
     ForToday,
     /// The remedy is not recommended.
     PassedOver,
 }
 
-/// The result of `advise`.
+/// The complete answer of `advise`.
 #[derive(Serialize)]
 pub struct Advice {
     /// The trace's name.
     pub trace: String,
-    /// The device that everything was simulated on.
+    /// The name of the device on which everything was simulated.
     pub device: String,
-    /// Why this device was chosen.
+    /// Why that device was simulated.
     pub device_reason: String,
-    /// How requests arrive in the simulation.
+    /// How requests arrive in the simulation: open, dependent or closed.
     pub replay: Replay,
     /// The replay speed, relative to the recording.
     pub intensity: f64,
-    /// The name of total time: "busy time" of the devices, or "total time" until everything is
-    /// done.
+    /// What `total time` measures: "busy time" of the devices, or "total time" until the last
+    /// completion.
     pub total_is: &'static str,
-    /// The kind of answer.
+    /// The overall conclusion about schedulers.
     pub verdict: Verdict,
-    /// The scheduler to use; none if schedulers could not be compared.
+    /// The scheduler to use; `None` if the schedulers could not be compared.
     pub recommended: Option<String>,
     /// The scheduler that the disk uses now, or is assumed to use. Gains are measured against it.
     pub baseline: String,
-    /// Whether the user named the baseline.
+    /// Whether the user named the present scheduler.
     pub is_baseline_known: bool,
-    /// Whether the device is a stand-in for a disk of this machine, as `device_reason` says.
+    /// Whether the simulated device stands in for a disk of this machine, as `device_reason`
+    /// explains.
     #[serde(skip)]
     pub stands_in: bool,
-    /// Whether Forebay chose the device, because the user named none.
+    /// Whether Forebay chose the simulated device, because the user named none.
     #[serde(skip)]
     pub is_device_default: bool,
-    /// Whether the device keeps up, but is busy for at least 85 % of the time.
+    /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.
     pub is_saturated: bool,
-    /// The disks or flash that would keep up with the trace; none if the device keeps up.
+    /// The number of disks, or the size of flash, that would keep up with the trace; `None` if the
+    /// device keeps up.
     pub enough: Option<Enough>,
-    /// The preference that decides between schedulers that no other scheduler beats.
+    /// Which figure decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
-    /// The scheduler to use among those in Linux, and how to set it; none if nothing needs to
-    /// change.
+    /// The Linux scheduler to set, and the commands that set it; `None` if nothing needs to change.
     pub today: Option<Today>,
-    /// The answer in at most 25 words.
+    /// The headline: the answer in at most 25 words.
     pub headline: String,
-    /// The reason for the answer, in one sentence; none if nothing was simulated.
+    /// The reason for the answer, in one sentence; `None` if nothing was simulated.
     pub why: Option<String>,
-    /// The full answer with its reasons, one topic per paragraph. Lines to be copied stand alone in
-    /// a paragraph, indented by four spaces.
+    /// The full answer with its reasons, one topic per paragraph. Lines meant for copying are a
+    /// paragraph of their own, indented by four spaces.
     pub findings: Vec<String>,
-    /// Limits on how far the answer can be trusted.
+    /// Reasons why the answer may not hold, one sentence each.
     pub cautions: Vec<String>,
-    /// How far the model deviates from the recorded device.
+    /// How far the model's latencies deviate from the recorded ones.
     pub trust: Trust,
-    /// Every scheduler, by increasing total time. If there are too few requests to compare,
-    /// schedulers keep the order of the list.
+    /// Every scheduler, by increasing total time, or in catalog order if there are too few requests
+    /// to rank them.
     pub ranking: Vec<Ranked>,
-    /// The ranking under the other replay, if both were simulated.
+    /// The ranking in the other replay (open or dependent), if both were simulated.
     pub other_replay: Option<OtherReplay>,
-    /// The flash device that was tried beside the disk.
+    /// The name of the flash device that was tried together with the disk.
     pub flash_device: String,
-    /// Every kind of remedy, free ones first.
+    /// Every kind of remedy, those that cost nothing first.
     pub remedies: Vec<Remedy>,
-    /// The required cache size; none if it was not requested.
+    /// The required cache size; `None` if it was not requested.
     pub cache_sizing: Option<Sizing>,
-    /// The effect of defragmentation; none if it was not tried.
+    /// The effect of defragmenting the files; `None` if it was not simulated.
     pub defragmentation: Option<Defragmentation>,
-    /// The same disk without its controller, as papers model disks; none if the device has no such
-    /// form.
+    /// The results for the same disk without its controller, as papers model disks; `None` if the
+    /// device has no such form.
     pub plain: Option<Plain>,
-    /// The savings of the recommended scheduler when assumed drive parameters are halved and
-    /// doubled.
+    /// What the recommended scheduler saves when each assumed drive parameter is halved or doubled.
     pub sensitivity: Vec<Sensitivity>,
-    /// How the limits of a volume delay the requests; none for any other device.
+    /// How the limits of a cloud volume delay the requests; `None` for any other device.
     pub throttling: Option<Throttling>,
-    /// The redundancy scheme that pays off on an array; none if it was not requested.
+    /// The redundancy scheme that pays off on an array; `None` if it was not requested.
     pub redundancy: Option<Redundancy>,
-    /// A description of the trace.
+    /// The statistics of the trace, as `describe` reports them.
     pub description: Description,
-    /// The complete runs, in the order in which schedulers are listed.
+    /// The complete result of every run, in the order of the scheduler catalog.
     pub runs: Vec<RunResult>,
-    /// The data for the report's pictures.
+    /// The data for the charts of the report.
     #[serde(skip)]
     pub pictures: Pictures,
 }
 
-/// The data for the report's pictures.
+/// The data for the charts of the report.
 pub struct Pictures {
-    /// The trace's arrivals, as (seconds, requests per second).
+    /// The trace's arrivals over time, as (seconds, requests per second).
     pub arrivals: Vec<(f64, f64)>,
-    /// Each run with its policy's name, for head positions and distributions. Runs with flash come
-    /// last.
+    /// Each run with the name of its policy, for the charts of head positions and of latencies.
+    /// Runs with flash come last.
     pub runs: Vec<(String, Run)>,
-    /// The streams' names.
+    /// The names of the streams, by number.
     pub streams: Vec<String>,
-    /// The disk's number of cylinders; 0 for a device without heads.
+    /// The number of cylinders of the disk; 0 for a device without heads.
     pub cylinders: u32,
 }
 
-/// The user's options.
+/// The options of `advise`.
 #[derive(Clone, Debug)]
 pub struct AdviceOptions {
-    /// The scheduler that the disk uses now; none if that is unknown.
+    /// The scheduler that the disk uses now; `None` if unknown.
     pub current: Option<String>,
-    /// The preference that decides between schedulers that no other scheduler beats.
+    /// Which figure decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
-    /// The maximum number of parallel runs. Fewer are used if their pending requests might not fit
-    /// into a gigabyte.
+    /// The maximum number of parallel runs. Fewer run at a time if their pending requests might not
+    /// fit into 1 GB.
     pub jobs: usize,
-    /// Whether to try schedulers in both open and dependent replay, provided that open replay was
-    /// requested and the trace has latencies.
+    /// Whether to simulate the schedulers in both open and dependent replay, if open replay was
+    /// requested and the trace records latencies.
     pub both_replays: bool,
     /// Whether the user named the device. If so, that device is assumed to be the recorded one, and
     /// the model is compared with the recording.
@@ -254,15 +254,16 @@ impl Default for AdviceOptions {
     }
 }
 
-/// Progress, as shares of the total work: after the schedulers' runs, after the runs on the plain
-/// disk, and after the runs on drives with other assumed parameters. All other remedies follow.
+/// The progress bar's position, as a share of all work, when the schedulers' runs are complete. The
+/// runs on the plain disk, the runs on drives with other assumed parameters, and the remaining
+/// remedies follow.
 const SCHEDULERS_SHARE: f64 = 0.5;
 const PLAIN_SHARE: f64 = 0.55;
 const ASSUMED_SHARE: f64 = 0.7;
 
-/// Tries every listed scheduler for `input` on `device`, and the other remedies, using `flash` for
-/// those that need it. Several runs execute in parallel. Reports the current activity to `progress`
-/// from time to time.
+/// Simulates every listed scheduler for `input` on `device`, then the other remedies, adding
+/// `flash` where a remedy needs flash. Makes several runs in parallel, and reports its activity to
+/// `progress`.
 pub fn advise(
     input: &Input,
     device: &OpenDevice,
@@ -462,22 +463,23 @@ pub fn advise(
 }
 
 impl Advice {
-    /// Inserts the disk's kernel name (`node`, such as sdb) into commands.
+    /// Replaces the placeholder in the commands by the disk's kernel name (`node`, such as sdb).
     fn name_disk(&mut self, node: &str) {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
         self.today.iter_mut().for_each(|today| named(&mut today.now));
         self.findings.iter_mut().for_each(named);
     }
 
-    /// Returns whether to set `policy` today because the recommended scheduler is not in Linux.
+    /// Returns whether `policy` is the scheduler to set for now, because the recommended one is not
+    /// part of Linux.
     pub fn is_for_today(&self, policy: &str) -> bool {
         let is_best = |best: &str| best == policy || Provider::of(best) == Provider::Linux;
         !self.recommended.as_deref().is_some_and(is_best)
             && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
-    /// Returns what the user should do with a remedy. At most one free remedy and one that needs
-    /// flash are recommended.
+    /// Returns what the report says about a remedy. It recommends at most one remedy that is free
+    /// and one that needs flash.
     pub fn standing(&self, remedy: &Remedy) -> RemedyStanding {
         let is_ours = self
             .recommended
@@ -487,7 +489,7 @@ impl Advice {
         match remedy.kind {
             _ if !remedy.recommended => RemedyStanding::PassedOver,
             RemedyKind::QueueSizes if is_ours => RemedyStanding::ForToday,
-            // Changed queue sizes are only recommended if they beat every scheduler in Linux.
+            // Changed queue sizes are recommended only if they beat every scheduler in Linux.
             RemedyKind::Scheduling if !is_ours && self.remedies.iter().any(is_queues) => {
                 RemedyStanding::PassedOver
             }
@@ -495,8 +497,8 @@ impl Advice {
         }
     }
 
-    /// Returns why each remedy is recommended, not recommended, or was not tried. Consecutive
-    /// remedies with the same reason are grouped.
+    /// Returns for each remedy why it is recommended, is not recommended, or was not tried.
+    /// Consecutive remedies with the same reason share an entry.
     pub fn reasons(&self) -> Vec<(String, &str)> {
         let mut reasons: Vec<(String, &str)> = Vec::new();
         for remedy in &self.remedies {
@@ -509,7 +511,7 @@ impl Advice {
     }
 }
 
-/// Fails if the current scheduler is not a known scheduler.
+/// Returns an error if `current` is not a known scheduler.
 fn check_current(current: &str) -> Result<(), Error> {
     let name = current.split(':').next().unwrap_or_default();
     let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
@@ -523,7 +525,7 @@ fn check_current(current: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The subject of an advice, before anything is simulated.
+/// What `advise` was asked about: the trace, the devices and the options.
 struct Setting<'a> {
     input: &'a Input,
     device: &'a OpenDevice,
@@ -533,8 +535,9 @@ struct Setting<'a> {
     current: &'a str,
 }
 
-/// Returns the runs to report in detail, each once: the baseline, the recommended scheduler, the
-/// one to set today, and the available scheduler with the least total time.
+/// Returns the runs to report in detail, without duplicates: those of the baseline, of the
+/// recommended scheduler, of the scheduler to set in Linux, and of the available scheduler with the
+/// least total time.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],
@@ -555,12 +558,13 @@ fn worth_telling<'a>(
     told
 }
 
-/// Returns the scheduler to set on Linux; none if all Linux schedulers give the same results.
+/// Returns the scheduler to set in Linux; `None` if all Linux schedulers give the same results.
 fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<Today> {
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
-        // Flash may be set to another scheduler. The baseline is then as good and uses less CPU.
+        // On flash, name a scheduler even if none of them differs: the present one may use more
+        // CPU.
         Verdict::LoadTooLow
         | Verdict::NothingToGain
         | Verdict::Depends

@@ -1,11 +1,12 @@
-//! The cost of each RAID level on a device: the scores that an adaptive array uses, derived from a
-//! model instead of from measurements (Jeremic et al., Table 1 and section 4.2).
+//! The cost of each RAID level on a device. An adaptive array uses these scores. Here they are
+//! derived from a model of the device instead of from measurements (Jeremic et al., Table 1 and
+//! section 4.2).
 //!
-//! Writes of 1 chunk up to a whole unit go to random units of a partly filled array, with a fixed
+//! Writes of one chunk up to a whole unit go to random units of a partly filled array, with a fixed
 //! number outstanding. The cost of a write is the total time divided by the number of writes. (The
-//! paper does not give the number outstanding, so it is varied.) The cost of a switch is the extra
-//! time per write if each write is followed by a switch: to copies after writes of one chunk, and
-//! to RAID 6 after whole units, as the rules do.
+//! paper does not state the number outstanding, so it is varied.) The cost of a switch is the extra
+//! time per write if each write is followed by a switch. As in the adaptation rules, the array
+//! switches to copies after writes of one chunk, and to RAID 6 after writes of whole units.
 
 use forebay_core::adapt::{Class, Costs, First, Layout, Rule};
 use forebay_core::catalog::build;
@@ -27,44 +28,45 @@ mod verb;
 
 pub use verb::ArrayScoreAsk;
 
-/// The array and the load to score.
+/// The array to score, and the load on it.
 #[derive(Clone, Copy, Debug)]
 struct ArrayLoad {
     /// The number of drives, at least as many as RAID 6 needs.
     drives: u16,
-    /// The size of a chunk.
+    /// The size of a chunk in bytes.
     chunk_bytes: u32,
-    /// How chunks are written.
+    /// Where changed chunks are written: in place or elsewhere.
     update: Update,
-    /// The bytes of data in the array; writes go to these.
+    /// The amount of data in the array, in bytes; writes go only to this data.
     filled_bytes: u64,
-    /// The number of outstanding writes.
+    /// The number of writes that are outstanding at any time.
     outstanding: u32,
-    /// The number of writes of each kind.
+    /// The number of writes of each size.
     writes: u32,
-    /// The seed for choosing units.
+    /// The seed for choosing random units.
     seed: u64,
 }
 
-/// The number of data chunks in a unit, as in the paper.
+/// The number of data chunks in a unit; 4 as in the paper.
 const CHUNKS: u8 = 4;
 
-/// The levels to score: layouts 0 and 1 of the rules.
+/// The levels to score, which the adaptation rules call layouts 0 and 1.
 const LEVELS: [Level; 2] = [Level::RAID6, Level::TRIPLE];
 
 /// The cost of writes and switches, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 struct Score {
-    /// The number of outstanding writes.
+    /// The number of writes that were outstanding at any time.
     outstanding: u32,
-    /// For each of [`LEVELS`], the cost of a write of 1, 2, 3 and 4 chunks.
+    /// For each of [`LEVELS`], the cost of writes of 1, 2, 3 and 4 chunks.
     write_ms: [[f64; CHUNKS as usize]; 2],
-    /// The cost of a switch from RAID 6 to three copies, and back.
+    /// The cost of a switch from RAID 6 to three copies, and of one back.
     switch_ms: [f64; 2],
 }
 
 impl Score {
-    /// Returns the largest write, in chunks, for which three copies are faster.
+    /// Returns the size of the largest write, in chunks, for which three copies are faster than
+    /// RAID 6.
     fn copies_up_to(&self) -> usize {
         let [raid6, copies] = &self.write_ms;
         raid6.iter().zip(copies).take_while(|(raid6, copies)| copies < raid6).count()
@@ -74,7 +76,7 @@ impl Score {
 /// Scores a device.
 ///
 /// # Errors
-/// If the device cannot form such an array.
+/// Fails if the device cannot form such an array.
 fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     let sizes = Geometry {
         volume: 0,
@@ -100,8 +102,7 @@ fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     };
     let write_ms =
         LEVELS.map(|level| std::array::from_fn(|chunks| cost(level, chunks as u32 + 1, false)));
-    // If each write of this size is followed by a switch, half of the switches go in each
-    // direction.
+    // If each write is followed by a switch, half of the switches go in each direction.
     let there_and_back = |chunks: u32| {
         let both: [f64; 2] = LEVELS.map(|level| cost(level, chunks, true));
         let alone: [f64; 2] = write_ms.map(|row: [f64; CHUNKS as usize]| row[chunks as usize - 1]);
@@ -114,15 +115,16 @@ fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     })
 }
 
-/// The share of the chunks moved by a switch to copies and back that belongs to the way there,
-/// after writes of one chunk. The switch to copies writes eight chunks, having read the others for
-/// the parities; the switch back reads three and writes two.
+/// Of the chunks moved by a switch to copies and back after writes of one chunk, the share moved by
+/// the switch to copies. That switch writes eight chunks, because it has already read the others
+/// for the parities; the switch back reads three and writes two.
 const SHARE_THERE: f64 = 8.0 / 13.0;
-/// The share for the switch back after writes of all chunks of a unit, which then do not have to be
-/// read: eight writes there, two back.
+/// Of the chunks moved by a switch to copies and back after writes of a whole unit, the share moved
+/// by the switch back. Chunks just written need not be read, so the switch to copies writes eight
+/// and the switch back writes two.
 const SHARE_BACK: f64 = 2.0 / 10.0;
 
-/// Measures the milliseconds per write.
+/// Simulates the load at `level`, and returns the milliseconds per write.
 fn measured(
     device: &OpenDevice,
     geometry: Geometry,
@@ -160,7 +162,7 @@ fn measured(
     writes.now.as_secs_f64() * 1e3 / f64::from(load.writes.max(1))
 }
 
-/// A policy that switches after every request.
+/// An adaptation rule that switches levels after every request.
 struct Always;
 
 impl Rule for Always {
@@ -177,7 +179,7 @@ impl Rule for Always {
     }
 }
 
-/// A workload of writes of a fixed number of chunks to random units, with a fixed number
+/// A workload that writes a fixed number of chunks to random units, with a fixed number of writes
 /// outstanding.
 struct Load {
     ready: u64,
@@ -236,8 +238,8 @@ mod tests {
         let disk = open("st1000nm0011:plain").unwrap();
         let score = score(&disk, load(16)).unwrap();
         let [raid6, mirrors] = score.write_ms;
-        // Mirrors are better for one chunk, RAID 6 for whole units; RAID 6 costs about the same for
-        // all sizes.
+        // Copies are faster for one chunk and RAID 6 for whole units; RAID 6 costs about the same
+        // for all sizes.
         assert!(mirrors[0] < raid6[0] && raid6[3] < mirrors[3], "{score:?}");
         assert!(mirrors.is_sorted() && raid6[0] / raid6[3] < 1.6, "{score:?}");
         assert!(score.switch_ms[0] > score.switch_ms[1] && score.switch_ms[1] > 0.0, "{score:?}");

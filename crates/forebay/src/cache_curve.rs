@@ -1,11 +1,11 @@
-//! The verb `cache`: the miss ratio of caches of every size, from one pass over a trace.
+//! The verb `cache`: computes the miss ratios of caches of every size in one pass over a trace.
 //!
-//! Reads and writes access every block they touch, in trace order; flushes and trims access none.
-//! LRU's misses are computed for all sizes at once; S3-FIFO is simulated at the requested sizes.
-//! Arrival times have no effect.
+//! Reads and writes access every block that they touch, in trace order; flushes and trims access
+//! none. LRU's misses are computed for all sizes at once; S3-FIFO is simulated at the requested
+//! sizes only. Arrival times have no effect.
 //!
-//! Memory is bounded: if there are too many blocks, only a sample of them is tracked, and a cache
-//! that is too large is simulated in miniature, scaled down by the sampling rate (Waldspurger,
+//! Memory is bounded. If there are too many blocks, only a sample of them is tracked. If a cache is
+//! too large to simulate, a miniature of it is simulated on a sample of the blocks (Waldspurger,
 //! Saemundsson, Ahmad and Park, USENIX ATC 2017).
 
 mod page;
@@ -27,33 +27,33 @@ use crate::quantities::bytes;
 pub(crate) use page::FOUND_THAT_MATTERS;
 pub use verb::CacheAsk;
 
-/// The number of points on a curve, in addition to the requested sizes.
+/// The number of points on the curve, in addition to the requested sizes.
 const POINTS: u32 = 64;
-/// The bits of a key that hold the block number; the volume is in the bits above.
+/// How many low bits of a key hold the block number; the bits above hold the volume.
 const KEY_BITS: u32 = 40;
 
-/// The total number of blocks in all simulated caches: 200 MB of memory.
+/// The maximum number of blocks in all simulated caches together, which take 200 MB of memory.
 const FRAMES_MAX: u64 = 1 << 21;
-/// The highest number of sizes that may be requested.
+/// The maximum number of sizes that users may request.
 const SIZES_MAX: usize = 1024;
 
-/// The block size if neither the options nor the trace specify it.
+/// The block size in bytes if neither the options nor the trace specify one.
 const BLOCK_BYTES: u32 = 4096;
 
 /// The options of `cache`.
 #[derive(Clone, Debug, Default)]
 pub struct CurveOptions {
-    /// The block size in bytes. Defaults to the trace's own block if it counts in blocks, else to 4
-    /// KiB.
+    /// The block size in bytes. Defaults to the trace's own block size if the trace counts in
+    /// blocks, else to 4 KiB.
     pub block_bytes: Option<u32>,
-    /// The sizes at which S3-FIFO is simulated and LRU is computed exactly.
+    /// Cache sizes in MiB for which S3-FIFO is simulated and LRU is computed exactly.
     pub sizes_mib: Vec<f64>,
-    /// Further such sizes, in blocks.
+    /// Cache sizes in blocks for which S3-FIFO is simulated and LRU is computed exactly.
     pub sizes_blocks: Vec<u32>,
 }
 
 impl CurveOptions {
-    /// Returns all requested sizes in blocks of `block_bytes`, sorted and without duplicates.
+    /// Returns all requested cache sizes in blocks of `block_bytes`, sorted and without duplicates.
     fn sizes(&self, block_bytes: u32) -> Result<Vec<u32>, AskError> {
         let blocks = |&mib: &f64| {
             let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
@@ -79,46 +79,46 @@ impl CurveOptions {
 /// The miss-ratio curve of a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
-    /// The trace.
+    /// The name of the trace.
     pub trace: String,
     /// The block size in bytes.
     pub block_bytes: u32,
-    /// Whether the block is the trace's own, whose size the trace does not record.
+    /// Whether the trace counts in blocks and these are used, so that the real size of a block is
+    /// unknown.
     pub is_own_block: bool,
-    /// The number of block accesses.
+    /// The number of block accesses in the trace.
     pub accesses: u64,
-    /// The number of distinct blocks: a larger cache gains nothing. An estimate if blocks were
-    /// sampled.
+    /// The number of distinct blocks in the trace, which is also the largest useful cache size. An
+    /// estimate if blocks were sampled.
     pub distinct_blocks: u64,
-    /// LRU tracks one in this many blocks: 1 if the curve is exact.
+    /// LRU tracked one in this many blocks; 1 means that its curve is exact.
     pub sampled_one_in: u64,
     /// The number of distinct blocks that were tracked.
     pub sampled_blocks: u64,
-    /// The difference between the accesses estimated from the sample and all accesses, as a share
-    /// of the latter.
+    /// The relative error of the number of accesses estimated from the sample.
     pub sample_error_share: f64,
-    /// The recommended size; `None` if no block is accessed twice.
+    /// The recommended cache; `None` if no block is accessed twice.
     pub recommended: Option<Recommended>,
-    /// The points of the curve, by increasing size.
+    /// The points of the curve, by increasing cache size.
     pub points: Vec<CurvePoint>,
 }
 
-/// The smallest cache with [`HITS_THAT_SUFFICE`] of the largest cache's hits.
+/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
-    /// The size in blocks.
+    /// The cache size in blocks.
     pub size_blocks: u64,
-    /// The size in MiB.
+    /// The cache size in MiB.
     pub size_mib: f64,
-    /// The share of accesses that miss.
+    /// The share of accesses that miss in an LRU cache of this size.
     pub lru_miss_ratio: f64,
-    /// The share of accesses that hit.
+    /// The share of accesses that hit in an LRU cache of this size.
     pub lru_hit_ratio: f64,
-    /// The share of the trace's distinct blocks that fit.
+    /// The share of the trace's distinct blocks that fit into the cache.
     pub distinct_blocks_share: f64,
 }
 
-/// The share of the largest cache's hits that a recommended cache must reach.
+/// The share of the largest cache's hits that the recommended cache must have.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
 impl Recommended {
@@ -144,8 +144,8 @@ fn mib(blocks: u64, block_bytes: u64) -> f64 {
 }
 
 impl CurvePoint {
-    /// Makes the point of a size from LRU's miss ratio at that size, the largest cache's hit ratio
-    /// `most`, and S3-FIFO's miss ratio with its sampling rate, if it was simulated.
+    /// Builds the point for one cache size. `most` is the hit ratio of the largest cache. S3-FIFO's
+    /// miss ratio comes with its sampling rate, if S3-FIFO was simulated at this size.
     fn new(
         size_blocks: u64,
         block_bytes: u64,
@@ -167,18 +167,18 @@ impl CurvePoint {
 }
 
 impl Curve {
-    /// Returns the hit ratio of the largest cache.
+    /// Returns the hit ratio of the largest cache, which no cache can exceed.
     pub fn findable(&self) -> f64 {
         self.points.last().map_or(0.0, |point| point.lru_hit_ratio)
     }
 
-    /// Returns the points at the requested sizes, for which S3-FIFO was simulated.
+    /// Returns the points at the requested cache sizes, for which S3-FIFO was simulated.
     pub fn simulated(&self) -> Vec<CurvePoint> {
         self.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()).copied().collect()
     }
 
-    /// Returns the least sizes that reach certain shares of the largest cache's hits, and the
-    /// recommended size.
+    /// Returns the points that a reader needs first: the smallest caches that reach certain shares
+    /// of the largest cache's hits, and the recommended cache.
     pub fn handful(&self) -> Vec<CurvePoint> {
         let findable = self.findable();
         let reaching = |share: &f64| {
@@ -201,7 +201,8 @@ impl Curve {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// Returns the least size, in blocks, that reaches 99.5 % of the largest cache's hit ratio.
+    /// Returns the size, in blocks, of the smallest cache that reaches 99.5 % of the largest
+    /// cache's hit ratio.
     fn nearly_all(&self) -> u64 {
         const NEARLY: f64 = 0.995;
         let enough = |point: &&CurvePoint| point.lru_hit_ratio >= NEARLY * self.findable();
@@ -209,38 +210,38 @@ impl Curve {
     }
 }
 
-/// The shares of the largest cache's hits for which [`Curve::handful`] gives the cache size.
+/// The shares of the largest cache's hits for which [`Curve::handful`] returns a point.
 const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
 
-/// Sorts the points by size and removes duplicates.
+/// Sorts points by cache size and removes duplicates.
 fn by_size(mut points: Vec<CurvePoint>) -> Vec<CurvePoint> {
     points.sort_unstable_by_key(|point| point.size_blocks);
     points.dedup_by_key(|point| point.size_blocks);
     points
 }
 
-/// The results of caches of one size.
+/// A point of the curve: the results of caches of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
-    /// The size in blocks.
+    /// The cache size in blocks.
     pub size_blocks: u64,
-    /// The size in MiB.
+    /// The cache size in MiB.
     pub size_mib: f64,
     /// LRU's misses as a share of the accesses.
     pub lru_miss_ratio: f64,
     /// LRU's hits as a share of the accesses.
     pub lru_hit_ratio: f64,
-    /// LRU's hits as a share of the largest cache's hits.
+    /// LRU's hits as a share of the hits of the largest cache.
     pub lru_findable_share: f64,
-    /// S3-FIFO's misses as a share of the accesses; none for sizes that were not requested.
+    /// S3-FIFO's misses as a share of the accesses; `None` for sizes that were not requested.
     pub s3fifo_miss_ratio: Option<f64>,
-    /// S3-FIFO's hits as a share of the accesses.
+    /// S3-FIFO's hits as a share of the accesses; `None` for sizes that were not requested.
     pub s3fifo_hit_ratio: Option<f64>,
-    /// S3-FIFO was simulated with one in this many blocks: 1 if its ratios are exact.
+    /// S3-FIFO was simulated with one in this many blocks; 1 means that its ratios are exact.
     pub s3fifo_sampled_one_in: Option<u64>,
 }
 
-/// S3-FIFO at one size, simulated in full or in miniature.
+/// An S3-FIFO cache of one size, simulated in full or in miniature.
 struct Simulated {
     size: u32,
     cache: S3Fifo,
@@ -249,7 +250,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// Makes one of `caches` simulated caches that share the memory limit.
+    /// Creates one of `caches` simulated caches, which share the memory limit.
     fn new(size: u32, caches: usize) -> Simulated {
         let sample = Sample::keeping(FRAMES_MAX / caches as u64, size.into());
         let frames = u64::from(size).div_ceil(sample.one_in());
@@ -263,9 +264,10 @@ impl Simulated {
         }
     }
 
-    /// Returns the misses and the sampling rate behind them. Requires LRU's curve to be complete.
+    /// Returns the number of misses, and the sampling rate by which it was estimated. Requires that
+    /// LRU's curve is complete.
     fn told(&self, lru: &MissRatioCurve) -> (u64, u64) {
-        // A cache as large as all blocks only misses first accesses, whatever its eviction policy.
+        // A cache that holds all blocks misses only first accesses, whatever its eviction policy.
         match lru.sample().one_in() == 1 && u64::from(self.size) >= lru.blocks() {
             true => (lru.blocks(), 1),
             false => (self.misses.min(lru.accesses()), self.sample.one_in()),
@@ -273,7 +275,7 @@ impl Simulated {
     }
 }
 
-/// Computes the curve of the trace in `reader`; messages call it `name`.
+/// Computes the curve of the trace in `reader`; error messages call the trace `name`.
 pub fn curve(
     name: &Path,
     reader: &mut dyn Reader,
@@ -316,7 +318,7 @@ pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u6
     blocks.map(move |block| volume ^ block)
 }
 
-/// Returns the points at geometrically spaced sizes and at the requested sizes.
+/// Returns the points of the curve, at geometrically spaced sizes and at the requested sizes.
 fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<CurvePoint> {
     let (blocks, accesses) = (lru.blocks(), lru.accesses().max(1) as f64);
     let even = |point: u32| {
@@ -394,7 +396,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("forebay-cache-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("small.lis");
-        // Blocks 8 to 10, 9 and 11, which sectors of 4 KiB would not distinguish.
+        // The trace accesses blocks 8 to 10, 9 and 11, which 4 KiB blocks of eight sectors could
+        // not distinguish.
         std::fs::write(&path, "8 3 0 1\n9 1 0 2\n11 1 0 3\n").unwrap();
         let of = |block_bytes: Option<u32>| {
             let mut reader = forebay_trace::open::open(&path, None).unwrap();
@@ -413,7 +416,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("forebay-sampled-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("large.spc");
-        // Ten requests of 1 GiB, each made twice: 2.6 million blocks.
+        // Ten requests of 1 GiB, each made twice, touch 2.6 million blocks of 4 KiB.
         let row = |n: u64| format!("0,{},{},R,{n}.0\n", (n % 10) << 21, 1u64 << 30);
         std::fs::write(&path, (0..20).map(row).collect::<String>()).unwrap();
         let mut reader = forebay_trace::open::open(&path, None).unwrap();

@@ -1,10 +1,10 @@
-//! Checks whether a trace's times show how its requests arrived at the disk. If they do not,
-//! simulated comparisons of schedulers and prices of promises would be based on meaningless times,
-//! so `advise` does not simulate and `plan` returns no price.
+//! Checks whether a trace's times show when its requests arrived at the disk. If they do not,
+//! comparing schedulers or pricing promises in simulation would be meaningless, so `advise` does
+//! not simulate and `plan` returns no price.
 //!
-//! How coarse is too coarse depends on the question. `advise` rejects steps of 100 ms and more; a
-//! promise has no price if many requests share a step that is as long as its bound
-//! ([`Times::why_no_promise`]).
+//! How coarse a clock may be depends on the question. `advise` rejects steps of 100 ms and more.
+//! `plan` returns no price for a promise if many requests share a clock step that is as long as the
+//! promised time ([`Times::why_no_promise`]).
 
 mod ticks;
 
@@ -16,40 +16,44 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{millis, percent, seconds, significant};
 
-/// A clock with shorter steps distinguishes requests about as well as a disk does.
+/// The clock step below which timestamps separate requests about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);
 
-/// A clock with longer steps than a disk takes for ten requests hides the arrival pattern.
+/// The shortest clock step that is rejected. It is longer than a disk takes for ten requests, so it
+/// hides the pattern of arrivals.
 const STEP_MAX: Nanos = Nanos::from_millis(100);
 
-/// With fewer requests per step the steps hide little: they are mentioned, but nothing is rejected.
+/// The mean number of requests per clock step that a rejection requires. With fewer, the steps hide
+/// little and are only mentioned.
 const PER_STEP_MAX: f64 = 2.0;
 
-/// With fewer requests per step the steps hide almost nothing. The threshold is low, so that the caution does not come
-/// and go with the length of a trace: Financial1 has 1.83 requests per step in 10,000 rows, and fewer than 1.5 in 45,000.
+/// The mean number of requests per clock step below which steps are not even mentioned. It is low,
+/// so that the caution does not come and go with the length of a trace: Financial1 has 1.83
+/// requests per step in 10,000 rows, and fewer than 1.5 in 45,000.
 const PER_STEP_FINE: f64 = 1.1;
 
-/// The largest error from rounding to a trace's units.
+/// The largest error that rounding to a trace's units causes.
 const ROUNDING: Nanos = Nanos::from_micros(50);
 
-/// The noise levels under which steps are still detected, in ascending order.
+/// The amounts of noise in timestamps despite which steps are still detected, in ascending order.
 const NOISES: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(10)];
 
-/// This many requests with the same timestamp are no coincidence on a fine clock.
+/// The number of requests with the same timestamp that is unlikely to be a coincidence on a fine
+/// clock.
 const SHARED_LEAST: u64 = 4;
 
-/// A clock is coarse if at least this share of requests has shared timestamps on a grid, even if
-/// others are off the grid.
+/// The share of requests that must have shared timestamps on a grid for the clock to count as
+/// coarse, even if the other requests are off the grid.
 const SHARE_LEAST: f64 = 0.5;
 
-/// The step lengths that are tried if noise hides the steps.
+/// The step lengths to look for if noise hides the steps, in milliseconds.
 const STEPS_MS: [u64; 4] = [60_000, 10_000, 1000, 100];
 
-/// The number of parts of a step. Requests that crowd into two neighboring parts of each step are
-/// unlikely to have arrived that way.
+/// The number of parts into which a step is divided. If requests crowd in two neighboring parts of
+/// each step, their times are unlikely to be true arrival times.
 const PHASES: usize = 200;
 
-/// The least number of steps with requests from which crowding can be judged.
+/// The minimum number of steps with requests for crowding to be detected.
 const STEPS_LEAST: u64 = 20;
 
 /// How usable a trace's times are.
@@ -57,39 +61,40 @@ const STEPS_LEAST: u64 = 20;
 pub(crate) enum Times {
     /// The times show when each request arrived.
     Usable,
-    /// The source has no times.
+    /// The trace has no times.
     None,
-    /// All requests have the same time.
+    /// All requests have the same timestamp.
     Same,
     /// The clock's steps are so long that many requests share one.
     Coarse {
-        /// The length of a step.
+        /// The length of a clock step.
         step: Nanos,
-        /// The mean number of requests per timestamp that occurs.
+        /// The mean number of requests per distinct timestamp.
         per_stamp: f64,
-        /// The share of requests whose timestamps are multiples of the step.
+        /// The share of requests whose timestamps are multiples of the clock step.
         share: f64,
     },
-    /// Requests crowd at one place in each step, because of either a coarse clock with some noise
-    /// or a load driven by a timer.
+    /// Requests crowd at the same position in every step. The cause is either a coarse clock with
+    /// some noise, or a load driven by a timer.
     Crowded {
-        /// The length of a step; the clock's may be longer.
+        /// The length of the step that was detected; the clock's step may be longer.
         step: Nanos,
-        /// The share of requests at that place.
+        /// The share of requests at the crowded position.
         share: f64,
     },
 }
 
-/// The state collected while arrivals are scanned.
+/// Counters that are updated while arrivals are scanned.
 struct Seen {
     count: u64,
     stamps: u64,
     step: u64,
     last: Option<Nanos>,
-    /// The number of requests with the last timestamp.
+    /// The number of requests with the most recent timestamp.
     alike: u64,
-    /// The last timestamp that many requests share, the greatest common divisor of the differences
-    /// between all of these, and the number of requests with such timestamps.
+    /// About timestamps that at least [`SHARED_LEAST`] requests share: the most recent one, how
+    /// many there are, the greatest common divisor of the differences between them, and the number
+    /// of requests that have one.
     shared: Option<Nanos>,
     shared_stamps: u64,
     shared_step: u64,
@@ -118,10 +123,10 @@ impl Default for Seen {
     }
 }
 
-/// The distribution of requests over the parts of a step.
+/// The distribution of requests over the parts of a step, for one step length.
 struct Crowd {
     phases: [u64; PHASES],
-    /// The number of steps with requests, and the last of these steps.
+    /// The number of steps that contain requests, and the index of the last of them.
     steps: u64,
     last: Option<u64>,
 }
@@ -141,7 +146,7 @@ impl Crowd {
         }
     }
 
-    /// Returns the share of requests in the fullest two neighboring parts.
+    /// Returns the share of requests in the two neighboring parts that contain most.
     fn share(&self) -> f64 {
         let count: u64 = self.phases.iter().sum();
         let both = |at: usize| self.phases[at] + self.phases[(at + 1) % PHASES];
@@ -202,8 +207,8 @@ impl Seen {
         self.crowded().unwrap_or(Times::Usable)
     }
 
-    /// Returns the step of `ticks` and the requests per step, if there are at least
-    /// `per_step_least`.
+    /// Returns the clock step found by `ticks` and the mean number of requests per step, if that
+    /// number is at least `per_step_least`.
     fn stepped(&self, ticks: &Ticks, per_step_least: f64) -> Option<(Nanos, f64)> {
         let per_step = self.count as f64 / ticks.count().max(1) as f64;
         let step = ticks.step().filter(|step| *step >= STEP_FINE && per_step >= per_step_least)?;
@@ -223,7 +228,7 @@ impl Seen {
 }
 
 impl Times {
-    /// Reads `input` once to classify its times.
+    /// Reads `input` once and classifies its times.
     pub(crate) fn of(input: &Input) -> Result<Times, Error> {
         if input.notes.is_timeless {
             return Ok(Times::None);
@@ -237,14 +242,14 @@ impl Times {
         }
     }
 
-    /// Classifies `arrivals`, which are in order.
+    /// Classifies `arrivals`, which must be in order.
     pub(crate) fn among(arrivals: impl Iterator<Item = Nanos>) -> Times {
         let mut seen = Seen::default();
         arrivals.for_each(|at| seen.add(at));
         seen.times()
     }
 
-    /// Returns the reason that nothing can be concluded from the times, if so.
+    /// Returns why nothing can be concluded from the times; `None` if they are usable.
     pub(crate) fn why_not(self) -> Option<String> {
         Some(match self {
             Times::Usable | Times::Crowded { .. } => return None,
@@ -267,7 +272,7 @@ impl Times {
         })
     }
 
-    /// Returns the reason that the times cannot be used in a clause that fits into a headline.
+    /// Returns why the times cannot be used, as a clause short enough for a headline.
     pub(crate) fn why_not_in_short(self) -> String {
         match self {
             Times::Coarse { step, .. } => {
@@ -279,8 +284,9 @@ impl Times {
         }
     }
 
-    /// Returns the reason that a promise within `bound` has no price, if so. Load driven by a timer
-    /// looks like a coarse clock, so users who know better have to override this check.
+    /// Returns why a promise within `bound` has no price; `None` if it has one. A load driven by a
+    /// timer looks like a coarse clock, so users who know their load must be able to override this
+    /// check.
     pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {
         match self {
             Times::Coarse { step, per_stamp, .. } if step >= bound && per_stamp >= PER_STEP_MAX => {
@@ -292,12 +298,12 @@ impl Times {
         }
     }
 
-    /// Returns a caution about what a usable clock hides, or may hide.
+    /// Returns a caution about arrivals that a usable clock hides, or may hide.
     pub(crate) fn caution(self) -> Option<String> {
         self.caution_though().filter(|_| self.why_not().is_none())
     }
 
-    /// Returns a caution about a clock that is used although it is too coarse.
+    /// Returns a caution for a clock that the user wants to be used although it is too coarse.
     pub(crate) fn caution_though(self) -> Option<String> {
         let told = self.told()?;
         Some(match self {
@@ -360,12 +366,14 @@ mod tests {
             among(&[0, 0, 0, 2000, 2000, 3000]),
             Times::Coarse { step, per_stamp: 2.0, share: 1.0 }
         );
-        // Whole seconds, but one request per step: rare requests, not a poor clock.
+        // Timestamps are whole seconds, but each request has its own: requests are rare, the clock
+        // is not coarse.
         assert_eq!(among(&[0, 1000, 2000, 5000]), Times::Usable);
-        // Steps of 5 ms hide a little, so they are only mentioned.
+        // Steps of 5 ms hide so little that they are only mentioned.
         let fine = among(&[0, 0, 0, 1000, 1000, 1005]);
         assert!(fine.why_not().is_none() && fine.caution().is_some());
-        // The same goes for 1.67 requests per timestamp; 21 requests on 20 timestamps are fine.
+        // 1.67 requests per timestamp are also only mentioned; 21 requests on 20 timestamps are
+        // not.
         let few = among(&[0, 0, 1000, 1000, 1005]);
         assert!(few.why_not().is_none(), "{few:?}");
         assert!(few.caution().is_some_and(|said| said.contains("1.67 requests share")), "{few:?}");
@@ -383,8 +391,8 @@ mod tests {
         assert!(ticks.caution().unwrap().contains("steps by 10 ms, and 2.67 requests"));
     }
 
-    /// Makes 16 evenly spaced requests per second for 100 s. `clock` returns the timestamp of the
-    /// request with the given index and arrival in us.
+    /// Classifies 100 s of 16 requests per second, spaced unevenly. `clock` maps a request's index and
+    /// arrival in µs to its timestamp in µs.
     fn stamped(clock: impl Fn(u64, u64) -> u64) -> Times {
         let mut stamps: Vec<u64> =
             (0..1600).map(|index| clock(index, index * 62_500 + index * 7919 % 40_000)).collect();
@@ -396,7 +404,7 @@ mod tests {
     fn a_clock_that_is_coarse_in_part_is_found_out() {
         assert_eq!(stamped(|_, us| us), Times::Usable);
         let floor = |us: u64| us / 1_000_000 * 1_000_000;
-        // One in ten has its own timestamp.
+        // One request in ten has its true timestamp, the others have whole seconds.
         let in_part = stamped(|index, us| if index % 10 == 3 { us } else { floor(us) });
         let Times::Coarse { step, share, .. } = in_part else { panic!("{in_part:?}") };
         assert_eq!(step, Nanos::from_secs(1));
@@ -406,25 +414,25 @@ mod tests {
             why.starts_with("for 90 % of the requests the trace's clock steps by 1 s"),
             "{why}"
         );
-        // Six in ten have their own timestamps, so most times are correct.
+        // Six requests in ten have their true timestamps, so most times are correct.
         assert_eq!(stamped(|index, us| if index % 10 < 6 { us } else { floor(us) }), Times::Usable);
-        // Half a millisecond of noise on whole seconds.
+        // Timestamps are whole seconds with half a millisecond of noise.
         let noisy = stamped(|index, us| floor(us) + index * 7919 % 500);
         assert!(is_crowded(noisy, 1000), "{noisy:?}");
         assert!(noisy.why_not().is_none());
         assert!(noisy.caution().unwrap().contains("100 % of the requests come at the same"));
-        // Requests within a tenth of each second cannot be due to the clock.
+        // Requests are spread over a tenth of each second, which a coarse clock does not explain.
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
     }
 
-    /// Returns whether requests crowd in steps of about `ms`.
+    /// Returns whether the times count as crowded in steps of about `ms`.
     fn is_crowded(times: Times, ms: u64) -> bool {
         let near = |step: Nanos| (step.as_millis_f64() / ms as f64 - 1.0).abs() < 0.01;
         matches!(times, Times::Crowded { step, share } if near(step) && share > 0.5)
     }
 
-    /// Makes `each` requests at the same place of every step of `ms`, within a hundredth of it, and
-    /// as many as `between` elsewhere.
+    /// Classifies a trace with `each` requests close together in every step of `ms`, within a
+    /// hundredth of the step, and `between` requests elsewhere in the step.
     fn crowd(ms: u64, steps: u64, each: u64, between: u64) -> Times {
         let us = ms * 1000;
         let of = |step: u64| {
@@ -442,17 +450,19 @@ mod tests {
     #[test]
     fn crowds_are_found_in_each_of_the_steps_that_clocks_have() {
         for ms in STEPS_MS {
-            // Some arrive in between, so ticks do not reveal the step.
+            // Some requests arrive between the ticks of the clock, so that its ticks do not reveal
+            // the step.
             assert!(is_crowded(crowd(ms, 60, 8, 2), ms), "{ms}: {:?}", crowd(ms, 60, 8, 2));
         }
-        // Twenty steps are enough, nineteen are not.
+        // Twenty steps suffice to detect crowding, nineteen do not.
         assert!(is_crowded(crowd(1000, 20, 8, 2), 1000));
         assert_eq!(crowd(1000, 19, 8, 2), Times::Usable);
     }
 
     #[test]
     fn a_crowd_may_lie_about_the_end_of_a_step() {
-        // Half before each whole second and half after it, some in between.
+        // Half of the requests come just before each whole second and half just after it, with some
+        // in between.
         let of = |second: u64| {
             let about = [second * 1_000_000 - 2_000, second * 1_000_000 + 2_000 + second % 7];
             about.into_iter().chain([second * 1_000_000 + 300_000 + second * 7919 % 400_000])
@@ -472,7 +482,8 @@ mod tests {
 
     #[test]
     fn a_clock_of_odd_steps_is_found_out() {
-        // Sixtieths of a second, in whole microseconds, with two or more requests each.
+        // The clock ticks in sixtieths of a second, rounded to whole microseconds, with at least
+        // two requests per tick.
         let sixtieths = (0..400u64).map(|k| Nanos::from_micros(k / 4 * 1_000_000 / 60));
         let Times::Coarse { step, per_stamp, share } = Times::among(sixtieths) else { panic!() };
         assert!((16.6..16.7).contains(&step.as_millis_f64()) && per_stamp == 4.0 && share == 1.0);
@@ -480,13 +491,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_coarse_in_part_has_as_many_to_a_stamp_as_share_it() {
-        // Four requests at each tenth of a second, and one anywhere.
+        // Each tenth of a second has four requests at its start, and one at an arbitrary time.
         let of =
             |tenth: u64| [0, 0, 0, 0, 7_919 + tenth * 631 % 80_000].map(|us| tenth * 100_000 + us);
         let times = Times::among((0..50).flat_map(of).map(Nanos::from_micros));
         let Times::Coarse { step, per_stamp, share } = times else { panic!("{times:?}") };
         assert_eq!((step, per_stamp, share), (Nanos::from_millis(100), 4.0, 0.8));
-        // A tenth of a second is the shortest step that is rejected.
+        // A tenth of a second is the shortest clock step that is rejected.
         assert!(times.why_not().is_some());
     }
 

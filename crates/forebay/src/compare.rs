@@ -1,13 +1,13 @@
 //! The verb `compare`: a card that shows how similar two traces are.
 //!
-//! Accepts any two inputs of `simulate`. The features are the paper's (**model**, section V.C:
-//! sizes, reads, sequential share, inter-arrival time, thread weights, states). In addition to the
-//! paper, the card has distances of whole distributions, the index of dispersion, miss-ratio
-//! curves, the locations of requests on the disk, and response times on device models under open
-//! replay, including tails. Each figure of the first trace comes with its *sampling interval*, by
-//! bootstrap over blocks of its time, which shows whether the second trace differs from the first
-//! more than the first does from itself. Response times are resampled from the run of the whole
-//! trace, not simulated again.
+//! Accepts the inputs that `simulate` accepts. The features are those of the paper (**model**,
+//! section V.C: sizes, reads, sequential share, inter-arrival time, thread weights, states). In
+//! addition, the card compares whole distributions, the index of dispersion, miss-ratio curves, the
+//! locations of requests on the disk, and response times on device models in open replay, including
+//! tails. Each figure of the first trace has a *sampling interval*, from a bootstrap over blocks of
+//! its time. It shows whether the second trace differs from the first by more than the first varies
+//! in itself. Response times are resampled from one run of the whole trace; resamples are not
+//! simulated.
 
 mod assemble;
 mod bounds;
@@ -48,13 +48,14 @@ use profile::{Profile, ProfileOptions, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};
 use tally::Clock;
 
-/// A disk, a SATA solid-state drive and an NVMe drive.
+/// The default devices: a disk, a SATA solid-state drive and an NVMe drive.
 pub const DEVICES: [&str; 3] = ["st1000nm0011:plain", "samsung-830", "990-pro"];
 
-/// The size in gigabytes of a drive whose complete map takes 125 MiB.
+/// The size, in GB, of a stand-in for a solid-state drive whose map would need too much memory. The
+/// complete map of a drive of this size takes 125 MiB.
 const STAND_IN_GB: u64 = 64;
 
-/// The most blocks in the cache, unless the block size was given.
+/// The maximum number of blocks in a simulated cache, unless the user gave the block size.
 const CACHE_BLOCKS_MAX: u64 = 1 << 22;
 
 /// The options of `compare`.
@@ -62,24 +63,24 @@ const CACHE_BLOCKS_MAX: u64 = 1 << 22;
 pub struct Options {
     /// The devices on which response times are compared.
     pub devices: Vec<OpenDevice>,
-    /// The block size of the miss-ratio curves; none for 4 KiB, or more if the traces touch very
-    /// many blocks.
+    /// The block size of the miss-ratio curves in bytes; `None` means 4 KiB, or more if the traces
+    /// touch very many blocks.
     pub block_bytes: Option<u32>,
-    /// How much faster than recorded requests arrive at the devices.
+    /// The speed at which requests arrive at the devices, relative to the recording.
     pub intensity: f64,
-    /// The share of resamples that an interval covers.
+    /// The share of resamples that an interval covers, such as 0.95.
     pub level: f64,
-    /// The seed of the resamples.
+    /// The seed for drawing resamples.
     pub seed: u64,
-    /// The names under which the devices were requested.
+    /// The devices' names as the user wrote them.
     names: Vec<String>,
 }
 
 impl Options {
-    /// Makes options for `devices`, or for [`DEVICES`] if there are none.
+    /// Creates options for `devices`, or for [`DEVICES`] if that is empty.
     ///
     /// # Errors
-    /// If a device does not exist, or if [`Intensity::new`] rejects the intensity.
+    /// Fails if a device does not exist, or if [`Intensity::new`] rejects the intensity.
     pub fn new(
         devices: &[String],
         block_kib: Option<u32>,
@@ -100,9 +101,9 @@ impl Options {
         Ok(Options { devices, block_bytes, intensity, level: 0.95, seed, names })
     }
 
-    /// Returns the devices, replacing solid-state drives whose map would need too much memory by
-    /// smaller ones, with a sentence for each replacement. A map grows with the written addresses,
-    /// up to the whole drive.
+    /// Returns the devices to simulate. Solid-state drives whose maps would need too much memory
+    /// are replaced by smaller drives, each with a sentence that says so. A map grows with the
+    /// addresses written, up to the size of the drive.
     fn affordable(&self, profiles: &[Profile; 2]) -> Result<(Vec<OpenDevice>, Vec<String>), Error> {
         let is_scattered = profiles.iter().any(|of| of.written_stretches > STRETCHES_MAX);
         let (mut devices, mut told) = (self.devices.clone(), Vec::new());
@@ -124,25 +125,25 @@ impl Options {
     }
 }
 
-/// The measurements of both traces.
+/// The measurements of both traces and of the resamples.
 struct Measured {
     profiles: [Profile; 2],
     devices: Vec<OpenDevice>,
-    /// Sentences about devices that replace others.
+    /// Sentences about drives that were replaced by smaller ones.
     stand_ins: Vec<String>,
-    /// The response times on each device; empty if a trace has no times.
+    /// The response times of both traces on each device; empty if a trace has no times.
     responses: Vec<[Responses; 2]>,
     layout: Layout,
     block_bytes: u64,
 }
 
-/// The share of the work that measuring both traces takes.
+/// The share of the total work that measuring the traces takes, for the progress bar.
 const MEASURING_SHARE: f64 = 0.6;
 
-/// Compares `b` with `a`, calling `progress` from time to time.
+/// Compares `b` with `a`, and reports to `progress` from time to time.
 ///
 /// # Errors
-/// If a trace has no reads or writes, or cannot be read again.
+/// Fails if a trace has no reads or writes, or cannot be read again.
 pub fn compare(
     a: &Input,
     b: &Input,
@@ -183,7 +184,7 @@ pub fn compare(
             let clock = profiles[side].clock;
             let run = (inputs[side], &layout.sides[side], clock);
             let mut told = |done| {
-                // Each request is counted twice, on arrival and on completion.
+                // A run counts each request twice: on arrival and on completion.
                 let done = (2 * nth + side) as f64 + of(side, done / 2);
                 let simulated = done / (2 * devices.len()) as f64;
                 let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
@@ -198,12 +199,12 @@ pub fn compare(
     Ok(assemble::card(inputs, &measured, options))
 }
 
-/// Whether the arrival times are usable.
+/// Returns whether the trace has usable arrival times.
 fn is_timed(input: &Input) -> bool {
     !input.notes.is_timeless && input.description.duration_s > 0.0 && input.description.requests > 1
 }
 
-/// Returns the block size of the miss-ratio curves.
+/// Returns the block size of the miss-ratio curves in bytes.
 fn block_bytes(inputs: [&Input; 2], asked: Option<u32>) -> u64 {
     let largest = inputs.iter().map(|input| input.description.footprint_bytes).max().unwrap_or(0);
     let enough = |bytes: &u64| largest / bytes <= CACHE_BLOCKS_MAX;
@@ -211,7 +212,7 @@ fn block_bytes(inputs: [&Input; 2], asked: Option<u32>) -> u64 {
     asked.map_or_else(found, u64::from)
 }
 
-/// Returns the first trace's clock in a run at another intensity.
+/// Converts the clock of the first trace's recording to that of a run at another speed.
 fn run_clock(clock: Clock, intensity: f64) -> Clock {
     match clock {
         Clock::Times(duration) => {

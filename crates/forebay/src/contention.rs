@@ -1,8 +1,9 @@
-//! Contention: which streams pull the heads away from each other, and what that costs.
+//! Measures contention: which streams pull the heads away from each other, and how much time that
+//! costs.
 //!
-//! An I/O whose head movement follows an I/O of another stream is a *switch*; its seek and
-//! rotational wait are attributed to the pair of streams. Movement within a stream is attributed to
-//! the stream.
+//! An I/O that follows an I/O of another stream is a *switch*. The seek and the rotational wait of
+//! a switch are attributed to the pair of streams; those of all other I/Os are attributed to their
+//! own stream.
 
 use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
 use rustc_hash::FxHashMap;
@@ -17,12 +18,13 @@ pub(crate) fn stream_label(labels: &[String], stream: u32) -> String {
     }
 }
 
-/// Observes the I/Os of a run.
+/// An observer that counts the switches between streams in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
-    /// The last stream of each disk.
+    /// For each disk, the stream of its last I/O.
     last_stream: Vec<Option<u32>>,
-    /// Results are sorted, so the order of the map does not matter.
+    /// Switches by pair of streams. The order of this map does not matter, because results are
+    /// sorted.
     pairs: FxHashMap<(u32, u32), Switches>,
     within: Nanos,
     between: Nanos,
@@ -58,32 +60,33 @@ impl Observer for Contention {
     }
 }
 
-/// Two streams that compete for the heads.
+/// Two streams that compete for the heads, and what that costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fight {
-    /// One of the streams.
+    /// The name of one of the streams.
     pub stream_a: String,
-    /// The other stream.
+    /// The name of the other stream.
     pub stream_b: String,
-    /// The number of times that the heads moved from one to the other.
+    /// How often the heads moved from one stream to the other.
     pub switches: u64,
-    /// The seek and rotational time of these switches.
+    /// The seek and rotational time of these switches, in seconds.
     pub cost_s: f64,
 }
 
-/// The cost of head movement and the streams that cause it.
+/// How much time head movement costs, and which streams cause it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContentionFigures {
-    /// Seek and rotational time when the disk switched between streams.
+    /// The seek and rotational time of I/Os that follow another stream's, in seconds.
     pub between_streams_s: f64,
-    /// Seek and rotational time within a stream.
+    /// The seek and rotational time of I/Os that follow one of their own stream, in seconds.
     pub within_streams_s: f64,
-    /// The costliest pairs, in descending order of cost.
+    /// The pairs of streams whose switches cost most, in descending order of cost.
     pub fights: Vec<Fight>,
 }
 
 impl Contention {
-    /// Computes the figures, with the `most` costliest pairs; `labels` names the streams.
+    /// Computes the figures, with the `most` costliest pairs of streams; `labels` are the streams'
+    /// names.
     pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
         let label = |stream: u32| stream_label(labels, stream);
         let mut pairs: Vec<_> = self.pairs.iter().collect();

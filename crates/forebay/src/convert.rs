@@ -1,4 +1,4 @@
-//! The verb `convert`: copies a trace from any reader to any writer.
+//! The verb `convert`: copies records from any trace reader to any trace writer.
 
 pub mod verb;
 
@@ -16,21 +16,21 @@ use crate::error::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 
-/// The highest size of a secret's file; a longer file is probably not a secret.
+/// The maximum size of a file with a secret. A larger file was probably named by mistake.
 const SECRET_BYTES_MAX: u64 = 4096;
 
 /// The result of a conversion.
 pub struct Converted {
     /// The number of records written.
     pub records: u64,
-    /// What the written format could not represent; one sentence each.
+    /// What the written format could not represent, one sentence each.
     pub lost: Vec<String>,
 }
 
 /// Returns the extent of each volume of the trace in `reader`, in cells of `cell_bytes`.
 ///
 /// # Errors
-/// Same as [`Reader::read`]; [`Error::Stopped`] if `progress` requested a stop.
+/// Fails like [`Reader::read`], or with [`Error::Stopped`] if `progress` requests a stop.
 pub fn extents(
     reader: &mut dyn Reader,
     cell_bytes: u64,
@@ -50,10 +50,10 @@ pub fn extents(
     }
 }
 
-/// Reads the key whose secret is in the file `path`.
+/// Reads the file at `path`, which contains the secret, and returns the key made from it.
 ///
 /// # Errors
-/// If the file cannot be read or is too short.
+/// Fails if the file cannot be read or is too short.
 pub fn read_key(path: &Path) -> Result<Key, Error> {
     let refused = |got: String| {
         let hint = "create one with: head -c 32 /dev/urandom > KEY";
@@ -71,11 +71,11 @@ pub fn read_key(path: &Path) -> Result<Key, Error> {
     Ok(Key::new(&secret).ok_or_else(|| refused(counted(secret.len() as u64, "byte")))?)
 }
 
-/// Writes everything from `reader`, which messages call `name`. On failure, the output that
-/// `writer` began is removed.
+/// Writes all records from `reader` to `writer`. Error messages call the trace `name`. On any
+/// failure, the unfinished output is removed.
 ///
 /// # Errors
-/// [`Error::Output`] if the system refuses to write.
+/// [`Error::Output`] if the operating system refuses to write.
 pub fn convert(
     name: &Path,
     reader: &mut dyn Reader,

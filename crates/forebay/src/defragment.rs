@@ -1,10 +1,10 @@
-//! Defragmentation as a remedy: what would be gained by laying out blocks in the order they are
-//! read, what moving them costs, when that pays off, and when to do it.
+//! Defragmentation as a remedy: what laying out blocks in the order in which they are read would
+//! gain, what moving them costs, after how long that pays off, and when to do it.
 //!
 //! The arrangement is learned from the first half of the requests ([`forebay_core::arrange`]) and
-//! evaluated on the rest, which it has not seen, under the same policy. The effect on the first
-//! half is reported too, as in-sample. The moves are simulated as I/O of the same disk: once alone,
-//! for their cost, and once during the rest of the trace, starting at the best moment.
+//! evaluated on the rest, under the same policy. The effect on the first half is reported too, as
+//! `in_sample`. The moves are simulated as I/O on the same disk: once without other load, for their
+//! cost, and once during the rest of the trace, starting at the best moment.
 
 use forebay_ask::named;
 use forebay_core::arrange::{Arrangement, Arranger, Prices};
@@ -24,47 +24,49 @@ mod tests;
 
 use sequential::{Sequential, sequential};
 
-/// The most requests to learn from, because each takes memory.
+/// The maximum number of requests to learn from, because each of them takes memory.
 const LEARNT_MAX: u64 = 2 << 20;
 
-/// With fewer requests there is nothing to learn from.
+/// The number of requests below which there is nothing to learn from.
 const REQUESTS_MIN: u64 = 100;
 
-/// The cost of a jump of the heads, for weighing moves: about a seek and half a rotation.
+/// The assumed cost of a jump of the heads in seconds, for deciding which moves pay: about a seek
+/// and half a rotation.
 const JUMP_S: f64 = 0.012;
 
-/// A smaller share of the total time does not count as a gain.
+/// The share of the total time below which savings do not count as a gain.
 const SHARE_THAT_MATTERS: f64 = 0.03;
 
-/// Tails that are longer by this share count as worse.
+/// The share by which a tail latency must increase to count as worse.
 const TAIL_THAT_MATTERS: f64 = 0.2;
 
-/// The results of a policy before and after rearranging.
+/// The results of a policy before and after blocks are rearranged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// The number of requests replayed.
+    /// The number of requests that were replayed.
     pub requests: u64,
-    /// The time from the first arrival to the last completion, before.
+    /// The time from the first arrival to the last completion before rearranging, in seconds.
     pub span_s: f64,
-    /// The total time before: busy time in open replay, time to the last completion in closed
-    /// replay.
+    /// The total time before rearranging: the disk's busy time in open replay, the time to the last
+    /// completion in closed replay.
     pub total_before_s: f64,
-    /// The total time after.
+    /// The total time after rearranging, measured in the same way.
     pub total_after_s: f64,
-    /// The share of the time before that is saved; negative if it takes longer.
+    /// The share of the total time that rearranging saves; negative if it takes longer.
     pub gain_share: f64,
-    /// The share of requests that start where their stream's previous request in the same direction
-    /// ended, before.
+    /// The share of requests that start where the previous request of the same stream and operation
+    /// ended, before rearranging.
     pub sequential_before_share: f64,
-    /// The share of such requests after.
+    /// The share of requests that start where the previous request of the same stream and operation
+    /// ended, after rearranging.
     pub sequential_after_share: f64,
-    /// The 99th percentile of read latency before.
+    /// The 99th percentile of read latencies before rearranging.
     pub read_p99_before_ms: Option<f64>,
-    /// The 99th percentile of read latency after.
+    /// The 99th percentile of read latencies after rearranging.
     pub read_p99_after_ms: Option<f64>,
-    /// The 99th percentile of write latency before.
+    /// The 99th percentile of write latencies before rearranging.
     pub write_p99_before_ms: Option<f64>,
-    /// The 99th percentile of write latency after.
+    /// The 99th percentile of write latencies after rearranging.
     pub write_p99_after_ms: Option<f64>,
 }
 
@@ -76,7 +78,7 @@ impl Effect {
             span_s: before.figures.makespan_s,
             total_before_s: was,
             total_after_s: is,
-            // Adding zero turns -0.0 into 0.0.
+            // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
             gain_share: 1.0 - is / was.max(1e-9) + 0.0,
             sequential_before_share: sequential.before_share,
             sequential_after_share: sequential.after_share,
@@ -87,13 +89,14 @@ impl Effect {
         }
     }
 
-    /// Returns whether the slowest reads become much slower.
+    /// Returns whether rearranging makes the 99th percentile of reads much longer.
     fn is_slower(&self) -> bool {
         let tails = self.read_p99_before_ms.zip(self.read_p99_after_ms);
         tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
-    /// Returns whether it takes less time without making the slowest reads much slower.
+    /// Returns whether rearranging saves time without making the 99th percentile of reads much
+    /// longer.
     pub(crate) fn is_gain(&self) -> bool {
         self.gain_share > 0.0 && !self.is_slower()
     }
@@ -114,52 +117,54 @@ impl Effect {
     }
 }
 
-/// A moment to move blocks.
+/// A moment at which to move the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moment {
-    /// Its start, counted from the first request that was not learned from.
+    /// When the moves start, in seconds after the first request that was not learned from.
     pub at_s: f64,
-    /// The length of the idle period that begins then.
+    /// The length of the idle period that starts at this moment, in seconds.
     pub idle_s: f64,
     /// Whether all moves fit into the idle period.
     pub holds_all: bool,
 }
 
-/// The results of a defragmentation study.
+/// The results of a study of defragmentation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Defragmentation {
-    /// The policy, the same before and after.
+    /// The policy, which is the same before and after rearranging.
     pub policy: String,
-    /// The number of requests, from the start of the trace, that the arrangement was learned from.
+    /// How many requests, from the start of the trace, the arrangement was learned from.
     pub learnt_requests: u64,
-    /// The number of jumps in the streams' reads among them.
+    /// The number of jumps in the streams' reads among the learned requests.
     pub jumps: u64,
-    /// The number of jumps that occur more than once, which defragmentation can remove.
+    /// The number of those jumps that occur more than once. Only these can be removed by
+    /// rearranging.
     pub repeated_jumps: u64,
-    /// The number of jumps that become sequential reads.
+    /// The number of jumps that rearranging turns into sequential reads.
     pub joined_jumps: u64,
-    /// The number of block sequences that are laid out.
+    /// The number of sequences of blocks that are laid out contiguously.
     pub rows: usize,
     /// The number of extents that are moved.
     pub moved_extents: usize,
-    /// The number of bytes that are moved, each of which is read once and written once.
+    /// The number of bytes that are moved. Each byte is read once and written once.
     pub moved_bytes: u64,
-    /// Whether moves were worthwhile but no gap was large enough for them.
+    /// Whether moves would have been worthwhile, but no free area was large enough.
     pub lacks_room: bool,
-    /// The time that the moves take on the disk alone; 0 without moves.
+    /// The time that the moves take if the disk has no other load, in seconds; 0 if nothing moves.
     pub cost_s: f64,
-    /// The effect on the requests not learned from; `None` if nothing is to be moved.
+    /// The effect on the requests that were not learned from; `None` if nothing moves.
     pub held_out: Option<Effect>,
-    /// The effect on the requests learned from.
+    /// The effect on the requests that were learned from.
     pub in_sample: Option<Effect>,
-    /// The effect on the requests not learned from, with the moves taking place during the replay
-    /// from the best moment on.
+    /// The effect on the requests that were not learned from, if the moves are made during the
+    /// replay, starting at the best moment.
     pub with_moves: Option<Effect>,
-    /// The number of requests, among those not learned from, that use space assumed to be free.
+    /// How many of the requests that were not learned from use space that was assumed to be free.
     pub displaced_requests: u64,
-    /// The time of such a load until it has saved the cost of the moves; `None` if it never does.
+    /// How long the evaluated load must run until it has saved the cost of the moves, in seconds;
+    /// `None` if it never does.
     pub pay_back_s: Option<f64>,
-    /// The best moment found; `None` if the disk is never idle.
+    /// The best moment for the moves; `None` if the disk is never idle.
     pub best_moment: Option<Moment>,
 }
 
@@ -171,7 +176,7 @@ impl Defragmentation {
         self.pay_back_s.is_some() && self.held_out.as_ref().is_some_and(gains)
     }
 
-    /// Describes the results in sentences.
+    /// Describes the results of the study in sentences.
     pub fn told(&self) -> Vec<String> {
         let learnt = format!(
             "learnt from the first {}, in which streams jumped {} in reading, {} of them along a way \
@@ -250,7 +255,7 @@ impl Defragmentation {
     }
 }
 
-/// Checks that there is exactly one disk, because an arrangement is learned for one.
+/// Fails unless the test bed has exactly one disk, because an arrangement applies to one disk.
 pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     if bed.disks <= 1 {
         return Ok(());
@@ -260,9 +265,9 @@ pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     Err(Error::Unfit(text))
 }
 
-/// Learns an arrangement from `input` as [`study`] does and evaluates it on the remaining requests,
-/// under `policy`, on each bed with its setup. Returns none if nothing is to be moved, and stops
-/// after the first bed without a gain.
+/// Learns an arrangement from `input` as [`study`] does, and evaluates it on the remaining requests
+/// under `policy`, on each bed with its setup. Stops after the first bed without a gain. Returns an
+/// empty list if nothing moves.
 pub(crate) fn elsewhere(
     input: &Input,
     policy: &str,
@@ -287,7 +292,7 @@ pub(crate) fn elsewhere(
     Ok(effects)
 }
 
-/// Returns the number of requests that an arrangement is learned from.
+/// Returns how many requests of `input` the arrangement is learned from.
 fn learnt_requests(input: &Input) -> u64 {
     let all = input.description.records;
     if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) }
@@ -312,7 +317,7 @@ pub fn study(
     let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
     let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
-    // Runs the moves alone: no requests, and moves from the first nanosecond on.
+    // Run the moves without other load: no requests, and moves that start in the first nanosecond.
     let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
     answer.cost_s = alone.result.figures.makespan_s;
     let idle_needed = Nanos::from_secs_f64(answer.cost_s);
@@ -354,22 +359,23 @@ fn empty(policy: &str, learnt_requests: u64, learnt: &Arrangement) -> Defragment
     }
 }
 
-/// Returns the time of the held-out load until it has saved the cost of the moves.
+/// Returns for how long the evaluated load must run until it has saved the cost of the moves, in
+/// seconds.
 fn pay_back_s(effect: &Effect, cost_s: f64) -> Option<f64> {
     let saved_s = effect.total_before_s - effect.total_after_s;
     (saved_s > 0.0).then(|| cost_s / saved_s * effect.span_s)
 }
 
-/// Returns the first idle period that fits all moves, because early moves benefit the most
-/// requests; else the longest one.
+/// Returns the first idle period that is long enough for all moves, because early moves benefit
+/// more requests; or else the longest idle period.
 fn best_moment(before: &Run) -> Option<(Moment, Nanos)> {
     let Period { at, length } = before.idle.first.or(before.idle.longest)?;
     let (at_s, idle_s) = (at.as_secs_f64(), length.as_secs_f64());
-    // Must be above zero, where a run begins.
+    // The moves must start after time zero, which is when a run begins.
     Some((Moment { at_s, idle_s, holds_all: before.idle.first.is_some() }, at.max(Nanos(1))))
 }
 
-/// Learns from the first `half` requests.
+/// Learns an arrangement from the first `half` requests.
 fn learn(
     input: &Input,
     bed: Bed<'_>,
@@ -389,7 +395,7 @@ fn learn(
         return Err(error.into());
     }
     let model = &bed.disk.model;
-    // Without heads a jump costs nothing.
+    // On a device without heads, a jump costs nothing.
     let jump_s = if model.cylinders() > 0 { JUMP_S } else { 0.0 };
     let mib = Request {
         at: Nanos::ZERO,

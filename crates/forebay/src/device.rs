@@ -1,4 +1,4 @@
-//! The verb `device`: makes device files from measurements or DiskSim files, and compares models
+//! The verb `device`: creates device files from measurements or DiskSim files, and compares models
 //! with measured times.
 
 mod sweep;
@@ -18,10 +18,10 @@ use crate::devices::{self, disksim, write};
 
 pub use sweep::{DriveKind, RowFigures, SweepFigures, SweepValidation};
 
-/// A figure and its standard error: `[value, error]`.
+/// A figure with its standard error: `[value, error]`.
 type Pair = [f64; 2];
 
-/// The figures of a fit.
+/// The figures of a drive that was fitted to latency logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct FitFigures {
     output: String,
@@ -40,7 +40,7 @@ pub struct FitFigures {
 }
 
 impl FitFigures {
-    /// Makes the figures of `fitted`, which was written to `output`.
+    /// Collects the figures of `fitted`, whose device file is `output`.
     pub fn of(fitted: &Fitted, output: &Path) -> FitFigures {
         let pair = |figure: Figure| [figure.value, figure.error];
         let [outer, inner] = rates(fitted);
@@ -62,45 +62,46 @@ impl FitFigures {
     }
 }
 
-/// Returns the transfer rates, in MB per second, at the outer and the inner edge.
+/// Returns the transfer rates at the outer and the inner edge, in MB/s.
 pub fn rates(fitted: &Fitted) -> [Figure; 2] {
     [fitted.zones.first(), fitted.zones.last()]
         .map(|zone| zone.map_or(Figure::default(), |zone| zone.sustained_mb_per_s))
 }
 
-/// The fio job that measures a sweep (examples/measure/depth.fio).
+/// The fio job that measures a sweep of queue depths (examples/measure/depth.fio).
 pub const SWEEP_JOB: &str = include_str!("../measure/depth.fio");
 
-/// The options of a fit.
+/// The options of `device fit`.
 #[derive(Clone, Debug, Default)]
 pub struct FitOptions {
-    /// The drive's size; required for a fit to logs.
+    /// The drive's capacity in bytes; required for a fit to latency logs.
     pub capacity_bytes: Option<u64>,
-    /// The number of data surfaces of a disk.
+    /// The disk's number of data surfaces.
     pub heads: Option<u32>,
-    /// The drive's name; defaults to the file's name.
+    /// The drive's name; defaults to the name of the device file.
     pub name: Option<String>,
-    /// The kind of drive; by default derived from a sweep's rates.
+    /// The kind of drive; by default inferred from the rates in a sweep.
     pub kind: Option<DriveKind>,
 }
 
-/// The result of a fit.
+/// The result of a fit, by the kind of measurements.
 #[derive(Clone, Debug)]
 pub enum Fit {
-    /// A fit to latency logs.
+    /// The result of a fit to latency logs.
     Logs(Box<Fitted>),
-    /// A fit to a sweep of queue depths.
+    /// The result of a fit to a sweep of queue depths.
     Sweep(SweepFigures),
 }
 
-/// The number of data surfaces of a disk if unknown.
+/// The number of data surfaces to assume if the user does not give it.
 const HEADS: u32 = 2;
 
 /// Fits a drive to fio's measurements and writes its device file to `output`. The measurements are
-/// latency logs in one folder (docs/measure-a-drive.md), or fio's results in files or folders.
+/// either latency logs in one folder (docs/measure-a-drive.md), or fio's results in files or
+/// folders.
 ///
 /// # Errors
-/// If the files are not measurements of a drive, or the output cannot be written.
+/// Fails if the files are not measurements of a drive, or if the output cannot be written.
 pub fn fit(measurements: &[PathBuf], options: &FitOptions, output: &Path) -> Result<Fit, Error> {
     let stem = output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = options.name.clone().or(stem).unwrap_or_default();
@@ -130,13 +131,13 @@ fn fit_logs(
     let heads = options.heads.unwrap_or(HEADS);
     let fitted = fit::fit(&measurements, Known { name, capacity_bytes, heads })?;
     let text = fitted.toml();
-    // Reads the text back to make sure that the measurements describe a disk.
+    // Parse the text again, to make sure that the fit describes a possible disk.
     devices::read(output, &text)?;
     write::file(output, &text, &kept).map_err(Error::output)?;
     Ok(fitted)
 }
 
-/// Returns notes about a fit, a sentence each.
+/// Returns notes about a fit, one sentence each.
 pub fn told_of(fitted: &Fitted) -> Vec<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let skipped = of(fitted.lines_skipped, "log lines are not reads and were skipped");
@@ -144,24 +145,24 @@ pub fn told_of(fitted: &Fitted) -> Vec<String> {
     skipped.into_iter().chain(cached).collect()
 }
 
-/// A DiskSim drive as a device file.
+/// A device file made from a DiskSim drive.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The drive's name.
     pub device: String,
-    /// A summary of the drive.
+    /// A summary of the drive's main figures.
     pub summary: String,
-    /// Parameters that were left out or repaired, a sentence each.
+    /// Parameters that were left out or repaired, one sentence each.
     pub notes: Vec<String>,
     /// The text of the device file.
     pub text: String,
 }
 
-/// Makes a device file from the `.diskspecs` at `file` and the files beside it, and writes it to
-/// `output`, if given.
+/// Creates a device file from the `.diskspecs` at `file` and the files in the same folder, and
+/// writes it to `output`, if given.
 ///
 /// # Errors
-/// If the files cannot be imported, or the output cannot be written.
+/// Fails if the files cannot be imported, or if the output cannot be written.
 pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     let imported = disksim::import(file)?;
     if let Some(output) = output {
@@ -178,17 +179,17 @@ pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     Ok(Imported { device: device.name, summary: device.summary, notes: imported.notes, text })
 }
 
-/// Removes the files' folder from a note, because device files are shared with others.
+/// Removes the path of the files' folder from a note, because device files are shared with others.
 fn within<'a>(file: &Path, note: &'a str) -> &'a str {
     let folder = file.parent().unwrap_or(Path::new("")).display().to_string();
     note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
 }
 
-/// The result of comparing a device with measurements.
+/// The result of comparing a model with measurements, by the kind of measurements.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Compared {
-    /// The comparison with a trace of service times.
+    /// The comparison with a DiskSim trace of service times.
     Trace(Box<Validation>),
     /// The comparison with a sweep of queue depths.
     Sweep(SweepValidation),
@@ -198,7 +199,7 @@ pub enum Compared {
 /// or fio's results in files or folders.
 ///
 /// # Errors
-/// If the measurements are neither, or the device does not exist.
+/// Fails if the measurements are neither, or if the device does not exist.
 pub fn compare(
     device: &str,
     measured: &[PathBuf],
@@ -216,11 +217,11 @@ pub fn compare(
     }
 }
 
-/// Plays the DiskSim validation trace at `trace` on the disk called `device`. Returns how close its
-/// times are, and notes, a sentence each.
+/// Replays the DiskSim validation trace at `trace` on the disk called `device`. Returns how close
+/// the model's times are to the recorded ones, and notes, one sentence each.
 ///
 /// # Errors
-/// If the device is not a disk, or the file is not such a trace.
+/// Fails if the device is not a disk, or if the file is not such a trace.
 pub fn validate(
     device: &str,
     trace: &Path,

@@ -1,4 +1,4 @@
-//! The errors of the verbs.
+//! The errors that verbs return.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,66 +12,66 @@ use crate::devices::disksim::ImportError;
 use crate::devices::fit::FitError;
 use crate::devices::validate::ValidateError;
 
-/// The failure of a verb, as one message. The user can fix it, unless [`Error::is_input`] returns
-/// false.
+/// Why a verb failed, as one message. The user can correct the cause, unless [`Error::is_input`]
+/// returns false.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An invalid trace.
+    /// A trace is invalid.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// An invalid policy or parameter.
+    /// A policy or one of its parameters is invalid.
     #[error("{0}")]
     Policy(#[from] SpecError),
-    /// An invalid device or device file.
+    /// A device or a device file is invalid.
     #[error(transparent)]
     Device(#[from] DevicesError),
-    /// Measurements that a drive cannot be fitted to.
+    /// A drive cannot be fitted to these measurements.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// The output cannot be written; the trace is not the cause.
+    /// The output could not be written; the trace is not the cause.
     #[error(transparent)]
     Output(TraceError),
-    /// The report cannot be written.
+    /// The report could not be written.
     #[error("{}: cannot write the report: {source}", path.display())]
     Report {
         /// The path of the report.
         path: PathBuf,
-        /// The error from the system.
+        /// The error that the operating system returned.
         source: io::Error,
     },
-    /// The progress callback requested a stop.
+    /// The progress callback requested the verb to stop.
     #[error("stopped")]
     Stopped,
-    /// An invalid DiskSim drive file.
+    /// A DiskSim drive file is invalid.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A model that cannot be compared with these measurements.
+    /// The model cannot be compared with these measurements.
     #[error(transparent)]
     Validate(#[from] ValidateError),
     /// The trace, the device or the options do not fit together.
     #[error("{0}")]
     Unfit(String),
-    /// An error in an object that the caller supplied, such as a policy in Python.
+    /// An object that the caller supplied failed, such as a policy written in Python.
     #[error("{0}")]
     Face(Box<dyn std::error::Error + Send + Sync>),
-    /// An invalid option.
+    /// An option is invalid.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// A failure in a crate above this one, such as a target that cannot be opened.
+    /// An operation in a crate above this one failed, such as opening a target device.
     #[error("{message}")]
     Live {
-        /// The message.
+        /// The complete error message.
         message: String,
-        /// Whether the options or files are the cause, and not the system.
+        /// Whether the cause is an option or a file, and not the operating system.
         is_input: bool,
-        /// The kind of the system's error, if there is one.
+        /// The kind of the operating system's error, if it caused the failure.
         system: Option<io::ErrorKind>,
     },
 }
 
 impl Error {
-    /// Returns whether the options or the files read are the cause, and not the system. Paths that
-    /// cannot be written to count as options.
+    /// Returns whether the cause is an option or a file that was read, and not the operating
+    /// system. An output path that can never be written counts as an option.
     pub fn is_input(&self) -> bool {
         match self {
             Error::Output(TraceError::Io { source, .. }) | Error::Report { source, .. } => {
@@ -83,8 +83,8 @@ impl Error {
         }
     }
 
-    /// Converts a writer's error: those about options are the user's to fix, all others the
-    /// system's.
+    /// Converts a writer's error. Errors in options are the user's to correct; all others come from
+    /// the operating system.
     pub fn output(error: TraceError) -> Error {
         match error {
             TraceError::Io { .. } => Error::Output(error),
@@ -93,7 +93,7 @@ impl Error {
     }
 }
 
-/// Returns whether the path can never hold a file, as opposed to a disk that is full or fails.
+/// Returns whether the path can never hold a file, as opposed to a disk that is full or failing.
 fn is_of_place(source: &io::Error) -> bool {
     use io::ErrorKind::{
         AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,

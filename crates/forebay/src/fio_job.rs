@@ -1,9 +1,9 @@
-//! A fio job with the mean properties of a trace, which is all that a job file can express.
+//! Writes a fio job that has a trace's mean properties. A job file cannot express more.
 //!
-//! There is one job per volume: the mix of reads and writes, the sizes and the random share by
-//! direction, rates with exponential inter-arrival times, and the distribution of requests over
-//! twenty equal ranges. fio only accepts whole percents and whole rates. The head of the file lists
-//! what it cannot express; fio's I/O log format keeps every request.
+//! Each volume becomes one job: the mix of reads and writes; the sizes and the random share of
+//! each; rates with exponential inter-arrival times; and the distribution of requests over twenty
+//! equal ranges. fio accepts only whole percents and whole rates. Comments at the top of the file
+//! list what it cannot express. To keep every request, use fio's I/O log format instead.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,30 +19,31 @@ use forebay_trace::{Reader, Record};
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 
-/// The number of equal ranges per volume whose use is counted separately.
+/// The number of equal ranges per volume for which fio gets a share of the requests.
 const RANGES: u64 = 20;
-/// The most volumes that get a job, the busiest first, because each job is a process.
+/// The maximum number of volumes that get a job, because each job is a process. The busiest are
+/// chosen.
 const JOBS_MAX: usize = 32;
-/// Sizes are multiples of this, as direct I/O requires.
+/// Request sizes are rounded up to a multiple of this, as direct I/O requires.
 const SECTOR_BYTES: u64 = 512;
-/// Volume sizes are multiples of this.
+/// Volume sizes are rounded up to a multiple of this.
 const MIB: u64 = 1 << 20;
-/// The number of areas per volume whose requests are counted separately.
+/// The number of areas per volume in which requests are counted.
 const STRETCHES: usize = 1024;
 
-/// Returns whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is
-/// not given.
+/// Returns whether the file `output` should be a fio job. The format `to` decides, or the file
+/// extension if `to` is not given.
 pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
     let ending = output.extension().is_some_and(|ending| ending == "fio");
     to.map_or(ending, |format| format == "fio-job")
 }
 
-/// Writes a job for everything that `reader` reads of `model` to `draft`, and returns the number of
-/// requests.
+/// Writes a job for all requests from `reader`, which come from `model`, to `draft`, and returns
+/// the number of requests.
 ///
 /// # Errors
-/// [`Error::Output`] if the system refuses to write; [`Error::Stopped`] if `progress` requested a
-/// stop.
+/// [`Error::Output`] if the operating system refuses to write; [`Error::Stopped`] if `progress`
+/// requests a stop.
 pub fn write(
     model: &Path,
     reader: &mut dyn Reader,
@@ -65,7 +66,7 @@ pub fn write(
     Ok(meter.count())
 }
 
-/// The counts of a trace that a job needs.
+/// The counts of a trace from which its fio job is written.
 #[derive(Debug, Default)]
 pub struct FioJob {
     volumes: BTreeMap<u32, Volume>,
@@ -77,7 +78,7 @@ pub struct FioJob {
 
 #[derive(Debug)]
 struct Volume {
-    /// The counts of reads and of writes.
+    /// The counts of reads, then those of writes.
     directions: [Direction; 2],
     extent: u64,
     begins: Begins,
@@ -92,10 +93,10 @@ impl Default for Volume {
 #[derive(Debug, Default)]
 struct Direction {
     requests: u64,
-    /// The number of requests that begin where the previous one ended.
+    /// The number of requests that start where the previous one of the same operation ended.
     sequential: u64,
     next: Option<u64>,
-    /// The counts by size.
+    /// The number of requests of each size in bytes.
     sizes: BTreeMap<u64, u64>,
 }
 
@@ -126,7 +127,7 @@ impl FioJob {
         *direction.sizes.entry(size).or_default() += 1;
     }
 
-    /// Returns the text of the job file; `of` names its source.
+    /// Returns the text of the job file; `of` names the trace or model that it comes from.
     pub fn text(&self, of: &str) -> String {
         let duration_s = self.end.as_secs_f64();
         let mut busiest: Vec<_> = self.volumes.iter().collect();
@@ -182,7 +183,7 @@ impl FioJob {
     }
 }
 
-/// Writes the job of a volume, with its long gaps left out.
+/// Writes the job of one volume, whose long gaps are left out.
 fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s: f64) {
     let [reads, writes] = &volume.directions;
     let extent = volume.extent.min(used.bytes()).next_multiple_of(MIB);
@@ -222,14 +223,15 @@ fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s
     let _ = writeln!(out, "random_distribution=zoned:{}", zones(volume, used, extent));
 }
 
-/// Formats the sizes with their percentages.
+/// Formats the request sizes with their percentages, as fio's `bssplit` expects.
 fn sizes(direction: &Direction) -> String {
     let counts: Vec<u64> = direction.sizes.values().copied().collect();
     let shares = direction.sizes.keys().zip(whole(&counts)).filter(|(_, percent)| *percent > 0);
     shares.map(|(size, percent)| format!("{size}/{percent}")).collect::<Vec<_>>().join(":")
 }
 
-/// Formats the share of accesses in each range of the volume.
+/// Formats the share of requests in each range of the volume, as fio's `random_distribution=zoned`
+/// expects.
 fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     let mut counts = [0; RANGES as usize];
     for stretch in volume.begins.stretches() {
@@ -241,8 +243,8 @@ fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     shares.collect::<Vec<_>>().join(":")
 }
 
-/// Rounds shares to whole percents that add up to 100; those with the largest remainders are
-/// rounded up.
+/// Rounds shares to whole percents that add up to 100, by rounding up those with the largest
+/// remainders.
 fn whole(counts: &[u64]) -> Vec<u64> {
     let all: u128 = counts.iter().map(|count| u128::from(*count)).sum::<u128>().max(1);
     let hundredfold = |count: u64| u128::from(count) * 100;
@@ -286,8 +288,8 @@ mod tests {
     #[test]
     fn a_job_says_the_means() {
         let mut job = FioJob::default();
-        // Ten seconds: of 100 reads, 25 continue where the previous one ended; the 300 writes never
-        // do.
+        // Within ten seconds, 25 of 100 reads continue where the previous one ended; the 300 writes
+        // never do.
         for n in 0..400 {
             let at_ms = n * 10_000 / 399;
             let place = n / 16 * 65_536;
@@ -335,7 +337,7 @@ mod tests {
             let text = job(Some(far));
             let (with_size, with_zones) = figures(&text);
             assert!(with_size.abs_diff(size) <= 5 << 20, "{far}: {with_size}, {size}");
-            // A share may round to another percent.
+            // A percentage may be rounded differently.
             let percents = |zones: &str| -> Vec<i32> {
                 zones
                     .split(':')

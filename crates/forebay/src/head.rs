@@ -1,52 +1,52 @@
-//! The positions of the heads over time and the I/Os that they serve, thinned out so that any run
-//! fits into a chart.
+//! Records the positions of the heads over time and the I/Os served, thinned out so that a run of
+//! any length fits into a chart.
 
 use forebay_core::{Completion, Nanos, Observer, Op};
 
-/// The most points that are stored, of 32 bytes each.
+/// The maximum number of points stored, of 32 bytes each.
 const POINTS_MAX: usize = 200_000;
 
-/// A stored I/O.
+/// An I/O at a head position: a point of the chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadPoint {
-    /// The time at which the disk started it.
+    /// When the disk started the I/O.
     pub started: Nanos,
-    /// The time at which it was done.
+    /// When the disk completed the I/O.
     pub done: Nanos,
-    /// The cylinder of its first sector.
+    /// The cylinder of the I/O's first sector.
     pub cylinder: u32,
-    /// Its length in bytes.
+    /// The I/O's length in bytes.
     pub len: u32,
-    /// The stream that it belongs to.
+    /// The stream that the I/O belongs to.
     pub stream: u32,
-    /// Its operation.
+    /// The I/O's operation.
     pub op: Op,
 }
 
 impl HeadPoint {
-    /// Returns the time at which it was done, in seconds.
+    /// Returns when the disk completed the I/O, in seconds.
     pub fn done_s(&self) -> f64 {
         self.done.as_secs_f64()
     }
 
-    /// Returns how long the disk took for it.
+    /// Returns how long the disk took for the I/O.
     pub fn took(&self) -> Nanos {
         Nanos(self.done.0.saturating_sub(self.started.0))
     }
 }
 
-/// Records every n-th I/O; n doubles whenever there are too many points.
+/// An observer that stores every n-th I/O. n doubles whenever there are too many points.
 #[derive(Clone, Debug, Default)]
 pub struct HeadTrace {
-    /// I/Os in order of completion.
+    /// The stored I/Os, in order of completion.
     pub points: Vec<HeadPoint>,
     every: u64,
-    /// The number of I/Os until the next one to store.
+    /// The number of I/Os to skip until the next one is stored.
     left: u64,
 }
 
 impl HeadTrace {
-    /// Returns n if every n-th I/O is stored.
+    /// Returns n, if every n-th I/O is stored.
     pub fn every(&self) -> u64 {
         self.every.max(1)
     }

@@ -1,29 +1,30 @@
-//! Idle periods of a run, in which no request is in progress and background work disturbs nobody.
+//! Finds idle periods of a run, in which no request is in progress and background work would
+//! disturb nobody.
 //!
-//! Memory is constant, because only two periods are stored: the first one that is long enough for a
-//! given need, and the longest.
+//! Only two periods are stored, so memory is constant: the longest, and the first that is long
+//! enough for a given need.
 
 use forebay_core::Nanos;
 
-/// A period without requests.
+/// A period during which no request is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// Its start.
+    /// When the period starts.
     pub at: Nanos,
-    /// Its length.
+    /// How long the period lasts.
     pub length: Nanos,
 }
 
-/// Idle periods between requests; the time after the last request does not count.
+/// The notable idle periods of a run. The time after the last request does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdlePeriods {
-    /// The first period that is long enough.
+    /// The first period that is long enough for the given need.
     pub first: Option<Period>,
-    /// The longest period.
+    /// The longest period of the run.
     pub longest: Option<Period>,
 }
 
-/// Observes idle periods.
+/// An observer that finds idle periods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
     needed: Nanos,

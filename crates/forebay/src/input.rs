@@ -1,8 +1,7 @@
-//! A trace that has been read once, described and grouped into streams, and that is kept in memory
-//! if it is short enough.
+//! A trace that was read once, described and divided into streams. Short traces are kept in memory.
 //!
-//! Up to [`KEPT_RECORDS_MAX`] records are kept. A longer trace is read again for every run, so
-//! memory stays bounded regardless of its length. The records may also be generated from a model;
+//! Up to [`KEPT_RECORDS_MAX`] records are kept. A longer trace is read again for every run, so that
+//! memory stays bounded for traces of any length. The records may also be generated from a model;
 //! the caller supplies the function that opens it ([`Opening`]).
 
 use std::cell::RefCell;
@@ -23,45 +22,45 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open}
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 
-/// The most records kept in memory: 96 MiB, so that a run with the largest footprint stays within
-/// 512 MiB in total.
+/// The maximum number of records kept in memory. They take 96 MiB, so that a run with the largest
+/// footprint stays within 512 MiB in total.
 pub const KEPT_RECORDS_MAX: usize = 2 << 20;
 
-/// Opens a trace from its beginning; may be called repeatedly.
+/// A function that opens a trace at its beginning. It may be called repeatedly.
 pub type Opening = Box<dyn Fn() -> Result<Box<dyn Reader>, TraceError> + Send + Sync>;
 
 /// A trace that has been read completely.
 pub struct Input {
-    /// The file or stream that it was read from.
+    /// The file or stream from which the trace was read.
     pub path: PathBuf,
-    /// The description of the trace.
+    /// The trace's statistics, as `describe` reports them.
     pub description: Description,
-    /// Notes from reading the trace.
+    /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
-    /// The name of each stream.
+    /// The name of each stream, by its number.
     pub labels: Vec<String>,
-    /// Whether the trace identifies who submitted requests: a thread, a process or a name.
+    /// Whether the trace records who submitted each request: a thread, a process or a name.
     pub names_submitters: bool,
-    /// The number of records with a known latency.
+    /// The number of records with a recorded latency.
     latencies: u64,
-    /// Which writes are write-back.
+    /// How to recognize writes from the page cache.
     write_back: WriteBack,
-    /// The extent of each volume, in bytes.
+    /// The extent of each volume: the highest address used, in bytes.
     pub extents: Vec<u64>,
-    /// The areas of each volume that are read or written, with long gaps left out.
+    /// The areas of each volume that are read or written, without long gaps.
     pub stretches: Vec<Vec<Stretch>>,
     /// The name of each volume.
     pub volumes: Vec<String>,
-    /// The function that opens the trace again, if it is too long to keep in memory.
+    /// Opens the trace again; set only if the trace is too long to keep in memory.
     opening: Option<Opening>,
     stream_by: StreamBy,
     kept: Option<Vec<Record>>,
 }
 
 impl Input {
-    /// Reads the trace at `path` (in format `from`, or detected), calling `progress` from time to
-    /// time with the number of records read. Does not accept models; callers that do open them for
-    /// [`Input::read_from`].
+    /// Reads the trace at `path` in the format `from`, which is detected if `None`. Reports the
+    /// number of records read to `progress` from time to time. Does not accept models; callers that
+    /// do open them for [`Input::read_from`].
     pub fn read(
         path: &Path,
         from: Option<&str>,
@@ -73,7 +72,8 @@ impl Input {
         Input::read_from(path, Box::new(opening), stream_by, progress)
     }
 
-    /// Reads the trace that `opening` opens, as [`Input::read`] does; messages call it `name`.
+    /// Reads the trace that `opening` opens, as [`Input::read`] does. Error messages call the trace
+    /// `name`.
     pub fn read_from(
         name: &Path,
         opening: Opening,
@@ -123,7 +123,8 @@ impl Input {
         })
     }
 
-    /// Makes an input from records in memory, all on one volume, with streams named by `labels`.
+    /// Creates an input from records in memory, all on one volume. `labels` are the names of their
+    /// streams.
     pub fn from_records(records: Vec<Record>, labels: Vec<String>) -> Input {
         let dictionary = Dictionary {
             streams: labels
@@ -159,24 +160,24 @@ impl Input {
         }
     }
 
-    /// Returns the share of records with a known latency.
+    /// Returns the share of records with a recorded latency.
     pub fn known_latency_share(&self) -> f64 {
         self.latencies as f64 / self.description.records.max(1) as f64
     }
 
-    /// Returns the files that the trace was read from, which must not be overwritten.
+    /// Returns the files from which the trace was read; they must not be overwritten.
     pub fn kept(&self) -> ProtectedFiles {
         ProtectedFiles::trace(&self.path)
     }
 
-    /// Returns the bytes of all volumes with long gaps left out.
+    /// Returns the total size of all volumes in bytes, without long gaps.
     pub(crate) fn used_bytes(&self) -> u64 {
         let used = self.stretches.iter().map(|of| Folded::new(of).bytes());
         used.fold(0, u64::saturating_add)
     }
 
-    /// Returns a note if most of the volumes' extents consists of long gaps, for results whose
-    /// number of drives covers the whole extent.
+    /// Returns a note if more than half of the volumes' extents are long gaps. It is for answers in
+    /// which the number of drives covers the whole extent.
     pub(crate) fn told_of_gaps(&self) -> Option<String> {
         let reached = self.extents.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
         let used = self.used_bytes();
@@ -195,11 +196,11 @@ impl Input {
         self.kept.is_some()
     }
 
-    /// Returns arrivals over time as (seconds, requests per second), `times` as fast as recorded,
-    /// in at most 600 steps.
+    /// Returns arrivals over time as (seconds, requests per second), in at most 600 steps. Arrivals
+    /// are `times` as fast as recorded.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub fn arrival_rates(&self, times: f64) -> Result<Vec<(f64, f64)>, Error> {
         const STEPS: usize = 600;
         let step_s = (self.description.duration_s / STEPS as f64).max(1e-6);
@@ -217,8 +218,8 @@ impl Input {
         Ok(counts.iter().enumerate().map(rate).collect())
     }
 
-    /// Returns the records in order of time, with streams grouped. Check `failed` after the last
-    /// one.
+    /// Returns the records in order of time, each with its stream. Check `failed` after the last
+    /// record.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));
         let source = match (&self.kept, &self.opening) {
@@ -238,13 +239,14 @@ impl Input {
     }
 }
 
-/// Opens a trace for reading on a separate thread.
+/// Opens a trace with a reader that runs on a separate thread.
 fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ahead::new(open::open(path, from)?)))
 }
 
-/// Describes the trace in `reader` in one pass, as `options` specify, without storing it. Calls
-/// `progress` from time to time with the number of records read; messages call the trace `name`.
+/// Describes the trace in `reader` in one pass, as `options` specify, without keeping its records.
+/// Reports the number of records read to `progress` from time to time. Error messages call the
+/// trace `name`.
 pub fn describe(
     name: &Path,
     reader: &mut dyn Reader,
@@ -257,8 +259,8 @@ pub fn describe(
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
-/// Passes everything from `reader` to `each`, in batches, calling `progress` from time to time with
-/// the number of records. Fails if there are none; messages call the trace `name`.
+/// Passes all records from `reader` to `each`, in batches, and reports their number to `progress`
+/// from time to time. Fails if there are none. Error messages call the trace `name`.
 pub(crate) fn read_through(
     name: &Path,
     reader: &mut dyn Reader,
@@ -278,14 +280,14 @@ pub(crate) fn read_through(
     }
 }
 
-/// Returns the reader's notes, plus those about grouping by `stream_by`.
+/// Returns the reader's notes, and those on how `stream_by` divided the records into streams.
 fn notes_on(notes: &Notes, stream_by: StreamBy, dictionary: &Dictionary) -> Notes {
     let mut notes = notes.clone();
     notes.warnings.extend(streams::warning(stream_by, dictionary));
     notes
 }
 
-/// Fails if there are no `records`, because an empty trace is a mistake.
+/// Fails if there are no `records`, because a trace without records is probably a mistake.
 pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Error> {
     if records > 0 {
         return Ok(());
@@ -298,8 +300,8 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
     )))
 }
 
-/// Makes the error that a trace has fewer records when read again, because it changed or can be
-/// read only once.
+/// Returns the error for a trace that has fewer records when read again, because it changed or can
+/// be read only once.
 fn shorter(path: &Path, left: u64) -> TraceError {
     TraceError::Malformed {
         path: path.to_path_buf(),
@@ -314,23 +316,23 @@ fn is_named(stream: &Stream) -> bool {
     stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
 
-/// The extents of the volumes and their used areas.
+/// Measures the extents of the volumes and the areas used in them.
 #[derive(Default)]
 struct Reach {
     extents: Vec<u64>,
     touched: Touched,
     latencies: u64,
-    /// Whether any latency is above zero.
+    /// Whether any recorded latency is above zero.
     measured: bool,
     /// Whether any write is marked as synchronous.
     sync_writes: bool,
 }
 
-/// Identifies the writes that come from the page cache.
+/// Recognizes write-back: writes that come from the page cache, which no process waits for.
 struct WriteBack {
-    /// Whether the trace marks synchronous writes, so that all other writes are write-back.
+    /// Whether the trace marks synchronous writes. If so, all other writes are write-back.
     by_flag: bool,
-    /// For each stream, whether it is a write-back worker of the kernel.
+    /// For each stream, whether it is one of the kernel's write-back workers.
     workers: Vec<bool>,
 }
 
@@ -341,18 +343,19 @@ impl WriteBack {
     }
 }
 
-/// Returns which streams with these names are write-back workers.
+/// Returns, for each stream name, whether it belongs to a write-back worker.
 fn workers(labels: &[String]) -> Vec<bool> {
     labels.iter().map(|name| streams::is_write_back(name)).collect()
 }
 
 impl Reach {
-    /// Returns the number of requests with a latency. A column of zeros counts as no latencies.
+    /// Returns the number of requests with a recorded latency; 0 if all latencies are 0, because
+    /// they are then a placeholder.
     fn known_latencies(&self) -> u64 {
         if self.measured { self.latencies } else { 0 }
     }
 
-    /// Adds a request. A request without length, such as a flush, does not extend its volume,
+    /// Adds a request. A request without a length, such as a flush, does not extend its volume,
     /// whatever its offset.
     fn add(&mut self, record: &Record) {
         self.latencies += u64::from(record.latency.is_some());
@@ -373,17 +376,17 @@ impl Reach {
     }
 }
 
-/// Records from memory, or from the file read again.
+/// An iterator over the trace's records, from memory or by reading the trace again.
 pub(crate) struct Records<'a> {
     source: Source<'a>,
     path: &'a Path,
-    /// Flags that are added to each record.
+    /// Flags to set on each record.
     marks: Flags,
     write_back: &'a WriteBack,
     failed: Failed,
 }
 
-/// The reason that reading ended early.
+/// The error that ended an iteration early, if any.
 pub(crate) type Failed = Rc<RefCell<Option<TraceError>>>;
 
 enum Source<'a> {
@@ -393,14 +396,14 @@ enum Source<'a> {
         grouping: Grouping,
         batch: Vec<Record>,
         next: usize,
-        /// The number of records of the first reading that are still to come.
+        /// How many records are still expected, given the number found in the first reading.
         left: u64,
         failed: Failed,
     },
 }
 
 impl Records<'_> {
-    /// Returns the slot that holds the error if the iterator ended because of one.
+    /// Returns a shared slot that contains the error if one ended the iteration.
     pub(crate) fn failed(&self) -> Failed {
         Rc::clone(&self.failed)
     }

@@ -17,14 +17,14 @@ use crate::input::Input;
 use crate::progress::{ProgressReport, Telling, unheard};
 use crate::replayed::{Replay, Setup};
 
-/// The most memory for the waiting requests of all concurrent runs.
+/// The maximum memory for the waiting requests of all concurrent runs.
 const WAITING_BYTES_MAX: u64 = 1 << 30;
 
-/// The memory per waiting request: `elevator/block` uses 64 bytes.
+/// The memory that a waiting request takes in open replay: `elevator/block` uses 64 bytes.
 const WAITING_BYTES: u64 = 64;
 
-/// The memory per request in closed replay, which holds all of them, and in dependent replay, which
-/// reads ahead.
+/// The memory that a request takes in closed replay, which holds all requests, and in dependent
+/// replay, which reads ahead.
 const HELD_BYTES: u64 = 150;
 
 /// Returns the number of available processors.
@@ -32,8 +32,9 @@ pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Returns how many of `jobs` fit into memory, at least one, if no run of `input` ever has more
-/// than `waiting_max` requests waiting. If that is unknown, it may be all of them.
+/// Returns how many of `jobs` runs may run concurrently without exceeding the memory limit, but at
+/// least one. `waiting_max` is the highest number of requests that wait at any time in a run of
+/// `input`; `None` if unknown, in which case all might wait.
 pub(crate) fn within_memory(
     jobs: usize,
     input: &Input,
@@ -50,23 +51,24 @@ pub(crate) fn within_memory(
     jobs.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
 }
 
-/// A message about the work of one part.
+/// A message from a thread about its part of the work.
 enum News<T> {
     Begun(usize),
-    /// The part has counted this many steps.
+    /// The part with this index has counted up to this number.
     Counted(usize, u64),
     Ended(usize, Result<T, Error>),
 }
 
-/// Reports the progress of one part, and returns whether to go on.
+/// A callback that reports the progress of one part, and returns whether to continue.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Runs the parts called `names`, up to `jobs` at a time; `work` gets the index of its part. Each
-/// part counts up to about `steps`; all parts together are the `share` of the verb's work that is
-/// reported to `progress`.
+/// Runs parts of the work in parallel, up to `jobs` at a time. `names` are the parts' names, and
+/// `work` gets the index of its part. Each part counts up to about `steps`. All parts together are
+/// the given `share` of the verb's work, for `progress`.
 ///
 /// # Errors
-/// The error of the first part that failed; [`Error::Stopped`] if `progress` requested a stop.
+/// Returns the error of the first part that failed; [`Error::Stopped`] if `progress` requests a
+/// stop.
 pub(crate) fn side_by_side<T: Send>(
     names: &[&str],
     (jobs, steps): (usize, u64),
@@ -82,7 +84,7 @@ pub(crate) fn side_by_side<T: Send>(
             if part >= names.len() {
                 return;
             }
-            // The receiver exists until all threads have ended.
+            // Sending cannot fail: the receiver exists until all threads have ended.
             let _ = news.send(News::Begun(part));
             let mut tell = |count| {
                 let _ = news.send(News::Counted(part, count));
@@ -117,11 +119,12 @@ pub(crate) fn side_by_side<T: Send>(
 }
 
 /// Runs `work` on each of `parts`, one per processor at a time, and returns the results in order.
-/// `called` names a part for progress messages; all parts together are the `share` of the verb's
-/// work that is reported to `progress`.
+/// `called` names a part in progress messages. All parts together are the given `share` of the
+/// verb's work, for `progress`.
 ///
 /// # Errors
-/// The error of the first part that failed; [`Error::Stopped`] if `progress` requested a stop.
+/// Returns the error of the first part that failed; [`Error::Stopped`] if `progress` requests a
+/// stop.
 pub(crate) fn each_told<J: Sync, T: Send>(
     parts: &[J],
     called: impl Fn(&J) -> String,
@@ -134,11 +137,11 @@ pub(crate) fn each_told<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), share, |part, _| work(&parts[part]), progress)
 }
 
-/// Runs `work` on each of `parts`, one per processor at a time, without progress, and returns the
-/// results in order.
+/// Runs `work` on each of `parts`, one per processor at a time and without reporting progress, and
+/// returns the results in order.
 ///
 /// # Errors
-/// The error of the first part that failed.
+/// Returns the error of the first part that failed.
 pub(crate) fn on_all_cores<J: Sync, T: Send>(
     parts: &[J],
     work: impl Fn(&J) -> Result<T, Error> + Sync,
@@ -147,12 +150,12 @@ pub(crate) fn on_all_cores<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut unheard)
 }
 
-/// The progress of all parts.
+/// The progress of all parts, and their results so far.
 struct Parts<'a, T> {
     names: &'a [&'a str],
     steps: u64,
     share: Range<f64>,
-    /// The count of each part; none before it begins and after it has ended.
+    /// The count of each running part; `None` before the part begins and after it ends.
     under_way: Vec<Option<u64>>,
     answers: Vec<Option<Result<T, Error>>>,
 }
@@ -164,7 +167,7 @@ impl<'a, T> Parts<'a, T> {
         Parts { names, steps, share, under_way, answers }
     }
 
-    /// Processes a message and returns whether it is worth reporting.
+    /// Processes a message from a thread, and returns whether it is worth reporting.
     fn hear(&mut self, news: News<T>) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
@@ -227,7 +230,7 @@ mod tests {
         let alone = |_: usize, _: Tell<'_>| count(&|| ());
         side_by_side(&NAMES, (1, 1), 0.0..1.0, alone, &mut unheard).unwrap();
         assert_eq!(most.swap(0, Ordering::SeqCst), 1);
-        // The barrier makes two parts wait for each other.
+        // The barrier deadlocks unless two parts run at the same time.
         let pair = Barrier::new(2);
         let met = |_: usize, _: Tell<'_>| count(&|| _ = pair.wait());
         side_by_side(&NAMES[..4], (2, 1), 0.0..1.0, met, &mut unheard).unwrap();

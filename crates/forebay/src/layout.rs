@@ -1,13 +1,13 @@
-//! The locations of a trace's volumes on one or more identical devices.
+//! Places a trace's volumes on one or more identical devices.
 //!
-//! Volumes are laid out one after another, each as long as its extent in the trace (rounded up to 1
-//! MiB); with several devices, they are assigned to the devices in turn. Addresses beyond the
-//! device are scaled, wrapped or clipped, and counted ([`Changed`]). Before anything is scaled,
-//! long gaps without requests are shortened until everything fits; otherwise a single distant
+//! Volumes are laid out one after another. Each takes its extent in the trace, rounded up to 1 MiB.
+//! With several devices, volumes are assigned to the devices in turn. Addresses beyond the end of a
+//! device are scaled, wrapped or clipped, and counted ([`Changed`]). Before addresses are scaled,
+//! long gaps without requests are shortened until everything fits. Otherwise a single distant
 //! request would squeeze all others together.
 //!
-//! A request is always placed whole. A request across the device's end is moved back until it ends
-//! with the device, and one longer than the device is cut to the device's size.
+//! A request is always placed whole. A request that crosses the end of the device is moved back
+//! until it ends there, and a request longer than the device is cut to the device's size.
 
 use std::str::FromStr;
 
@@ -22,13 +22,14 @@ use crate::quantities::{bytes, counted};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
     /// Long gaps without requests are shortened or removed. If the trace still does not fit,
-    /// addresses are scaled down; gaps between requests shrink, and neighbors remain neighbors only
-    /// as far as rounding allows.
+    /// addresses are scaled down. This also shrinks the gaps between requests, and adjacent
+    /// requests remain adjacent only as far as rounding allows.
     #[default]
     Scale,
-    /// Addresses are taken modulo the device's capacity; a request across its end is moved back.
+    /// Addresses are taken modulo the device's capacity. A request that crosses the end of the
+    /// device is moved back.
     Wrap,
-    /// Requests that end beyond the device are omitted.
+    /// Requests that end beyond the device are left out.
     Clip,
 }
 
@@ -44,22 +45,22 @@ impl FromStr for Map {
     }
 }
 
-/// All addresses are multiples of a sector.
+/// The size of a sector in bytes; all addresses on a device are multiples of it.
 const SECTOR: u64 = 512;
-/// Volumes begin at multiples of this, and scaling moves pieces of this size.
+/// Volumes start at multiples of this many bytes, and scaling moves pieces of this size as a whole.
 const GRAIN: u64 = 1 << 20;
 
-/// The number of requests that were changed to fit on the device.
+/// How many requests were changed to fit on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// Requests moved to another address by `--map scale` or `wrap`.
+    /// The number of requests that `--map scale` or `--map wrap` moved to another address.
     pub requests_moved: u64,
-    /// Requests longer than the device that were cut; they also count as moved if their address
-    /// changed.
+    /// The number of requests that were cut because they were longer than the device. They also
+    /// count as moved if their address changed.
     pub requests_cut: u64,
-    /// Requests omitted by `--map clip`.
+    /// The number of requests that `--map clip` left out.
     pub requests_clipped: u64,
-    /// The bytes that `--map scale` removed from long gaps without requests.
+    /// How many bytes of long gaps without requests `--map scale` removed.
     pub gap_bytes_left_out: u64,
 }
 
@@ -95,33 +96,34 @@ impl Changed {
     }
 }
 
-/// Places records on devices.
+/// Converts a trace's records to requests, at locations on the devices.
 #[derive(Clone, Debug)]
 pub struct VolumeLayout {
-    /// The device and the first byte of each volume.
+    /// For each volume, its device and its first byte on that device.
     bases: Vec<(Lane, u64)>,
-    /// The extent of each volume.
+    /// The extent of each volume in the trace, in bytes.
     extents: Vec<u64>,
-    /// Each volume without its long gaps, if these are removed on its device.
+    /// For each volume, the mapping that removes its long gaps, if they are removed on its device.
     folded: Vec<Option<Folded>>,
     devices: Vec<Reach>,
     map: Map,
     changed: Changed,
 }
 
-/// A device and the extent of the trace on it.
+/// A device's capacity, and how far the trace extends on it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
-    /// The capacity in bytes, in whole sectors.
+    /// The capacity in bytes, rounded down to whole sectors.
     capacity: u64,
-    /// The bytes from the first volume's start to the last one's end.
+    /// The number of bytes from the start of the first volume to the end of the last, in whole
+    /// grains.
     span: u64,
-    /// The highest byte.
+    /// Where the last volume ends, in bytes.
     end: u64,
 }
 
 impl Reach {
-    /// Appends a volume of this extent after all others, and returns its start.
+    /// Appends a volume of this extent after the existing ones, and returns where it starts.
     fn append(&mut self, extent: u64) -> u64 {
         let base = self.span;
         self.end = base.saturating_add(extent);
@@ -148,11 +150,11 @@ impl VolumeLayout {
         VolumeLayout::on(&volumes.collect::<Vec<_>>(), &capacities, map)
     }
 
-    /// Lays out volumes, each with its extent in bytes and its device, on devices of these
+    /// Lays out volumes, each given as its extent in bytes and its device, on devices with these
     /// `capacities` in bytes.
     ///
     /// # Panics
-    /// If a volume's device does not exist.
+    /// Panics if a volume's device does not exist.
     pub fn on(volumes: &[(u64, Lane)], capacities: &[u64], map: Map) -> VolumeLayout {
         let whole = |capacity: &u64| capacity / SECTOR * SECTOR;
         let mut devices: Vec<Reach> = capacities
@@ -175,9 +177,9 @@ impl VolumeLayout {
         }
     }
 
-    /// Shortens the gaps between the `stretches` of each volume if addresses are to be scaled, on
-    /// devices that the trace extends beyond. Gaps shrink until everything fits, or are removed if
-    /// it does not fit at all.
+    /// Shortens the gaps between the used areas (`stretches`) of each volume, on devices that the
+    /// trace extends beyond, if addresses are to be scaled. Gaps shrink until everything fits, or
+    /// are removed entirely if it does not fit otherwise.
     #[must_use]
     pub fn without_gaps(mut self, stretches: &[Vec<Stretch>]) -> VolumeLayout {
         if self.map != Map::Scale || !self.is_beyond() {
@@ -216,33 +218,34 @@ impl VolumeLayout {
         self
     }
 
-    /// Returns whether requests may have another location relative to the start of their volume.
+    /// Returns whether a request's location relative to the start of its volume may change.
     pub fn moves(&self) -> bool {
         self.is_beyond() || !self.folded.is_empty()
     }
 
-    /// Returns whether the trace extends beyond a device.
+    /// Returns whether the trace extends beyond the end of a device.
     pub fn is_beyond(&self) -> bool {
         self.devices.iter().any(Reach::is_beyond)
     }
 
-    /// Returns the bytes from the first volume's start to the last one's end, on the device with
-    /// the most.
+    /// Returns the number of bytes from the start of the first volume to the end of the last, on
+    /// the device with the most.
     pub fn span(&self) -> u64 {
         self.devices.iter().map(|device| device.span).max().unwrap_or_default()
     }
 
-    /// Returns the bytes from the first volume's start to the last one's end, for each device.
+    /// Returns, for each device, the number of bytes from the start of the first volume to the end
+    /// of the last.
     pub fn spans(&self) -> impl Iterator<Item = u64> {
         self.devices.iter().map(|device| device.span)
     }
 
-    /// Returns the changes made so far to requests that did not fit.
+    /// Returns how many requests have been changed so far to fit on the devices.
     pub fn changed(&self) -> Changed {
         self.changed
     }
 
-    /// Converts `record` to a request; `None` if it is clipped.
+    /// Converts `record` to a request on a device; `None` if it is clipped.
     #[inline]
     pub fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
         let (lane, base) = self.bases.get(record.volume as usize).copied().unwrap_or((0, 0));
@@ -266,8 +269,8 @@ impl VolumeLayout {
         })
     }
 
-    /// Fits a request of a trace that extends beyond the device, and returns its address and
-    /// length; `is_moved` says whether it was moved before.
+    /// Fits a request of a trace that extends beyond the device, and returns the request's new
+    /// address and length. `is_moved` tells whether it was already moved when gaps were removed.
     fn fit(&mut self, offset: u64, len: u32, device: Reach, is_moved: bool) -> Option<(u64, u32)> {
         if self.map == Map::Clip {
             let inside = offset.saturating_add(u64::from(len)) <= device.capacity;
@@ -287,7 +290,7 @@ impl VolumeLayout {
     }
 }
 
-/// Scales an offset. Whole grains move together, so that sequential requests within a grain remain
+/// Scales an offset. Whole grains move together, so that sequential requests within a grain stay
 /// sequential.
 fn scaled(offset: u64, device: Reach) -> u64 {
     let grains = (device.capacity / GRAIN).max(1);
@@ -296,12 +299,12 @@ fn scaled(offset: u64, device: Reach) -> u64 {
     (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
 }
 
-/// A latency for records that have none, by direction.
+/// The latency to assume for records without one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Imputed {
-    /// For reads and all other requests that somebody waits for.
+    /// The latency of reads, and of other requests that somebody waits for.
     pub read: Nanos,
-    /// For writes.
+    /// The latency of writes.
     pub write: Nanos,
 }
 
@@ -342,7 +345,7 @@ mod tests {
         };
         assert_eq!((at(0, 0), at(1, 0)), ((0, 0), (1, 0)));
         assert_eq!((at(2, 4096), at(3, 0)), ((0, GRAIN + 4096), (1, 2 * GRAIN)));
-        // Only the second device is too small.
+        // The trace extends beyond only the second device.
         assert_eq!((at(3, 49 * GRAIN), at(2, 49 * GRAIN)), ((1, GRAIN), (0, 50 * GRAIN)));
         assert!(layout.is_beyond() && layout.span() == 92 * GRAIN);
     }
@@ -369,11 +372,11 @@ mod tests {
         }
     }
 
-    /// Distant requests do not change the distances between the others, wherever they are and
-    /// however the volume begins. Requests at the beginning of the volume are not moved at all.
+    /// Distant requests do not change the distances between the others, wherever the distant ones
+    /// are and however the volume begins. Requests at the start of the volume are not moved at all.
     #[test]
     fn distant_requests_leave_all_others_where_they_were() {
-        // Two distant places remain as far apart as the device allows.
+        // Two distant areas stay as far apart as the device allows.
         let ends =
             [Stretch { begin_mib: 0, end_mib: 10 }, Stretch { begin_mib: 5000, end_mib: 5010 }];
         let mut apart = VolumeLayout::new(&[5010 * GRAIN], 3000 * GRAIN, Map::Scale)
@@ -407,12 +410,14 @@ mod tests {
                 assert_eq!(layout.changed().requests_moved, moved + 1);
                 let told = layout.changed().told();
                 assert!(told[0].contains("of long gaps without requests were left out"));
-                // Requests in a gap, such as a trim of the whole volume, stay on the device.
+                // A request that lies in a gap, such as a trim of the whole volume, still ends up
+                // on the device.
                 let trim = Record { len: u32::MAX, op: Op::Trim, ..record(0, 5 << 40) };
                 assert!(layout.place(&trim, 0).unwrap().end() <= 4000 * GRAIN);
             }
         }
-        // Without gaps to remove the trace is scaled as usual, and with `wrap` it is wrapped.
+        // Without gaps to remove, the trace is scaled by `Map::Scale` and wrapped by `Map::Wrap` as
+        // usual.
         let extents = [100 * GRAIN];
         let all = [vec![Stretch { begin_mib: 0, end_mib: 100 }]];
         for map in [Map::Scale, Map::Wrap, Map::Clip] {
@@ -434,7 +439,7 @@ mod tests {
             let Changed { requests_moved, requests_cut, requests_clipped, .. } = layout.changed();
             (placed, [requests_moved, requests_cut, requests_clipped])
         };
-        // Inside, across the end, and beyond it.
+        // The three requests lie within the device, across its end, and beyond it.
         let records = [record(0, 0), record(0, capacity - 512), record(0, capacity + 512)];
         let offsets = |placed: Vec<Option<Request>>| -> Vec<Option<u64>> {
             placed.iter().map(|request| request.map(|request| request.offset)).collect()

@@ -1,6 +1,6 @@
-//! Forebay's verbs as a library: describe, simulate, advise, report.
+//! Forebay's verbs as a library: describe, simulate, advise and others, and their reports.
 //!
-//! The command line and the Python module only call this library; nothing here prints.
+//! The command line and the Python module call only this library; nothing in it prints.
 
 #![forbid(unsafe_code)]
 

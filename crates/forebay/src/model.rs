@@ -1,5 +1,5 @@
-//! Verbs of the workload model: `fit`, `generate`, and models in place of traces. The model itself
-//! is [`forebay_model`].
+//! The verbs of the workload model, `fit` and `generate`, and reading models in place of traces.
+//! The model itself is in [`forebay_model`].
 
 pub mod fit;
 pub mod generate;

@@ -1,16 +1,15 @@
-//! Short names for files, used wherever results, pages and `forebay top` distinguish traces and
-//! disks.
+//! Short names that distinguish files and disks, for results, pages and `forebay top`.
 
 use std::collections::HashMap;
 
-/// Shortens each path to as many of its last components as distinguish it from the other paths:
+/// Shortens each path to the fewest last components that distinguish it from the other paths:
 /// `web.parquet`, or `monday/web.parquet` if another folder has a file of the same name. Identical
 /// paths get identical names.
 pub fn told_apart(paths: &[&str]) -> Vec<String> {
     let mut different = paths.to_vec();
     different.sort_unstable();
     different.dedup();
-    // Counts the paths that share each tail.
+    // For each trailing part of a path, the number of paths that end with it.
     let mut ends: HashMap<&str, usize> = HashMap::new();
     for path in &different {
         let mut of_path: Vec<&str> = tails(path).collect();
@@ -24,7 +23,7 @@ pub fn told_apart(paths: &[&str]) -> Vec<String> {
     paths.iter().map(own).collect()
 }
 
-/// Does the same, but numbers repeated paths: `web.parquet#2`.
+/// Shortens paths like [`told_apart`], but numbers repeated paths: `web.parquet#2`.
 pub fn numbered(paths: &[&str]) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for name in told_apart(paths) {
@@ -35,14 +34,14 @@ pub fn numbered(paths: &[&str]) -> Vec<String> {
     told
 }
 
-/// Names clients by their position, counted from 1, and their trace: "2 (monday/web.parquet)". One
-/// trace may stand for several clients.
+/// Names clients by their number, counted from 1, and their trace, as in "2 (monday/web.parquet)".
+/// Several clients may have the same trace.
 pub fn clients(traces: &[&str]) -> Vec<String> {
     let named = told_apart(traces).into_iter().enumerate();
     named.map(|(at, name)| format!("{} ({name})", at + 1)).collect()
 }
 
-/// Returns the last component of a path, the last two, and so on.
+/// Yields the last component of a path, the last two, and so on.
 fn tails(path: &str) -> impl Iterator<Item = &str> {
     let starts = path.rmatch_indices('/').map(|(slash, _)| &path[slash + 1..]);
     starts.chain(std::iter::once(path))
@@ -59,7 +58,7 @@ mod tests {
             told_apart(&["/d/mon/x.csv", "/d/tue/x.csv", "x.csv", "/e/y.csv"]),
             ["mon/x.csv", "tue/x.csv", "x.csv", "y.csv"]
         );
-        // Paths may differ only in the first component; a repeated path keeps one name.
+        // Paths may differ only in their first component; repeated paths have the same name.
         assert_eq!(told_apart(&["a/b/x", "c/b/x", "c/b/x"]), ["a/b/x", "c/b/x", "c/b/x"]);
         assert_eq!(told_apart(&["/x/"]), ["x/"]);
         assert!(told_apart(&[]).is_empty());

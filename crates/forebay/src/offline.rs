@@ -1,12 +1,12 @@
-//! The offline limit on small windows: the best order of a window's I/Os, found by search and
-//! compared with the schedulers' results for the same requests.
+//! Finds the best possible order of small windows of I/Os by search, and compares it with the
+//! schedulers' results for the same requests.
 //!
 //! A window is a number of consecutive requests of the trace, all queued from the start, on a disk
-//! that begins at rest. Adjacent requests are merged as a block layer would merge them, so no
-//! scheduler has fewer I/Os. The search is dynamic programming over (completed set, last
-//! completed), after Held and Karp (1962). It is exact if an I/O that starts earlier never ends
-//! later, which holds for a disk with arm and platters and for a constant-rate server. A drive with
-//! its own queue serves several I/Os at once, and no order of single I/Os bounds that.
+//! that begins at rest. Adjacent requests are merged as a block layer would merge them, so that no
+//! scheduler has fewer I/Os. The search is dynamic programming over (set of completed I/Os, last
+//! completed I/O), after Held and Karp (1962). It is exact if an I/O that starts earlier never ends
+//! later, which is true of a disk with arm and platters and of a constant-rate server. A drive with
+//! its own queue serves several I/Os at once, so no order of single I/Os bounds its time.
 //!
 //! The result shows what ordering alone could gain; it ignores arrivals, fairness and deadlines.
 
@@ -27,57 +27,57 @@ mod verb;
 
 pub use verb::OfflineAsk;
 
-/// The most requests in a window, however well they merge.
+/// The maximum number of requests in a window, however well they merge.
 const REQUESTS_MAX: usize = 4096;
 
-/// The largest request that a block layer sends.
+/// The maximum size of an I/O that a block layer issues; longer requests are split.
 const PIECE_BYTES: u32 = 512 << 10;
 
-/// The results of one window.
+/// The results for one window.
 #[derive(Clone, Debug, Serialize)]
 pub struct Window {
-    /// The index of its first request, counting only requests that move data.
+    /// The index of the window's first request, counting only requests that move data.
     pub first_request: u64,
-    /// The number of requests.
+    /// The number of requests in the window.
     pub requests: u64,
-    /// The number of I/Os after merging.
+    /// The number of I/Os in the window after merging.
     pub ios: u64,
-    /// The least time to transfer the bytes.
+    /// The least time in which the window's bytes can be transferred, in seconds.
     pub transfer_bound_s: f64,
-    /// The time in the best order.
+    /// The time to serve the window in the best order, in seconds.
     pub best_s: f64,
-    /// The time that each scheduler takes for the same requests, in the order given. It
-    /// includes deliberate waiting, because otherwise idling would be free.
+    /// The time that each scheduler takes for the window, in the order given. Time in which a
+    /// scheduler deliberately idles counts, because otherwise idling would be free.
     pub makespan_s: Vec<f64>,
 }
 
-/// The results of all windows and their totals.
+/// The answer of `offline`: the results for all windows, and totals.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct OfflineAnswer {
-    /// The trace.
+    /// The name of the trace.
     pub(crate) trace: String,
-    /// The device.
+    /// The name of the device.
     pub(crate) device: String,
-    /// The I/Os of all windows.
+    /// The number of I/Os in all windows.
     pub(crate) ios: u64,
-    /// The least time to transfer the bytes of all windows.
+    /// The least time in which the bytes of all windows can be transferred, in seconds.
     pub(crate) transfer_bound_s: f64,
-    /// The time of all windows in the best order.
+    /// The time to serve all windows, each in its best order, in seconds.
     pub(crate) best_s: f64,
-    /// The total of each scheduler, in the order given.
+    /// The total time of each scheduler, in the order given.
     pub(crate) policies: Vec<PolicyTotal>,
-    /// The windows.
+    /// The results for each window.
     pub(crate) rows: Vec<Window>,
 }
 
 /// The total time of a scheduler over all windows.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PolicyTotal {
-    /// The scheduler.
+    /// The scheduler's name.
     pub(crate) policy: String,
-    /// The scheduler's total time.
+    /// The scheduler's total time in seconds.
     pub(crate) makespan_s: f64,
-    /// The scheduler's time divided by the time in the best order.
+    /// The scheduler's total time divided by the total time of the best orders.
     pub(crate) over_best_ratio: f64,
 }
 
@@ -110,8 +110,8 @@ struct Joined {
     end: u64,
 }
 
-/// Merges `requests`, in order of arrival, into at most `ios_max` runs. Returns the runs and the
-/// number of requests in them.
+/// Merges `requests`, which are in order of arrival, into at most `ios_max` I/Os. Returns these and
+/// the number of requests that they include.
 fn joined(requests: &[Request], ios_max: usize) -> (Vec<Joined>, usize) {
     let mut runs: Vec<Joined> = Vec::new();
     for (taken, request) in requests.iter().enumerate() {
@@ -132,7 +132,7 @@ fn joined(requests: &[Request], ios_max: usize) -> (Vec<Joined>, usize) {
     (runs, requests.len())
 }
 
-/// Returns when `device`, free at `now`, completes `run`.
+/// Returns when `device` completes `run`, if it is idle at `now`.
 fn serve(device: &mut DeviceModel, mut now: Nanos, run: Joined) -> Nanos {
     let mut offset = run.offset;
     while offset < run.end {
@@ -146,7 +146,7 @@ fn serve(device: &mut DeviceModel, mut now: Nanos, run: Joined) -> Nanos {
     now
 }
 
-/// Returns the least time in which `device` serves all of `runs`, one after the other.
+/// Returns the least time in which `device` can serve all of `runs`, one after the other.
 fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
     let all = (1usize << runs.len()) - 1;
     let mut states: Vec<Vec<Option<(Nanos, DeviceModel)>>> = vec![Vec::new(); all + 1];
@@ -169,7 +169,7 @@ fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
     ends.min().unwrap_or(Nanos::ZERO)
 }
 
-/// Returns the requests that move data, placed on the device, all arriving at time 0.
+/// Returns the requests that move data, placed on the device, with all arrivals at time 0.
 fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
     let mut layout =
         VolumeLayout::new(&input.extents, capacity, Map::Scale).without_gaps(&input.stretches);
@@ -183,7 +183,7 @@ fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
     Ok(placed.collect())
 }
 
-/// Makes a trace from `requests`.
+/// Converts `requests` to a trace in memory.
 fn as_input(requests: &[Request]) -> Input {
     let record = |request: &Request| Record {
         at: Nanos::ZERO,
@@ -200,7 +200,7 @@ fn as_input(requests: &[Request]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), labels)
 }
 
-/// Rejects a device that serves several I/Os at once.
+/// Fails if the device serves several I/Os at once.
 fn check(device: &OpenDevice) -> Result<(), Error> {
     if matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Fixed(_)) {
         return Ok(());
@@ -212,9 +212,9 @@ fn check(device: &OpenDevice) -> Result<(), Error> {
     )))
 }
 
-/// Runs the best order and each of `policies` on `windows` windows of `ios_max` I/Os, spread evenly
-/// over `input`. Each additional I/O per window doubles time and memory, because the search visits
-/// all subsets.
+/// Computes the best order and runs each of `policies`, for `windows` windows of `ios_max` I/Os
+/// that are spread evenly over `input`. Each additional I/O per window doubles time and memory,
+/// because the search visits all subsets.
 fn windows(
     input: &Input,
     device: &OpenDevice,
@@ -266,7 +266,7 @@ mod tests {
         Request { at, offset, id: 0, len, stream: 0, lane: 0, op, flags }
     }
 
-    /// Makes offsets all over a disk of 250 GB with a multiplicative sequence.
+    /// Returns requests scattered all over a disk of 250 GB, by a multiplicative sequence.
     fn scattered(count: u64) -> Vec<Request> {
         let offset =
             |index: u64| (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) % 48_000_000 * 4096;
@@ -274,7 +274,7 @@ mod tests {
         (0..count).map(|index| request(op(index), offset(index), 65536)).collect()
     }
 
-    /// Finds the best order by trying every order.
+    /// Finds the time of the best order by trying every order.
     fn brute(device: &DeviceModel, now: Nanos, runs: &[Joined]) -> Nanos {
         let after = |at: usize| {
             let (mut device, mut rest) = (device.clone(), runs.to_vec());

@@ -1,5 +1,5 @@
-//! The verb `convert` into a folder with one trace per volume. Running it again resumes an
-//! interrupted conversion ([`forebay_trace::partition`]).
+//! Converts a trace into a folder with one trace per volume, as the verb `convert` does for a
+//! folder. Running the conversion again resumes an interrupted one ([`forebay_trace::partition`]).
 
 use std::ops::ControlFlow;
 
@@ -12,30 +12,30 @@ use crate::error::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 
-/// A trace stored in a folder, with one file per volume.
+/// The result of splitting a trace into a folder with one file per volume.
 #[derive(Debug)]
 pub struct Parted {
-    /// The manifest of the folder.
+    /// The manifest of the folder, which lists the volumes.
     pub manifest: Manifest,
-    /// What the folder contained before.
+    /// What the folder already contained.
     pub found: ExistingOutput,
-    /// Notes about the trace, if it was read.
+    /// Notes about reading the trace; `None` if it did not have to be read again.
     pub notes: Option<Notes>,
 }
 
-/// The previous contents of a folder for the same trace.
+/// What the folder already contained from an earlier conversion of the same trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingOutput {
-    /// Nothing.
+    /// The folder contained nothing.
     Nothing,
-    /// The complete intermediate data, but not all volumes.
+    /// The folder contained the complete intermediate data, but not all volumes.
     Part,
-    /// All volumes.
+    /// The folder contained all volumes.
     Whole,
 }
 
 impl Parted {
-    /// Returns the number of requests of all volumes.
+    /// Returns the total number of requests in all volumes.
     pub fn requests(&self) -> u64 {
         self.manifest.parts.iter().map(|part| part.requests).sum()
     }
@@ -44,22 +44,22 @@ impl Parted {
 /// The current step of the conversion.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Reading the trace.
+    /// The trace is being read.
     Reading,
-    /// Writing the volumes.
+    /// The volumes are being written.
     Writing {
-        /// The number of requests in all volumes to be written.
+        /// The total number of requests in the volumes that are to be written.
         of: u64,
     },
 }
 
-/// Splits the trace at `trace`, which `open` opens in format `from`, into `folder`. Calls
-/// `progress` with the number of requests completed in a step. An interrupted conversion can be
-/// resumed: once the trace has been read, only the missing volumes are written.
+/// Splits the trace at `trace`, which `open` opens in the format `from`, into files in `folder`.
+/// Reports the number of requests completed in the current step to `progress`. An interrupted
+/// conversion can be resumed: once the trace has been read, only missing volumes are written.
 ///
 /// # Errors
-/// [`Error::Output`] if the folder contains something else or the system refuses to write; reading
-/// errors; [`Error::Stopped`] if `progress` requested a stop.
+/// [`Error::Output`] if the folder contains something else or if the operating system refuses to
+/// write; errors from reading the trace; [`Error::Stopped`] if `progress` requests a stop.
 pub fn part(
     trace: &Path,
     from: Option<&str>,

@@ -1,15 +1,15 @@
-//! The verb `plan`: what it costs to keep a promise.
+//! The verb `plan`: computes what it takes to keep a promise.
 //!
-//! A promise is a share of all requests and the time within which they are answered. Its cost is
-//! either a capacity, in requests per second of a constant-rate server, computed exactly by RTT
-//! decomposition ([`forebay_core::rtt`]), or a number of devices, found by simulation.
+//! A promise is a share of all requests and the time within which these are answered. What it takes
+//! is either a capacity (requests per second of a constant-rate server, computed exactly by RTT
+//! decomposition, [`forebay_core::rtt`]), or a number of devices, found by simulation.
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, sections 3.2
 //! and 4.2 to 4.5. Every record of a trace counts as one request, regardless of its operation and
 //! length, unless a cost is given ([`costed`]).
 //!
-//! Memory: four bytes per request for the arrival times, and the same again if volumes are
-//! separated; nothing else grows with the trace.
+//! Arrival times take four bytes of memory per request, or eight if volumes are separated. Nothing
+//! else grows with the trace.
 
 pub mod arrival_times;
 pub mod buy;

@@ -1,39 +1,39 @@
-//! Progress reports of a verb, and requests to stop it.
+//! How verbs report their progress, and how callers stop them.
 
 use std::ops::ControlFlow;
 
 use forebay_core::{Bytes, Done, Nanos, Request, Slots, Workload};
 
-/// A callback that is called from time to time with the number of records or requests so far, and
-/// returns whether to go on: `Break` ends the verb soon, with [`crate::Error::Stopped`].
+/// A callback that is called from time to time with the number of records or requests so far. It
+/// returns whether to continue; after `Break`, the verb soon fails with [`crate::Error::Stopped`].
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// The same as [`Progress`], for a verb that does several things.
+/// A callback like [`Progress`], for verbs with several steps.
 pub type Telling<'a> = &'a mut dyn FnMut(&ProgressReport) -> ControlFlow<()>;
 
-/// Ignores the count and goes on.
+/// A [`Progress`] that does nothing and continues.
 pub fn untold(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Ignores the progress and goes on.
+/// A [`Telling`] that does nothing and continues.
 pub fn unheard(_: &ProgressReport) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// The progress of a verb that does several things, some of them in parallel.
+/// The progress of a verb with several steps, some of which may run in parallel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressReport {
-    /// What is in progress, separated by commas.
+    /// The current steps, separated by commas.
     pub doing: String,
-    /// The completed share, from 0 to 1; it never decreases.
+    /// The share of the work that is complete, from 0 to 1. It never decreases.
     pub done_share: f64,
 }
 
 /// The number of records or requests between reports.
 const EVERY: u64 = 1 << 16;
 
-/// Counts, and reports from time to time.
+/// Counts records or requests, and reports the count from time to time.
 pub struct Meter<'a> {
     count: u64,
     told: u64,
@@ -41,12 +41,12 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Makes a meter that reports to `tell`.
+    /// Creates a meter that reports to `tell`.
     pub fn new(tell: Progress<'a>) -> Meter<'a> {
         Meter { count: 0, told: 0, tell }
     }
 
-    /// Counts `more`, and returns whether to stop.
+    /// Adds `more` to the count, and returns whether to stop.
     #[inline]
     pub(crate) fn stops_after(&mut self, more: usize) -> bool {
         self.count += more as u64;
@@ -65,7 +65,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// A workload that reports the progress of the run and ends it on request.
+/// A workload that reports the progress of its run, and ends the run on request.
 pub(crate) struct Metered<'a, W> {
     pub(crate) workload: W,
     meter: Meter<'a>,

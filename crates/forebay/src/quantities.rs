@@ -29,7 +29,7 @@ pub fn percent(share: f64) -> String {
     plain(&quantities::percent(share))
 }
 
-/// Formats the relative change from `before` to `now` with its sign: "-12.3 %".
+/// Formats the relative change from `before` to `now` with its sign, as in "-12.3 %".
 pub fn change(now: f64, before: f64) -> String {
     match now / before - 1.0 {
         _ if before <= 0.0 => "no baseline".to_string(),
@@ -38,7 +38,7 @@ pub fn change(now: f64, before: f64) -> String {
     }
 }
 
-/// Removes trailing zeros: "50 %" for "50.0 %", "8.2 %" for "8.20 %".
+/// Removes trailing zeros: "50.0 %" becomes "50 %", and "8.20 %" becomes "8.2 %".
 fn plain(shown: &str) -> String {
     let (figure, unit) = match shown.find(' ') {
         Some(blank) => shown.split_at(blank),

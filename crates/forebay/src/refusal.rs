@@ -1,11 +1,12 @@
-//! Adds advice to the system's error messages.
+//! Adds advice to error messages of the operating system.
 
 use std::io::{self, ErrorKind};
 
-/// The start of the suffix of system messages: `No such file or directory (os error 2)`.
+/// How the suffix of the operating system's messages starts:
+/// `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
-/// Returns `message`, with advice if it only contains the system's own words.
+/// Adds advice to `message` if it consists only of the operating system's own words.
 pub fn with_remedy(message: String) -> String {
     match remedy(&message) {
         Some(remedy) => format!("{message}; {remedy}"),

@@ -1,5 +1,5 @@
-//! Traces as workloads: an input's requests on the devices, with arrivals according to a replay
-//! mode.
+//! Replays traces: turns the records of an input into requests to the devices, whose arrival times
+//! depend on the replay mode.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -16,22 +16,22 @@ use crate::layout::{Changed, Imputed, Map, VolumeLayout};
 use crate::progress::Meter;
 use crate::statistics::Figures;
 
-/// How recorded requests become arrivals.
+/// How recorded requests arrive in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Replay {
     /// Each request arrives at its recorded time.
     Open,
-    /// Each request arrives after the completion of its predecessor in this run, delayed by its
-    /// recorded think time.
+    /// Each request arrives when its predecessor has completed in this run, plus the recorded think
+    /// time.
     Closed,
-    /// Each request arrives after the completion in this run that its task may have waited for,
-    /// delayed by its recorded think time.
+    /// Each request arrives when the request that its task may have waited for has completed in
+    /// this run, plus the recorded think time.
     Dependent,
 }
 
 impl Replay {
-    /// Returns its name: `open`, `closed` or `dependent`.
+    /// Returns the mode's name: `open`, `closed` or `dependent`.
     pub fn name(self) -> &'static str {
         match self {
             Replay::Open => "open",
@@ -40,8 +40,9 @@ impl Replay {
         }
     }
 
-    /// Returns the name of a run's total time. In open replay below saturation, the order of
-    /// requests does not change the completion time, so the total is the devices' busy time.
+    /// Returns what the total time of a run is called. In open replay below saturation, the order
+    /// of requests hardly affects when the last one completes, so the total is the devices' busy
+    /// time.
     pub fn total_name(self) -> &'static str {
         match self {
             Replay::Open => "busy time",
@@ -49,7 +50,7 @@ impl Replay {
         }
     }
 
-    /// Describes in a sentence the case that the mode represents.
+    /// Describes in a sentence which case the mode represents.
     pub(crate) fn as_told(self) -> &'static str {
         match self {
             Replay::Open => "if requests arrive as recorded",
@@ -57,7 +58,7 @@ impl Replay {
         }
     }
 
-    /// Describes what the mode replays.
+    /// Describes how requests arrive in this mode.
     pub(crate) fn told(self) -> &'static str {
         match self {
             Replay::Open => "open: recorded arrival times",
@@ -82,17 +83,18 @@ impl FromStr for Replay {
     }
 }
 
-/// All parameters of a run except the policy.
+/// All parameters of a run except the policy and the devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// How requests arrive.
     pub replay: Replay,
-    /// How much faster than recorded requests arrive.
+    /// The speed at which requests arrive, relative to the recording.
     pub intensity: Intensity,
     /// What to do with addresses beyond the device.
     pub map: Map,
-    /// Whether Forebay's own schedulers run as `forebay serve` runs them: behind the path of its
-    /// clients, with one stream. Otherwise they run as a scheduler in the kernel would.
+    /// Whether Forebay's own schedulers run as in `forebay serve`: behind the path from its
+    /// clients, which makes all requests one stream. Otherwise they run like schedulers in the
+    /// kernel.
     pub serves_own: bool,
 }
 
@@ -107,15 +109,15 @@ impl Default for Setup {
     }
 }
 
-/// The most requests for closed replay, which holds all of them in memory, at a peak of about 150
-/// bytes each.
+/// The maximum number of requests for closed replay, which holds all of them in memory, at a peak
+/// of about 150 bytes each.
 pub const CLOSED_REQUESTS_MAX: u64 = 16 << 20;
 
-/// If the share of requests with latencies is below this, a recording only roughly shows which
-/// request waits for which.
+/// The share of requests with latencies below which a recording shows only roughly which request
+/// waits for which.
 pub const DEPENDENT_KNOWN_SHARE: f64 = 0.8;
 
-/// If the share of requests without a measured latency is above this, closed replay says little.
+/// The share of requests without a measured latency above which closed replay says little.
 pub const IMPUTED_SHARE_MAX: f64 = 0.1;
 
 /// Returns the share of `input`'s requests without a measured latency.
@@ -128,7 +130,7 @@ pub fn imputed_share(input: &Input) -> Result<f64, Error> {
     Ok(missing as f64 / all.max(1) as f64)
 }
 
-/// Fails if closed replay would have to hold more than `requests_max`.
+/// Fails if closed replay would have to hold more than `requests_max` requests.
 fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     let requests = input.description.records;
     if requests <= requests_max {
@@ -142,15 +144,15 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     )))
 }
 
-/// Converts records to requests on the device.
+/// An iterator that converts records to requests on the device.
 pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
     layout: VolumeLayout,
-    /// The changes before the last request that was read.
+    /// What had been changed before the last request was read.
     before: Changed,
     next: u64,
     wanted: Range<u64>,
-    /// The arrival of the first wanted request, from which the times of the others are measured.
+    /// When the first wanted request arrives in the trace. Arrivals are relative to it.
     begins: Option<Nanos>,
 }
 
@@ -160,7 +162,7 @@ impl<'a> DeviceRequests<'a> {
         layout: VolumeLayout,
         wanted: Range<u64>,
     ) -> DeviceRequests<'a> {
-        // A whole trace keeps its own beginning.
+        // If the whole trace is wanted, arrivals keep their recorded times.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
         DeviceRequests { records, layout, before: Changed::default(), next: 0, wanted, begins }
     }
@@ -199,7 +201,7 @@ pub struct Replayed<'a> {
     failed: Failed,
 }
 
-// There is only one value per run, so its size does not matter.
+// Only one value exists per run, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
 enum ReplayState<'a> {
     Open(Open<DeviceRequests<'a>>),
@@ -207,7 +209,7 @@ enum ReplayState<'a> {
     Dependent(Box<Dependent<WithLatency<'a>>>),
 }
 
-/// Requests with their recorded latencies.
+/// An iterator over requests with their recorded latencies.
 struct WithLatency<'a>(DeviceRequests<'a>);
 
 impl Iterator for WithLatency<'_> {
@@ -219,12 +221,12 @@ impl Iterator for WithLatency<'_> {
 }
 
 impl<'a> Replayed<'a> {
-    /// Makes a workload of the requests of `input` numbered `wanted`, at the locations given by
-    /// `layout`. Also returns the share of their latencies that had to be imputed. `meter` counts
-    /// the requests that are read in advance.
+    /// Creates a workload from the requests of `input` with numbers in `wanted`, at the locations
+    /// that `layout` assigns. Also returns the share of their latencies that had to be imputed.
+    /// `meter` counts requests that are read in advance.
     ///
     /// # Errors
-    /// If the trace cannot be read again, or is too long for closed replay.
+    /// Fails if the trace cannot be read again, or is too long for closed replay.
     pub fn new(
         input: &'a Input,
         layout: VolumeLayout,
@@ -246,10 +248,10 @@ impl<'a> Replayed<'a> {
         Ok((Replayed { kind, failed }, share))
     }
 
-    /// Returns the changes made so far to requests that did not fit.
+    /// Returns how many requests have been changed so far to fit on the device.
     pub fn changed(&self) -> Changed {
         match &self.kind {
-            // One request is read ahead, and a run that ends early never takes it.
+            // One request is read in advance; a run that ends early never uses it.
             ReplayState::Open(open) if open.peek().is_some() => open.source().before,
             ReplayState::Open(open) => open.source().layout.changed(),
             ReplayState::Closed(_, changed) => *changed,
@@ -257,16 +259,16 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Sets in `figures` how far the run is behind its recording, if requests wait for others. In
-    /// open replay their response times already show that.
+    /// Adds to `figures` how far the run is behind the recording, if requests wait for others. In
+    /// open replay, response times already show that.
     pub fn tell_lag(&self, figures: &mut Figures) {
         if let ReplayState::Dependent(dependent) = &self.kind {
             figures.set_lags(dependent.lag(), |stream| dependent.lag_of(stream));
         }
     }
 
-    /// Returns the number of requests that dependent replay issued late because too many others had
-    /// to be read before them.
+    /// Returns how many requests dependent replay issued late, because too many others had to be
+    /// read before them.
     pub fn found_late(&self) -> u64 {
         match &self.kind {
             ReplayState::Dependent(dependent) => dependent.found_late(),
@@ -274,13 +276,13 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Returns the error that ended reading early, if any.
+    /// Returns the error that ended reading the trace early, if any.
     pub fn failed(&self) -> Option<TraceError> {
         self.failed.take()
     }
 }
 
-/// Makes closed replay, and returns the share of latencies that had to be imputed.
+/// Creates a closed replay, and returns the share of latencies that had to be imputed.
 fn closed<'a>(
     input: &Input,
     mut placed: DeviceRequests<'a>,
@@ -305,7 +307,7 @@ fn closed<'a>(
     Ok((ReplayState::Closed(Box::new(closed), placed.layout.changed()), share))
 }
 
-/// Returns the mean measured latency of each direction, for requests without one.
+/// Returns the mean measured latencies of reads and of writes, to be used for requests without one.
 fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     let mut sums = [(0u128, 0u64); 2];
     for record in input.records()? {

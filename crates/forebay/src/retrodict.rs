@@ -1,10 +1,10 @@
-//! Retrodiction: a model simulates the system that made a recording, and its latencies are compared
+//! Retrodiction: simulates the system that made a recording, and compares the model's latencies
 //! with the recorded ones.
 //!
-//! Only reads and writes with a recorded latency are compared, the same requests on both sides. A
-//! latency of the model runs from the submission of the request to its completion, as in all other
-//! figures of a run. Nothing here verifies that the recorded device is the modeled one; the user
-//! has to know that.
+//! Only reads and writes with a recorded latency are compared, and they are the same on both sides.
+//! A latency of the model is from a request's submission to its completion, as in all other figures
+//! of a run. Nothing here verifies that the recorded device is the modeled one; the user has to
+//! know that.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request};
 use forebay_trace::TraceError;
@@ -26,7 +26,7 @@ use outstanding::Outstanding;
 pub use outstanding::OutstandingAnswer;
 pub use verb::RetrodictAsk;
 
-/// The latencies of the compared requests, recorded or modeled.
+/// The recorded or the modeled latencies of the requests that are compared.
 pub struct Judged {
     reads: Latencies,
     writes: Latencies,
@@ -41,7 +41,7 @@ impl Default for Judged {
 }
 
 impl Judged {
-    /// Adds a request of a run that completes `now`.
+    /// Adds a request of the run that completes at the time `now`.
     #[inline]
     pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
         if done.request.flags.has(Flags::MEASURED) && done.outcome.is_ok() {
@@ -60,18 +60,19 @@ impl Judged {
     }
 }
 
-/// The recorded latencies of a trace or of a part of it.
+/// The recorded latencies of a trace, or of a part of a trace.
 pub(crate) struct Recording {
     judged: Judged,
-    /// Reads and writes without a recorded latency.
+    /// The number of reads and writes without a recorded latency.
     unmeasured: u64,
 }
 
 impl Recording {
-    /// Collects the recorded latencies of the requests numbered `wanted` that `layout` keeps.
+    /// Collects the recorded latencies of the requests with numbers in `wanted`, except those that
+    /// `layout` leaves out.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub(crate) fn of(
         input: &Input,
         layout: VolumeLayout,
@@ -115,47 +116,47 @@ impl Recording {
     }
 }
 
-/// The comparison of a model with a recording.
+/// The result of comparing a model's latencies with the recorded ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Retrodiction {
-    /// The modeled device.
+    /// The name of the modeled device.
     pub device: String,
-    /// The scheduler in front of it.
+    /// The scheduler in front of the modeled device.
     pub policy: String,
-    /// The replay mode.
+    /// The replay mode of the simulation.
     pub replay: Replay,
-    /// The number of compared reads and writes: those with a recorded latency.
+    /// The number of reads and writes that are compared: those with a recorded latency.
     pub requests: u64,
-    /// Reads and writes without a recorded latency.
+    /// The number of reads and writes without a recorded latency.
     pub requests_unmeasured: u64,
-    /// Whether the model cannot keep up with the recording, so that its times measure the length of
-    /// a backlog.
+    /// Whether the model cannot keep up with the recording. If so, its latencies measure the length
+    /// of a backlog.
     pub is_overloaded: bool,
-    /// The latencies of reads; `None` if none are compared.
+    /// The latencies of reads; `None` if no reads are compared.
     pub reads: Option<DirectionAnswer>,
-    /// The latencies of writes; `None` if none are compared.
+    /// The latencies of writes; `None` if no writes are compared.
     pub writes: Option<DirectionAnswer>,
-    /// The requests outstanding in each second; `None` if no requests are compared.
+    /// The number of outstanding requests in each second; `None` if no requests are compared.
     pub outstanding: Option<OutstandingAnswer>,
 }
 
-/// The latencies of reads or of writes.
+/// The recorded and the modeled latencies of reads or of writes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionAnswer {
-    /// The number of compared requests.
+    /// The number of requests that are compared.
     pub requests: u64,
-    /// The recorded median.
+    /// The median of the recorded latencies.
     pub recorded_p50_ms: f64,
-    /// The modeled median.
+    /// The median of the modeled latencies.
     pub modelled_p50_ms: f64,
-    /// The relative error of the modeled median, above 0 if the model is slower; `None` if the
+    /// The relative error of the modeled median, positive if the model is slower; `None` if the
     /// recorded median is 0.
     pub p50_error_share: Option<f64>,
-    /// The recorded 99th percentile.
+    /// The 99th percentile of the recorded latencies.
     pub recorded_p99_ms: f64,
-    /// The modeled 99th percentile.
+    /// The 99th percentile of the modeled latencies.
     pub modelled_p99_ms: f64,
-    /// The relative error of the modeled 99th percentile.
+    /// The relative error of the modeled 99th percentile; `None` if the recorded one is 0.
     pub p99_error_share: Option<f64>,
 }
 
@@ -177,12 +178,12 @@ impl DirectionAnswer {
     }
 }
 
-/// Simulates `policy` on `bed` as the system that recorded `input`, and compares the result with
-/// the recording.
+/// Simulates `policy` on `bed` as if this were the system that recorded `input`, and compares the
+/// latencies with the recorded ones.
 ///
 /// # Errors
-/// If the trace has no recorded latencies, if the speed differs from the recorded one, or if
-/// [`crate::simulate::run`] fails.
+/// Fails if the trace has no recorded latencies, if the replay speed differs from the recorded one,
+/// or if [`crate::simulate::run`] fails.
 pub fn retrodict(
     input: &Input,
     bed: Bed<'_>,
@@ -194,7 +195,7 @@ pub fn retrodict(
     retrodict_part(input, bed, policy, setup, whole, progress)
 }
 
-/// Does the same as [`retrodict`] for the requests numbered `wanted`.
+/// Like [`retrodict`], but only for the requests with numbers in `wanted`.
 pub(crate) fn retrodict_part(
     input: &Input,
     bed: Bed<'_>,

@@ -1,5 +1,5 @@
-//! Sections about runs on the pages of `simulate` and `advise`: devices, head positions, latencies,
-//! arrivals, streams, and all figures.
+//! Sections about runs, on the report pages of `simulate` and `advise`: devices, head positions,
+//! latencies, arrivals, streams, and all figures.
 
 mod closer;
 mod heads;
@@ -17,33 +17,33 @@ use crate::words;
 use heads::{IO_HEADS, IoRow};
 use rows::across;
 
-/// The number of runs side by side that fit on a sheet of paper.
+/// The number of runs that fit side by side on a sheet of paper.
 const RUNS_BESIDE: usize = 8;
-/// The number of streams that get a row.
+/// The maximum number of streams in a table.
 const STREAMS_MAX: usize = 20;
-/// The number of pairs of streams that get a row.
+/// The maximum number of pairs of streams in a table.
 const FIGHTS_MAX: usize = 8;
 
-/// Runs of one trace on one device.
+/// What the sections show: runs of one trace on one device.
 pub(crate) struct RunSections<'a> {
-    /// The runs, by policy name.
+    /// The runs, each with the name of its policy.
     pub(crate) runs: &'a [(String, Run)],
-    /// The figures of all runs, including runs for which only figures exist.
+    /// The figures of all runs, including runs of which only the figures are kept.
     pub(crate) results: &'a [RunResult],
-    /// The runs that are compared: one or two of `results`.
+    /// The runs to compare in detail: one or two of `results`.
     pub(crate) compared: Vec<&'a RunResult>,
-    /// The names of the runs whose latencies and time are drawn.
+    /// The names of the runs whose latencies and times appear in charts.
     pub(crate) drawn: Vec<&'a str>,
-    /// The disk's number of cylinders; 0 for a device without heads.
+    /// The number of cylinders of the disk; 0 for a device without heads.
     pub(crate) cylinders: u32,
-    /// The names of the streams.
+    /// The names of the trace's streams.
     pub(crate) streams: &'a [String],
-    /// The arrivals, as (seconds, requests per second).
+    /// The trace's arrivals over time, as (seconds, requests per second).
     pub(crate) arrivals: &'a [(f64, f64)],
 }
 
 impl RunSections<'_> {
-    /// Adds the sections to `page`.
+    /// Adds all sections about the runs to `page`.
     pub(crate) fn add_to(&self, page: &mut Page) {
         let results = self.results;
         let Some(first) = self.compared.first() else { return };
@@ -70,8 +70,8 @@ impl RunSections<'_> {
         page.add("All figures of all runs", Place::Folded, all);
     }
 
-    /// Adds the head positions under the compared policies. Returns lists of the I/Os that the
-    /// pictures show.
+    /// Adds charts of the head positions under the compared policies. Returns lists of the I/Os in
+    /// the charts.
     fn add_heads(&self, page: &mut Page) -> Vec<Block> {
         let other = self.compared.get(1).map(|run| run.policy.as_str());
         let disk = (self.cylinders, self.streams);
@@ -93,7 +93,7 @@ impl RunSections<'_> {
         lists
     }
 
-    /// Draws the distribution of latencies, with the compared runs highlighted.
+    /// Draws the distribution of latencies, in which the compared runs are highlighted.
     fn latencies(&self) -> Vec<Block> {
         type Points = Vec<(f64, f64)>;
         let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
@@ -139,12 +139,12 @@ fn listed(rows: &[IoRow]) -> Table {
     table
 }
 
-/// Formats a latency in seconds.
+/// Converts a latency from milliseconds to a cell in seconds.
 fn time(ms: Option<f64>) -> Cell {
     Cell::value(ms.map(|ms| ms / 1e3))
 }
 
-/// Builds the table of service classes with their response times under each policy that has
+/// Builds the table of service classes with their response times, under each policy that has
 /// classes.
 pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
     let mut table = Table::new([
@@ -176,7 +176,8 @@ pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Builds the table of each run's devices, if a run has several or flash wears out.
+/// Builds the table of the devices in each run, if a run has several devices or its flash wears
+/// out.
 fn devices(runs: &[RunResult]) -> Option<Table> {
     let several = runs.iter().any(|run| run.devices.len() > 1);
     if !several && runs.iter().all(|run| run.erases.is_none()) {
@@ -216,7 +217,7 @@ fn devices(runs: &[RunResult]) -> Option<Table> {
     Some(table)
 }
 
-/// Builds the table of each policy's own counters.
+/// Builds the table of counters that policies keep themselves.
 fn counted(runs: &[RunResult]) -> Option<Block> {
     let mut table = Table::new(["policy", "figure", "value"].map(Column::words));
     for run in runs {
@@ -229,7 +230,7 @@ fn counted(runs: &[RunResult]) -> Option<Block> {
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
-/// Formats a policy's name for tables. A long name may break between its parameters.
+/// Formats a policy's name for tables. Long names may be broken between parameters.
 pub(crate) fn name(policy: &str) -> String {
     const ONE_LINE_MAX: usize = 20;
     match policy.chars().count() {
@@ -238,7 +239,7 @@ pub(crate) fn name(policy: &str) -> String {
     }
 }
 
-/// Lists the streams that delay one another most in the first run.
+/// Builds the list of the streams that delay one another most in the first run.
 fn fights(shown: &[&RunResult]) -> Vec<Block> {
     let contention = &shown[0].contention;
     let lost_s = contention.between_streams_s + contention.within_streams_s;
@@ -271,7 +272,7 @@ fn fights(shown: &[&RunResult]) -> Vec<Block> {
     vec![Block::Text(said), Block::Table(table)]
 }
 
-/// Lists the busiest streams of the first run, with their figures in the other run.
+/// Builds the table of the busiest streams of the first run, with their figures in the other run.
 fn streams(shown: &[&RunResult]) -> Table {
     let mut columns = vec![
         Column::words("stream"),
@@ -313,7 +314,7 @@ fn streams(shown: &[&RunResult]) -> Table {
     table
 }
 
-/// Builds the table of the simulator's own speed.
+/// Builds the table of the simulator's own speed in each run.
 fn speeds(runs: &[RunResult]) -> Table {
     let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
     let mut table = Table::new([Column::words("")].into_iter().chain(heads));

@@ -1,4 +1,4 @@
-//! The bundled trace: a Hadoop TeraSort that we recorded (traces/README.md).
+//! The bundled trace: a Hadoop TeraSort recorded by us (traces/README.md).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,10 +12,11 @@ use crate::progress::Progress;
 
 const BUNDLED: &[u8] = include_bytes!("../traces/terasort.parquet");
 
-/// The name of the trace in results.
+/// The name of the trace in reports.
 const NAME: &str = "the bundled TeraSort trace";
 
-/// Reads the trace as [`Input::read`] reads a file. It is short enough to be kept in memory.
+/// Reads the bundled trace as [`Input::read`] reads a file. It is short enough to be kept in
+/// memory.
 ///
 /// # Errors
 /// [`Error::Output`] if there is no space for a temporary file.

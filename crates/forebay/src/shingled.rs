@@ -1,9 +1,9 @@
-//! Shingled disks, whose models do not cover random writes.
+//! Detects random writes to shingled disks, which the models of such disks do not cover.
 //!
-//! Tracks of a shingled disk overlap, so for a write in place the drive has to move the data that
-//! follow, at once or when it is idle. When and for how long is not published, so models of such
-//! disks cannot answer questions that depend on it. Sequential reads and writes perform as on any
-//! disk.
+//! The tracks of a shingled disk overlap, so a write in place forces the drive to move the data
+//! that follow, immediately or when it is idle. When it does so and for how long is not published,
+//! so models of such disks cannot answer questions that depend on it. Sequential reads and writes
+//! perform as on any other disk.
 
 use forebay_core::Op;
 
@@ -12,18 +12,18 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::counted;
 
-/// The number of concurrent sequential writers that are recognized.
+/// The maximum number of concurrent sequential writers that are recognized.
 const WRITERS: usize = 64;
-/// If the share of random writes is below one in this many writes, or one in [`REQUESTS_ONE_IN`]
-/// requests, they are negligible.
+/// Random writes are negligible if they are fewer than one in this many writes, or fewer than one
+/// in [`REQUESTS_ONE_IN`] requests.
 const WRITES_ONE_IN: u64 = 10;
 const REQUESTS_ONE_IN: u64 = 100;
 
-/// Explains why `device` cannot be simulated for `inputs`, if it is shingled and they write at
-/// random.
+/// If `device` is shingled and `inputs` write at random, explains why the device cannot be
+/// simulated for them.
 ///
 /// # Errors
-/// If a trace cannot be read again.
+/// Fails if a trace cannot be read again.
 pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<String>, Error> {
     if !device.shingled {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<S
     }))
 }
 
-/// Rejects random writes on a shingled `device`.
+/// Fails if `device` is shingled and `input` writes at random.
 pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
     refusal(device, &[input])?.map_or(Ok(()), |what| Err(Error::Unfit(what)))
 }
@@ -54,13 +54,13 @@ pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
 struct Counts {
     requests: u64,
     writes: u64,
-    /// Writes that continue none of the last writes.
+    /// The number of writes that do not continue any of the most recent writes.
     random: u64,
 }
 
 impl Counts {
     fn add(&mut self, input: &Input) -> Result<(), Error> {
-        // The volume and the end of the last writes, the latest at the end.
+        // The volumes and the ends of the most recent writes, the last write at the end.
         let mut ends: Vec<(u32, u64)> = Vec::with_capacity(WRITERS);
         let records = input.records()?;
         let failed = records.failed();
@@ -117,7 +117,7 @@ mod tests {
         let shingled = ["st2000dm008", "st1000lm035"].map(|name| open(name).unwrap());
         let random: Vec<_> = (0..50).map(|at| (Op::Write, (at * 7919 % 997) << 20)).collect();
         let reads: Vec<_> = random.iter().map(|(_, at)| (Op::Read, *at)).collect();
-        // Two writers that take turns, with reads in between.
+        // Two sequential writers take turns, with reads in between.
         let in_order: Vec<_> = (0..100)
             .flat_map(|at| {
                 [(Op::Write, at << 12), (Op::Read, at << 24), (Op::Write, (9 << 30) + (at << 12))]

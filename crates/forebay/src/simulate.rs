@@ -1,4 +1,4 @@
-//! The verb `simulate`: runs a trace through a policy on a device model, in virtual time.
+//! The verb `simulate`: runs a trace through policies on device models, in virtual time.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -46,62 +46,64 @@ pub(crate) use stretch::Stretch;
 pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
 use watch::Watch;
 
-/// A policy's run with all its data.
+/// The run of a policy, with all data that pages need.
 pub struct Run {
-    /// The reported result.
+    /// The figures of the run that are reported.
     pub result: RunResult,
-    /// The positions of the heads over time.
+    /// The positions of the heads during the run.
     pub head: HeadTrace,
-    /// The periods in which the device was idle.
+    /// The periods in which the devices were idle.
     pub idle: IdlePeriods,
-    /// The latency distribution of reads: (milliseconds, share).
+    /// The cumulative distribution of read latencies, as points (milliseconds, share).
     pub read_distribution: Vec<(f64, f64)>,
-    /// The latency distribution of writes: (milliseconds, share).
+    /// The cumulative distribution of write latencies, as points (milliseconds, share).
     pub write_distribution: Vec<(f64, f64)>,
-    /// The run in time slices, if requested.
+    /// The run divided into time slices, if requested.
     pub slices: Option<Slices>,
-    /// The latencies of requests that have a measured latency in the recording, if requested.
+    /// The modeled latencies of requests whose recording has a latency, if requested.
     pub judged: Option<Judged>,
 }
 
-/// A policy's run as reported.
+/// The figures of a policy's run that are reported.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
-    /// The policy with its parameters.
+    /// The spec of the policy.
     pub policy: String,
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// The replay mode.
+    /// The replay mode of the run.
     pub replay: Replay,
-    /// Requests that were moved, cut or omitted because the trace extends beyond the device.
+    /// The number of requests that were moved, cut or left out because the trace extends beyond the
+    /// device.
     #[serde(flatten)]
     pub changed: Changed,
-    /// The share of requests whose latency was imputed (closed replay).
+    /// The share of requests whose latency was imputed, which happens only in closed replay.
     pub imputed_share: f64,
-    /// Requests that arrived late because too many other requests had to be read before them
-    /// (dependent replay).
+    /// The number of requests that dependent replay issued late, because too many others had to be
+    /// read before them.
     pub found_late: u64,
     /// The figures of all devices together.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Flash pages programmed per page written to flash devices; none without such writes.
+    /// The number of flash pages programmed per page written; `None` if flash was not written to.
     pub write_amplification: Option<f64>,
-    /// Blocks erased on flash devices; none without such devices.
+    /// The number of blocks erased on flash devices; `None` if there is no flash.
     pub erases: Option<u64>,
-    /// The highest number of erases of any block.
+    /// The highest number of erases of any flash block; `None` if there is no flash.
     pub erases_max: Option<u64>,
     /// The figures of each device, disks first.
     pub devices: Vec<DeviceFigures>,
-    /// Counters of the policy itself.
+    /// Counters that the policy itself keeps, by name.
     pub placement: BTreeMap<&'static str, f64>,
-    /// How much streams slow each other down.
+    /// How much streams slow each other down by competing for the heads.
     pub contention: ContentionFigures,
-    /// The simulator's own speed, statistics included.
+    /// The simulator's own speed in requests per second of real time, statistics included.
     pub simulated_requests_per_s: f64,
 }
 
 impl RunResult {
-    /// Returns the total time: the time that a scheduler can change.
+    /// Returns the total time in seconds, as its replay defines it: the part of the time that a
+    /// scheduler can change.
     pub fn total_s(&self) -> f64 {
         match self.replay {
             Replay::Open => self.figures.busy_s,
@@ -110,17 +112,17 @@ impl RunResult {
     }
 }
 
-/// Runs `input` through the policy that `policy` specifies on `device`.
+/// Simulates `input` on `device` under the policy with spec `policy`.
 ///
 /// # Errors
-/// If the policy spec is invalid, the trace cannot be read again, or the trace has no measured
-/// latencies in closed replay.
+/// Fails if the policy spec is invalid, if the trace cannot be read again, or, in closed replay, if
+/// the trace has no measured latencies.
 pub fn run(input: &Input, device: &OpenDevice, policy: &str, setup: Setup) -> Result<Run, Error> {
     run_with(input, device, policy, setup, &mut untold)
 }
 
-/// Does the same as [`run`], calling `progress` from time to time with the number of arrivals and
-/// completions so far.
+/// Like [`run`], but reports the number of arrivals and completions so far to `progress` from time
+/// to time.
 pub fn run_with(
     input: &Input,
     device: &OpenDevice,
@@ -131,7 +133,7 @@ pub fn run_with(
     run_on(input, Bed::of(device), policy, setup, progress)
 }
 
-/// Does the same as [`run_with`], on several devices.
+/// Like [`run_with`], but on the devices of `bed`.
 pub fn run_on(
     input: &Input,
     bed: Bed<'_>,
@@ -142,7 +144,7 @@ pub fn run_on(
     run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
 }
 
-/// Does the same as [`run_on`] with a scheduler that no catalog lists; results call it `name`.
+/// Like [`run_on`], but with a scheduler that is in no catalog. Results call it `name`.
 pub fn run_own(
     input: &Input,
     bed: Bed<'_>,
@@ -150,7 +152,7 @@ pub fn run_own(
     setup: Setup,
     progress: Progress<'_>,
 ) -> Result<Run, Error> {
-    // Regardless of its name, it has the lanes of the simplest scheduler.
+    // Whatever its name, the scheduler gets the same lanes as the simplest bundled one.
     let mut run =
         visited(input, bed, "noop", setup, Stretch::of(0..u64::MAX), progress, |visit| {
             visit.simulate(policy)
@@ -159,9 +161,9 @@ pub fn run_own(
     Ok(run)
 }
 
-/// Runs `input` through each of `policies`, up to `jobs` at a time or as many as fit in memory. The
-/// results are in the order of `policies` and do not depend on `jobs`, except for the simulator's
-/// own speed.
+/// Simulates `input` under each of `policies`, with up to `jobs` runs at a time, or fewer if memory
+/// is short. The results are in the order of `policies` and do not depend on `jobs`, except for the
+/// simulator's own speed.
 pub fn run_all(
     input: &Input,
     bed: Bed<'_>,
@@ -173,8 +175,8 @@ pub fn run_all(
     let steps = input.description.records.saturating_mul(2);
     let all = jobs::within_memory(jobs, input, setup, None);
     let work = |policy: &str, tell: Tell<'_>| run_on(input, bed, policy, setup, tell);
-    // If the worst cases may not all fit in memory, the first run alone shows how much memory is
-    // really needed.
+    // If the runs might not fit into memory in the worst case, make the first run alone: it shows
+    // how much memory is really needed.
     let first = if all < jobs { 1.min(policies.len()) } else { policies.len() };
     let (alone, rest) = policies.split_at(first);
     let share = first as f64 / policies.len().max(1) as f64;
@@ -187,7 +189,7 @@ pub fn run_all(
     Ok(runs)
 }
 
-/// Does the same as [`run_on`] for a part of the trace.
+/// Like [`run_on`], but for a part of the trace.
 pub(crate) fn run_stretch(
     input: &Input,
     bed: Bed<'_>,
@@ -201,7 +203,7 @@ pub(crate) fn run_stretch(
     })
 }
 
-/// Calls `run` with the prepared inputs of a run of `policy`.
+/// Prepares the inputs for a run of `policy`, and calls `run` with them.
 fn visited(
     input: &Input,
     bed: Bed<'_>,
@@ -218,8 +220,8 @@ fn visited(
     run(Visit { input, bed, layout, setup, policy, stretch, meter })
 }
 
-/// Returns the requests that `input` becomes on the devices, before any policy. Check the second
-/// value for errors after the last request.
+/// Yields the requests to the devices that `input` becomes before any policy sees them. Check the
+/// second value for an error after the last request.
 pub(crate) fn requests(
     input: &Input,
     bed: Bed<'_>,
@@ -230,12 +232,12 @@ pub(crate) fn requests(
     Ok((DeviceRequests::new(records, bed.placement(input, "noop", setup), 0..u64::MAX), failed))
 }
 
-/// The time that a request spends between a client and `forebay serve`, both ways: the median of
-/// 4 KiB reads of a file in memory by an NBD client on the same machine, 17.8 µs, rounded up
-/// (docs/serve-measured.md, section 2).
+/// How long a request travels between a client and `forebay serve`, both ways together: the median
+/// time of 4 KiB reads from a file in memory by an NBD client on the same machine, 17.8 µs, rounded
+/// up (docs/serve-measured.md, section 2).
 pub(crate) const SERVE_ROUND_TRIP: Nanos = Nanos(20_000);
 
-/// Whether `policy` is a scheduler that only Forebay has.
+/// Returns whether `policy` is a scheduler that only Forebay offers.
 fn is_own(policy: &str) -> bool {
     let name = policy.split(':').next();
     POLICIES.iter().any(|it| Some(it.name) == name && it.origin == Origin::Forebay)
@@ -261,7 +263,7 @@ impl PolicyVisitor for Visit<'_> {
             }
             return self.simulate(&mut policy);
         };
-        // Boxed, so that this function is not compiled again for each policy.
+        // The policy is boxed, so that this function is not compiled separately for each policy.
         let policy: Box<dyn Policy + Send> = Box::new(policy);
         let len_max = self.bed.disk.model.len_max();
         let lanes = policy.servers().len().max(self.bed.devices(self.policy).len()) as u16;
@@ -274,7 +276,7 @@ impl PolicyVisitor for Visit<'_> {
 }
 
 impl<'a> Visit<'a> {
-    /// Runs the simulation loop, the only part that is compiled for each policy.
+    /// Runs the simulation loop, which is the only part compiled separately for each policy.
     fn simulate<P: Policy>(self, policy: &mut P) -> Result<Run, Error> {
         let (visit, mut ready) = self.ready(policy)?;
         let begun = Instant::now();
@@ -288,7 +290,7 @@ impl<'a> Visit<'a> {
         visit.finish(ready, policy, makespan, begun.elapsed().as_secs_f64())
     }
 
-    /// Prepares the devices and statistics for `policy`.
+    /// Prepares the devices and the statistics for a run of `policy`.
     fn ready(mut self, policy: &dyn Policy) -> Result<(Visited<'a>, Ready<'a>), Error> {
         let requests = self.stretch.requests.clone();
         let (replayed, imputed_share) =
@@ -318,7 +320,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// The initial state of a run.
+/// The state of a run at its start.
 struct Ready<'a> {
     opened: Vec<&'a OpenDevice>,
     devices: Vec<DeviceModel>,
@@ -338,7 +340,7 @@ impl Ready<'_> {
     }
 }
 
-/// The inputs of a run.
+/// Everything that a run needs, except the policy.
 struct Visited<'a> {
     input: &'a Input,
     bed: Bed<'a>,
@@ -347,7 +349,7 @@ struct Visited<'a> {
 }
 
 impl Visited<'_> {
-    /// Computes the results of a completed run.
+    /// Computes the results of a run after its last request.
     fn finish(
         &self,
         ready: Ready<'_>,

@@ -1,21 +1,22 @@
-//! A run cut into slices by arrival time, which shows how much its figures would vary by chance: a
-//! block bootstrap over time.
+//! A run divided into slices by arrival time, to estimate how much its figures would vary by chance
+//! (a block bootstrap over time).
 //!
-//! A resample draws as many slices as there are, with replacement, and uses the same slices for
-//! every run that is compared, so all runs face the same requests. A slice has the latencies of its
-//! requests, in buckets about 2 % wide, and the time during which devices were executing commands
-//! for them, with overlaps counted once. Limitations: bursts that are too rare to occur in the
-//! trace, and the time in which a drive empties its write cache with no command outstanding.
+//! A resample draws as many slices as there are, with replacement. It draws the same slices for
+//! every run that is compared, so that all runs face the same requests. A slice contains the
+//! latencies of its requests, in buckets about 2 % wide, and the time during which devices executed
+//! commands for them, with overlaps counted once. Limitations: the method does not account for
+//! bursts that are too rare to occur in the trace, nor for the time in which a drive empties its
+//! write cache while no command is outstanding.
 
 use forebay_core::{Completion, Done, Nanos, Observer, Op};
 
-/// The most slices; when there would be more, neighboring slices are merged in pairs.
+/// The maximum number of slices. If there would be more, neighboring slices are merged in pairs.
 const SLICES: usize = 64;
 /// The initial length of a slice.
 const WIDTH: Nanos = Nanos::from_millis(1);
-/// Buckets per octave.
+/// The number of buckets per doubling of the latency.
 const STEPS: u64 = 32;
-/// The number of resamples drawn.
+/// The number of resamples that are drawn.
 const RESAMPLES: usize = 200;
 /// The share of resamples that an interval covers.
 const LEVEL: f64 = 0.95;
@@ -45,15 +46,15 @@ impl Tally {
         self.0.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// Returns the mean in ns; `None` if empty.
+    /// Returns the mean latency in ns; `None` if the histogram is empty.
     fn mean(&self) -> Option<f64> {
         let sums = self.0.iter().enumerate().map(|(at, count)| middle(at) * f64::from(*count));
         let count = self.count();
         (count > 0).then(|| sums.sum::<f64>() / count as f64)
     }
 
-    /// Returns the latency, in ns, that all but one in `of` requests do not exceed; `None` if
-    /// empty.
+    /// Returns the latency in ns that is exceeded by at most one in `of` requests; `None` if the
+    /// histogram is empty.
     fn all_but_one_in(&self, of: u64) -> Option<f64> {
         let count = self.count();
         let mut left = count - count / of;
@@ -72,14 +73,14 @@ fn bucket(ns: u64) -> usize {
     (shift * STEPS + (ns >> shift)) as usize
 }
 
-/// Returns the middle of a bucket.
+/// Returns the latency in the middle of a bucket.
 fn middle(bucket: usize) -> f64 {
     let bucket = bucket as u64;
     let shift = (bucket / STEPS).saturating_sub(1);
     ((bucket - shift * STEPS) as f64 + 0.5) * 2f64.powi(shift as i32)
 }
 
-/// The requests that arrived within one slice of time.
+/// The latencies and the busy time of requests that arrived within one slice of time.
 #[derive(Clone, Debug, Default)]
 struct Slice {
     reads: Tally,
@@ -95,14 +96,14 @@ impl Slice {
     }
 }
 
-/// A run cut into slices.
+/// A run, divided into slices by arrival time.
 #[derive(Clone, Debug)]
 pub struct Slices {
     width: Nanos,
     slices: Vec<Slice>,
-    /// Busy time that has not been assigned to a slice yet.
+    /// Busy time that no slice has been given yet.
     busy: Nanos,
-    /// The time up to which each device's busy time has been counted, by lane.
+    /// For each device, by lane, the time up to which its busy time has been counted.
     counted: Vec<Nanos>,
 }
 
@@ -137,7 +138,7 @@ impl Slices {
 }
 
 impl Slices {
-    /// Adds busy time for the requests that finish next.
+    /// Adds busy time, which will be given to the slices of the requests that finish next.
     #[inline]
     pub fn worked(&mut self, time: Nanos) {
         self.busy += time;
@@ -151,7 +152,7 @@ impl Observer for Slices {
         if lane >= self.counted.len() {
             self.counted.resize(lane + 1, Nanos::ZERO);
         }
-        // Time is counted once if a drive executes several commands at the same time.
+        // If a drive executes several commands at the same time, the time counts only once.
         let from = completion.started.max(self.counted[lane]);
         if completion.at > from {
             self.counted[lane] = completion.at;
@@ -174,33 +175,33 @@ impl Observer for Slices {
     }
 }
 
-/// The figures of a run that are compared; lower is better.
+/// The figures in which runs are compared; lower is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Compared {
-    /// The devices' busy time in s.
+    /// The busy time of all devices in s.
     pub busy_s: f64,
-    /// The 99th percentile of reads in ms; `None` without reads.
+    /// The 99th percentile of read latencies in ms; `None` without reads.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of writes in ms; `None` without writes.
+    /// The 99th percentile of write latencies in ms; `None` without writes.
     pub write_p99_ms: Option<f64>,
-    /// The median of reads in ms; `None` without reads.
+    /// The median read latency in ms; `None` without reads.
     pub read_p50_ms: Option<f64>,
-    /// The median of writes in ms; `None` without writes.
+    /// The median write latency in ms; `None` without writes.
     pub write_p50_ms: Option<f64>,
-    /// The mean of reads in ms; `None` without reads.
+    /// The mean read latency in ms; `None` without reads.
     pub read_mean_ms: Option<f64>,
-    /// The mean of writes in ms; `None` without writes.
+    /// The mean write latency in ms; `None` without writes.
     pub write_mean_ms: Option<f64>,
 }
 
-/// The figures of several runs of one trace, as they might vary over similar traces.
+/// The resampled figures of several runs of one trace: how they might vary for similar traces.
 pub struct Resampled {
-    /// For each resample, the figures of each run.
+    /// The figures of each run, for each resample.
     drawn: Vec<Vec<Compared>>,
 }
 
 impl Resampled {
-    /// Draws resamples of these runs.
+    /// Draws resamples of these runs with the random seed `seed`.
     pub fn of(runs: &[&Slices], seed: u64) -> Resampled {
         let width = runs.iter().map(|run| run.width).max().unwrap_or(WIDTH);
         let same = |run: &&Slices| {
@@ -220,8 +221,8 @@ impl Resampled {
         Resampled { drawn: drawn.collect() }
     }
 
-    /// Returns the interval of the ratio of two runs' figures, selected by `of`; none if one is
-    /// missing in a resample.
+    /// Returns the interval of the ratio of a figure between two runs; `of` returns the figure.
+    /// `None` if a resample lacks it.
     pub fn ratio(
         &self,
         (a, b): (usize, usize),
@@ -231,8 +232,8 @@ impl Resampled {
         interval(self.drawn.iter().map(ratio).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Returns the interval of a run's total time `total_s`, which varies in proportion to its
-    /// devices' busy time.
+    /// Returns the interval of the total time `total_s` of a run, assuming that it varies in
+    /// proportion to the devices' busy time.
     pub fn total(&self, run: usize, total_s: f64) -> Option<(f64, f64)> {
         let all = |runs: &Vec<Compared>| runs[run].busy_s;
         let mean = self.drawn.iter().map(all).sum::<f64>() / self.drawn.len().max(1) as f64;
@@ -240,7 +241,8 @@ impl Resampled {
         (mean > 0.0).then(|| (total_s * low / mean, total_s * high / mean))
     }
 
-    /// Returns the interval of a run's figure.
+    /// Returns the interval of a figure of a run; `of` returns the figure. `None` if a resample
+    /// lacks it.
     pub fn figure(&self, run: usize, of: impl Fn(&Compared) -> Option<f64>) -> Option<(f64, f64)> {
         interval(self.drawn.iter().map(|runs| of(&runs[run])).collect::<Option<Vec<f64>>>()?)
     }
@@ -253,7 +255,7 @@ fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
 }
 
 impl Slices {
-    /// Computes the figures of these slices together.
+    /// Computes the figures of the given slices together.
     fn figures(&self, slices: &[usize]) -> Compared {
         let mut sum = Slice::default();
         slices.iter().filter_map(|slice| self.slices.get(*slice)).for_each(|one| sum.add(one));
@@ -270,7 +272,7 @@ impl Slices {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// The random number generator SplitMix64 (Steele, Lea and Flood, 2014).
 struct Random(u64);
 
 impl Random {
@@ -287,7 +289,7 @@ mod tests {
     use super::*;
     use forebay_core::{Flags, Request};
 
-    /// Makes a run of `count` reads, one per ms, whose latencies `latency_us` returns.
+    /// Returns a run of `count` reads, one per ms; `latency_us` returns their latencies.
     fn run(count: u64, latency_us: impl Fn(u64) -> u64) -> Slices {
         let mut slices = Slices::default();
         for index in 0..count {
@@ -326,7 +328,7 @@ mod tests {
         let all: Vec<usize> = (0..slices.slices.len()).collect();
         let figures = slices.figures(&all);
         assert!((figures.busy_s - 5.0).abs() < 1e-9);
-        // By the rank rule of percentiles, 9,900 of 10,000 take 198 us or less.
+        // By the definition of percentiles, 9,900 of 10,000 requests take 198 µs or less.
         assert!((figures.read_p99_ms.unwrap() - 0.198).abs() < 0.004, "{figures:?}");
         assert_eq!(figures.write_p99_ms, None);
     }
@@ -343,7 +345,8 @@ mod tests {
             let (mechanics, outcome) = (Default::default(), Ok(()));
             Completion { io, started: at_first, at: ms(at), mechanics, outcome }
         };
-        // Three at a time, then a pause, then one; another device runs in parallel.
+        // One device executes three commands at a time, pauses, then executes one. Another device
+        // works in parallel.
         for (lane, started, at) in [(0, 0, 4), (0, 1, 6), (0, 2, 5), (0, 10, 12), (1, 0, 3)] {
             slices.io(&io(lane, started, at));
         }
@@ -355,7 +358,7 @@ mod tests {
         let read = |of: &Compared| of.read_p99_ms;
         let (slow, fast) =
             (run(5000, |index| 1000 + index % 7), run(5000, |index| 900 + index % 7));
-        // A tenth more, in a single place.
+        // The 99th percentile of this run is higher only because of a single burst.
         let once = run(5000, |index| if (2000..2060).contains(&index) { 2000 } else { 1000 });
         let plain = run(5000, |_| 1000);
         let told = Resampled::of(&[&fast, &slow, &once, &plain], 1);

@@ -1,11 +1,11 @@
 //! Statistics of a run: the figures that every result shows, collected by one observer in
-//! simulations and live runs.
+//! simulations and in live runs.
 //!
-//! Percentiles come from histograms with three significant digits. Per stream they have two digits,
-//! and only for the first [`STREAMS_MEASURED`] streams, so that memory stays bounded. Head movement
-//! is counted in cylinders between the first sector of an I/O and the previous position of the
-//! heads, and within an I/O that crosses cylinders; the approach to the first I/O is not counted
-//! (the **bid** paper's worked example, section "Disk head movement (seek) distance").
+//! Percentiles come from histograms with three significant digits. Percentiles of streams have two
+//! digits, and exist only for the first [`STREAMS_MEASURED`] streams, so that memory stays bounded.
+//! Head movement is counted in cylinders, between the previous position of the heads and the first
+//! sector of an I/O, and within an I/O that crosses cylinders. The approach to the first I/O is not
+//! counted, as in the **bid** paper's worked example, section "Disk head movement (seek) distance".
 
 use forebay_core::contract::policy::Class;
 use forebay_core::replay::Lag;
@@ -18,7 +18,7 @@ mod classes;
 pub use classes::ClassFigures;
 use classes::Classes;
 
-/// The latencies of one kind of request.
+/// A histogram of the latencies of one kind of request.
 pub struct Latencies {
     histogram: Histogram<u32>,
     sum_ns: u128,
@@ -27,52 +27,53 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Makes an empty histogram with `significant_digits` digits.
+    /// Creates an empty histogram with `significant_digits` digits.
     ///
     /// # Panics
-    /// With more than 5 digits.
+    /// Panics if there are more than 5 digits.
     pub fn new(significant_digits: u8) -> Latencies {
         let histogram = Histogram::new(significant_digits).expect("digits are from 0 to 5");
         Latencies { histogram, sum_ns: 0, count: 0, max: Nanos::ZERO }
     }
 
-    /// Records a latency.
+    /// Adds a latency to the histogram.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        // The histogram resizes itself; this fails only beyond the machine's address space.
+        // The histogram grows as needed; recording fails only if it would exceed the address space.
         let _ = self.histogram.record(latency.0);
         self.sum_ns += u128::from(latency.0);
         self.count += 1;
         self.max = self.max.max(latency);
     }
 
-    /// Returns the number of requests recorded.
+    /// Returns the number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the mean in milliseconds; `None` without requests.
+    /// Returns the mean latency in milliseconds; `None` if there are no requests.
     pub fn mean_ms(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e6)
     }
 
-    /// Returns the latency, in milliseconds, that `share` (0 to 1) of the requests do not exceed.
+    /// Returns the latency, in milliseconds, that a share `share` (0 to 1) of the requests do not
+    /// exceed; `None` if there are no requests.
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
         let ns = self.histogram.value_at_quantile(share).min(self.max.0);
         (self.count > 0).then_some(ns as f64 / 1e6)
     }
 
-    /// Returns the longest latency.
+    /// Returns the longest latency; zero if there are no requests.
     pub fn max(&self) -> Nanos {
         self.max
     }
 
-    /// Returns the longest latency in milliseconds; `None` without requests.
+    /// Returns the longest latency in milliseconds; `None` if there are no requests.
     fn max_ms(&self) -> Option<f64> {
         (self.count > 0).then(|| self.max.as_millis_f64())
     }
 
-    /// Returns about `points` points of the cumulative distribution: (milliseconds, share).
+    /// Returns about `points` points of the cumulative distribution, as (milliseconds, share).
     pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
         let share = |index: usize| index as f64 / points as f64;
         (0..=points)
@@ -81,7 +82,7 @@ impl Latencies {
     }
 }
 
-/// Head movements, in cylinders.
+/// The head movements of a device in cylinders.
 #[derive(Clone, Copy, Debug, Default)]
 struct Movement {
     count: u64,
@@ -124,19 +125,20 @@ impl Movement {
     }
 }
 
-/// The most streams in a result: those that use the most device time.
+/// The maximum number of streams in a result; those that use most device time are chosen.
 const STREAMS_SHOWN: usize = 1000;
-/// Streams with numbers below this have their own percentiles, at about 15 KB each.
+/// Streams with numbers below this have percentiles of their own, which take about 15 KB per
+/// stream.
 const STREAMS_MEASURED: usize = 4096;
 
-/// One stream's share of a run.
+/// The counts of one stream in a run.
 #[derive(Default)]
 struct Stream {
     requests: u64,
     latencies: Option<Box<Latencies>>,
     busy: Nanos,
     lag: Lag,
-    /// The time at which its last request was answered.
+    /// When the stream's last request was answered.
     done: Nanos,
 }
 
@@ -146,23 +148,24 @@ impl Stream {
     }
 }
 
-/// The I/O sent to one device.
+/// The I/Os sent to one device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceLoad {
-    /// The number of I/Os.
+    /// The number of I/Os sent to the device.
     pub ios: u64,
-    /// Bytes read from it.
+    /// The number of bytes read from the device.
     pub read_bytes: u64,
-    /// Bytes written to it.
+    /// The number of bytes written to the device.
     pub written_bytes: u64,
 }
 
-/// The device properties that statistics need. Real devices know less about themselves than models
-/// do.
+/// The properties of a device that statistics need. A real device tells less about itself than a
+/// model does.
 pub trait Known {
-    /// Returns the least time that transferring `io`'s data can take; zero if unknown.
+    /// Returns the least time in which the data of `io` can be transferred; zero if unknown.
     fn floor(&self, io: &Request) -> Nanos;
-    /// Returns the number of cylinders of a disk; 0 without moving parts or if unknown.
+    /// Returns the number of cylinders of a disk; 0 for devices without moving parts, or if
+    /// unknown.
     fn cylinders(&self) -> u32;
 }
 
@@ -175,26 +178,27 @@ impl<D: Device> Known for D {
     }
 }
 
-/// Collects the statistics of one run.
+/// An observer that collects the statistics of one run.
 pub struct Statistics<D> {
-    /// Devices of the same kinds, by lane; only used to compute lower bounds.
+    /// Devices of the same kind as those in the run, by lane, for computing lower bounds.
     devices: Vec<D>,
     asked: Vec<DeviceLoad>,
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// The times that requests were held back until their streams' turns.
+    /// How long requests were held back, because earlier requests of their stream were waiting for
+    /// a place in the request queue.
     held: Latencies,
-    /// The delay until requests entered the request queue.
+    /// How long after their arrival requests entered the request queue.
     lag: Lag,
-    /// The sum of service times over all I/Os.
+    /// The sum of the service times of all I/Os in nanoseconds.
     service_ns: u128,
     outstanding_max: u64,
     arrived: u64,
     finished: u64,
     flushes: u64,
     trims: u64,
-    /// The number of failed reads, writes and other requests.
+    /// The numbers of failed reads, failed writes and other failed requests.
     failed: [u64; 3],
     ios: u64,
     ios_failed: u64,
@@ -209,7 +213,8 @@ pub struct Statistics<D> {
 }
 
 impl<D: Known> Statistics<D> {
-    /// Makes statistics for a run on devices like these, by lane, under a policy with `classes`.
+    /// Creates statistics for a run on devices like these, by lane, under a policy with the service
+    /// classes `classes`.
     pub fn new(devices: Vec<D>, classes: &[Class]) -> Statistics<D> {
         Statistics {
             asked: vec![DeviceLoad::default(); devices.len()],
@@ -243,12 +248,12 @@ impl<D: Known> Statistics<D> {
         self.arrived == 0
     }
 
-    /// Returns the latencies of reads.
+    /// Returns the latencies of reads so far.
     pub fn reads(&self) -> &Latencies {
         &self.reads
     }
 
-    /// Returns the latencies of writes.
+    /// Returns the latencies of writes so far.
     pub fn writes(&self) -> &Latencies {
         &self.writes
     }
@@ -267,12 +272,12 @@ impl<D: Known> Statistics<D> {
         &self.devices
     }
 
-    /// Returns the I/O sent to each device.
+    /// Returns the I/Os sent to each device so far.
     pub fn asked(&self) -> &[DeviceLoad] {
         &self.asked
     }
 
-    /// Returns the cylinders crossed, in full sweeps over the respective device.
+    /// Converts the cylinders crossed to full sweeps over the respective device.
     fn sweeps(&self, movements: &[Movement]) -> f64 {
         let of = |(device, movement): (&D, &Movement)| match device.cylinders() {
             0 => 0.0,
@@ -281,8 +286,9 @@ impl<D: Known> Statistics<D> {
         self.devices.iter().zip(movements).map(of).sum()
     }
 
-    /// Computes the figures. `busy` and `joules` are the totals over the run's devices,
-    /// `written_back` has each modeled device's write-back by lane, and `labels` names the streams.
+    /// Computes the figures of the run. `busy` and `joules` are totals over its devices,
+    /// `written_back` is the write-back of each modeled device by lane, and `labels` are the names
+    /// of the streams.
     pub fn figures(
         &self,
         makespan: Nanos,
@@ -346,7 +352,7 @@ impl<D: Known> Statistics<D> {
         figures
     }
 
-    /// Returns the streams by decreasing share of the device's time.
+    /// Returns the streams in order of decreasing share of the device's time.
     fn shares(&self, busy: Nanos, labels: &[String]) -> Vec<StreamShare> {
         let mut shares: Vec<StreamShare> = self
             .streams
@@ -403,7 +409,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.rotation += mechanics.rotation;
         self.transfer += mechanics.transfer;
         self.service_ns += u128::from(took.0);
-        // Background I/O, which no client requested, belongs to no stream.
+        // Background I/O was requested by no client and belongs to no stream.
         if io.stream != BACKGROUND {
             self.stream(io.stream).busy += took;
         }
@@ -415,7 +421,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.finished += 1;
         match done.request.op {
             op if done.outcome.is_err() => {
-                // The time until a request fails says nothing about the speed of others.
+                // The time until a request fails says nothing about the speed of other requests.
                 self.failed[if op.moves_data() { op as usize } else { 2 }] += 1;
                 return;
             }
@@ -441,13 +447,13 @@ impl<D: Known> Observer for Statistics<D> {
 }
 
 impl Figures {
-    /// Returns whether the devices fell behind the recording, so that times since arrival measure
-    /// the length of a backlog.
+    /// Returns whether the devices fell behind the recording, so that response times measure the
+    /// length of a backlog.
     pub fn is_overloaded(&self) -> bool {
         Lag::is_overload_of(self.lagging_share)
     }
 
-    /// Sets how far the run, and each stream, was behind the recording.
+    /// Sets how far the run, and each of its streams, was behind the recording.
     pub fn set_lags(&mut self, all: Lag, of_stream: impl Fn(u32) -> Lag) {
         self.set_lag(all);
         for share in &mut self.streams {
@@ -462,102 +468,103 @@ impl Figures {
     }
 }
 
-/// The results of a run. Latencies start when it is the turn of a request's stream, which is its
-/// arrival unless earlier requests of the stream were still waiting for a place in the request
-/// queue. Waits start at admission to that queue.
+/// The figures of a run. The latency of a request starts when the request may be submitted. That is
+/// when it arrives, unless earlier requests of its stream are still waiting for a place in the
+/// request queue. Waits start when the request is admitted to that queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Client requests finished, of all kinds: the `records` of a description (whose `requests` are
-    /// only reads and writes).
+    /// The number of client requests of all kinds that finished. `describe` calls this number
+    /// `records`; its `requests` are only reads and writes.
     pub requests: u64,
-    /// Reads among them.
+    /// The number of reads that finished.
     pub reads: u64,
-    /// Writes among them.
+    /// The number of writes that finished.
     pub writes: u64,
-    /// Requests among them that only flush; a write that flushes first counts as a write.
+    /// The number of requests that finished and only flush. A write that flushes first counts as a
+    /// write.
     pub flushes: u64,
-    /// Trims among them.
+    /// The number of trims that finished.
     pub trims: u64,
-    /// Client requests that never finished; above 0 only if the policy has a bug.
+    /// The number of client requests that never finished; above 0 only if the policy has a bug.
     pub unfinished: u64,
-    /// Client requests that failed; latencies and waits exclude them.
+    /// The number of client requests that failed. Latencies and waits do not include them.
     pub failed: u64,
-    /// I/Os that the devices served.
+    /// The number of I/Os that the devices served.
     pub ios: u64,
-    /// I/Os among them that failed.
+    /// The number of I/Os that failed.
     pub ios_failed: u64,
-    /// The time from the first arrival to the last completion.
+    /// The time from the first arrival to the last completion, in seconds.
     pub makespan_s: f64,
-    /// The sum of the devices' busy times.
+    /// The sum of the devices' busy times in seconds.
     pub busy_s: f64,
-    /// The least time to transfer the same bytes at media rate.
+    /// The least time in which the same bytes can be transferred at the media rate, in seconds.
     pub transfer_bound_s: f64,
-    /// The time spent moving the arm.
+    /// The time spent moving the arm, in seconds.
     pub seek_s: f64,
-    /// The time spent waiting for sectors to rotate to the head.
+    /// The time spent waiting for sectors to rotate to the head, in seconds.
     pub rotation_s: f64,
-    /// The time spent transferring data, including head and track switches.
+    /// The time spent transferring data, including head and track switches, in seconds.
     pub transfer_s: f64,
-    /// The part of these three times in which the arm emptied the drives' write caches, whether or
-    /// not requests were waiting.
+    /// The part of the seek, rotation and transfer times in which the arm emptied the drives' write
+    /// caches, whether or not requests were waiting.
     pub write_back_s: f64,
-    /// The number of times that the heads changed cylinder.
+    /// How many times the heads moved to another cylinder.
     pub head_movements: u64,
-    /// Cylinders crossed, in full sweeps over the disk.
+    /// The number of cylinders crossed, in full sweeps over the disk.
     pub seek_sweeps: f64,
-    /// Cylinders crossed per movement.
+    /// The mean number of cylinders crossed per head movement.
     pub avg_seek_tracks: f64,
-    /// The standard deviation of the cylinders crossed per movement.
+    /// The standard deviation of the number of cylinders crossed per head movement.
     pub seek_stddev_tracks: f64,
-    /// Mean read latency.
+    /// The mean read latency.
     pub read_mean_ms: Option<f64>,
-    /// Median read latency.
+    /// The median read latency.
     pub read_p50_ms: Option<f64>,
-    /// The 99th percentile of read latency.
+    /// The 99th percentile of read latencies.
     pub read_p99_ms: Option<f64>,
-    /// The 99.9th percentile of read latency.
+    /// The 99.9th percentile of read latencies.
     pub read_p999_ms: Option<f64>,
     /// The longest read latency.
     pub read_max_ms: Option<f64>,
-    /// Mean write latency.
+    /// The mean write latency.
     pub write_mean_ms: Option<f64>,
-    /// Median write latency.
+    /// The median write latency.
     pub write_p50_ms: Option<f64>,
-    /// The 99th percentile of write latency.
+    /// The 99th percentile of write latencies.
     pub write_p99_ms: Option<f64>,
-    /// The 99.9th percentile of write latency.
+    /// The 99.9th percentile of write latencies.
     pub write_p999_ms: Option<f64>,
     /// The longest write latency.
     pub write_max_ms: Option<f64>,
-    /// The mean time from admission to completion.
+    /// The mean time from a request's admission to its completion.
     pub wait_mean_ms: Option<f64>,
-    /// The 99th percentile of the time from admission to completion.
+    /// The 99th percentile of the times from a request's admission to its completion.
     pub wait_p99_ms: Option<f64>,
-    /// The longest time from admission to completion.
+    /// The longest time from a request's admission to its completion.
     pub longest_wait_ms: f64,
-    /// The mean time until it was the turn of a request's stream and the request could be
-    /// submitted; not part of its latency.
+    /// The mean time for which a request was held back by earlier requests of its stream. This time
+    /// is not part of its latency.
     pub held_mean_ms: Option<f64>,
-    /// The longest such time.
+    /// The longest time for which a request was held back by earlier requests of its stream.
     pub longest_held_ms: f64,
-    /// The mean time that the run was behind the recording: the time until a request entered the
-    /// queue, since its arrival or, in dependent replay, since its arrival in the recording.
+    /// The mean time by which the run was behind the recording: from a request's arrival (in
+    /// dependent replay, from its arrival in the recording) until it entered the request queue.
     pub lag_mean_ms: Option<f64>,
-    /// The longest time that the run was behind.
+    /// The longest time by which the run was behind the recording.
     pub longest_lag_ms: f64,
-    /// The share of requests for which the run was more than a second behind.
+    /// The share of requests at which the run was more than a second behind the recording.
     pub lagging_share: f64,
     /// The mean service time of an I/O.
     pub service_mean_ms: Option<f64>,
-    /// The most requests that were outstanding at the same time.
+    /// The highest number of requests that were outstanding at the same time.
     pub outstanding_max: u64,
-    /// The energy used by the devices.
+    /// The energy that all devices used, in joules.
     pub energy_j: f64,
-    /// The number of streams.
+    /// The number of streams in the run.
     pub streams_total: usize,
-    /// The streams that use the most busy time, up to 1000, by decreasing share.
+    /// The streams that use most busy time, up to 1000, in order of decreasing share.
     pub streams: Vec<StreamShare>,
-    /// The classes of service, if the policy has any; the first entry covers all requests.
+    /// The service classes, if the policy has any. The first entry covers all requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
 }
@@ -570,30 +577,31 @@ impl Figures {
         if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
     }
 
-    /// Returns the longest latency of reads and writes; `None` without any.
+    /// Returns the longest latency of any read or write; `None` if there are none.
     pub fn longest_ms(&self) -> Option<f64> {
         self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
     }
 }
 
-/// The results of one stream in a run.
+/// The figures of one stream in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamShare {
-    /// The stream's name.
+    /// The name of the stream.
     pub stream: String,
-    /// Client requests finished.
+    /// The number of the stream's requests that finished.
     pub requests: u64,
-    /// The service time of its I/Os divided by the device's busy time: the mean number in progress
-    /// while the device works, so it can exceed 1 on a drive with a queue. An I/O merged from
-    /// several streams counts for the first.
+    /// The service time of the stream's I/Os divided by the device's busy time. This is the mean
+    /// number of its I/Os in progress while the device works, so it can exceed 1 on a drive with a
+    /// queue. An I/O that combines requests of several streams counts for the first of them.
     pub busy_share: f64,
-    /// Median latency; none for streams after the first 4096 of the trace.
+    /// The median latency; `None` for streams after the first 4096 of the trace.
     pub p50_ms: Option<f64>,
-    /// The 99th percentile of latency; none for streams after the first 4096 of the trace.
+    /// The 99th percentile of latencies; `None` for streams after the first 4096 of the trace.
     pub p99_ms: Option<f64>,
-    /// The time of its last completion, since the start of the run.
+    /// When the stream's last request completed, in seconds since the start of the run.
     pub done_s: f64,
-    /// The longest time that it was behind its recording, as in [`Figures::longest_lag_ms`].
+    /// The longest time by which the stream was behind the recording, as in
+    /// [`Figures::longest_lag_ms`].
     pub longest_lag_ms: f64,
     /// The stream's number in the trace.
     #[serde(skip)]

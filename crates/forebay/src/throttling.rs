@@ -1,7 +1,7 @@
-//! How a throttled volume delays the requests of a trace, and which of its limits does it.
+//! Computes how a throttled volume delays the requests of a trace, and which of its limits do so.
 //!
-//! Requests arrive at their recorded times, whatever the volume answers: this is the delay that the
-//! limits add, not a simulation of the host.
+//! Requests arrive at their recorded times, however late the volume answers. The result is the
+//! delay that the limits add, not a simulation of the host.
 
 use std::collections::VecDeque;
 
@@ -18,47 +18,48 @@ use crate::input::Input;
 use crate::quantities::{millis, percent};
 use crate::statistics::Latencies;
 
-/// The delays that a volume's limits add.
+/// How the limits of a volume delay requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Throttling {
-    /// The reads and writes.
+    /// The number of reads and writes in the trace.
     pub requests: u64,
-    /// The share of them that waits for a limit.
+    /// The share of reads and writes that a limit delays.
     pub delayed_share: f64,
     /// The mean delay of all reads and writes.
     pub delay_mean_ms: f64,
-    /// The delay that 99 % of them do not exceed.
+    /// The 99th percentile of the delays of reads and writes.
     pub delay_p99_ms: f64,
-    /// The longest delay.
+    /// The longest delay of a read or write.
     pub longest_delay_ms: f64,
-    /// The limits, in the order of the device file.
+    /// The limits of the volume, in the order of the device file.
     pub limits: Vec<ThrottlingLimit>,
 }
 
-/// The delays for which one limit decides.
+/// A limit of a volume, with the delays that it determines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThrottlingLimit {
-    /// The limit in words: `3000 IOPS (300 at once)`.
+    /// The limit in words, such as `3000 IOPS (300 at once)`.
     pub limit: String,
-    /// The share of the requests that wait for this limit longest.
+    /// The share of reads and writes that wait for this limit longer than for any other.
     pub delayed_share: f64,
-    /// The share of all delay that is theirs.
+    /// The share of the total delay that this limit determines.
     pub delay_share: f64,
 }
 
 impl Throttling {
-    /// Returns the delays of `input` on `device`, `times` as fast as recorded; None for a device
-    /// that is not throttled.
+    /// Computes the delays of `input` on `device` if requests arrive `times` as fast as recorded.
+    /// Returns `None` for a device that is not throttled.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub fn of(input: &Input, device: &OpenDevice, times: f64) -> Result<Option<Throttling>, Error> {
         let DeviceModel::Throttled(model) = &device.model else { return Ok(None) };
         let mut tally = Tally::new((**model).clone());
         let mut records = input.records()?;
         for (id, record) in (0..).zip(records.by_ref()).filter(|(_, it)| it.op.moves_data()) {
             let at = Nanos((record.at.0 as f64 / times) as u64);
-            // Volumes of a trace are apart on the device, so no request continues another volume.
+            // The trace's volumes are placed far apart on the device, so that no request continues
+            // one on another volume.
             let offset = record.offset.wrapping_add(u64::from(record.volume) << 48);
             let (op, len, stream, flags) = (record.op, record.len, record.stream, record.flags);
             tally.add(Request { at, offset, id, len, stream, lane: 0, op, flags });
@@ -69,7 +70,7 @@ impl Throttling {
         Ok(Some(tally.finish()))
     }
 
-    /// Says in a few words how much is delayed, and which limit delays most.
+    /// States in a few words what share of requests is delayed, and which limit delays most.
     pub fn in_short(&self) -> String {
         match self.decisive() {
             None => "its limits delay no request".to_string(),
@@ -82,7 +83,7 @@ impl Throttling {
         }
     }
 
-    /// Says how long requests are delayed, and by which limits.
+    /// States how long requests are delayed, and by which limits.
     pub fn told(&self) -> String {
         if self.decisive().is_none() {
             return "No request waits for a limit of the volume: with requests at their recorded \
@@ -111,25 +112,26 @@ impl Throttling {
         )
     }
 
-    /// Returns the limit that causes most of the delay; None if nothing is delayed.
+    /// Returns the limit that causes most of the delay; `None` if nothing is delayed.
     pub fn decisive(&self) -> Option<&ThrottlingLimit> {
         let delaying = self.limits.iter().filter(|limit| limit.delay_share > 0.0);
         delaying.max_by(|a, b| a.delay_share.total_cmp(&b.delay_share))
     }
 }
 
-/// The sums of a run.
+/// The sums over the requests of a run.
 struct Tally {
     device: Throttled,
     meter: Meter,
     releases: Releases,
     delays: Latencies,
     delayed: u64,
-    /// If reads and writes wait apart for one bucket: the limit that decides for each delayed
-    /// request under way, by its number from `first` on.
+    /// If reads and writes wait separately for a bucket, this holds the limit that delays each
+    /// request in progress, by the request's number relative to `first`; `None` if it is not
+    /// delayed.
     decides: VecDeque<Option<usize>>,
     first: u64,
-    /// The number of requests that each limit delays, and their delay in ns.
+    /// For each limit, the number of requests that it delays, and the sum of their delays in ns.
     limits: Vec<(u64, u128)>,
 }
 
@@ -148,7 +150,7 @@ impl Tally {
         }
     }
 
-    /// Adds a request. The order of releases is usually known at once, so that any backlog needs no
+    /// Adds a request. The order of releases is usually known immediately, so a backlog takes no
     /// memory.
     fn add(&mut self, request: Request) {
         if !self.device.throttle().is_ordered() {
@@ -165,14 +167,14 @@ impl Tally {
         if self.decides.is_empty() {
             self.first = request.id;
         }
-        // Flushes are left out, so numbers have gaps.
+        // Flushes are not added, so the numbers of requests have gaps.
         let gap = (request.id - self.first) as usize;
         self.decides.resize(gap, None);
         self.decides.push_back(self.device.decides(request.at, request.op));
         self.device.start(request.at, request);
     }
 
-    /// Takes the requests that are done until `until`.
+    /// Removes the requests that are done by `until`, and adds their delays to the sums.
     fn take_until(&mut self, until: Nanos) {
         while let Some(at) = self.device.next().filter(|at| *at <= until) {
             let done = self.device.finish(at);
@@ -186,7 +188,7 @@ impl Tally {
         }
     }
 
-    /// Takes the limit that decides for a request; None if it was not delayed.
+    /// Removes a request, and returns the limit that delayed it; `None` if it was not delayed.
     fn decided(&mut self, id: u64) -> Option<usize> {
         let index = usize::try_from(id.checked_sub(self.first)?).ok()?;
         self.decides.get_mut(index)?.take()

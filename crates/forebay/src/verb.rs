@@ -1,8 +1,8 @@
-//! The interface of verbs: their options, their results as data, and the page that people read.
+//! The interface of verbs: their inputs, their answers as data, and the pages that people read.
 //!
-//! A face (the command line or Python) calls [`answer`] with an [`Ask`] that it has parsed and a
-//! [`Session`], which shows progress and warnings in the face's own way. The report is written
-//! before anything is returned, so it cannot be lost when a face fails to print.
+//! A face (the command line or Python) parses an [`Ask`] and calls [`answer`] with it. It also passes a [`Session`],
+//! which shows progress and warnings in the face's own way. The report is written before anything is returned, so that
+//! it is not lost if the face fails to print.
 
 use std::ops::ControlFlow;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -37,44 +37,45 @@ use crate::report;
 
 /// A verb, such as `simulate`, with the inputs that a user gave it.
 pub trait Verb: Ask {
-    /// Values that the verb returns in addition to data and page, for faces that can return more
-    /// than text: for example, runs with the points of their charts.
+    /// Values that the verb returns in addition to data and page, for faces that can return more than text. An example
+    /// is runs with the points of their charts.
     type Beyond: Send;
 
-    /// Returns the traces that the verb reads. Reports never overwrite them.
+    /// Returns the traces that the verb reads. The report must not overwrite them.
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }
 
-    /// Returns the other files that the verb reads. Reports never overwrite them either.
+    /// Returns the other files that the verb reads. The report must not overwrite them either.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
 
-    /// Where to write the HTML report, if the user asked for one.
+    /// Returns where to write the HTML report, if the user asked for one.
     fn report(&self) -> Option<&Path> {
         None
     }
 
-    /// Does the work.
+    /// Does the work of the verb.
     ///
     /// # Errors
-    /// Invalid inputs, files that cannot be read, and failures of the system.
+    /// Fails if an input is invalid, if a file cannot be read, or if the operating system reports an error.
     fn run(self, session: &mut dyn Session) -> Result<Answered<Self::Beyond>, Error>;
 }
 
-/// How a face follows the work of a verb.
+/// The connection between a running verb and the face that called it: progress, warnings, and work on the machine.
 pub trait Session {
-    /// Begins a new piece of work. If the work reads `file`, its reader adds the bytes it consumed to the returned counter.
+    /// Reports that a new step begins. If the step reads `file`, the reader adds the number of bytes read to the
+    /// returned counter.
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
 
-    /// Reports progress. `Break` makes the verb return [`Error::Stopped`] soon.
+    /// Reports progress. If this returns `Break`, the verb soon fails with [`Error::Stopped`].
     fn progress(&mut self, told: &ProgressReport) -> ControlFlow<()>;
 
     /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
-    /// Reports what the verb is doing, and the share that is done, if that is known.
+    /// Reports what the verb is doing, and which share of its work is done, if known.
     fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
             Some(done_share) => self.progress(&ProgressReport { doing, done_share }),
@@ -82,13 +83,14 @@ pub trait Session {
         }
     }
 
-    /// Warns about `subject`, or in general if `subject` is empty. A face shows the same warning only once.
+    /// Shows a warning about `subject`, or a general one if `subject` is empty. A face shows the same warning only
+    /// once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 
-    /// Captures the requests that reach the block device `device` for `length`, into a new trace called `output`.
+    /// Records the requests that reach the block device `device` during `length`, into a new trace called `output`.
     ///
     /// # Errors
-    /// A face that cannot capture, and whatever capturing refuses.
+    /// Fails if the face cannot capture, or if capturing fails.
     fn capture(&mut self, device: &Path, _length: Nanos, _output: &Path) -> Result<(), Error> {
         Err(Error::Unfit(format!("{}: got a block device, expected a trace", device.display())))
     }
@@ -99,20 +101,19 @@ pub trait Session {
     }
 }
 
-/// Work on the running machine. It ends soon, with the results so far, once its first argument is
-/// set. It calls its second argument with a description of what it is doing and the completed
-/// share, if known.
+/// Work on the running machine. Once its first argument is set, it ends soon, with the results so far. It calls its
+/// second argument with a description of what it is doing, and with the share that is done, if known.
 pub type LiveWork<'a> = Box<dyn FnOnce(&AtomicBool, LiveTell<'_>) + Send + 'a>;
 
-/// A callback that receives what live work is doing, and the completed share, if known.
+/// A callback for live work. It receives a description of what the work is doing, and the share that is done, if known.
 pub type LiveTell<'a> = &'a mut dyn FnMut(String, Option<f64>);
 
-/// The effect of a second interruption on work that the first one shortens.
+/// What a second interruption does to work that the first one shortens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondInterruption {
-    /// No effect, because the work has to restore what it changed.
+    /// A second interruption has no effect, because the work has to restore what it changed.
     Waits,
-    /// Ends the process, because the work may wait for a device that never answers.
+    /// A second interruption ends the process, because the work may be waiting for a device that never answers.
     Ends,
 }
 
@@ -130,34 +131,34 @@ pub fn shortened<T: Send>(
     outcome.ok_or(Error::Stopped)
 }
 
-/// The result of a verb.
+/// The answer of a verb.
 #[derive(Clone, Debug)]
 pub struct Answered<B = ()> {
-    /// The result as data.
+    /// The answer as data.
     pub data: serde_json::Value,
-    /// The result as a page for people to read.
+    /// The answer as a page for people to read.
     pub page: Page,
-    /// Additional values that the verb returns.
+    /// Values that the verb returns in addition to data and page.
     pub beyond: B,
-    /// The reason that the verb failed although it has a result, as when some I/Os of a trace
-    /// failed. Faces show the result first.
+    /// Why the verb failed although it has an answer, for example because some I/Os failed. Faces show the answer
+    /// first.
     pub failure: Option<String>,
-    /// Whether the verb succeeded and reports a state that monitoring has to notice. The command
-    /// ends with exit status 3.
+    /// Whether the verb succeeded, but reports a state that monitoring must notice. The command then ends with exit
+    /// status 3.
     pub is_degraded: bool,
 }
 
 impl Answered {
-    /// Makes a result from `data` and its `page`.
+    /// Creates an answer from `data` and its `page`.
     ///
     /// # Errors
-    /// If JSON cannot represent the data, which would be a bug.
+    /// Fails if JSON cannot represent the data, which would be a bug.
     pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
         let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
         Ok(Answered { data, page, beyond: (), failure: None, is_degraded: false })
     }
 
-    /// Adds further values to the result.
+    /// Adds further values to the answer.
     pub fn with<B>(self, beyond: B) -> Answered<B> {
         let Answered { data, page, failure, is_degraded, .. } = self;
         Answered { data, page, beyond, failure, is_degraded }
@@ -165,17 +166,17 @@ impl Answered {
 }
 
 impl<B> Answered<B> {
-    /// Adds the reason that the verb failed, if it did.
+    /// Sets the reason for which the verb failed, if it did.
     pub fn failing(self, failure: Option<String>) -> Answered<B> {
         Answered { failure, ..self }
     }
 
-    /// Marks the reported state as one that monitoring has to notice.
+    /// Marks the answer as a state that monitoring must notice, if `is_degraded`.
     pub fn degraded(self, is_degraded: bool) -> Answered<B> {
         Answered { is_degraded, ..self }
     }
 
-    /// Rewrites the options named in sentences in the spelling of the face.
+    /// Spells the options that sentences mention as the face does.
     pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
             if text.contains('\u{1}') {
@@ -200,10 +201,10 @@ fn for_each_text(value: &mut serde_json::Value, change: &mut dyn FnMut(&mut Stri
     }
 }
 
-/// Runs `ask` and writes its report; both spell options as the face does.
+/// Runs `ask` and writes its report. Options are spelled as the face does.
 ///
 /// # Errors
-/// Same as [`Verb::run`], or if the report cannot be written.
+/// Fails like [`Verb::run`], or if the report cannot be written.
 pub fn answer<V: Verb>(
     ask: V,
     session: &mut dyn Session,
@@ -224,15 +225,15 @@ pub(crate) fn kept<V: Verb>(ask: &V) -> ProtectedFiles {
     ask.files().into_iter().fold(traces.collect(), ProtectedFiles::and_file)
 }
 
-/// Returns a remark for messages that writing to `path` replaces a file; empty if it does not.
+/// Returns a remark, for messages, that writing to `path` replaces a file; empty if no file exists there.
 pub fn in_place_of(path: &Path) -> &'static str {
     if path.is_file() { ", replacing the existing file" } else { "" }
 }
 
-/// The option to treat each volume separately.
+/// The value of the option that treats each volume separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByVolume {
-    /// Each volume separately.
+    /// Treat each volume separately.
     Volume,
 }
 
@@ -248,12 +249,12 @@ impl Value for ByVolume {
     }
 }
 
-/// A part of a trace to treat separately.
+/// The parts of a trace that an option treats separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePart {
-    /// Each volume.
+    /// Treat each volume separately.
     Volume,
-    /// Each stream.
+    /// Treat each stream separately.
     Stream,
 }
 
@@ -275,18 +276,18 @@ impl Value for TracePart {
 
 /// A trace that the caller supplies, such as a table in memory.
 pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Returns its name in messages.
+    /// Returns the trace's name for messages.
     fn name(&self) -> &Path;
-    /// Returns its files.
+    /// Returns the files that the trace is read from.
     fn kept(&self) -> ProtectedFiles;
-    /// Opens it from its beginning.
+    /// Opens the trace at its beginning.
     ///
     /// # Errors
-    /// If the trace cannot be read.
+    /// Fails if the trace cannot be read.
     fn open(&self) -> Result<Box<dyn Reader>, TraceError>;
 }
 
-/// The option that names a trace: a file, or an object that the caller supplies.
+/// The value of the option that names a trace: a file, or an object that the caller supplies.
 #[derive(Clone)]
 pub struct TraceInput {
     path: PathBuf,
@@ -300,17 +301,17 @@ impl std::fmt::Debug for TraceInput {
 }
 
 impl TraceInput {
-    /// Returns its name in messages.
+    /// Returns the trace's name for messages.
     pub fn name(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whether it is a file and not an object that the caller supplies.
+    /// Returns whether the trace is a file, and not an object that the caller supplies.
     pub fn is_file(&self) -> bool {
         self.object.is_none()
     }
 
-    /// Returns its files.
+    /// Returns the files that the trace is read from.
     pub fn kept(&self) -> ProtectedFiles {
         self.object
             .as_ref()
@@ -376,10 +377,10 @@ forebay_ask::ask! {
 }
 
 impl SourceAsk {
-    /// Opens a trace, or a model in its place. A file is read on a separate thread.
+    /// Opens a trace, or a model in place of a trace. Files are read on a separate thread.
     ///
     /// # Errors
-    /// If the trace cannot be read.
+    /// Fails if the trace cannot be read.
     pub fn open(
         &self,
         trace: &TraceInput,
@@ -395,7 +396,7 @@ impl SourceAsk {
         }
     }
 
-    /// Returns the format, as [`open::open`] takes it.
+    /// Returns the format of the trace in the form that [`open::open`] accepts.
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
@@ -419,10 +420,10 @@ impl SourceAsk {
         }
     }
 
-    /// Reads the whole trace; `session` receives warnings about what was skipped.
+    /// Reads the whole trace. Passes warnings about what was skipped to `session`.
     ///
     /// # Errors
-    /// If the trace cannot be read.
+    /// Fails if the trace cannot be read.
     pub fn read(
         &self,
         trace: &TraceInput,
@@ -440,7 +441,7 @@ impl SourceAsk {
     }
 }
 
-/// The option for the layer at which a request counts.
+/// The value of the option for the layer of the kernel at which requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerInput(pub Layer);
 
@@ -469,13 +470,13 @@ forebay_ask::ask! {
 }
 
 impl StreamsAsk {
-    /// Returns what counts as one stream.
+    /// Returns what counts as one stream: a thread, a process or a name.
     pub fn by(&self) -> StreamBy {
         self.stream_by.0
     }
 }
 
-/// The option for what counts as one stream.
+/// The value of the option for what counts as one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamsBy(pub StreamBy);
 
@@ -494,7 +495,7 @@ impl Value for StreamsBy {
     }
 }
 
-/// A device given by its name, its file or a spec.
+/// A device, given by its name, its file or a spec.
 #[derive(Clone, Debug)]
 pub struct DeviceInput(pub String);
 
@@ -529,7 +530,7 @@ forebay_ask::ask! {
 }
 
 impl JobsAsk {
-    /// Returns the number of jobs.
+    /// Returns the maximum number of parallel runs.
     pub fn count(&self) -> usize {
         self.jobs.map_or_else(jobs::all, usize::from)
     }
@@ -548,10 +549,10 @@ forebay_ask::ask! {
 }
 
 impl ReplayAsk {
-    /// Returns the setup; warns `session` if `input` is hardly suitable for this replay.
+    /// Returns the setup of a run. Warns `session` if `input` is poorly suited to this replay.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
@@ -612,23 +613,23 @@ impl Value for Map {
     }
 }
 
-/// Warns about what a reader skipped or noticed.
+/// Shows warnings about what a reader skipped or noticed in a trace.
 pub fn warn_notes(session: &mut dyn Session, trace: &Path, notes: &Notes) {
     warn_all(session, trace, &notes.sentences());
 }
 
-/// Warns with each of `sentences` about a trace.
+/// Shows each of `sentences` as a warning about a trace.
 pub fn warn_all(session: &mut dyn Session, trace: &Path, sentences: &[String]) {
     sentences.iter().for_each(|sentence| session.warn(trace, sentence));
 }
 
-/// Warns with `cautions` about `device`, except for those that name another subject before a colon.
+/// Shows `cautions` as warnings about `device`, unless they name another subject before a colon.
 pub fn warn_device(session: &mut dyn Session, device: &OpenDevice, cautions: &[String]) {
     let subject = Path::new(&device.name);
     cautions.iter().for_each(|caution| warn_named(session, subject, caution));
 }
 
-/// Warns with a sentence about the subject that it names before a colon, or else about `subject`.
+/// Shows a warning about the subject that the sentence names before a colon, or else about `subject`.
 pub fn warn_named(session: &mut dyn Session, subject: &Path, sentence: &str) {
     match sentence.split_once(": ") {
         Some((own, said)) => session.warn(Path::new(own), said),

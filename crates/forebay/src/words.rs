@@ -1,7 +1,7 @@
-//! The only place that defines how JSON keys and their values are shown on terminals and pages.
+//! Defines how JSON keys and their values are shown on terminals and pages; no other place does.
 //!
-//! A key ends with its unit (docs/schema.md), as `read_p99_ms` does, or with a limit after the
-//! unit, as in `flash_used_bytes_max`. Names of enclosing objects are put in front, as in
+//! A key ends with its unit (docs/schema.md), as in `read_p99_ms`, or with a limit after the unit,
+//! as in `flash_used_bytes_max`. The names of enclosing objects come first, as in
 //! `recommended.size_mib`. A colon precedes the name of one of several items, as in
 //! `size_share:4096_bytes`.
 
@@ -10,27 +10,27 @@ use forebay_show::figure::{Figure, Unit};
 use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
 use forebay_show::table::Cell;
 
-/// The unit of a value.
+/// What a value counts, which determines how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counted {
-    /// A plain number.
+    /// A number without a unit.
     Plain,
-    /// A time in units of this many seconds.
+    /// A time, in units of this many seconds.
     Time(f64),
-    /// A size in units of this many bytes.
+    /// A size, in units of this many bytes.
     Size(f64),
     /// A fraction of 1.
     Share,
     /// A percentage.
     Percent,
-    /// A truth value, 1 or 0.
+    /// A truth value, given as 1 or 0.
     Held,
-    /// A number followed by this unit.
+    /// A number with this unit.
     Unit(&'static str),
     Energy,
 }
 
-/// The units by the last word of a key.
+/// The last words of keys, with the units that they stand for.
 const UNITS: &[(&str, Counted)] = &[
     ("s", Counted::Time(1.0)),
     ("ms", Counted::Time(1e-3)),
@@ -46,10 +46,10 @@ const UNITS: &[(&str, Counted)] = &[
     ("j", Counted::Energy),
 ];
 
-/// The last words of keys for fractions of 1 that are kept in the name.
+/// The last words of keys for fractions of 1 that stay part of the name.
 const SHARES: &[&str] = &["share", "fraction", "ratio", "weight"];
 
-/// Names for keys whose own words are not clear enough.
+/// The names of keys whose own words are not clear enough.
 const CALLED: &[(&str, &str)] = &[
     ("accesses", "blocks used"),
     ("bound_ms", "bound"),
@@ -74,10 +74,10 @@ fn parts(key: &str) -> (&str, &str) {
     key.split_once(':').unwrap_or((key, ""))
 }
 
-/// Words after a unit that limit it.
+/// Words after the unit of a key that say which limit it is.
 const LIMITS: &[&str] = &["least", "max"];
 
-/// Returns the word of a key that is its unit, if it has one, and the unit.
+/// Returns the word of a key that is its unit, if it has one, and what it stands for.
 fn unit(what: &str) -> (Option<&str>, Counted) {
     let last = what.rsplit(['_', '.']).find(|word| !LIMITS.contains(word)).unwrap_or(what);
     match UNITS.iter().find(|(unit, _)| *unit == last && last.len() < what.len()) {
@@ -88,8 +88,8 @@ fn unit(what: &str) -> (Option<&str>, Counted) {
     }
 }
 
-/// Converts a key to words, without its unit: "read p99" for `read_p99_ms`. The part after a colon
-/// may be a stream's name and is not changed.
+/// Converts a key to words, without its unit: `read_p99_ms` becomes "read p99". The part after a
+/// colon may be a stream's name and is left unchanged.
 pub fn words(key: &str) -> String {
     let (what, which) = parts(key);
     let called = CALLED.iter().find(|(key, _)| *key == what).map(|(_, words)| words.to_string());
@@ -106,7 +106,7 @@ pub fn words(key: &str) -> String {
     }
 }
 
-/// Returns the display form of a part of a key.
+/// Returns how a part of a key is written in words.
 fn word(part: &str) -> &str {
     match part {
         "ios" => "I/Os",
@@ -117,14 +117,14 @@ fn word(part: &str) -> &str {
     }
 }
 
-/// Formats a value in its key's unit, scaled to its magnitude.
+/// Formats a value with the unit of its key, scaled to its magnitude.
 pub fn shown(key: &str, value: f64) -> String {
     match unit(parts(key).0).1 {
         Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
             format!("{value:.0}")
         }
         Counted::Plain => significant(value),
-        // Bounds and promises are chosen by the user, so they are shown with all digits.
+        // The user chose this bound or promise, so it is shown with all digits.
         Counted::Time(each_s) if parts(key).0 == "bound_ms" => bound(value * each_s * 1e3),
         Counted::Time(each_s) => seconds(value * each_s),
         Counted::Size(each) => bytes(value * each),
@@ -137,12 +137,12 @@ pub fn shown(key: &str, value: f64) -> String {
     }
 }
 
-/// Formats a value as a cell of a table whose rows have different units.
+/// Formats a value as a cell, for tables whose rows have different units.
 pub fn cell(key: &str, value: f64) -> Cell {
     figure(key, value).map_or_else(|| Cell::Words(shown(key, value)), Cell::Figure)
 }
 
-/// Returns a value with its key's unit; none if figures have no such unit.
+/// Returns a value with the unit of its key; `None` if figures do not have that unit.
 pub fn figure(key: &str, value: f64) -> Option<Figure> {
     let (value, counted) = match unit(parts(key).0).1 {
         Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
@@ -162,7 +162,8 @@ pub fn figure(key: &str, value: f64) -> Option<Figure> {
     Some(Figure::new(value, counted))
 }
 
-/// Returns the factor and the unit for an axis up to `most`. The unit is empty for plain numbers.
+/// Returns the factor and the unit for an axis that ends at `most`. The unit is empty for plain
+/// numbers.
 pub fn scale(key: &str, most: f64) -> (f64, &'static str) {
     let largest = |value: f64, units: &[(f64, &'static str)]| {
         let fits = units.iter().find(|(worth, _)| value >= *worth);

@@ -1,5 +1,5 @@
-//! `advise` on small traces whose best scheduler is known: three on which it differs, and two on
-//! which nothing helps, which the advice must say.
+//! Tests `advise` on small traces whose best scheduler is known: three for which it differs, and
+//! two for which nothing helps, which the advice must say.
 
 use forebay::advise::{
     Advice, AdviceOptions, Prefer, Remedy, RemedyKind, Verdict, advise, default_device,
@@ -48,7 +48,7 @@ fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice 
     advise(&input, &device, reason, &flash, Setup::default(), asked, &mut unheard).unwrap()
 }
 
-/// Returns options that compare with `none`, which leaves the order to the drive.
+/// Returns options with the baseline `none`, which leaves the order of requests to the drive.
 fn of_none() -> AdviceOptions {
     AdviceOptions { current: Some("none".to_string()), ..AdviceOptions::default() }
 }
@@ -57,13 +57,13 @@ fn best(advice: &Advice) -> &str {
     &advice.ranking[0].policy
 }
 
-/// Returns an address that looks random but is reproducible.
+/// Returns a pseudorandom address that depends only on `index`.
 fn scattered(index: u64) -> u64 {
     index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (800 * GIB) / 4096 * 4096
 }
 
-/// Bursts of single reads all over the disk, each by its own process: only sorting by address
-/// helps, and it must sort across processes.
+/// Bursts of reads all over the disk, each by a different process. Only sorting by address helps,
+/// and it must sort across processes.
 #[test]
 fn scattered_bursts_want_an_elevator() {
     let burst = |n: u64| {
@@ -82,7 +82,8 @@ fn scattered_bursts_want_an_elevator() {
     assert!(why("noop").starts_with("beaten by clook: "), "{}", why("noop"));
 }
 
-/// Scattered reads among bursts of other processes' scattered writes, on `device`.
+/// Returns the advice for scattered reads among bursts of other processes' scattered writes, on
+/// `device`.
 fn among_bursts(device: &str) -> Advice {
     let reads = (0..3_000u64).map(|n| read(n * 20_000 + n * 7919 % 5000, 0, scattered(n), 4 * KIB));
     let burst = |n: u64| {
@@ -110,8 +111,8 @@ fn queues_of_other_sizes_are_tried() {
     );
 }
 
-/// The drive takes one command at a time, so the only choice is Linux's queue, which bursts
-/// overflow.
+/// The drive takes one command at a time, so the only choice is Linux's queue, which is too small
+/// for the bursts.
 #[test]
 fn bursts_wider_than_the_queue_want_more_requests() {
     let burst = |n: u64| {
@@ -128,11 +129,12 @@ fn bursts_wider_than_the_queue_want_more_requests() {
     assert!(set, "{}", advice.headline);
 }
 
-/// Two sequential readers, each with a gap of `gap_us` between reads, offset by half of that.
+/// Returns the reads of two sequential readers. Each pauses for `gap_us` between its reads, and the
+/// second reader is half of that time behind the first.
 fn two_readers(gap_us: u64) -> Vec<Record> {
     let reader = |stream: u64| {
         (0..1500u64).map(move |n| {
-            // A little jitter, so that arrivals do not coincide with timers.
+            // Arrivals have a little jitter, so that they do not coincide with timers.
             let at_us = n * gap_us + stream * gap_us / 2 + n * 7919 % 500;
             read(at_us, stream as u32, stream * 400 * GIB + n * 64 * KIB, 64 * KIB)
         })
@@ -140,8 +142,8 @@ fn two_readers(gap_us: u64) -> Vec<Record> {
     (0..2).flat_map(reader).collect()
 }
 
-/// Two readers that think longer than CFQ and BFQ idle, and than BID waits: `forebay` decides by
-/// what a wait is worth.
+/// Two readers pause for longer than CFQ and BFQ idle and than BID waits. `forebay` decides by
+/// whether a wait is worthwhile.
 #[test]
 fn slow_sequential_readers_want_waits_that_pay() {
     let total = advice_on(two_readers(9_200), Prefer::Total);
@@ -149,14 +151,15 @@ fn slow_sequential_readers_want_waits_that_pay() {
     let chosen = total.recommended.as_deref().unwrap();
     assert_eq!((best(&total), chosen), ("anticipatory", "forebay"));
     assert!(!tells_the_price(&total));
-    // Slices make the other reader wait.
+    // Time slices make the other reader wait.
     let reads = advice_on(two_readers(9_200), Prefer::Reads);
     assert_eq!(reads.recommended.as_deref(), Some("mq-deadline"), "{}", reads.headline);
     tells_the_price(&reads);
 }
 
-/// Returns whether a mean or median gets longer, which the rule ignores because it considers only
-/// the total and tails. Checks that the advice mentions exactly those that do, and first.
+/// Returns whether a mean or median gets longer; the rule ignores these, because it considers only
+/// the total time and tails. Checks that the advice mentions exactly those that do, and mentions
+/// them first.
 fn tells_the_price(advice: &Advice) -> bool {
     let figures = |policy: &str| {
         let run = advice.runs.iter().find(|run| run.policy == policy).unwrap();
@@ -177,14 +180,14 @@ fn tells_the_price(advice: &Advice) -> bool {
     any
 }
 
-/// Two readers that think shorter than CFQ, BFQ and `forebay` wait, so each can read for a whole
+/// Two readers pause for less time than CFQ, BFQ and `forebay` wait, so each can read for a whole
 /// turn.
 #[test]
 fn quick_sequential_readers_want_slices() {
     let advice = advice_on(two_readers(4_000), Prefer::Total);
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
     assert!(["cfq", "bfq", "forebay"].contains(&best(&advice)), "{}", advice.headline);
-    // CFQ was removed from Linux.
+    // CFQ was removed from Linux, so it is not recommended.
     let chosen = advice.recommended.as_deref().unwrap();
     assert!(["bfq", "forebay"].contains(&chosen), "{}", advice.headline);
     assert!(advice.findings.iter().any(|finding| finding.contains("reader-0 and reader-1")));
@@ -198,8 +201,8 @@ fn rare_reads_want_nothing() {
     assert!(advice.findings[0].starts_with("Nothing to gain"), "{}", advice.headline);
 }
 
-/// A disk that is idle except for two bursts: the advice reports their tail, and that the
-/// difference may be chance.
+/// The disk is idle except for two bursts. The advice reports their tail, and that the difference
+/// may be chance.
 #[test]
 fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
     let rare = (0..200).map(|n| read(n * 500_000, 0, scattered(n), 4 * KIB));
@@ -212,7 +215,7 @@ fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
     assert!(advice.findings[0].contains("not statistically significant"), "{}", advice.headline);
 }
 
-/// Work that the disk still has after the last arrival does not count as busy time before it.
+/// Work that the disk still has to do after the last arrival does not count as busy time before it.
 #[test]
 fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
     let advice = advice((0..100).map(|n| read(n * 7_000, 0, scattered(n), 4 * KIB)).collect());
@@ -256,7 +259,8 @@ fn free_remedies_come_first_and_every_kind_is_told() {
     );
 }
 
-/// Each fragment is read only once: a cache would have no hits, and there are no writes to offload.
+/// Each fragment is read only once, so a cache would have no hits, and there are no writes to
+/// offload.
 #[test]
 fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     let advice = advice(two_readers(4_000));
@@ -268,13 +272,13 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
-/// Returns a small scattered set that is read repeatedly, faster than a disk can.
+/// Returns reads of a small scattered set, repeated faster than a disk can serve them.
 fn hot_set() -> Vec<Record> {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
     (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()
 }
 
-/// On a disk that it keeps busy, the advice is a cache of the set's size.
+/// The set keeps the disk busy, so the advice is a cache of the set's size.
 #[test]
 fn a_hot_set_wants_a_cache_of_its_size() {
     let advice = advice(hot_set());
@@ -288,7 +292,7 @@ fn a_hot_set_wants_a_cache_of_its_size() {
     assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
 }
 
-/// One process reads a file from end to end, while another's small writes pull the heads away.
+/// One process reads a file from end to end, while small writes of another pull the heads away.
 #[test]
 fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     let reads = (0..4_000u64).map(|n| read(n * 5_000, 0, n * 256 * KIB, 256 * KIB));
@@ -296,7 +300,7 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     let advice = advice(reads.chain(writes).collect());
     let offloading = remedy(&advice, RemedyKind::Offloading);
     assert!(offloading.gain_over_free_share.unwrap() > 0.1, "{offloading:?}");
-    // The kernel can only distinguish processes.
+    // Only the kernel can distinguish processes.
     assert!(offloading.reason.ends_with("does not see."), "{}", offloading.reason);
     assert!(!offloading.recommended);
     assert!(offloading.flash_bytes >= 4 * KIB && offloading.flash_bytes <= 2_000 * 4 * KIB);
@@ -304,8 +308,8 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     assert!(!advice.findings[0].contains("offloading"), "{}", advice.headline);
 }
 
-/// One file in scattered fragments, read over and over: a single stream has no contention, and
-/// defragmentation costs nothing.
+/// One file in scattered fragments is read over and over. A single stream has no contention, but
+/// defragmentation helps and costs nothing.
 #[test]
 fn one_stream_over_fragments_wants_defragmentation() {
     let scan = |time: u64| {
@@ -315,7 +319,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
     let defragmentation = remedy(&advice, RemedyKind::Defragmentation);
     assert!(defragmentation.recommended && defragmentation.flash_bytes == 0);
     assert!(advice.findings[0].contains("MiB moved once save"), "{}", advice.headline);
-    // Its figures, and the baseline's next to them, cover the second half.
+    // The remedy's figures, and the baseline's for comparison, cover the second half of the trace.
     assert_eq!(defragmentation.requests, 2000);
     let (before, after) = (defragmentation.before.unwrap(), defragmentation.total_s.unwrap());
     assert!(before.total_s < 0.6 * advice.ranking[0].total_s, "the whole trace: {before:?}");
@@ -332,7 +336,7 @@ fn a_few_requests_are_too_short_to_advise() {
     let advice = advice((0..40).map(|n| read(n * 100, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!((advice.verdict, advice.recommended.as_deref()), (Verdict::TooShort, None));
     assert!(advice.findings[0].starts_with("Too short to advise: 40 requests"));
-    // Plain figures: neither ranks nor percentages.
+    // The ranking lists plain figures, without ranks or percentages.
     assert!(advice.ranking.iter().all(|ranked| ranked.gain_share.is_none()));
     let listed = POLICIES.iter().map(|listed| listed.name);
     let listed = listed.chain(["mq-deadline, equal slots"]);
@@ -353,8 +357,8 @@ fn a_device_without_heads_is_told_so() {
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
 }
 
-/// Scattered reads that are faster than any disk: the model is flash, for which Linux's schedulers
-/// are good enough.
+/// Scattered reads that are faster than any disk are simulated on flash, for which Linux's
+/// schedulers are good enough.
 #[test]
 fn a_recording_from_flash_is_tried_on_flash() {
     let recorded = |latency_us: u64| -> Vec<Record> {
@@ -373,14 +377,14 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!(advice.recommended.as_deref(), Some("none"));
     assert!(advice.today.is_none());
     assert!(advice.findings[0].ends_with("Keep none."), "{}", advice.findings[0]);
-    // Schedulers with equal results share a sentence.
+    // Schedulers with equal results are listed in one sentence.
     let same = advice
         .findings
         .iter()
         .filter(|told| told.contains("not significantly different from none"));
     assert_eq!(same.count(), 1, "{:?}", advice.findings);
     assert!(!advice.cautions.iter().any(|told| told.contains("was faster")));
-    // If a disk is requested, the advice says that the recorded device was faster.
+    // If the user asks about a disk, the advice says that the recorded device was faster.
     let disk = devices::open("st1000nm0011").unwrap();
     let on_disk = advice_of(&input, &disk);
     let told = on_disk.cautions.iter().find(|told| told.contains("was faster")).unwrap();
@@ -396,7 +400,7 @@ fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     advise(input, device, String::new(), &flash, setup, of_none(), &mut unheard).unwrap()
 }
 
-/// Removes the simulator's speed, which varies.
+/// Removes the simulator's own speed, which varies between runs.
 fn without_speed(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(object) => {
@@ -441,8 +445,8 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     assert!(told.last().is_some_and(|share| *share > 0.7), "remedies are told of too");
 }
 
-/// A run ends at once, with requests unfinished, when the progress callback stops it, regardless of
-/// how requests arrive.
+/// In every replay mode, a run ends at once, with requests unfinished, when the progress callback
+/// stops it.
 #[test]
 fn a_simulation_can_be_stopped() {
     use forebay::Error;
@@ -469,8 +473,8 @@ fn a_simulation_can_be_stopped() {
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
-/// Random reads that the disk keeps up with: staging them would save device time but make everybody
-/// wait.
+/// The disk keeps up with these random reads. Batching them would save disk time, but delay the
+/// answers.
 #[test]
 fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let places = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (4 * GIB) / 4096 * 4096;
@@ -493,8 +497,8 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     );
 }
 
-/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk with time to spare: a cache
-/// would save nearly all of its work without a noticeable benefit.
+/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk that is mostly idle. A cache
+/// would save nearly all of the disk's work, but without a noticeable benefit.
 #[test]
 fn flash_is_not_recommended_to_an_idle_disk() {
     let reads = (0..6_000u64).map(|n| {
@@ -543,7 +547,8 @@ fn a_trace_without_usable_times_gets_no_advice_on_schedulers() {
         assert!(advice.ranking.is_empty() && advice.runs.is_empty());
         assert!(advice.remedies.iter().all(|one| !one.recommended && one.total_s.is_none()));
         assert_eq!(advice.reasons().len(), 1);
-        // Findings that depend only on the order are still reported: 200 blocks used 15 times each.
+        // Findings that depend only on the order of requests are still reported: 200 blocks are
+        // used 15 times each.
         assert!(advice.findings[1].contains("find 93.3 %"), "{}", advice.findings[1]);
         assert!(advice.headline.starts_with("No advice: "), "{}", advice.headline);
     }
@@ -570,9 +575,9 @@ fn a_mechanical_disk_is_no_flash() {
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
 }
 
-/// A reader that the drive cannot keep up with, and another that then requests a whole file at
-/// once, both reading much of it twice. The drive is overloaded, so the completion time counts and
-/// tails do not.
+/// One reader sends more than the drive can serve, and another then requests a whole file at once;
+/// both read much of it twice. The drive is overloaded, so the completion time counts and tails do
+/// not.
 #[test]
 fn tails_do_not_count_where_the_drive_is_behind() {
     let records = two_readers(2_000).into_iter();
@@ -588,13 +593,13 @@ fn tails_do_not_count_where_the_drive_is_behind() {
     assert!(run("none").figures.is_overloaded());
     let reason = &remedy(&advice, RemedyKind::QueueSizes).reason;
     assert!(reason.contains("busy time ") && !reason.contains("p99"), "{reason}");
-    // If tails counted, a queue that holds more back would look better.
+    // If tails counted, a scheduler that holds back more requests would look better.
     let figures = |policy| &run(policy).figures;
     assert!(figures("mq-deadline").held_mean_ms.unwrap() > 100.0);
 }
 
-/// The distance of the request and the location of the others change neither the drive nor its
-/// results.
+/// Neither how far away a single request is, nor where the others are, changes the choice of the
+/// drive or the results.
 #[test]
 fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
     let near = |base: u64| -> Vec<Record> {
@@ -620,7 +625,7 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
         default_device(&input(near(0), &[3 << 40]), None, Setup::default(), &mut unheard).unwrap();
     assert!(larger.model.capacity() > smallest.model.capacity());
     assert!(reason.contains("distant") && reason.contains(&smallest.name), "{reason}");
-    // Requests spread over a large drive do not count as distant.
+    // Requests that are spread over a large drive do not count as distant.
     let wide = (0..4_000u64).map(|n| read(n * 9_000, 0, scattered(n) * 40, 16 * KIB)).collect();
     let (_, reason) =
         default_device(&input(wide, &[]), None, Setup::default(), &mut unheard).unwrap();

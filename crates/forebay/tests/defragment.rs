@@ -1,5 +1,5 @@
-//! Defragmentation on traces with known results: files in scattered fragments that are read over
-//! and over, and reads without an order to learn.
+//! Tests defragmentation on traces with known results: files in scattered fragments that are read
+//! over and over, and reads without any order to learn.
 
 use forebay::defragment::{Defragmentation, study};
 use forebay::devices;
@@ -25,12 +25,13 @@ fn read(at_ms: u64, offset: u64, len: u64) -> Record {
     }
 }
 
-/// Returns an address that looks random but is reproducible.
+/// Returns a pseudorandom address that depends only on `index`.
 fn scattered(index: u64) -> u64 {
     index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (100 * GIB) / (64 * KIB) * (64 * KIB)
 }
 
-/// Makes `times` reads, from end to end, of a file of 200 scattered fragments, with pauses of 5 s.
+/// Returns reads of a file of 200 scattered fragments, which is read from end to end `times` times,
+/// with pauses of 5 s.
 fn scans(times: u64) -> Vec<Record> {
     let scan =
         |time: u64| (0..200u64).map(move |n| read(time * 9_000 + n * 20, scattered(n), 64 * KIB));
@@ -52,15 +53,15 @@ fn a_file_in_fragments_read_again_and_again_is_worth_defragmenting() {
         assert!(answer.is_worth_while(), "{:?}", answer.told());
         assert_eq!((answer.learnt_requests, held_out.requests), (3000, 3000));
         assert_eq!(answer.moved_bytes, 200 * 64 * KIB);
-        // In closed replay the pauses remain, and only the time to the last completion counts.
+        // In closed replay the pauses remain, and only the time of the last completion counts.
         let least = if replay == Replay::Open { 0.25 } else { 0.03 };
         assert!(held_out.gain_share > least, "{held_out:?}");
         assert!(held_out.read_p99_after_ms < held_out.read_p99_before_ms);
-        // Reading and writing a fragment takes a few milliseconds.
+        // Moving a fragment, which is a read and a write, takes a few milliseconds.
         assert!((1.0..10.0).contains(&answer.cost_s), "{}", answer.cost_s);
         let moment = answer.best_moment.unwrap();
         assert!(moment.holds_all && (3.0..6.0).contains(&moment.at_s), "{moment:?}");
-        // Most of the held-out half follows after the moves.
+        // Most of the evaluated half comes after the moves.
         let with_moves = answer.with_moves.unwrap();
         assert!(with_moves.gain_share > 0.0 && with_moves.gain_share < held_out.gain_share);
         assert_eq!(answer.displaced_requests, 0);
@@ -73,8 +74,8 @@ fn a_file_in_fragments_read_again_and_again_is_worth_defragmenting() {
     }
 }
 
-/// The second half reads other files: the learned arrangement gains nothing there and a lot
-/// in-sample.
+/// The second half reads other files, so the learned arrangement gains nothing there, although it
+/// gains a lot in the first half.
 #[test]
 fn what_helps_only_where_it_was_learnt_is_not_recommended() {
     let other = |record: Record| Record {

@@ -1,5 +1,5 @@
-//! Golden tables of every scheduler on the bundled trace. `UPDATE=1` rewrites them; the commit that
-//! does so must explain the change.
+//! Golden tables of every scheduler on the bundled trace. `UPDATE=1` rewrites them; a commit that
+//! changes them must explain why.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use forebay_trace::streams::StreamBy;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Makes the table of `policies` on the disk called `name`.
+/// Returns the table of `policies` on the disk called `name`.
 fn table(name: &str, policies: &[&str]) -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
@@ -71,7 +71,7 @@ fn schedulers_on_the_bundled_trace() {
     is_golden("terasort.txt", &table("st1000nm0011:plain", &names));
 }
 
-/// The drive in its factory configuration, with its queue, buffer and write cache.
+/// The drive has its factory configuration, with its queue, buffer and write cache.
 #[test]
 fn some_schedulers_on_the_drive_as_it_ships() {
     let names = ["noop", "mq-deadline", "kyber", "bfq", "cfq", "bid", "forebay"];
@@ -87,7 +87,8 @@ fn is_golden(name: &str, table: &str) {
     assert_eq!(table, golden, "UPDATE=1 writes the table anew");
 }
 
-/// Makes the table of each device's figures for placements on a disk and flash, at one speed.
+/// Returns the table of each device's figures for placements on a disk and flash, at one replay
+/// speed.
 fn placed_table() -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
@@ -138,7 +139,7 @@ fn placements_on_the_bundled_trace() {
     is_golden("terasort-flash.txt", &placed_table());
 }
 
-/// The drives to buy for the bundled trace, limited to a quick search.
+/// Which drives to buy for the bundled trace, limited to a quick search.
 #[test]
 fn what_to_buy_for_the_bundled_trace() {
     use forebay::plan::buy::{

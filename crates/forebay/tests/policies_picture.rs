@@ -1,5 +1,5 @@
-//! The chart in docs/policies.md, which shows each scheduler on one small trace. `UPDATE=1` redraws
-//! it.
+//! Draws the chart in docs/policies.md, which shows each scheduler on one small trace. `UPDATE=1`
+//! redraws it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,12 +14,12 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
 
-/// The device takes one command at a time, as in the papers, so the disk does exactly what the
-/// scheduler chooses.
+/// A device that takes one command at a time, as in the papers, so that the disk does exactly what
+/// the scheduler chooses.
 const DEVICE: &str = "sata250:plain";
 const GIB: u64 = 1 << 30;
 
-/// A trace in memory.
+/// A reader of records in memory.
 struct Given(Option<Vec<Record>>, Dictionary, Notes);
 
 impl Reader for Given {
@@ -35,8 +35,8 @@ impl Reader for Given {
     }
 }
 
-/// Two distant readers, each of every fourth piece in sequence, and a writer of scattered blocks
-/// between them, all at once.
+/// Returns a trace of two distant readers and a writer of scattered blocks between them, all active
+/// at the same time. Each reader reads every fourth piece in sequence.
 fn trace() -> Vec<Record> {
     let request = |at_us: u64, stream: u32, op: Op, offset: u64| Record {
         at: Nanos(at_us * 1000),
@@ -52,7 +52,7 @@ fn trace() -> Vec<Record> {
     for n in 0..16u64 {
         all.push(request(n * 400, 0, Op::Read, 20 * GIB + n * (256 << 10)));
         all.push(request(n * 400 + 100, 1, Op::Read, 160 * GIB + n * (256 << 10)));
-        // Scattered over 60 GiB, identical in every run.
+        // Writes are scattered over 60 GiB, in the same way in every run.
         all.push(request(n * 400 + 200, 2, Op::Write, 60 * GIB + n * 7 % 16 * 4 * GIB));
     }
     all
@@ -90,7 +90,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}.b{font-weigh
 @media(prefers-color-scheme:dark){text{fill:#e6e6e6}.s{fill:#aab}.f{stroke:#445}.w{stroke:#46627f}\
 .r{fill:#6ab4f0}.o{fill:#f2a05a}.k{fill:#aab4c0}}";
 
-/// Draws one scheduler's path over the disk: time on the x axis, position on the y axis.
+/// Draws one scheduler's path over the disk, with time on the x axis and position on the y axis.
 fn small(
     policy: &str,
     run: &Run,

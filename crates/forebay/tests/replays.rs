@@ -1,4 +1,4 @@
-//! `advise` in open and in dependent replay: recommendations must hold in both.
+//! Tests `advise` in open and in dependent replay. Recommendations must hold in both.
 
 use forebay::advise::{Advice, AdviceOptions, Verdict, advise, default_flash};
 use forebay::devices;
@@ -10,7 +10,7 @@ use forebay_trace::Record;
 
 const GIB: u64 = 1 << 30;
 
-/// Returns a scattered read of 4 KiB that took 1 ms when it was recorded.
+/// Returns a scattered read of 4 KiB that took 1 ms in the recording.
 fn read(at_us: u64, stream: u32, index: u64) -> Record {
     Record {
         at: Nanos::from_micros(at_us),
@@ -24,7 +24,8 @@ fn read(at_us: u64, stream: u32, index: u64) -> Record {
     }
 }
 
-/// `readers` tasks that read in turn, each with one read at a time, recorded 3 ms apart.
+/// Returns the reads of `readers` tasks that take turns, each with one read at a time, recorded 3
+/// ms apart.
 fn synchronous(readers: u64) -> Vec<Record> {
     let reads = (0..3000).flat_map(|n| (0..readers).map(move |reader| (n, reader)));
     reads.map(|(n, reader)| read(n * 3000 + reader, reader as u32, n * readers + reader)).collect()
@@ -45,8 +46,8 @@ fn advised_on(device: &str, records: Vec<Record>, both_replays: bool) -> Advice 
     advise(&input, &device, String::new(), &flash, Setup::default(), asked, &mut unheard).unwrap()
 }
 
-/// One reader that waits for each completion: a backlog in open replay could be sorted, but in
-/// reality there is none.
+/// A single reader waits for each completion. In open replay it causes a backlog that could be
+/// sorted, but in reality there is none.
 #[test]
 fn what_open_replay_alone_gains_is_not_recommended() {
     let open = advised(synchronous(1), false);
@@ -72,7 +73,8 @@ fn what_open_replay_alone_gains_is_not_recommended() {
     assert_eq!(other.ranking.len(), both.ranking.len());
 }
 
-/// Many readers that each wait for a completion always leave as many requests to choose from.
+/// Many readers wait for one completion each, so the scheduler always has as many requests to
+/// choose from.
 #[test]
 fn what_both_replays_gain_is_recommended() {
     let advice = advised(synchronous(24), true);
@@ -103,8 +105,8 @@ fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
     assert_eq!([0, 7, 8].map(with), [(false, false), (true, true), (true, false)]);
 }
 
-/// On a drive whose internal scheduling is unknown, a recommendation must be better at both ends of
-/// the possible range.
+/// If a drive's internal scheduling is unknown, a recommendation must be better at both ends of the
+/// possible range.
 #[test]
 fn what_is_recommended_holds_however_the_drive_chooses() {
     let advice = advised_on("st1000nm0011", synchronous(24), true);
@@ -124,7 +126,7 @@ fn with_latency(mut records: Vec<Record>, latency: Option<Nanos>) -> Vec<Record>
     records
 }
 
-/// In open replay on a disk that cannot keep up, latency measures the length of the backlog.
+/// In open replay on a disk that cannot keep up, latency only measures the length of the backlog.
 #[test]
 fn a_backlogs_length_is_told_as_nobodys_latency() {
     let said = |advice: &Advice| {
@@ -151,7 +153,7 @@ fn a_column_of_zeros_is_no_latency() {
     assert!(advice.other_replay.is_none(), "{}", advice.headline);
 }
 
-/// A stream that reads all the time falls behind; one with three reads, far apart, does not.
+/// A stream that reads continuously falls behind; a stream with three reads, far apart, does not.
 #[test]
 fn each_stream_has_its_own_lag() {
     let busy = (0..2000).map(|n| read(n * 3000, 0, n));

@@ -1,5 +1,5 @@
-//! The paper's claims about shaping on its own trace (a prefix of it), and the verb's results for
-//! classes and servers. Skipped if the trace is not available.
+//! Tests the paper's claims about shaping on the beginning of its own trace, and the results of
+//! `simulate` for classes and servers. Skipped if the trace is not available.
 
 use std::path::PathBuf;
 
@@ -28,14 +28,14 @@ fn simulated(input: &Input, device: &str, policy: &str) -> RunResult {
     run(input, &devices::open(device).unwrap(), policy, Setup::default()).unwrap().result
 }
 
-/// Returns a class's requests within its bound, all of its requests, and its mean response time in
-/// ms.
+/// Returns for a class the number of requests answered within its bound, the number of all its
+/// requests, and its mean response time in ms.
 fn class(run: &RunResult, name: &str) -> (u64, u64, f64) {
     let class = run.figures.classes.iter().find(|class| class.class == name).unwrap();
     (class.within_bound, class.requests, class.mean_ms.unwrap())
 }
 
-/// `cmin` is the result of `plan capacity` for 90 % and 95 % within 50 ms; delta-C is 1/50 ms.
+/// `cmin` is the answer of `plan capacity` for 90 % and 95 % within 50 ms; delta-C is 1/50 ms.
 #[test]
 fn the_papers_claims_hold_on_the_start_of_websearch1() {
     let Some(input) = websearch() else { return };
@@ -65,7 +65,7 @@ fn the_papers_claims_hold_on_the_start_of_websearch1() {
     }
 }
 
-/// Makes `count` requests at once, a megabyte apart.
+/// Returns `count` requests that arrive at once, at offsets 1 MiB apart.
 fn burst(count: u64) -> Input {
     let record = |at: u64| Record {
         at: Nanos::ZERO,
@@ -82,15 +82,15 @@ fn burst(count: u64) -> Input {
 
 #[test]
 fn split_divides_a_server_and_doubles_a_disk() {
-    // At 100 per second three of ten are within 30 ms; the others take seven service times at 50
-    // per second.
+    // The first part serves 100 requests per second, so three of ten are answered within 30 ms. The
+    // others take seven service times at 50 per second.
     let run = simulated(&burst(10), "fixed:150", "split:cmin=100:delta-ms=30:delta-c=50");
     assert_eq!((run.devices.len(), class(&run, "q1").0, class(&run, "q2").1), (2, 3, 7));
     assert_eq!(run.figures.makespan_s, 0.14);
     assert!((run.figures.busy_s - 0.17).abs() < 1e-9);
-    // A server twice as fast doubles the rate of both parts.
+    // On a server twice as fast, both parts have twice the rate.
     let run = simulated(&burst(10), "fixed:300", "split:cmin=100:delta-ms=30:delta-c=50");
-    // Service times are rounded to whole nanoseconds.
+    // Service times are rounded to whole nanoseconds, so allow a small difference.
     assert!((run.figures.makespan_s - 0.07).abs() < 1e-7);
     let run = simulated(&burst(10), "sata250", "split:cmin=100:delta-ms=30:delta-c=50");
     assert_eq!((run.devices.len(), run.figures.unfinished), (2, 0));

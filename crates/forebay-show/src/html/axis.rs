@@ -1,4 +1,4 @@
-//! An axis of a picture: maps values to picture units and chooses labels.
+//! An axis of a chart: maps values to positions in picture units, and chooses labels.
 
 use super::text::{bytes, significant};
 
@@ -6,11 +6,11 @@ use super::text::{bytes, significant};
 #[derive(Clone, Copy, Debug)]
 enum Scale {
     Linear,
-    /// Equal steps are equal factors; this is the factor from one label to the next.
+    /// A scale on which equal steps are equal factors. Holds the factor from one label to the next.
     Logarithmic(f64),
 }
 
-/// An axis, which maps values to picture units.
+/// An axis of a chart, which maps values to positions in picture units.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     low: f64,
@@ -23,13 +23,13 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Creates an axis from 0, at `from`, to `high`, at `to`.
+    /// Creates a linear axis from 0, at position `from`, to `high`, at position `to`.
     pub fn linear(high: f64, from: f64, to: f64) -> Axis {
         let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
         Axis { low: 0.0, high, from, to, scale: Scale::Linear, label: time }
     }
 
-    /// Creates a linear axis from `low` to `high`.
+    /// Creates a linear axis from `low`, at position `from`, to `high`, at position `to`.
     pub fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
         match low.is_finite() && high.is_finite() && high > low {
             true => Axis { low, high, from, to, scale: Scale::Linear, label: time },
@@ -37,12 +37,12 @@ impl Axis {
         }
     }
 
-    /// Creates an axis of milliseconds in whole decades that include `low` to `high`.
+    /// Creates a logarithmic axis of milliseconds, in whole decades that include `low` to `high`.
     pub fn decades(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(10.0, (low, high), from, to)
     }
 
-    /// Creates an axis of bytes in whole powers of two that include `low` to `high`.
+    /// Creates a logarithmic axis of bytes, in whole powers of two that include `low` to `high`.
     pub fn doublings(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(2.0, (low, high), from, to).labelled(size)
     }
@@ -57,22 +57,22 @@ impl Axis {
         Axis { low: first, high: last, from, to, scale: Scale::Logarithmic(base), label: time }
     }
 
-    /// Replaces the labels' format, for an axis of another quantity.
+    /// Sets how labels are formatted, for an axis of another quantity.
     pub fn labelled(self, label: fn(f64) -> String) -> Axis {
         Axis { label, ..self }
     }
 
-    /// Formats a value as the labels do.
+    /// Formats a value in the same way as the labels.
     pub fn said(&self, value: f64) -> String {
         (self.label)(value)
     }
 
-    /// Returns the positions of both ends in picture units.
+    /// Returns the positions of both ends of the axis in picture units.
     pub fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
     }
 
-    /// Returns the minimum and maximum values of a linear axis.
+    /// Returns the values at both ends of a linear axis.
     pub fn span(&self) -> (f64, f64) {
         (self.low, self.high)
     }
@@ -88,7 +88,7 @@ impl Axis {
         self.from + share * (self.to - self.from)
     }
 
-    /// Returns about `wanted` values to label, with their labels.
+    /// Returns about `wanted` values at which to draw labels, with the labels.
     pub fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
         if let Scale::Logarithmic(base) = self.scale {
             let every = ((self.high - self.low) / wanted).ceil().max(1.0) as usize;
@@ -112,7 +112,7 @@ impl Axis {
     }
 }
 
-/// Returns a logarithm that is exact at powers of ten and of two.
+/// Returns the logarithm of a value, which is exact for powers of ten and of two.
 fn logarithm(value: f64, base: f64) -> f64 {
     if base == 2.0 { value.log2() } else { value.log10() }
 }
@@ -139,7 +139,7 @@ fn fixed(value: f64, digits: usize) -> String {
     if digits == 0 { plain(value.round()) } else { format!("{value:.digits$}") }
 }
 
-/// Formats whole bytes in binary units.
+/// Formats a whole number of bytes in binary units.
 fn size(value: f64) -> String {
     let text = bytes(value);
     match text.split_once('\u{a0}') {

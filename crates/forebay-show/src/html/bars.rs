@@ -1,35 +1,35 @@
-//! Stacked horizontal bars, one below another, with an optional line that marks a size.
+//! Draws stacked horizontal bars, one below another, with an optional line that marks a size.
 
 use super::axis::Axis;
 use super::plot::{Caption, Picture, Shape, in_both};
 use super::text::escape;
 
-/// A part of a bar.
+/// A segment of a bar.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The class in the style sheet.
+    /// The class of the segment in the style sheet.
     pub class: String,
-    /// The size, which determines the length.
+    /// The size of the segment, to which its length is proportional.
     pub size: f64,
-    /// The tooltip.
+    /// The tooltip of the segment.
     pub told: String,
-    /// The text inside the part, shown if it fits; may be empty.
+    /// The text inside the segment, shown if it fits; may be empty.
     pub label: String,
 }
 
-/// A bar.
+/// A bar, which consists of segments.
 #[derive(Clone, Debug)]
 pub struct Bar {
     /// The text before the bar.
     pub name: String,
-    /// The parts, from the left.
+    /// The segments of the bar, from the left.
     pub parts: Vec<Part>,
     /// The text after the bar.
     pub total: String,
 }
 
 impl Bar {
-    /// Creates a bar with one part, optionally highlighted.
+    /// Creates a bar with one segment, highlighted if `stands_out` is set.
     pub fn single(name: &str, size: f64, total: String, stands_out: bool) -> Bar {
         let class = if stands_out { "chosen" } else { "other" }.to_string();
         let told = format!("{name}: {total}");
@@ -37,7 +37,7 @@ impl Bar {
         Bar { name: name.to_string(), parts: vec![part], total }
     }
 
-    /// Returns the parts whose size is not zero.
+    /// Yields the segments whose size is not zero.
     fn drawn(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0)
     }
@@ -49,20 +49,20 @@ impl Bar {
 
 const HEIGHT: f64 = 26.0;
 const TOP: f64 = 26.0;
-/// The maximum number of characters of a name, and the maximum width of a character in picture
-/// units.
+/// The maximum number of characters shown of a bar's name.
 const NAME_CHARACTERS_MAX: usize = 30;
+/// The maximum width of a character in picture units.
 const CHARACTER: f64 = 8.8;
-/// The maximum number of bars in the description for screen readers.
+/// The maximum number of bars listed in the description for screen readers.
 const READ_MAX: usize = 40;
 
-/// The positions of the bars and their labels.
+/// Where bars and their labels are placed in the picture.
 struct Layout {
     axis: Axis,
     width: f64,
-    /// The distance between the tops of neighboring bars.
+    /// The distance between the tops of neighboring bars, in picture units.
     step: f64,
-    /// The height of the labels above each bar.
+    /// The height of the labels above each bar, in picture units.
     above: f64,
 }
 
@@ -85,8 +85,8 @@ impl Layout {
         Layout { axis, width, step: 14.0 + HEIGHT + above, above }
     }
 
-    /// Adds the name and the total of a bar whose area begins at `top`: before and after the bar,
-    /// or both above it.
+    /// Adds the name and the total of a bar at `top`: either before and after the bar, or both
+    /// above it.
     fn label(&self, picture: &mut Picture, bar: &Bar, top: f64) {
         let start = |most: usize| -> String {
             match bar.name.chars().count() > most {
@@ -106,7 +106,7 @@ impl Layout {
         picture.label(self.axis.at(bar.size()) + 8.0, top + 18.0, "bar-total", &bar.total);
     }
 
-    /// Adds the line at `size`, down to `bottom`, and its label.
+    /// Adds the line that marks `size`, down to `bottom`, and its label.
     fn mark(&self, picture: &mut Picture, (size, what): &(f64, String), bottom: f64) {
         let (at, half) = (self.axis.at(*size), 100.0);
         picture.add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{bottom}\"/>", TOP - 6.0));
@@ -119,8 +119,9 @@ impl Layout {
     }
 }
 
-/// Draws bars and an optional line at a size with its meaning, for pages of any width. The
-/// description for screen readers lists the bars. Returns `None` if all sizes are zero.
+/// Draws bars, and optionally a line that marks a size, with its meaning. The picture suits pages
+/// of any width. The description for screen readers lists the bars. Returns `None` if all sizes are
+/// zero.
 pub fn picture(
     caption: &Caption<'_>,
     bars: &[Bar],
@@ -132,7 +133,7 @@ pub fn picture(
     in_both(&caption, |caption, shape| drawn(caption, bars, mark, shape))
 }
 
-/// Lists the bars in words.
+/// Describes the bars in words, for screen readers.
 fn read(bars: &[Bar]) -> String {
     let one = |bar: &Bar| match bar.name.as_str() {
         "" => bar.total.clone(),
@@ -188,7 +189,7 @@ fn parts(picture: &mut Picture, bar: &Bar, top: f64, axis: Axis) {
     }
 }
 
-/// Builds a legend with the meaning of each class's color.
+/// Builds a legend of the colors, given as (class of the style sheet, meaning).
 pub fn legend(classes: &[(&str, &str)]) -> String {
     let key = |(class, name): &(&str, &str)| {
         format!(
@@ -234,7 +235,7 @@ mod tests {
         let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
         let rects = || document.descendants().filter(|node| node.has_tag_name("rect"));
         let widths: Vec<f64> = rects().filter_map(width).collect();
-        // Each part begins where the one before it ends.
+        // Each segment starts where the previous one ends.
         let begins = rects().filter_map(|node| node.attribute("x")?.parse::<f64>().ok());
         let begins: Vec<f64> = begins.collect();
         for part in 1..4 {

@@ -1,7 +1,7 @@
-//! Charts of latency distributions and arrivals.
+//! Charts of latency distributions and of arrivals.
 //!
-//! Takes plain data and returns SVG. A series has the same color and dashes in every picture, both
-//! from the style sheet's classes `s0` to `s11`.
+//! Takes plain data and returns SVG. A series has the same color and dashes in every chart. Both
+//! come from the classes `s0` to `s11` of the style sheet.
 
 use std::fmt::Write;
 
@@ -9,15 +9,16 @@ use super::axis::Axis;
 use super::plot::{Caption, Plot};
 use super::text::{millis, seconds, significant};
 
-/// The number of distinct combinations of color and dashes in the style sheet.
+/// The number of combinations of color and dashes in the style sheet.
 const SERIES_STYLES: usize = 12;
 
-/// Returns the class of the series at `index`.
+/// Returns the class in the style sheet for the series at `index`.
 pub fn series_class(index: usize) -> String {
     format!("s{}", index % SERIES_STYLES)
 }
 
-/// Returns the classes of the series at `index`. If some series stand out, all others are faint.
+/// Returns the classes in the style sheet for the series at `index`. If some series are to stand
+/// out, all others are faint.
 fn series_classes(index: usize, stands_out: &[bool]) -> String {
     let faint = match stands_out.get(index) {
         Some(false) => " faint",
@@ -26,7 +27,7 @@ fn series_classes(index: usize, stands_out: &[bool]) -> String {
     format!("series {}{faint}", series_class(index))
 }
 
-/// Builds the legend of a figure's series, some of which may stand out.
+/// Builds the legend for series with these names; those marked in `stands_out` are emphasized.
 pub fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
     let entry = |(index, name): (usize, &str)| {
         format!(
@@ -39,17 +40,17 @@ pub fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> 
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
-/// Points as (milliseconds, share), from left to right.
+/// The points of a line as (milliseconds, share), from left to right.
 type Points<'a> = &'a [(f64, f64)];
 
-/// The number of strips with tooltips in a picture over time.
+/// The number of vertical strips with tooltips in a chart over time.
 pub const STRIPS: usize = 60;
 
 /// The percentages at which a line has tooltips.
 const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
-/// Draws cumulative latency distributions: a name and points (milliseconds, share) for each series,
-/// some of which may stand out. Returns `None` if no series has points.
+/// Draws cumulative latency distributions. Each series has a name and points (milliseconds, share);
+/// those that are to stand out are emphasized. Returns `None` if no series has points.
 pub fn distributions(
     caption: &Caption<'_>,
     (names, series): (&[&str], &[Points<'_>]),
@@ -88,7 +89,8 @@ pub fn distributions(
     Some(plot.finish())
 }
 
-/// Adds tooltips to a line of (value, percent of all) at the percentages in [`TOLD_PERCENT`].
+/// Adds tooltips to a line of points (value, percentage of all) at the percentages in
+/// [`TOLD_PERCENT`].
 pub fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) -> String) {
     for share in TOLD_PERCENT {
         if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
@@ -97,15 +99,16 @@ pub fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) ->
     }
 }
 
-/// Returns the range of all latencies above zero, shared by the pictures of reads and writes.
+/// Returns the range of all latencies above zero, so that the charts of reads and of writes can
+/// have the same axis.
 pub fn latency_span<'a>(series: impl Iterator<Item = &'a [(f64, f64)]>) -> (f64, f64) {
     let all = series.flatten().map(|point| point.0).filter(|ms| ms.is_finite() && *ms > 0.0);
     let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
     if high > 0.0 { (low, high) } else { (0.1, 10.0) }
 }
 
-/// Draws arrivals as (seconds, requests per second), in steps of equal length. Returns `None` if
-/// there are none.
+/// Draws arrivals, given as (seconds, requests per second) in steps of equal length. Returns `None`
+/// if there are none.
 pub fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<String> {
     const SIZE: (f64, f64) = (1140.0, 250.0);
     let steps: Vec<_> = steps.iter().filter(|s| s.0.is_finite() && s.1.is_finite()).collect();
@@ -204,7 +207,8 @@ mod tests {
         assert_eq!(lines, ["series s0 faint", "series s1"]);
     }
 
-    /// Colors repeat, and color-blind readers cannot rely on them.
+    /// Each style needs its own dashes, because colors repeat and color-blind readers cannot rely
+    /// on them.
     #[test]
     fn each_style_has_dashes_of_its_own() {
         let sheet = include_str!("style.css");

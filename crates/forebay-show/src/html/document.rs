@@ -1,10 +1,11 @@
-//! The document around a page: style sheet, scripts, sections, header and tiles.
+//! Builds the HTML document around a page's content: style sheet, scripts, sections, header and
+//! tiles.
 
 use super::paragraphs::{kept_together, said};
 use super::table;
 use super::text::{escape, name};
 
-/// Builds a document called `title` around `body`.
+/// Builds a complete document with the title `title` and the content `body`.
 pub fn document(title: &str, body: &str) -> String {
     let script = match body.contains("<figure") {
         true => {
@@ -25,7 +26,7 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// Builds a section and names its tables after it.
+/// Builds a section with a title, and names its tables after the title.
 pub fn section(title: &str, content: &str) -> String {
     format!("<section><h2>{title}</h2>{}</section>\n", table::named(title, content))
 }
@@ -41,9 +42,9 @@ pub fn unfolding(title: &str, content: &str) -> String {
     format!("<details><summary>{title}</summary>{content}</details>")
 }
 
-/// Builds the top of a page: the verdict, with a class for its color (`good`, `calm`), the answer
-/// in a sentence, whose first clause is large, and the subject as (term, text). The terms and the verdict are already markup; the
-/// texts are escaped here.
+/// Builds the top of a page: the verdict, with a class for its color (`good`, `calm`); the answer
+/// in a sentence, whose first clause is in large type; and what the page is about, as (term, text).
+/// The terms and the verdict must be markup already; the texts are escaped here.
 pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, String)]) -> String {
     let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
     let (first, rest) = large_and_small(answer);
@@ -58,11 +59,11 @@ pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, Stri
     )
 }
 
-/// The maximum number of words in large type.
+/// The maximum number of words of the answer in large type.
 pub const LARGE_WORDS_MAX: usize = 12;
 
-/// Splits a sentence into its first clauses, of at most [`LARGE_WORDS_MAX`] words if the sentence
-/// has such, and the rest.
+/// Splits a sentence after its first clauses. The first part has at most [`LARGE_WORDS_MAX`] words,
+/// if a clause ends by then.
 pub fn large_and_small(sentence: &str) -> (&str, &str) {
     let is_short = |text: &str| text.split_whitespace().count() <= LARGE_WORDS_MAX;
     if is_short(sentence) {
@@ -81,7 +82,7 @@ pub fn large_and_small(sentence: &str) -> (&str, &str) {
     at.map_or((sentence, ""), |at| (&sentence[..at], sentence[at..].trim_start()))
 }
 
-/// Builds tiles for the key figures, each as (name, figure). All arguments are markup.
+/// Builds tiles for key figures, given as (name, figure). All arguments must be markup already.
 pub fn tiles(of: &str, figures: &[(&str, String)]) -> String {
     let tile = |(name, figure): &(&str, String)| item(name, &format!("<b>{figure}</b>"));
     let all: String = figures.iter().map(tile).collect();
@@ -152,7 +153,7 @@ mod tests {
                 let found = contrast(of[text], of[ground]);
                 assert!(found >= 4.5, "{text} on {ground}, dark: {dark}: {found:.2}");
             }
-            // Lines and areas are not text but must be visible.
+            // Lines and areas do not have to be readable like text, but they must be visible.
             for line in (0..9).map(|index| format!("--c{index}")) {
                 let found = contrast(of[line.as_str()], of["--paper"]);
                 assert!(found >= 3.0, "{line}, dark: {dark}: {found:.2}");
@@ -160,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Checks shapes, and text on shapes, wherever the style sheet names them.
+    /// Checks the contrast of shapes, and of text on shapes, wherever the style sheet names them.
     #[test]
     fn areas_are_seen_and_words_in_them_read() {
         let sheet = include_str!("style.css");
@@ -195,7 +196,6 @@ mod tests {
         }
     }
 
-    /// A heading or note is not separated from its content by a page break.
     #[test]
     fn the_first_clauses_are_large() {
         let all = "This disk cannot keep up: it needs 445 s for requests that come in 393 s; 2 of them would.";
@@ -211,6 +211,7 @@ mod tests {
         assert_eq!(super::large_and_small(none), (none, ""));
     }
 
+    /// When printed, a heading or note stays on the same page as its content.
     #[test]
     fn headings_and_notes_are_printed_beside_what_they_are_of() {
         let sheet = include_str!("style.css");

@@ -13,11 +13,11 @@ use crate::figure::Figure;
 use crate::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Section, Series, Tone};
 use crate::table::{CellText, RowMark, Table};
 
-/// The maximum number of table rows shown.
+/// The maximum number of rows shown of a table.
 const ROWS_MAX: usize = 500;
-/// The maximum number of points in a line for which each point is drawn as a dot.
+/// The maximum number of points of a line at which each point is drawn as a dot.
 const DOTS_MAX: usize = 12;
-/// The maximum number of points in a line that have tooltips.
+/// The maximum number of points of a line that have tooltips.
 const SPOTS_MAX: usize = 40;
 
 /// Renders `page` as a complete document.
@@ -57,7 +57,7 @@ fn drawn(of: &Section) -> String {
             content += &block(next);
             continue;
         };
-        // Consecutive charts share a legend; half-width charts are placed in pairs.
+        // Consecutive charts share a legend, and half-width charts are placed in pairs.
         let mut row = vec![chart];
         while let Some(Block::Chart(more)) = blocks.peek()
             && chart.is_half
@@ -111,7 +111,7 @@ fn block(of: &Block) -> String {
     }
 }
 
-/// Escapes commands, preserving their line breaks.
+/// Escapes commands, but keeps their line breaks.
 fn escape_lines(text: &str) -> String {
     text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }
@@ -145,7 +145,7 @@ fn mark(of: &RowMark) -> Mark {
     }
 }
 
-/// Formats a cell: the figure in typeset form, with its interval below.
+/// Formats a table's cell: the figure in its typeset form, with its interval below.
 fn cell(of: &CellText) -> String {
     let text = if of.is_figure { typeset(&of.text) } else { said(&of.text) };
     let text = match of.is_good {

@@ -1,5 +1,5 @@
-//! Sentences on an HTML page. Lines never break between a figure and its unit, and text between
-//! backticks is code.
+//! Renders sentences in HTML. Lines never break between a figure and its unit, and text between
+//! backticks becomes code.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::prose::joined;
 /// The maximum number of paragraphs shown in one section.
 const PARAGRAPHS_MAX: usize = 40;
 
-/// Escapes untrusted `text` and marks text between backticks as code.
+/// Escapes untrusted `text`, and turns text between backticks into code.
 pub fn said(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -23,8 +23,8 @@ pub fn said(text: &str) -> String {
     parts.iter().enumerate().map(one).collect()
 }
 
-/// Prevents line breaks between figures and their units in `markup`. Code stays unchanged because
-/// readers copy it.
+/// Prevents line breaks between figures and their units in `markup`. Code is left unchanged,
+/// because readers copy it.
 pub fn kept_together(markup: &str) -> String {
     let mut kept = String::with_capacity(markup.len());
     let mut is_code = false;
@@ -44,7 +44,8 @@ pub fn kept_together(markup: &str) -> String {
     kept
 }
 
-/// Returns the title of a page: `what` it shows, and the file names of the traces that it is about.
+/// Builds the title of a page from `what` it shows and the file names of the traces that it is
+/// about.
 pub fn called(what: &str, of: &[&str]) -> String {
     let last =
         |path: &&str| Path::new(path).file_name().map(|last| last.to_string_lossy().into_owned());
@@ -52,10 +53,10 @@ pub fn called(what: &str, of: &[&str]) -> String {
     format!("{what}: {}", of.join(" and "))
 }
 
-/// The prefix of lines that readers may copy.
+/// How lines meant for copying start.
 const INDENT: &str = "    ";
 
-/// Renders a paragraph. Consecutive lines that readers may copy become a separate block.
+/// Renders a paragraph. Consecutive lines meant for copying become a block of their own.
 fn prose(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_copied = |line: &str| line.starts_with(INDENT);
@@ -70,8 +71,7 @@ fn prose(text: &str) -> String {
     lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
 }
 
-/// Renders a section of paragraphs with a class of the style sheet; returns an empty string if
-/// there are none.
+/// Renders paragraphs as a section with a class of the style sheet; empty if there are none.
 pub fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
     if texts.is_empty() {
         return String::new();

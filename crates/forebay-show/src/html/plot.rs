@@ -1,34 +1,34 @@
-//! The basis of a picture: axes, grid and labels as SVG.
+//! The basis of all charts: pictures with axes, grid and labels, as SVG.
 //!
 //! Colors come from the page's style sheet, so that a picture follows the reader's light or dark
-//! scheme. Coordinates are never NaN because values are clamped to the axes.
+//! scheme. Coordinates are never NaN, because values are clamped to the axes.
 
 use std::fmt::Write;
 
 use super::axis::Axis;
 use super::text::escape;
 
-/// The title and description of a picture.
+/// The title and the description of a picture.
 pub struct Caption<'a> {
-    /// An id that is unique on the page, made of letters, digits and dashes.
+    /// An id that is unique on the page and consists of letters, digits and dashes.
     pub id: &'a str,
-    /// The title.
+    /// The title of the picture.
     pub title: &'a str,
-    /// The description for screen readers.
+    /// The description of the picture for screen readers.
     pub description: &'a str,
 }
 
 /// The shape of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// As wide as a page.
+    /// A picture as wide as a page on a large screen.
     Broad,
-    /// As wide as a phone, so that it fits without scrolling.
+    /// A picture as wide as a phone's screen, so that it needs no scrolling.
     Slim,
 }
 
 impl Shape {
-    /// Returns the size of a plot.
+    /// Returns the width and the height of a plot in picture units.
     pub fn size(self) -> (f64, f64) {
         match self {
             Shape::Broad => (1140.0, 350.0),
@@ -37,7 +37,7 @@ impl Shape {
     }
 }
 
-/// Draws a picture in both shapes; the style sheet shows one of them. Returns `None` if there is
+/// Draws a picture in both shapes, of which the style sheet shows one. Returns `None` if there is
 /// nothing to draw.
 pub fn in_both(
     caption: &Caption<'_>,
@@ -68,26 +68,26 @@ impl Picture {
         }
     }
 
-    /// Adds markup.
+    /// Adds markup to the picture.
     pub fn add(&mut self, markup: &str) {
         self.svg.push_str(markup);
         self.svg.push('\n');
     }
 
-    /// Adds text at a position, with a class of the style sheet. Escapes the text.
+    /// Adds text at a position, with a class of the style sheet. The text is escaped here.
     pub fn label(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = escape(text);
         self.add(&format!("<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>"));
     }
 
-    /// Completes the SVG.
+    /// Completes the picture, and returns it as SVG.
     pub fn finish(mut self) -> String {
         self.svg.push_str("</svg>");
         self.svg
     }
 }
 
-/// A picture with a horizontal and a vertical axis.
+/// A picture with a horizontal and a vertical axis, in which values can be plotted.
 pub struct Plot {
     /// The horizontal axis.
     pub x: Axis,
@@ -97,19 +97,20 @@ pub struct Plot {
     is_zoomable: bool,
 }
 
-/// The width reserved for a label of the horizontal axis.
+/// The width reserved for a label of the horizontal axis, in picture units.
 const LABEL: f64 = 66.0;
-/// The margin to the left of the plotted area.
+/// The margin to the left of the plotted area, in picture units.
 pub const LEFT: f64 = 66.0;
-/// The margin to the right of the plotted area.
+/// The margin to the right of the plotted area, in picture units.
 pub const RIGHT: f64 = 26.0;
-/// The margin above the plotted area.
+/// The margin above the plotted area, in picture units.
 pub const TOP: f64 = 10.0;
-/// The margin below the plotted area.
+/// The margin below the plotted area, in picture units.
 pub const BOTTOM: f64 = 42.0;
 
 impl Plot {
-    /// Draws the grid and the labels for `x` and `y`, which span the plotted area.
+    /// Creates a plot and draws the grid and the labels for the axes `x` and `y`, which span the
+    /// plotted area.
     pub fn new(
         caption: &Caption<'_>,
         (width, height): (f64, f64),
@@ -140,12 +141,12 @@ impl Plot {
         Plot { x, y, picture, is_zoomable: false }
     }
 
-    /// Returns the range of a horizontal axis in a picture of this width.
+    /// Returns the positions of the ends of a horizontal axis, in a picture of this width.
     pub fn across(width: f64) -> (f64, f64) {
         (LEFT, width - RIGHT)
     }
 
-    /// Returns the range of a vertical axis in a picture of this height.
+    /// Returns the positions of the ends of a vertical axis, in a picture of this height.
     pub fn upwards(height: f64) -> (f64, f64) {
         (height - BOTTOM, TOP)
     }
@@ -168,7 +169,7 @@ impl Plot {
         }
     }
 
-    /// Adds an invisible spot with a tooltip.
+    /// Adds a tooltip around a point, without drawing anything.
     pub fn spot(&mut self, (x, y): (f64, f64), told: &str) {
         let (x, y) = (self.x.at(x), self.y.at(y));
         let told = escape(told);
@@ -177,7 +178,7 @@ impl Plot {
         ));
     }
 
-    /// Adds tooltips to a limited number of a line's points, including both ends.
+    /// Adds tooltips to some of the points of a line, including both ends.
     pub fn spots(
         &mut self,
         points: &[(f64, f64)],
@@ -203,8 +204,8 @@ impl Plot {
         ));
     }
 
-    /// Makes the horizontal axis, which must be linear, zoomable: everything drawn after this call
-    /// is stretched. Without scripts, the picture is static.
+    /// Makes the horizontal axis, which must be linear, zoomable. Everything drawn after this call
+    /// is stretched. Without scripts, the picture cannot be zoomed.
     pub fn zoomable(&mut self) {
         let ((left, right), (bottom, top)) = (self.x.ends(), self.y.ends());
         let (width, height) = (right - left, bottom - top);
@@ -228,18 +229,18 @@ impl Plot {
         }
     }
 
-    /// Adds markup.
+    /// Adds markup to the picture.
     pub fn add(&mut self, markup: &str) {
         self.picture.add(markup);
     }
 
-    /// Adds text at a point given by the axes' values, offset by `moved` picture units.
+    /// Adds text at a point, given by its values on the axes and offset by `moved` picture units.
     pub fn label(&mut self, (x, y): (f64, f64), moved: (f64, f64), class: &str, text: &str) {
         let (x, y) = (self.x.at(x) + moved.0, self.y.at(y) + moved.1);
         self.picture.label(x, y, class, text);
     }
 
-    /// Completes the picture.
+    /// Completes the picture, and returns it as SVG.
     pub fn finish(mut self) -> String {
         if self.is_zoomable {
             self.add("</svg>");
@@ -281,7 +282,7 @@ mod tests {
                         (at - half, at + half)
                     });
                     let ends: Vec<(f64, f64)> = ends.collect();
-                    // No trace exceeds 16 TiB, and up to there no label is longer than 7
+                    // No trace exceeds 16 TiB, and up to that size no label is longer than 7
                     // characters.
                     let is_within = power > 44 || ends.iter().all(|end| end.1 <= size.0);
                     assert!(ends.len() > 1 && is_within, "{ends:?}");

@@ -1,45 +1,47 @@
-//! HTML tables, in the one style that all pages use.
+//! Builds HTML tables in the one style that all pages use.
 //!
-//! Invariants: each table has a caption and headings for columns and rows, can be scrolled with the
-//! keyboard if it is wider than the page, and marks the row that answers the page's question in one
-//! way.
+//! Invariants: each table has a caption, and headings for columns and rows. A table that is wider
+//! than the page can be scrolled with the keyboard. The row that answers the page's question is
+//! always marked in the same way.
 
 use super::text::{NONE, escape};
 
 /// The placeholder for a table's name. The code that places the table replaces it:
-/// [`super::document::section`] with its title, or [`named`] with another name. Text from outside
-/// cannot contain the character because [`escape`] replaces it.
+/// [`super::document::section`] by its title, or [`named`] by another name. Text from outside
+/// cannot contain this character, because [`escape`] replaces it.
 pub const UNNAMED: char = '\0';
 
-/// Sets the name of all tables in `markup` to `title`, which is markup that is safe in attributes.
+/// Sets the name of all tables in `markup` to `title`, which must be markup that is safe in
+/// attributes.
 pub fn named(title: &str, markup: &str) -> String {
     markup.replace(UNNAMED, title)
 }
 
-/// How a row is highlighted.
+/// How a row of a table is highlighted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Not highlighted.
+    /// The row is not highlighted.
     Plain,
-    /// Highlighted as the answer, with a badge after the name that says why.
+    /// The row is highlighted as the answer. A badge after its name says why.
     Best(String),
-    /// A badge after the name.
+    /// The row is not highlighted, but has a badge after its name.
     Badge(String),
 }
 
 impl Mark {
-    /// Returns the mark of a row that may be the answer; `why` is the reason in one word.
+    /// Returns the mark for a row, which is the answer if `is_best`; `why` is the reason in one
+    /// word.
     pub fn best(why: &str, is_best: bool) -> Mark {
         if is_best { Mark::Best(why.to_string()) } else { Mark::Plain }
     }
 }
 
-/// A row of a table: its cells as markup, the name first.
+/// A row of a table: its mark, and its cells as markup. The first cell is the row's name.
 pub type TableRow = (Mark, Vec<String>);
 
-/// Builds a table that is still [`UNNAMED`] from headings and rows of markup. Columns of figures
-/// are right-aligned. The first column, and columns with at least as many words as figures, are
-/// left-aligned and may wrap.
+/// Builds a table from headings and rows, which must be markup already. The table is still
+/// [`UNNAMED`]. Columns of figures are right-aligned. The first column, and columns with at least
+/// as many words as figures, are left-aligned and may wrap.
 pub fn table(headings: &[String], rows: &[TableRow]) -> String {
     let is_text: Vec<bool> =
         (0..headings.len()).map(|column| column == 0 || has_words(rows, column)).collect();
@@ -77,10 +79,10 @@ fn badge(why: &str) -> String {
     format!(" <span class=\"badge\">{why}</span>")
 }
 
-/// Texts that replace a figure.
+/// Texts that may take the place of a figure, and count neither as words nor as figures.
 const NO_FIGURES: [&str; 4] = [NONE, "baseline", "none", "same"];
 
-/// Returns whether at least half of a column's cells begin with a word rather than a figure.
+/// Returns whether at least half of a column's cells start with a word, and not with a figure.
 fn has_words(rows: &[TableRow], column: usize) -> bool {
     let cells = rows.iter().filter_map(|(_, cells)| cells.get(column)).map(|cell| read(cell));
     let begins = cells.filter(|cell| !NO_FIGURES.contains(&cell.as_str()));
@@ -89,7 +91,7 @@ fn has_words(rows: &[TableRow], column: usize) -> bool {
     words > 0 && words * 2 >= begins.len()
 }
 
-/// Strips the tags from markup.
+/// Returns the text of markup, without its tags.
 fn read(markup: &str) -> String {
     let mut is_tag = false;
     let mut is_read = |character: char| match character {
@@ -102,12 +104,12 @@ fn read(markup: &str) -> String {
     markup.chars().filter(|&character| is_read(character)).collect::<String>().trim().to_string()
 }
 
-/// Escapes headings.
+/// Escapes headings, which turns them into markup.
 pub fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 
-/// Formats a figure with a bar for its share.
+/// Formats a figure with a bar that shows its share.
 pub fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
@@ -131,8 +133,8 @@ mod tests {
             ["4 d", "7\u{a0}GiB of flash", "3\u{a0}s", NONE],
         ]);
         let columns: Vec<bool> = (0..4).map(|column| has_words(&rows, column)).collect();
-        // Equal numbers of words and figures count as words; a text that replaces a figure counts
-        // as neither.
+        // A column with as many words as figures counts as words. Texts that take the place of a
+        // figure count as neither.
         assert_eq!(columns, [false, true, false, false]);
         let table = table(&headings(&["", "needs", "time", "less"]), &rows);
         assert!(

@@ -1,18 +1,18 @@
-//! Text and numbers for HTML pages.
+//! Formats text and numbers for HTML pages.
 //!
 //! All text from outside passes through [`escape`] or [`name`]. Figures have three significant
-//! digits and a unit; a value that is not a number is shown as a dash.
+//! digits and a unit; NaN is shown as a dash.
 
 use crate::quantities;
 
-/// The text in place of a missing figure.
+/// The text that is shown for a missing figure.
 pub const NONE: &str = "–";
 
 /// The maximum number of characters shown of a name.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// Makes any text safe inside elements and attributes. Control characters and characters that
-/// change the writing direction would garble the page, so they are replaced.
+/// Makes any text safe inside elements and attributes. Also replaces control characters, and
+/// characters that change the writing direction, because they would garble the page.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -32,7 +32,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// Escapes a name from outside and shortens it to fit a table.
+/// Escapes a name from outside, and shortens it to fit a table.
 pub fn name(text: &str) -> String {
     match text.char_indices().nth(NAME_CHARACTERS_MAX) {
         Some((end, _)) => escape(&text[..end]) + "…",
@@ -42,7 +42,7 @@ pub fn name(text: &str) -> String {
 }
 
 /// Formats a value with three significant digits. Values from 1000 on are rounded to whole numbers,
-/// with digits in groups of three.
+/// whose digits are in groups of three.
 pub fn significant(value: f64) -> String {
     match value.abs() {
         999.5.. if value.is_finite() => grouped(value),
@@ -50,8 +50,8 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// Applies typographic conventions to a formatted figure: a dash if it is missing, a real minus
-/// sign, a non-breaking space before its unit, and spaces between thousands.
+/// Applies typographic conventions to a formatted figure: a dash if the figure is missing, a real
+/// minus sign, a non-breaking space before the unit, and spaces between thousands.
 pub fn typeset(shown: &str) -> String {
     if shown == quantities::NONE {
         return NONE.to_string();
@@ -79,7 +79,7 @@ fn grouped(value: f64) -> String {
     text
 }
 
-/// Formats a count exactly.
+/// Formats a count with all its digits.
 pub fn count(count: u64) -> String {
     grouped(count as f64)
 }
@@ -94,12 +94,12 @@ pub fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
-/// Formats a time in milliseconds that a user chose.
+/// Formats a time in milliseconds that the user chose, with all its digits.
 pub fn bound(ms: f64) -> String {
     typeset(&quantities::bound(ms))
 }
 
-/// Formats a time in milliseconds that may be missing.
+/// Formats a time in milliseconds; a dash if it is missing.
 pub fn millis_or_none(ms: Option<f64>) -> String {
     ms.map_or(NONE.to_string(), millis)
 }
@@ -124,7 +124,7 @@ pub fn percent(share: f64) -> String {
     typeset(&quantities::percent(share))
 }
 
-/// Formats a share that may be missing as a percentage.
+/// Formats a share as a percentage; a dash if it is missing.
 pub fn percent_or_none(share: Option<f64>) -> String {
     share.map_or(NONE.to_string(), percent)
 }

@@ -1,37 +1,38 @@
-//! The availability of schedulers, and the commands that set them.
+//! Which systems provide each scheduler, and the commands that select it.
 
 use forebay_core::catalog::{ARRAYS, Origin, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS};
 use serde::Serialize;
 
 use super::queues::QueueSizes;
 
-/// The provider of a scheduler.
+/// The system that provides a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
-    /// Current Linux.
+    /// A current Linux kernel.
     Linux,
-    /// Linux before 5.0, which removed single-queue schedulers.
+    /// Linux before 5.0, which removed the single-queue schedulers.
     UntilLinux5,
-    /// Linux up to 2.6.33.
+    /// Linux up to 2.6.33, which still had the anticipatory scheduler.
     UntilLinux2_6_33,
-    /// Forebay.
+    /// Forebay itself, which serves the disk to its clients.
     Forebay,
-    /// No provider: the scheduler uses the process that issued a request, which only a scheduler
-    /// inside the kernel can see.
+    /// None: the scheduler needs to know which process issued a request, and only a scheduler
+    /// inside the kernel can see that.
     KernelOnly,
-    /// Linux with as many request slots as Forebay's schedulers: a reference for comparison.
+    /// Linux, configured with as many request slots as Forebay's schedulers have: a reference that
+    /// is never recommended.
     EqualSlots,
 }
 
 /// The name of Linux's mq-deadline with as many request slots as Forebay's schedulers have. Only
-/// what those save beyond it is due to their order.
+/// what Forebay's schedulers save beyond this reference is due to the order of their requests.
 pub(super) const EQUAL_SLOTS: &str = "mq-deadline, equal slots";
-/// The same configuration, as accepted by `simulate --policy`.
+/// The policy spec of [`EQUAL_SLOTS`], as accepted by `simulate --policy`.
 pub(super) const EQUAL_SLOTS_SPEC: &str = "mq-deadline:requests-max=128:writes-max=128";
 
 impl Provider {
-    /// Returns the provider of a scheduler, given the scheduler's name.
+    /// Returns the provider of the scheduler named `policy`.
     pub fn of(policy: &str) -> Provider {
         if policy == EQUAL_SLOTS {
             return Provider::EqualSlots;
@@ -48,12 +49,12 @@ impl Provider {
         }
     }
 
-    /// Returns whether the scheduler is still available.
+    /// Returns whether users can still obtain the scheduler.
     pub(super) fn is_to_be_had(self) -> bool {
         matches!(self, Provider::Linux | Provider::Forebay)
     }
 
-    /// Returns a short name.
+    /// Returns the provider's short name.
     pub fn name(self) -> &'static str {
         match self {
             Provider::Linux => "Linux",
@@ -66,8 +67,8 @@ impl Provider {
     }
 }
 
-/// Explains how to place one of Forebay's schedulers between a disk and its clients, with Linux's
-/// own scheduler disabled. Lines to be copied are indented by four spaces.
+/// Explains how to run one of Forebay's schedulers between a disk and its clients, with Linux's own
+/// scheduler turned off. Lines meant for copying are indented by four spaces.
 pub(super) fn served(policy: &str) -> String {
     let none = Today::of("none", true).now;
     format!(
@@ -76,12 +77,12 @@ pub(super) fn served(policy: &str) -> String {
     )
 }
 
-/// A scheduler that can be set today.
+/// A scheduler that Linux offers now, and the commands that select it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Today {
-    /// The scheduler.
+    /// The scheduler's name.
     pub policy: String,
-    /// The queue sizes, if they change.
+    /// The queue sizes to set together with the scheduler, if they change.
     #[serde(flatten)]
     pub queues: QueueSizes,
     /// A command that sets the scheduler until the next reboot; `sdX` or `nvmeXn1` stands for the
@@ -93,7 +94,7 @@ pub struct Today {
 }
 
 impl Today {
-    /// Returns the commands for a Linux scheduler, on a disk (`rotates`) or on flash.
+    /// Returns the commands that select a Linux scheduler on a disk (if `rotates`) or on flash.
     pub fn of(policy: &str, rotates: bool) -> Today {
         let (device, kernel) = match rotates {
             true => ("sdX", "sd[a-z]*"),
@@ -111,7 +112,7 @@ impl Today {
         }
     }
 
-    /// Formats the name of the setting.
+    /// Returns the setting's name: the scheduler, with its queue sizes if they change.
     pub(super) fn name(&self) -> String {
         match self.queues == QueueSizes::default() {
             true => self.policy.clone(),
@@ -119,7 +120,8 @@ impl Today {
         }
     }
 
-    /// Formats the instructions. Lines to be copied are indented by four spaces.
+    /// Returns instructions for changing the setting. Lines meant for copying are indented by four
+    /// spaces.
     pub fn told(&self) -> String {
         format!(
             "To set {} until the next start{}:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",

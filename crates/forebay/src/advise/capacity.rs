@@ -1,6 +1,8 @@
-//! The capacity that would keep up with an overload: several such disks, or flash beside the disk.
+//! If the disk cannot keep up with the load, finds what would: several such disks, or flash used as
+//! a cache.
 //!
-//! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler. Arrivals are as recorded.
+//! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler.
+//! Arrivals are as recorded.
 
 use forebay_core::Device;
 use serde::Serialize;
@@ -11,18 +13,19 @@ use crate::error::Error;
 use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
 
-/// The numbers of disks to try.
+/// The numbers of striped disks to try.
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
 
-/// The maximum number of chunks in a unit. On more disks, units lie on different subsets of them.
+/// The maximum number of chunks in a unit of the array. With more disks, the units lie on different
+/// subsets of them.
 const CHUNKS_MAX: u16 = 8;
 
-/// The share by which a run may take longer than the recording and still keep up.
+/// How much longer than the recording a run may take and still count as keeping up, as a share.
 pub(super) const LATE_SHARE: f64 = 0.01;
 
-/// Returns whether striped disks finish when the recording ends, and answer 99 % of reads and of
-/// writes within a second. An array accepts every request at once, so its lag does not show how far
-/// it is behind.
+/// Returns whether striped disks finish by the end of the recording, and answer 99 % of reads and
+/// 99 % of writes within a second. The second condition is necessary because an array accepts every
+/// request immediately, so its lag does not show a backlog.
 fn is_kept_up(run: &RunResult, span_s: f64) -> bool {
     let figures = &run.figures;
     let tails = [figures.read_p99_ms, figures.write_p99_ms];
@@ -30,32 +33,33 @@ fn is_kept_up(run: &RunResult, span_s: f64) -> bool {
         && tails.into_iter().flatten().all(|ms| ms <= 1000.0)
 }
 
-/// The capacity that would keep up.
+/// The number of disks, or the size of flash, that would keep up with the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Enough {
-    /// The number of such disks, striped; none if even 16 fall behind.
+    /// The number of striped disks; `None` if even 16 fall behind.
     pub disks: Option<u16>,
-    /// Bytes of flash used as a cache in front of the disk; none if no cache that was tried keeps up.
+    /// The size of the flash cache in bytes; `None` if no cache that was tried keeps up.
     pub flash_bytes: Option<u64>,
 }
 
 impl Enough {
-    /// Finds the capacity for requests that arrive within `span_s` seconds.
+    /// Finds what would keep up with requests that arrive within `span_s` seconds.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// Fails if the trace cannot be read a second time.
     pub(super) fn of(
         setting: &Setting<'_>,
         remedies: &[Remedy],
         span_s: f64,
         progress: Telling<'_>,
     ) -> Result<Enough, Error> {
-        // If requests wait for answers, small delays add up to a lag, so the time until all is done decides.
+        // If requests wait for earlier responses, small delays add up to a lag, so the time of the
+        // last completion decides.
         let is_done_in_time = |run: &RunResult| {
             let is_early = run.figures.makespan_s <= span_s * (1.0 + LATE_SHARE);
             !run.figures.is_overloaded() || run.replay != Replay::Open && is_early
         };
-        // Offloading is only possible in the kernel.
+        // Offloading is left out, because it is only possible inside the kernel.
         let keeps_up = |remedy: &&Remedy| {
             remedy.kind == RemedyKind::Caching && remedy.run.as_deref().is_some_and(is_done_in_time)
         };
@@ -87,7 +91,8 @@ impl Enough {
         Ok(None)
     }
 
-    /// Names the capacity: "2 of them, or 3 GiB of flash," or "2 of them".
+    /// Formats the disks and the flash that would keep up, as in "2 of them, or 3 GiB of flash," or
+    /// "2 of them".
     pub(super) fn said(self) -> Option<String> {
         let disks = self.disks.map(|disks| format!("{disks} of them"));
         let flash = self
@@ -108,7 +113,8 @@ mod tests {
     use crate::progress::unheard;
     use crate::retrodict::tests::{input_of, records};
 
-    /// Reads cost something on every number of disks, though the trace never wrote what it reads.
+    /// Reads take disk time on any number of disks, even if the trace never wrote the data that
+    /// they read.
     #[test]
     fn more_load_takes_more_disks() {
         let (device, flash) = (open("sata250").unwrap(), default_flash().unwrap());

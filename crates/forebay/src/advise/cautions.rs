@@ -1,4 +1,4 @@
-//! Limits on how far an advice can be trusted.
+//! The cautions of an advice: reasons why its results may not hold.
 
 use forebay_show::plural::verb;
 

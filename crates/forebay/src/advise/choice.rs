@@ -1,30 +1,30 @@
 //! Chooses the scheduler to use, by one rule that a reader can repeat:
 //!
-//! 1. These figures count: the total time if the device cannot keep up (otherwise nobody waits for
-//!    it), and the 99th percentiles of reads and of writes if there are enough of them. In open
-//!    replay, tails do not count if the baseline is overloaded
-//!    ([`crate::statistics::Figures::is_overloaded`]), because they then measure how long the
-//!    backlog is, or how little of it may wait. A scheduler that is overloaded when the baseline is
-//!    not is no candidate.
-//! 2. A scheduler is better in a figure if the figure is at least 3 % less, and less in 95 % of
-//!    resamples of the run (a block bootstrap, [`crate::slices`]). A scheduler beats another if it
-//!    is better in one figure and 3 % worse in none, whether or not by chance.
+//! 1. The figures compared are the total time, if the device cannot keep up (otherwise nobody waits
+//!    for it), and the 99th percentiles of reads and of writes, if there are enough requests of
+//!    that kind. In open replay, these tails do not count if the baseline is overloaded
+//!    ([`crate::statistics::Figures::is_overloaded`]), because they then measure the length of the
+//!    backlog. A scheduler that is overloaded when the baseline is not cannot be chosen.
+//! 2. A scheduler is *better* in a figure if the figure is at least 3 % less, and less in 95 % of
+//!    resamples of the run (a block bootstrap, [`crate::slices`]). A scheduler *beats* another if
+//!    it is better in at least one figure and in none more than 3 % worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
-//!    one: least time, read tail, write tail, or the product of these figures.
-//! 4. Schedulers that cannot be distinguished from that pick and are within a tenth of it count as
+//!    one: the one with the least total time, read tail, write tail, or product of these figures.
+//! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
-//!    them, and the pick is not better in one figure while the other is better in none. Among the
-//!    equally good schedulers, the baseline is chosen if it is one of them; else one that beats the
-//!    baseline, preferably one in Linux; else the first in the list, which is the simplest.
+//!    them, and the pick is not better in one figure while the other is better in none. If the
+//!    baseline is among the equally good schedulers, the baseline is chosen. Otherwise the choice
+//!    is one that beats the baseline, preferably one in Linux, or else the first in the list, which
+//!    is the simplest.
 //!
-//! If the trace is replayed both open and dependent, only schedulers that beat the baseline in the
-//! replay that does not lead are candidates ([`Choice::agreeing`]).
+//! If the trace is replayed in both open and dependent replay, candidates must beat the baseline in
+//! both ([`Choice::agreeing`]).
 //!
-//! Flash is worth its price if it is better by a tenth than the baseline, than the chosen
-//! scheduler, and than every available scheduler that no other beats, either under the same
-//! preference or in the mean or the median of the requests that the preference considers. It must
-//! also not be 3 % worse than the baseline or the chosen scheduler in any of these figures. Of two
-//! uses of flash, the one that needs less is chosen, unless the other is better by another tenth.
+//! Flash is worth its price if it is a tenth better than the baseline, than the chosen scheduler,
+//! and than every available scheduler that no other beats, either under the same preference or in
+//! the mean or the median latency of the requests that the preference considers. In none of these
+//! figures may it be 3 % worse than the baseline or the chosen scheduler. Of two uses of flash, the
+//! one that needs less flash is chosen, unless the other is better by another tenth.
 
 mod passed_over;
 
@@ -40,40 +40,40 @@ use crate::slices::{Compared, Resampled};
 pub use passed_over::PassedOver;
 
 /// Returns the factor that converts the ratio of two runs' busy times into the ratio of their total
-/// times. Slices do not record total times, so a resample's total time is assumed to change in
-/// proportion to its busy time.
+/// times. Slices record busy time but not total time, so the total time of a resample is assumed to
+/// be proportional to its busy time.
 pub(super) fn total_scale(a: &RunResult, b: &RunResult) -> f64 {
     let busy = a.figures.busy_s / b.figures.busy_s.max(1e-9);
     a.total_s() / b.total_s().max(1e-9) / busy.max(1e-9)
 }
 
-/// Flash has to improve figures by this share on average.
+/// The average share by which flash has to improve the figures to be worth its price.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
 
-/// A scheduler that is worse than the best by more than this share is not chosen for its
-/// simplicity.
+/// The share by which a simpler scheduler may be worse than the best one and still be chosen.
 const NEAR_SHARE: f64 = 0.1;
 
-/// The preference that decides between schedulers that no other scheduler beats.
+/// Which figure decides among schedulers that no other scheduler beats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prefer {
-    /// The least busy time of the device, or the least time until everything is done.
+    /// Prefers the least total time: busy time of the device, or the time until the last
+    /// completion.
     Total,
-    /// The lowest 99th percentile of reads.
+    /// Prefers the lowest 99th percentile of read latencies.
     Reads,
-    /// The lowest 99th percentile of writes.
+    /// Prefers the lowest 99th percentile of write latencies.
     Writes,
-    /// The least product of all figures that count.
+    /// Prefers the least product of all figures that count.
     #[default]
     Balance,
 }
 
 impl Prefer {
-    /// All preferences.
+    /// All preferences, in the order in which help lists them.
     pub const ALL: [Prefer; 4] = [Prefer::Total, Prefer::Reads, Prefer::Writes, Prefer::Balance];
 
-    /// Returns the name of the preference.
+    /// Returns the preference's name, as `--prefer` accepts it.
     pub fn name(self) -> &'static str {
         match self {
             Prefer::Total => "total",
@@ -83,7 +83,7 @@ impl Prefer {
         }
     }
 
-    /// Returns the preference with this name.
+    /// Returns the preference called `name`.
     pub fn named(name: &str) -> Option<Prefer> {
         Prefer::ALL.into_iter().find(|prefer| prefer.name() == name)
     }
@@ -98,7 +98,7 @@ impl Prefer {
     }
 }
 
-/// A figure by which schedulers are compared; less is better.
+/// A figure in which schedulers are compared; lower is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
     Total,
@@ -142,7 +142,7 @@ impl Figure {
         }
     }
 
-    /// Returns the figure's name for runs with the replay of `run`.
+    /// Returns the figure's name. The name of total time depends on the replay of `run`.
     fn name(self, run: &RunResult) -> &'static str {
         match self {
             Figure::Total => run.replay.total_name(),
@@ -156,42 +156,43 @@ impl Figure {
     }
 }
 
-/// How a run compares with the baseline, by the rule above.
+/// How a run compares with the baseline, by the rule in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunStanding {
     /// The run is the baseline.
     Baseline,
-    /// Better in a figure, and worse in none.
+    /// The run is better than the baseline in a figure, and worse in none.
     Better,
-    /// Worse in a figure, and better in none.
+    /// The run is worse than the baseline in a figure, and better in none.
     Worse,
-    /// Better in one figure and worse in another.
+    /// The run is better than the baseline in one figure and worse in another.
     Mixed,
-    /// No difference that is both material and beyond chance.
+    /// The run does not differ from the baseline by both 3 % and more than chance.
     Alike,
 }
 
-/// The schedulers' runs and the rule's parameters.
+/// The schedulers' runs, and the parameters of the rule that chooses among them.
 pub(crate) struct Choice<'a> {
     runs: &'a [RunResult],
-    /// The index of the run that gains are measured against.
+    /// The index of the baseline, the run against which gains are measured.
     baseline: usize,
     resampled: &'a Resampled,
     figures: Vec<Figure>,
     prefer: Prefer,
-    /// Whether each run also beats the baseline under the other replay; none if there is only one
-    /// replay.
+    /// For each run, whether it also beats the baseline in the other replay; `None` if only one
+    /// replay was simulated.
     agreed: Option<Vec<bool>>,
-    /// Whether the other replay has a scheduler that should replace the baseline.
+    /// Whether some scheduler should replace the baseline in the other replay.
     other_moves: bool,
     /// Whether Forebay's own schedulers may be chosen.
     own: bool,
-    /// Runs that are not better than the baseline on every drive that the device may be.
+    /// Indices of runs that are not better than the baseline on every drive that the device might
+    /// be.
     unsure: Vec<usize>,
 }
 
 impl<'a> Choice<'a> {
-    /// Creates a choice between runs of one trace, which include the run of `baseline`.
+    /// Creates a choice among runs of one trace, one of which is the run of `baseline`.
     pub(crate) fn new(
         runs: &'a [RunResult],
         baseline: &str,
@@ -222,8 +223,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not beat the baseline in `other`, which has the same schedulers
-    /// under another replay.
+    /// Excludes schedulers that do not beat the baseline in `other`, the runs of the same
+    /// schedulers in the other replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
         let beats = |run: &RunResult| {
             let at = other.runs.iter().position(|other| other.policy == run.policy);
@@ -234,28 +235,29 @@ impl<'a> Choice<'a> {
         Choice { agreed: Some(agreed), other_moves, ..self }
     }
 
-    /// Excludes Forebay's own schedulers. On flash, the path through a server takes about a quarter
-    /// of a read, and the server's own limit, some 100,000 requests a second, is not simulated.
+    /// Excludes Forebay's own schedulers, for use on flash: the detour through a server adds about
+    /// a quarter to the time of a read, and the server's limit of some 100,000 requests per second
+    /// is not simulated.
     pub(super) fn without_own(self) -> Self {
         Choice { own: false, ..self }
     }
 
-    /// Returns whether one replay has a scheduler that should replace the baseline, but the two
-    /// replays together have none.
+    /// Returns whether a scheduler should replace the baseline in one of the replays, but none
+    /// should in both.
     pub(super) fn is_disputed(&self) -> bool {
         let stays = |choice: &Choice<'_>| choice.best() == Some(self.baseline().policy.as_str());
         self.agreed.is_some() && stays(self) && (self.other_moves || !stays(&self.alone()))
     }
 
-    /// Returns the choice by this replay alone.
+    /// Returns the choice based on this replay only.
     pub(super) fn alone(&self) -> Choice<'a> {
         let (figures, unsure) = (self.figures.clone(), self.unsure.clone());
         Choice { agreed: None, figures, unsure, ..*self }
     }
 
     /// Returns whether `policy` is still better than the baseline on a drive that differs slightly
-    /// from the assumed one: better in the figure where it gains most, and no more than 3 % worse
-    /// in any other.
+    /// from the assumed one. It must be better in the figure in which it gains most, and at most
+    /// 3 % worse in any other.
     pub(super) fn holds(&self, policy: &str, elsewhere: &Sensitivity) -> bool {
         let Some(run) = self.runs.iter().position(|run| run.policy == policy) else { return true };
         let gain = |figure: Figure| match figure {
@@ -269,34 +271,35 @@ impl<'a> Choice<'a> {
         best.is_none_or(|gain| gain > 0.0) && gains.all(|gain| gain >= -SHARE_THAT_MATTERS)
     }
 
-    /// Returns the run of `policy`.
+    /// Returns the run of `policy`; `None` if it was not simulated.
     pub(super) fn run(&self, policy: &str) -> Option<&'a RunResult> {
         self.runs.iter().find(|run| run.policy == policy)
     }
 
-    /// Returns whether a scheduler was rejected because it is not better on every drive.
+    /// Returns whether a scheduler was rejected because it is not better on every drive that the
+    /// device might be.
     pub(super) fn is_unsure(&self) -> bool {
         !self.unsure.is_empty()
     }
 
-    /// Excludes `policy`, which is not better on every drive that the device may be.
+    /// Excludes `policy`, because it is not better on every drive that the device might be.
     pub(super) fn without(mut self, policy: &str) -> Self {
         self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
         self
     }
 
-    /// Returns the run that gains are measured against.
+    /// Returns the baseline, the run against which gains are measured.
     pub(super) fn baseline(&self) -> &'a RunResult {
         &self.runs[self.baseline]
     }
 
-    /// Returns whether run `a` is better than `b` in a figure.
+    /// Returns whether run `a` is better than run `b` in `figure`: by 3 %, and beyond chance.
     fn is_less(&self, figure: Figure, a: usize, b: usize) -> bool {
         self.is_less_by(SHARE_THAT_MATTERS, figure, a, b)
     }
 
-    /// Returns whether run `a` is better than `b` in a figure by `share`, and better at all in 95 %
-    /// of resamples.
+    /// Returns whether run `a` is less than run `b` in `figure` by at least `share`, and less by
+    /// any amount in 95 % of resamples.
     fn is_less_by(&self, share: f64, figure: Figure, a: usize, b: usize) -> bool {
         let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
@@ -307,9 +310,10 @@ impl<'a> Choice<'a> {
             .is_some_and(|((is, was), (_, high))| is < was * (1.0 - share) && high * scale < 1.0)
     }
 
-    /// Returns the figure in which `a` beats `b` most; none if `a` does not beat `b`.
+    /// Returns the figure in which run `a` is better than `b` by the largest share; `None` if `a`
+    /// does not beat `b`.
     fn beats(&self, a: usize, b: usize) -> Option<Figure> {
-        // A figure that may well be worse does not count as unharmed.
+        // A figure that is 3 % worse prevents a win even if the difference may be chance.
         if self.figures.iter().any(|figure| self.share(*figure, a, b) > 1.0 + SHARE_THAT_MATTERS) {
             return None;
         }
@@ -322,15 +326,15 @@ impl<'a> Choice<'a> {
         values.map_or(1.0, |(is, was)| is / was.max(1e-9))
     }
 
-    /// Returns the figures that the preference considers: its own figure if that counts, else all
-    /// that count.
+    /// Returns the figures that the preference considers: the preferred figure if it counts, else
+    /// all figures that count.
     fn looked_at(&self) -> &[Figure] {
         let own = self.prefer.figure();
         let at = self.figures.iter().position(|figure| Some(*figure) == own);
         at.map_or(&self.figures, |at| &self.figures[at..=at])
     }
 
-    /// Returns the means and medians of the requests that the preference considers.
+    /// Returns the mean and the median latency of the requests that the preference considers.
     fn typical(&self) -> Vec<Figure> {
         let of = |figure: &Figure| match figure {
             Figure::Reads => vec![Figure::ReadMean, Figure::ReadMedian],
@@ -345,8 +349,8 @@ impl<'a> Choice<'a> {
         values.map(|value| value.unwrap_or(0.0).max(1e-9)).product()
     }
 
-    /// Returns whether the preference distinguishes `a` from `b`, and `a` is better by `share` of
-    /// each figure on average.
+    /// Returns whether run `a` is better than run `b` beyond chance under the preference, and by at
+    /// least `share` per figure on average.
     fn is_better_by(&self, share: f64, a: usize, b: usize) -> bool {
         let looked_at = self.looked_at();
         let weight = |run: &Compared| {
@@ -357,7 +361,8 @@ impl<'a> Choice<'a> {
             && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
     }
 
-    /// Returns whether `a` is at most a tenth worse than `b` in each figure on average.
+    /// Returns whether run `a` is at most a tenth worse than run `b`, averaged over the figures
+    /// that the preference considers.
     fn is_near(&self, a: usize, b: usize) -> bool {
         let most = (1.0 + NEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
         self.weight(a) <= self.weight(b) * most
@@ -369,10 +374,11 @@ impl<'a> Choice<'a> {
         among.iter().copied().filter(|run| !is_beaten(run)).collect()
     }
 
-    /// Returns the run to use from `among`.
+    /// Returns the run in `among` that the rule chooses.
     fn pick(&self, among: &[usize]) -> Option<usize> {
         let mut front = self.front(among);
-        // A user of the baseline need not change for a difference that may be chance.
+        // A difference that may be chance is no reason for a user of the baseline to change
+        // schedulers.
         if front.contains(&self.baseline) {
             let moves =
                 |run: &usize| *run == self.baseline || self.is_told_apart(*run, self.baseline);
@@ -392,8 +398,8 @@ impl<'a> Choice<'a> {
         front.into_iter().filter(near).min_by_key(rank)
     }
 
-    /// Returns whether `best` is better than `other` under the preference, or better in a figure
-    /// and worse in none.
+    /// Returns whether run `best` can be distinguished from run `other`: it is better under the
+    /// preference, or better in one figure and worse in none.
     fn is_told_apart(&self, best: usize, other: usize) -> bool {
         let less =
             |a: usize, b: usize| self.figures.iter().any(|figure| self.is_less(*figure, a, b));
@@ -401,12 +407,12 @@ impl<'a> Choice<'a> {
             || (less(best, other) && !less(other, best))
     }
 
-    /// Returns the candidates that no other candidate beats.
+    /// Returns the runs of candidates that no other candidate beats.
     pub(super) fn unbeaten(&self) -> Vec<&'a RunResult> {
         self.front(&self.candidates()).into_iter().map(|run| &self.runs[run]).collect()
     }
 
-    /// Returns the best available scheduler: one from Linux or Forebay, or the baseline.
+    /// Returns the best available scheduler: one from Linux or Forebay, or the baseline itself.
     pub(super) fn best(&self) -> Option<&'a str> {
         self.pick(&self.candidates()).map(|run| self.policy(run))
     }
@@ -417,8 +423,7 @@ impl<'a> Choice<'a> {
         run == self.baseline || may && self.may_be_used(run)
     }
 
-    /// Returns whether the run answers every request and does not fall behind where the baseline
-    /// keeps up.
+    /// Returns whether the run answers every request, and keeps up if the baseline does.
     fn may_be_used(&self, run: usize) -> bool {
         let is_whole = self.runs[run].figures.unfinished == 0;
         run == self.baseline || is_whole && !self.falls_behind(&self.runs[run])
@@ -429,21 +434,22 @@ impl<'a> Choice<'a> {
         !self.baseline().figures.is_overloaded() && run.figures.is_overloaded()
     }
 
-    /// Returns whether the run also holds in the other replay and on every drive that the device
-    /// may be.
+    /// Returns whether the run is also better than the baseline in the other replay and on every
+    /// drive that the device might be.
     fn is_agreed(&self, run: usize) -> bool {
         let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
         run == self.baseline || agreed && !self.unsure.contains(&run)
     }
 
-    /// Returns the runs that may be chosen: available schedulers that both replays agree on.
+    /// Returns the runs that may be chosen: those of available schedulers that are confirmed by
+    /// both replays.
     fn candidates(&self) -> Vec<usize> {
         let may = |run: &usize| self.can_be_had(*run) && self.is_agreed(*run);
         (0..self.runs.len()).filter(may).collect()
     }
 
-    /// Returns the Linux scheduler to use: the best of all schedulers if it is in Linux, else the
-    /// best of those in Linux.
+    /// Returns the Linux scheduler to use: the best scheduler overall if it is part of Linux, else
+    /// the best of those in Linux.
     pub(super) fn today(&self) -> Option<&'a str> {
         if let Some(best) = self.best().filter(|best| Provider::of(best) == Provider::Linux) {
             return Some(best);
@@ -461,10 +467,10 @@ impl<'a> Choice<'a> {
         self.runs[run].policy.as_str()
     }
 
-    /// Returns why the first run, which uses flash, does not justify its price; none if it does.
-    /// The first run has to be better than each other run by a tenth under the preference, or in a
+    /// Returns why the first run, which uses flash, does not justify its price; `None` if it does.
+    /// The first run has to be a tenth better than each other run, under the preference or in a
     /// mean or median that the preference considers. In none of these figures may it be worse than
-    /// the first `unharmed` of the other runs.
+    /// any of the first `unharmed` of the other runs.
     pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
         let typical = self.typical();
         let harmed = (1..=unharmed).find_map(|other| {
@@ -496,10 +502,9 @@ impl<'a> Choice<'a> {
         Some(format!("Not worth flash: {why} {policy}{together} ({figures})"))
     }
 
-    /// Returns the figures of the first run and of a run that it does not improve on: the first run
-    /// is worse in a figure, or no better under the preference. Returns none if the first run is
-    /// better than each of the others. The runs are on a drive that differs slightly from the
-    /// assumed one.
+    /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
+    /// improve on one of the others (it is worse in a figure, or no better under the preference),
+    /// returns the figures of both; `None` if the first run improves on all others.
     pub(super) fn against_first(&self) -> Option<String> {
         let (first, figures) = (0, self.looked_at());
         let is_worse = |other: usize| {
@@ -511,7 +516,8 @@ impl<'a> Choice<'a> {
         Some(format!("{} under {}", self.held_against(first, other), self.policy(other)))
     }
 
-    /// Formats a figure of two runs.
+    /// Formats one figure for two runs, such as "read p99 95 ms against 90 ms"; `None` if a run
+    /// lacks it.
     fn told(&self, figure: Figure, run: usize, other: usize) -> Option<String> {
         let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[other])?);
         let name = figure.name(&self.runs[run]);
@@ -523,7 +529,8 @@ impl<'a> Choice<'a> {
         self.told_of(self.looked_at().iter(), run, other)
     }
 
-    /// Formats those of the considered figures that differ in print.
+    /// Formats those figures considered by the preference whose printed values differ between two
+    /// runs.
     fn told_apart(&self, run: usize, other: usize) -> String {
         let told =
             |figure: &Figure, run: usize| figure.of(&self.runs[run]).map(|is| figure.told(is));
@@ -542,14 +549,14 @@ impl<'a> Choice<'a> {
         told.join(", ")
     }
 
-    /// Returns whether the first run justifies more flash than the second: it is better by a tenth
-    /// under the preference.
+    /// Returns whether the first run, which needs more flash than the second, is worth that: better
+    /// by a tenth under the preference.
     pub(super) fn is_worth_more_flash(&self) -> bool {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// Returns the run to use of all runs, whoever provides the scheduler; none if that is the
-    /// baseline.
+    /// Returns the run that the rule chooses among all runs, including schedulers that are not
+    /// available; `None` if it chooses the baseline.
     pub(crate) fn best_over_baseline(&self) -> Option<&'a RunResult> {
         let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.may_be_used(*run)).collect();
         let best = self.pick(&all).filter(|run| *run != self.baseline)?;
@@ -570,14 +577,14 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Returns the run, other than the baseline, that is best under the preference.
+    /// Returns the run that is best under the preference, apart from the baseline.
     pub(super) fn nearest_other(&self) -> Option<&'a RunResult> {
         let others = (0..self.runs.len()).filter(|run| *run != self.baseline);
         let best = others.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
         Some(&self.runs[best])
     }
 
-    /// Returns how a run compares with the baseline in the figures that count.
+    /// Returns how run number `run` compares with the baseline in the figures that count.
     pub(crate) fn standing(&self, run: usize) -> RunStanding {
         let less = |a: usize, b: usize| self.figures.iter().any(|one| self.is_less(*one, a, b));
         match (less(run, self.baseline), less(self.baseline, run)) {
@@ -590,7 +597,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Formats the figures of a run that count, without those of the baseline.
+    /// Formats those figures of a run that count, without the baseline's for comparison.
     pub(crate) fn figures_of(&self, run: &RunResult) -> String {
         let one = |figure: &Figure| {
             Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
@@ -598,7 +605,7 @@ impl<'a> Choice<'a> {
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats all figures of a run that count, compared with the baseline's.
+    /// Formats those figures of a run that count, each compared with the baseline's.
     pub(crate) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -624,9 +631,9 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns the best available scheduler in each figure that counts, as (preference, scheduler,
-    /// formatted figure). If several figures count, a last entry without a figure names the best
-    /// scheduler in all of them together. Returns nothing unless some other scheduler is better
-    /// than `chosen` in a figure by more than chance.
+    /// formatted figure). If several figures count, a last entry without a figure names the
+    /// scheduler that is best in all figures together. Returns an empty list unless some scheduler
+    /// is better than `chosen` in a figure beyond chance.
     pub(super) fn extremes(&self, chosen: &str) -> Vec<(Prefer, &'a str, Option<String>)> {
         let at = (0..self.runs.len()).find(|run| self.policy(*run) == chosen).unwrap_or(0);
         let is_less = |run: usize| self.figures.iter().any(|figure| self.is_less(*figure, run, at));
@@ -640,7 +647,8 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        // The pick under the balanced preference, which considers more than the least product.
+        // The last entry follows the whole rule under `Prefer::Balance`, and not only the least
+        // product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -1,4 +1,4 @@
-//! The devices to try if the user names none.
+//! Chooses the devices to simulate if the user names none.
 
 use forebay_ask::named;
 use forebay_core::Device;
@@ -12,17 +12,18 @@ use crate::progress::{ProgressReport, Telling};
 use crate::quantities::millis;
 use crate::simulate::{Bed, Setup, run_on};
 
-/// The default flash drive: a current server drive.
+/// The flash drive to use by default: a current data-center drive.
 const FLASH: &str = "d7-p5520";
 
-/// Opens the flash drive to try if the user names none.
+/// Opens the flash drive to use if the user names none.
 pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
-/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it under
-/// the scheduler `current`; if none keeps up, the one that falls behind least; or flash if the recording's latencies show that
-/// it ran on flash. Returns the reason too.
+/// Chooses a device if the user names none: the smallest general bundled drive
+/// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`.
+/// If none keeps up, chooses the one that falls behind least. If the recorded latencies show that
+/// the trace comes from flash, chooses flash. Also returns the reason.
 pub fn default_device(
     input: &Input,
     current: Option<&str>,
@@ -56,7 +57,7 @@ pub fn default_device(
             (first + all.len(), format!(" and keeps up with it ({smaller})"))
         }
         all => {
-            // If all fall behind, the one that falls behind least is most informative.
+            // If every drive falls behind, simulate the one that falls behind least.
             let least = all.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
             let at = first + least.map_or(0, |(nth, _)| nth);
             let why = format!(
@@ -69,19 +70,21 @@ pub fn default_device(
     Ok((drives.swap_remove(at), why))
 }
 
-/// Finds the first of `drives`, sorted by size, that holds the trace. Returns its index, how it holds the trace, and a remark,
-/// which may be empty.
+/// Finds the first of `drives`, which are sorted by size, that holds the trace. Returns the drive's
+/// index, the reason in words, and a remark that may be empty.
 fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str, String), Error> {
     let reach = |device: &OpenDevice| {
         VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
     };
-    // The whole trace, or else what is left of it without gaps that no request lies on.
+    // Look for a drive that holds the whole address range, or else one that holds it without the
+    // gaps that no request touches.
     let holds_all = |device: &OpenDevice| !reach(device).is_beyond();
     let holds_used =
         |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
     let used = drives.iter().position(holds_used);
     if let Some(at) = drives.iter().position(holds_all) {
-        // A few distant requests may decide the choice of the drive; the reason has to say so.
+        // A few requests at distant addresses may determine the size of the drive; the reason must
+        // say so.
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(

@@ -1,5 +1,5 @@
-//! The drives that the device may be, if some of its parameters are guesses, and a cache of the
-//! runs on them: each run is made only once.
+//! The variants of a drive whose parameters are partly guesses, with a cache of the runs on each
+//! variant, so that no run is made twice.
 
 use std::sync::Mutex;
 
@@ -9,14 +9,14 @@ use crate::input::Input;
 use crate::progress::{Progress, ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_all, run_on};
 
-/// A run on one of the drives: the drive's index, the replay, and the result.
+/// A run on one of the variants: the variant's index, the replay, and the result.
 type Ran = (usize, Replay, RunResult);
 
-/// The drives, with the runs made so far.
+/// The variants of a drive, with the runs made so far.
 pub(super) struct Drives<'a> {
     input: &'a Input,
     flash: &'a OpenDevice,
-    /// The drives; those at the two ends of the catch margin's range come first.
+    /// All variants; the two with the smallest and the largest plausible catch margin come first.
     all: Vec<Varied>,
     margins: usize,
     ran: Mutex<Vec<Ran>>,
@@ -30,13 +30,14 @@ impl<'a> Drives<'a> {
         Drives { input, flash, all, margins: count, ran: Mutex::new(Vec::new()) }
     }
 
-    /// Returns the drives at the two ends of the catch margin's range; none if the margin is known.
+    /// Returns the variants with the smallest and the largest plausible catch margin; an empty
+    /// slice if the margin is known.
     pub(super) fn at_margins(&self) -> &[Varied] {
         &self.all[..self.margins]
     }
 
-    /// Returns all drives: those at the ends of the catch margin's range, and those with another
-    /// parameter halved or doubled.
+    /// Returns all variants: those with the smallest and the largest catch margin, and those with
+    /// another parameter halved or doubled.
     pub(super) fn all(&self) -> &[Varied] {
         &self.all
     }
@@ -52,14 +53,14 @@ impl<'a> Drives<'a> {
         ran.iter().find(is_it).map(|(_, _, run)| run.clone())
     }
 
-    /// Caches a run on drive `at`.
+    /// Adds a run on variant number `at` to the cache.
     pub(super) fn keep(&self, at: usize, run: &RunResult) {
         if let Ok(mut ran) = self.ran.lock() {
             ran.push((at, run.replay, run.clone()));
         }
     }
 
-    /// Returns the run of `policy` on drive `at`.
+    /// Returns the run of `policy` on variant number `at`, from the cache if possible.
     pub(super) fn run(
         &self,
         at: usize,
@@ -75,7 +76,8 @@ impl<'a> Drives<'a> {
         Ok(run)
     }
 
-    /// Returns the runs of both `policies` on drive `at`, using up to `jobs` parallel runs.
+    /// Returns the runs of both `policies` on variant number `at`, made in up to `jobs` parallel
+    /// runs.
     pub(super) fn both(
         &self,
         at: usize,
@@ -93,7 +95,7 @@ impl<'a> Drives<'a> {
         Ok([one?, other?])
     }
 
-    /// Returns the progress report for drive `at`.
+    /// Returns the progress report for the runs on variant number `at`.
     pub(super) fn told(&self, at: usize, done_share: f64) -> ProgressReport {
         ProgressReport { doing: format!("with {}", self.all[at].with), done_share }
     }
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!((kept(), again[0].figures.busy_s), (3, first[0].figures.busy_s));
         drives.run(1, "noop", setup, &mut untold).unwrap();
         assert_eq!(kept(), 3);
-        // Another drive or another policy requires a new run.
+        // Another variant or another policy requires another run.
         drives.run(0, "noop", setup, &mut untold).unwrap();
         drives.run(1, "cache:size-mib=64", setup, &mut untold).unwrap();
         assert_eq!(kept(), 5);

@@ -1,4 +1,4 @@
-//! The findings of an advice in words, all derived from the runs.
+//! Puts the findings of an advice into words. Every finding is derived from the runs.
 
 use forebay_ask::named;
 use forebay_core::Device;
@@ -23,10 +23,10 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 
-/// The share of the time from which on a device that keeps up is nearly saturated.
+/// The utilization from which on a device counts as nearly saturated, although it keeps up.
 const SATURATED_SHARE: f64 = 0.85;
 
-/// The data that the findings are derived from.
+/// The results that the findings are derived from.
 pub(super) struct Case<'a> {
     pub(super) remedies: &'a [Remedy],
     pub(super) flash: &'a OpenDevice,
@@ -35,24 +35,24 @@ pub(super) struct Case<'a> {
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
     pub(super) other: Option<&'a OtherReplay>,
-    /// The run that gains are measured against.
+    /// The baseline, the run against which gains are measured.
     pub(super) baseline: &'a RunResult,
     pub(super) ranking: &'a [Ranked],
     pub(super) verdict: Verdict,
-    /// The run of the recommended scheduler, or the baseline's.
+    /// The run of the recommended scheduler; the baseline's run if none is recommended.
     pub(super) chosen: &'a RunResult,
     pub(super) today: Option<&'a Today>,
     pub(super) choice: &'a Choice<'a>,
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
     pub(super) unsure: &'a [Unsure],
-    /// The time span over which requests arrive.
+    /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
-    /// The baseline's run with arrivals as recorded, if the device cannot keep up with them.
+    /// The baseline's run with the recorded arrivals, if the device cannot keep up with them.
     pub(super) behind: Option<&'a RunResult>,
-    /// The disks or flash that would keep up.
+    /// The number of disks, or the size of flash, that would keep up.
     pub(super) enough: Option<&'a Enough>,
-    /// How the limits of a volume delay the requests, if the device is one.
+    /// How the limits of a cloud volume delay the requests, if the device is such a volume.
     pub(super) throttling: Option<&'a Throttling>,
 }
 
@@ -69,22 +69,23 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the share of the time that the device is busy.
+    /// Returns the device's utilization, as a share of the time.
     pub(super) fn share_busy(&self) -> f64 {
         share_busy(self.baseline(), self.span_s)
     }
 
-    /// Returns the tail latency to report.
+    /// Returns which tail latency to report: that of reads or of writes.
     fn tail(&self) -> Tail {
         Tail::of(self.baseline)
     }
 
-    /// Formats the complete recommendation: what is free, and separately what needs flash.
+    /// Formats the complete recommendation: first what costs nothing, then separately what needs
+    /// flash.
     fn in_full(&self) -> String {
         format!("{}{}", self.behind_in_full(), self.remedied())
     }
 
-    /// Reports that the device cannot keep up; empty if it can.
+    /// Explains that the device cannot keep up; returns an empty string if it can.
     fn behind_in_full(&self) -> String {
         let Some(run) = self.behind else { return String::new() };
         if run.figures.makespan_s <= self.span_s * (1.0 + LATE_SHARE) {
@@ -106,7 +107,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats the recommendation.
+    /// Formats the recommendation of the free remedy, or of the scheduler.
     fn remedied(&self) -> String {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
@@ -154,7 +155,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats the scheduler recommendation.
+    /// Formats the recommendation of a scheduler.
     fn scheduler(&self) -> String {
         let baseline = self.baseline();
         match self.verdict {
@@ -181,7 +182,7 @@ impl Case<'_> {
         }
     }
 
-    /// Formats what would be recommended if the drive's parameters were known.
+    /// Formats what would be recommended if the assumed parameters of the drive were certain.
     fn unsure(&self) -> String {
         let told = self.unsure.first().map(|Unsure { policy, drives, how }| {
             let assumed = self.results.iter().find(|run| run.policy == *policy);
@@ -200,8 +201,8 @@ impl Case<'_> {
         )
     }
 
-    /// Explains what can be gained on a device that is mostly idle: nothing, or in bursts a
-    /// difference that may be chance.
+    /// Explains that a mostly idle device has nothing to gain, or only in bursts and perhaps by
+    /// chance.
     fn mostly_idle(&self) -> String {
         let busy = self.busy();
         let (drive, kind) = (self.drive(), self.tail().name());
@@ -234,13 +235,13 @@ impl Case<'_> {
         )
     }
 
-    /// Returns a scheduler's tail latency for the requests that people wait for.
+    /// Returns the tail latency of a scheduler, for reads or writes as [`Case::tail`] selects.
     fn tail_ms(&self, ranked: &Ranked) -> f64 {
         let ms = if self.tail() == Tail::Reads { ranked.read_p99_ms } else { ranked.write_p99_ms };
         ms.unwrap_or(f64::MAX)
     }
 
-    /// Returns what to call the device.
+    /// Returns the noun for the device, such as "disk".
     pub(super) fn drive(&self) -> &'static str {
         match self.throttling {
             Some(_) => "volume",
@@ -249,7 +250,7 @@ impl Case<'_> {
         }
     }
 
-    /// Formats the share of the time that the device is busy.
+    /// Formats the device's utilization, as a share of the time.
     pub(super) fn busy(&self) -> String {
         match self.share_busy() {
             share if share < 0.001 => "less than 0.1 %".to_string(),
@@ -262,7 +263,7 @@ impl Case<'_> {
         self.behind.is_none() && self.share_busy() >= SATURATED_SHARE
     }
 
-    /// Formats the recommendation for the case that no scheduler is better than the baseline.
+    /// Formats the recommendation to keep the present scheduler, because none is better.
     pub(super) fn stay(&self) -> String {
         match self.today {
             None => format!("Keep {}.", self.baseline.policy),
@@ -270,19 +271,19 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the available schedulers in ranking order.
+    /// Returns the available schedulers, in the order of the ranking.
     fn to_be_had(&self) -> impl Iterator<Item = &Ranked> {
         self.ranking.iter().filter(|ranked| ranked.from.is_to_be_had())
     }
 
-    /// Formats the cost of the worst scheduler; empty if none takes longer, or if nobody waits for
-    /// it.
+    /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if nobody
+    /// waits for the disk.
     fn worst(&self) -> String {
         if keeps_up(self.baseline()) {
             return String::new();
         }
         let Some(worst) = self.to_be_had().last() else { return String::new() };
-        // The difference may be chance.
+        // Say nothing if the loss may be chance.
         if worst.gain_high_share.is_none_or(|gain| gain >= 0.0) {
             return String::new();
         }
@@ -303,7 +304,7 @@ impl Case<'_> {
         }
     }
 
-    /// Formats the gain from the queue sizes to set today, and the best of all schedulers.
+    /// Formats the gain from changing the queue sizes in Linux, and the best of all schedulers.
     fn queues(&self, remedy: &Remedy) -> String {
         let set = format!(
             "Set {} and {}: {}.",
@@ -324,7 +325,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats what can be set today, then what only Forebay offers.
+    /// Formats what can be set in Linux, followed by what only Forebay offers.
     fn today_and_best(&self) -> String {
         let chosen = self.chosen;
         let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);
@@ -354,12 +355,12 @@ impl Case<'_> {
         }
     }
 
-    /// Formats how a run's figures change against the baseline.
+    /// Formats how a run's figures change from the baseline.
     pub(super) fn falls(&self, run: &RunResult) -> String {
         self.falls_to(run.total_s(), [run.figures.read_p99_ms, run.figures.write_p99_ms])
     }
 
-    /// Formats how a total time and the 99th percentiles of reads and of writes change against the
+    /// Formats how the total time and the 99th percentiles of reads and of writes change from the
     /// baseline.
     fn falls_to(&self, now: f64, tails_ms: [Option<f64>; 2]) -> String {
         let figures = &self.baseline.figures;
@@ -380,7 +381,8 @@ impl Case<'_> {
         }
     }
 
-    /// Formats a change together with the changes of the 99th percentiles of reads and of writes.
+    /// Appends the changes of the 99th percentiles of reads and of writes to the description of a
+    /// change.
     pub(super) fn with_tails(
         &self,
         total: String,
@@ -391,7 +393,7 @@ impl Case<'_> {
         if tails.is_empty() { total } else { format!("{total}; 99 % of {}", tails.join(", of ")) }
     }
 
-    /// Formats a run's total time and tails.
+    /// Formats a run's total time and tail latencies.
     fn comes_to(&self, run: &RunResult) -> String {
         let tails = [run.figures.read_p99_ms, run.figures.write_p99_ms];
         let told = |(name, ms): (&str, f64)| format!("{name} within {}", millis(ms));
@@ -400,8 +402,8 @@ impl Case<'_> {
         if tails.is_empty() { total } else { format!("{total}, 99 % of {}", tails.join(", of ")) }
     }
 
-    /// Returns the 99th percentiles of reads and of writes that have enough requests to be
-    /// reported.
+    /// Returns those of the 99th percentiles of reads and of writes that are based on enough
+    /// requests to be reported.
     pub(super) fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
         let counts = &self.baseline.figures;
         if !tells_latencies(self.baseline) {
@@ -412,7 +414,7 @@ impl Case<'_> {
         reads.into_iter().chain(writes).collect()
     }
 
-    /// Formats which scheduler is best in which figure; none if one scheduler is best in all.
+    /// Names the best scheduler in each figure; `None` if one scheduler is best in all.
     fn trade(&self) -> Option<String> {
         let best = self.choice.extremes(&self.chosen.policy);
         let (_, first, _) = best.first()?;
@@ -438,14 +440,15 @@ impl Case<'_> {
         ))
     }
 
-    /// Returns by how much the available schedulers differ in time.
+    /// Returns the difference in total time between the best and the worst available scheduler, as
+    /// a share.
     pub(super) fn spread(&self) -> f64 {
         let longest_s = self.to_be_had().map(|ranked| ranked.total_s).fold(0.0, f64::max);
         let least_s = self.to_be_had().map(|ranked| ranked.total_s).fold(f64::MAX, f64::min);
         longest_s / least_s.max(1e-9) - 1.0
     }
 
-    /// Formats how tails change: "reads within 58 ms instead of 96 ms".
+    /// Formats the changes of tail latencies, as in "reads within 58 ms instead of 96 ms".
     fn tail_changes(&self, tails_ms: [Option<f64>; 2], before: [Option<f64>; 2]) -> Vec<String> {
         let before = self.told_tails(before);
         let changes = self.told_tails(tails_ms).into_iter().zip(before);
@@ -482,8 +485,8 @@ impl Case<'_> {
         findings
     }
 
-    /// Formats what the chosen scheduler makes worse in figures that the rule ignores: the mean and
-    /// the median.
+    /// Formats the losses of the chosen scheduler in mean and median latency, which the rule for
+    /// choosing ignores.
     fn price(&self) -> Option<String> {
         if !tells_latencies(self.baseline) {
             return None;
@@ -507,7 +510,7 @@ impl Case<'_> {
         })
     }
 
-    /// Formats the effect of more request slots alone, which is not due to the scheduler's order.
+    /// Formats the gain from more request slots alone, which is not due to the order of requests.
     fn by_places_alone(&self) -> Option<String> {
         let run = self.results.iter().find(|run| run.policy == EQUAL_SLOTS)?;
         Some(format!(
@@ -521,7 +524,7 @@ impl Case<'_> {
         ))
     }
 
-    /// Explains why the other schedulers are not the ones to use.
+    /// Explains why the other schedulers are not recommended.
     fn others(&self) -> Option<String> {
         let why = self.ranking.iter().map(|ranked| (&ranked.policy, &ranked.passed_over));
         let why = why.filter_map(|(policy, why)| Some((policy.as_str(), why.as_ref()?)));
@@ -529,8 +532,8 @@ impl Case<'_> {
     }
 }
 
-/// Formats "under bfq". The scheduler named `none` is worded differently, because its name would be
-/// read as a pronoun.
+/// Formats "under bfq". The scheduler named `none` gets another wording, because "under none" would
+/// be misread.
 fn under(policy: &str) -> String {
     match policy {
         "none" => "without a scheduler (none)".to_string(),
@@ -543,7 +546,7 @@ fn capitalised(sentence: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Formats "12 % less" or "3.4 % more".
+/// Formats a difference in time, as in "12 % less" or "3.4 % more".
 fn difference(gain_share: f64) -> String {
     format!("{} {}", percent(gain_share.abs()), if gain_share < 0.0 { "more" } else { "less" })
 }

@@ -1,11 +1,11 @@
-//! `--fit-device`: fits the few disk parameters that data sheets do not give to the first half of
-//! the trace, and evaluates the result on the second half.
+//! Implements `--fit-device`: fits the few disk parameters that data sheets do not state to the
+//! first half of the trace, and evaluates the fit on the second half.
 //!
 //! The search is deterministic. It starts with a coarse grid over all three parameters, because a
-//! slower medium and a larger margin can compensate for each other. From the best grid point, it
-//! then sets one parameter after another to the value that brings the model closest to the
-//! recording. *Closest* means the least misfit: the mean, over the p50 and p99 of reads and writes,
-//! of the absolute logarithm of modeled over recorded latency.
+//! slower medium and a larger margin can compensate for each other. Starting from the best grid
+//! point, it then sets one parameter after another to the value with the least *misfit*: the
+//! absolute logarithm of modeled over recorded latency, averaged over the p50 and p99 of reads and
+//! writes.
 
 use forebay_ask::named;
 use forebay_core::Nanos;
@@ -24,55 +24,57 @@ use crate::replayed::Replay;
 use crate::retrodict::{DirectionAnswer, Retrodiction, retrodict_part};
 use crate::simulate::{Bed, Setup};
 
-/// The maximum number of requests per run of the search, from the start of the trace.
+/// The maximum number of requests per run of the search, counted from the start of the trace.
 const FITTED_MOST: u64 = 20_000;
-/// The maximum number of requests used to evaluate the fit, from the start of the second half.
+/// The maximum number of requests that the fit is evaluated on, counted from the start of the
+/// second half.
 const JUDGED_MOST: u64 = 200_000;
-/// The number of rounds in which each parameter is refined.
+/// How many times the search refines each parameter.
 const ROUNDS: usize = 2;
 /// The media rates to try, relative to the rate in the device file.
 const RATES: [f64; 7] = [1.0, 0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
-/// The catch margins to try, in revolutions, from a drive that relies on reaching every sector in
-/// time to the one that gains least.
+/// The catch margins to try, in revolutions. With 0, the drive counts on reaching every sector in
+/// time; with the last one, it gains the least from its queue.
 const MARGINS: [f64; 7] = [0.0, 0.08, 0.16, 0.25, 0.33, 0.4, 0.45];
 
 /// A device that was fitted to the first half of a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceFit {
-    /// A summary in a few sentences.
+    /// The fit in a few sentences, for the report.
     pub said: String,
-    /// Whether the write cache is on after the fit; none for a disk without a write cache.
+    /// Whether the fitted device has its write cache on; `None` for a disk without a write cache.
     pub write_cache: Option<bool>,
-    /// The media rate, relative to the rate in the device file.
+    /// The fitted media rate, relative to the rate in the device file.
     pub media_rate_times: f64,
-    /// How long before a sector passes the head has to arrive for the drive to rely on it; none for
-    /// a disk without command queueing.
+    /// The fitted catch margin: how long before a sector passes the head must arrive for the drive
+    /// to count on that sector. `None` for a disk without command queueing.
     pub catch_margin_ms: Option<f64>,
-    /// The number of requests in the first half that the device was fitted to.
+    /// How many requests of the first half the device was fitted to.
     pub fitted_requests: u64,
-    /// The number of runs in the search.
+    /// The number of runs made by the search.
     pub runs: u64,
-    /// The model from the device file, compared with the second half of the recording.
+    /// How the model from the device file compares with the second half of the recording.
     pub unfitted: Retrodiction,
-    /// The fitted model, compared with the second half of the recording.
+    /// How the fitted model compares with the second half of the recording.
     pub fitted: Retrodiction,
-    /// The misfit of the unfitted model on the second half: the average relative error of its
-    /// figures (geometric mean).
+    /// The misfit of the unfitted model on the second half, as the geometric mean of the relative
+    /// errors of its figures.
     pub unfitted_error_share: f64,
-    /// The misfit of the fitted model on the second half.
+    /// The misfit of the fitted model on the second half, as the geometric mean of the relative
+    /// errors of its figures.
     pub fitted_error_share: f64,
-    /// Whether the answer uses the fitted model, which is the case if it is closer to the second
-    /// half.
+    /// Whether `advise` uses the fitted model. It does if that model is closer to the second half
+    /// than the unfitted one.
     pub is_used: bool,
 }
 
-/// The fitted parameters.
+/// One setting of the fitted parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Figures {
     /// Whether to turn off a write cache that is on in the device file.
     write_cache_off: bool,
     rate_times: f64,
-    /// The catch margin in revolutions; none to use the device file's.
+    /// The catch margin in revolutions; `None` keeps the device file's margin.
     catch_margin: Option<f64>,
 }
 
@@ -80,7 +82,7 @@ impl Figures {
     const AS_SAID: Figures =
         Figures { write_cache_off: false, rate_times: 1.0, catch_margin: None };
 
-    /// Returns the device with these parameters; none if the device does not support the change.
+    /// Returns the device with these parameters; `None` if the device does not support them.
     fn of(self, device: &OpenDevice) -> Option<OpenDevice> {
         let mut device = device.clone();
         let name = device.name.clone();
@@ -98,7 +100,7 @@ impl Figures {
         Some(device)
     }
 
-    /// Returns the grid that the search begins with.
+    /// Returns the coarse grid of parameters at which the search begins.
     fn grid() -> Vec<Figures> {
         let mut grid = Vec::new();
         for write_cache_off in [false, true] {
@@ -111,7 +113,8 @@ impl Figures {
         grid
     }
 
-    /// Returns the candidates that vary one parameter: the margin or the media rate.
+    /// Returns variants of these parameters that differ in one of them: the margin or the media
+    /// rate, alternating with `step`.
     fn refined(self, step: usize) -> Vec<Figures> {
         if step.is_multiple_of(2) {
             return MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self }).to_vec();
@@ -119,7 +122,7 @@ impl Figures {
         RATES.map(|rate_times| Figures { rate_times, ..self }).to_vec()
     }
 
-    /// Formats the parameters, as applied to `fitted`, which was derived from `device`.
+    /// Describes these parameters in words. The device `fitted` is `device` with these parameters.
     fn told(self, device: &OpenDevice, fitted: &OpenDevice) -> String {
         let cache = match (device.without_write_cache().is_some(), self.write_cache_off) {
             (false, _) => String::new(),
@@ -132,18 +135,18 @@ impl Figures {
     }
 }
 
-/// The state of the search, and the data that the model is compared with.
+/// The state of the search, and the recording with which models are compared.
 struct Search<'a> {
     setting: &'a Setting<'a>,
     setup: Setup,
     jobs: usize,
     requests: u64,
-    /// Every candidate that was tried, with its misfit.
+    /// Every set of parameters that was tried, with its misfit.
     tried: Vec<(Figures, f64)>,
 }
 
-/// Fits the device. Returns the fitted device if it is closer to the second half than the unfitted
-/// device.
+/// Fits the device to the first half of the trace. Returns the fitted device if it is closer to the
+/// second half than the unfitted device.
 ///
 /// # Errors
 /// Fails if there is nothing to fit: the device is no disk, the trace has no latencies or too few
@@ -214,8 +217,8 @@ impl DeviceFit {
 }
 
 impl Search<'_> {
-    /// Chooses the replay for the fit: the one that the user named, else open replay, or dependent
-    /// replay if the unfitted model cannot keep up in open replay.
+    /// Chooses the replay for the fit: the one that the user named; otherwise open replay, or
+    /// dependent replay if the unfitted model cannot keep up in open replay.
     fn choose_replay(&mut self) -> Result<(), Error> {
         let first = self.run(self.setting.device)?;
         if first.is_overloaded && self.setup.replay == Replay::Open {
@@ -231,14 +234,14 @@ impl Search<'_> {
         retrodict_part(self.setting.input, bed, policy, self.setup, wanted, &mut quiet)
     }
 
-    /// Returns the parameters with the least misfit.
+    /// Searches for the parameters with the least misfit.
     fn best(&mut self, progress: Telling<'_>) -> Result<Figures, Error> {
         let mut best = Figures::AS_SAID;
         let steps = std::iter::once(None).chain((0..2 * ROUNDS).map(Some));
         for step in steps {
             let candidates = step.map_or_else(Figures::grid, |step| best.refined(step));
             self.tries(&candidates, progress)?;
-            // On equal misfit, the current parameters win.
+            // The current parameters win if others have the same misfit.
             let of = |figures: Figures| {
                 let found = self.tried.iter().find(|(tried, _)| *tried == figures);
                 found.map_or(f64::MAX, |(_, misfit)| *misfit)
@@ -253,7 +256,7 @@ impl Search<'_> {
         }
     }
 
-    /// Runs those `candidates` that have not been tried yet.
+    /// Simulates those `candidates` that have not been tried yet.
     fn tries(&mut self, candidates: &[Figures], progress: Telling<'_>) -> Result<(), Error> {
         let is_new = |one: &&Figures| !self.tried.iter().any(|(tried, _)| tried == *one);
         let devices: Vec<(Figures, OpenDevice)> = candidates
@@ -274,7 +277,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns how far a model is from the recording; none if there are too few requests to compare.
+/// Returns the misfit of a model; `None` if there are too few requests to compare.
 fn misfit(of: &Retrodiction) -> Option<f64> {
     let judged = [&of.reads, &of.writes].into_iter().flatten();
     let judged = judged.filter(|one| one.requests >= TOO_FEW);
@@ -289,7 +292,7 @@ fn misfit(of: &Retrodiction) -> Option<f64> {
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
-/// Fails if there is nothing to fit, or no data to fit to.
+/// Fails if the trace or the device does not allow a fit.
 fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
     let Setting { input, device, setup, .. } = setting;
     let trace = input.path.display();
@@ -318,8 +321,8 @@ fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
     refuse_what_is_known(device)
 }
 
-/// Fails if the device has none of the three parameters, because no candidate would then change the
-/// disk.
+/// Fails if the device has none of the three fitted parameters, because all candidates would then
+/// be the same disk.
 fn refuse_what_is_known(device: &OpenDevice) -> Result<(), Error> {
     let is_margin = device.catch_margin().is_some();
     let is_rate = RATES.iter().any(|&times| times != 1.0 && device.at_media_rate(times).is_some());

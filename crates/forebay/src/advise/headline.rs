@@ -1,4 +1,5 @@
-//! The answer in at most 25 words: what to do, with the figure that speaks for it most.
+//! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
+//! figure in its favor.
 
 use forebay_core::Device;
 use forebay_trace::describe::printable;
@@ -11,13 +12,14 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
-/// Below this share of the time lost moving heads, streams are not the reason for it.
+/// The share of the time lost by moving heads between streams, below which streams are not given as
+/// the reason.
 const BETWEEN_THAT_MATTERS: f64 = 0.1;
-/// The most words in a headline.
+/// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;
 
 impl Case<'_> {
-    /// Returns the answer.
+    /// Returns the headline.
     pub(super) fn headline(&self) -> String {
         if let Some(behind) = self.behind {
             return self.overload(behind);
@@ -27,7 +29,7 @@ impl Case<'_> {
         both.filter(|both| both.split_whitespace().count() <= WORDS_MAX).unwrap_or(free)
     }
 
-    /// Says how far a device falls behind, and what would not.
+    /// States how far the device falls behind, and what would keep up.
     fn overload(&self, behind: &RunResult) -> String {
         if let Some(throttling) = self.throttling {
             return format!(
@@ -54,14 +56,14 @@ impl Case<'_> {
         )
     }
 
-    /// Returns the gain from flash, if flash is recommended.
+    /// Returns the gain from flash in a few words, if flash is recommended.
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
         let change = self.change(remedy.run.as_deref()?, Latencies::All);
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
-    /// Returns the advice that costs nothing.
+    /// Returns the part of the headline about remedies that cost nothing.
     fn free(&self) -> String {
         let recommended = |kind: RemedyKind| {
             self.remedies.iter().find(|remedy| remedy.recommended && remedy.kind == kind)
@@ -84,7 +86,8 @@ impl Case<'_> {
         self.keep()
     }
 
-    /// Names the scheduler to set today, and the gain from one of Forebay's own.
+    /// Names the scheduler to set in Linux, and the gain from Forebay's own scheduler if that is
+    /// better.
     fn scheduler_in_short(&self) -> String {
         let (chosen, current) = (self.chosen, &self.baseline.policy);
         let is_ours = Provider::of(&chosen.policy) == Provider::Forebay;
@@ -108,7 +111,7 @@ impl Case<'_> {
         }
     }
 
-    /// Says why the scheduler should stay.
+    /// Explains why the present scheduler should stay.
     fn keep(&self) -> String {
         let keep = format!("Keep {}", self.baseline.policy);
         let is_short = matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
@@ -154,7 +157,8 @@ impl Case<'_> {
         }
     }
 
-    /// Explains the answer in a sentence: the streams that compete for the heads, or the device's load.
+    /// Explains the answer in one sentence: by the streams that compete for the heads, or by the
+    /// load on the device.
     pub(super) fn why(&self) -> String {
         let contention = &self.baseline.contention;
         let moving_s = contention.between_streams_s + contention.within_streams_s;
@@ -194,7 +198,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the tail that becomes worse, if one does: ", but read p99 rises from 60 ms to 80 ms".
+    /// Names the tail that gets worse, if one does, as in ", but read p99 rises from 60 ms to 80
+    /// ms".
     fn but(&self, run: &RunResult) -> String {
         let tails = self.tails(run).into_iter();
         let worse = tails.filter(|(_, was, is)| *is > was * (1.0 + SHARE_THAT_MATTERS));
@@ -203,22 +208,22 @@ impl Case<'_> {
         worse.map(but).collect()
     }
 
-    /// Returns the tails that count, in the baseline and in `run`.
+    /// Returns the tail latencies that count, as (name, the baseline's, that of `run`).
     fn tails(&self, run: &RunResult) -> Vec<(&'static str, f64, f64)> {
         let read = self.pair("read p99", run, |of| (of.reads, of.read_p99_ms));
         let write = self.pair("write p99", run, |of| (of.writes, of.write_p99_ms));
         read.into_iter().chain(write).collect()
     }
 
-    /// Returns the medians that count.
+    /// Returns the median latencies that count, as (name, the baseline's, that of `run`).
     fn medians(&self, run: &RunResult) -> Vec<(&'static str, f64, f64)> {
         let read = self.pair("the median read", run, |of| (of.reads, of.read_p50_ms));
         let write = self.pair("the median write", run, |of| (of.writes, of.write_p50_ms));
         read.into_iter().chain(write).collect()
     }
 
-    /// Returns a latency in the baseline and in `run`, if it counts. `of` also returns the number
-    /// of its requests.
+    /// Returns a latency in the baseline and in `run`, if there are enough requests. `of` returns a
+    /// latency and the number of requests that it is based on.
     fn pair(
         &self,
         what: &'static str,
@@ -230,7 +235,8 @@ impl Case<'_> {
         was.zip(of(&run.figures).1).filter(|_| counts).map(|(was, is)| (what, was, is))
     }
 
-    /// Returns how the time that improves most changes against the baseline: "read p99 falls from 96 ms to 58 ms".
+    /// Formats the change of the figure that improves most over the baseline, as in "read p99 falls
+    /// from 96 ms to 58 ms".
     fn change(&self, run: &RunResult, latencies: Latencies) -> String {
         let mut all = self.tails(run);
         if latencies == Latencies::All {
@@ -238,7 +244,7 @@ impl Case<'_> {
         }
         let share = |(_, was, is): &(&str, f64, f64)| is / was.max(1e-9);
         let most = all.into_iter().min_by(|a, b| share(a).total_cmp(&share(b)));
-        // A latency says more than the time that a disk works, which is nobody's wait.
+        // A latency matters more than the disk's busy time, because somebody waits for a latency.
         match most.filter(|most| share(most) < 1.0 - SHARE_THAT_MATTERS) {
             Some((what, was, is)) => format!("{what} falls from {} to {}", millis(was), millis(is)),
             None => {
@@ -249,11 +255,11 @@ impl Case<'_> {
     }
 }
 
-/// The latencies that a sentence may name.
+/// The latencies that a sentence may mention.
 #[derive(Clone, Copy, PartialEq)]
 enum Latencies {
-    /// The 99th percentiles, which schedulers are chosen by.
+    /// Only the 99th percentiles, which decide between schedulers.
     Tails,
-    /// Medians as well.
+    /// The 99th percentiles and the medians.
     All,
 }

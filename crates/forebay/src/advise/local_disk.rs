@@ -1,4 +1,5 @@
-//! A disk of this machine: its description in sysfs, and the bundled device that represents it.
+//! A disk of this machine: its properties in sysfs, and the bundled device that represents it in
+//! simulations.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -11,38 +12,39 @@ use super::default_flash;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 
-/// A block device as sysfs describes it.
+/// The properties of a block device, as sysfs reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LocalDisk {
-    /// Its file, as the user named it.
+    /// The path of the device node, as the user named it.
     pub(super) path: PathBuf,
-    /// The kernel's name of the whole disk, such as sdb.
+    /// The kernel's name of the whole disk, such as `sdb`.
     pub(super) node: String,
-    /// The scheduler that is set, if Forebay has it.
+    /// The scheduler in use, if Forebay knows it.
     pub(super) scheduler: Option<String>,
     /// The model name that the drive reports.
     name: Option<String>,
-    /// Whether it rotates; assumed if sysfs does not say.
+    /// Whether the device is a rotating disk; true if sysfs does not say.
     rotates: bool,
-    /// Its size in bytes.
+    /// The size of the disk in bytes.
     bytes: u64,
-    /// The length of its command queue, if that can be set.
+    /// The length of the disk's command queue, if it is configurable.
     queue_depth: Option<u32>,
 }
 
-/// The bundled device that represents a disk.
+/// The bundled device that represents a disk of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StandIn {
-    /// The device, as device inputs are written.
+    /// The bundled device, in the form that `--device` accepts.
     pub(super) device: String,
-    /// The reason for this device.
+    /// Why this bundled device was chosen, in words.
     pub(super) reason: String,
-    /// Whether it is a model of this very drive.
+    /// Whether the bundled device is a model of exactly this drive.
     pub(super) is_known: bool,
 }
 
 impl LocalDisk {
-    /// Returns the disk at `path`, or the disk of the partition at `path`; none if it is no block device.
+    /// Returns the disk at `path`, or the disk that contains the partition at `path`; `None` if
+    /// `path` is not a block device.
     pub(super) fn find(path: &Path) -> Option<LocalDisk> {
         let is_block = fs::metadata(path).is_ok_and(|of| of.file_type().is_block_device());
         let name = fs::canonicalize(path).ok().filter(|_| is_block)?;
@@ -61,7 +63,7 @@ impl LocalDisk {
             Some(text.trim().to_string()).filter(|text| !text.is_empty())
         };
         let number = |file: &str| text(file)?.parse::<u64>().ok();
-        // A disk with a single scheduler has no brackets around it.
+        // If only one scheduler is available, sysfs prints its name without brackets.
         let set = |text: String| {
             let marked = text.split_whitespace().find(|word| word.starts_with('['));
             let word = marked.unwrap_or(&text).trim_matches(['[', ']']);
@@ -79,7 +81,8 @@ impl LocalDisk {
         }
     }
 
-    /// Chooses the bundled device: a model of this drive, or else one of its kind and size.
+    /// Chooses the bundled device: the model of this drive, or else one of the same kind and a
+    /// similar size.
     pub(super) fn model(&self) -> Result<StandIn, Error> {
         let called = self.name.as_deref().unwrap_or("of an unknown model");
         if let Some(device) = self.name.as_deref().and_then(bundled) {
@@ -104,7 +107,7 @@ impl LocalDisk {
         Ok(StandIn { device, reason: reason(kind), is_known: false })
     }
 
-    /// Returns the device with the disk's own queue depth, if that is shorter.
+    /// Adds the disk's own queue depth to the device, if it is less than the device's.
     fn at_its_depth(&self, device: String) -> Result<String, Error> {
         let open = devices::open(&device)?;
         let shorter = self.queue_depth.and_then(|depth| OpenDevice::at_queue_depth(&open, depth));
@@ -112,11 +115,13 @@ impl LocalDisk {
     }
 }
 
-/// The share by which the size may differ from that of the bundled drive of the same name.
+/// The relative difference in size up to which a bundled drive of the same name counts as this
+/// drive.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
-/// What drives report that are not bundled under the name they report: letters and digits of the
-/// reported name, and the bundled device. Model numbers are those that the device files cite.
+/// Names under which some drives report themselves that differ from their bundled names: letters
+/// and digits of the reported name, and the bundled device. The model numbers are the ones cited in
+/// the device files.
 const REPORTED_AS: [(&str, &str); 4] = [
     ("st18000nm00", "exos-x18"),
     ("wuh721818ale6l4", "hc550"),
@@ -124,8 +129,7 @@ const REPORTED_AS: [(&str, &str); 4] = [
     ("ssdpf2kx038t1", "d7-p5520"),
 ];
 
-/// Returns the bundled device whose name, or whose model number, is part of the name that a drive
-/// reports.
+/// Returns the bundled device whose name or model number occurs in the reported name.
 fn bundled(reported: &str) -> Option<String> {
     let plain = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
@@ -141,7 +145,7 @@ fn bundled(reported: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A sysfs of one disk, sdb, and its partition.
+    /// Creates a sysfs tree with one disk, sdb, and a partition on it.
     fn sysfs(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let disk = root.path().join("sdb");

@@ -1,5 +1,5 @@
-//! The report page of `advise`. The first screen shows the answer, what it is compared with, what
-//! to do, why, and how far to trust it. Everything else is detail.
+//! The report page of `advise`. The first screen shows the answer, the alternative it is compared
+//! with, what to do, why, and how far to trust it. All other sections are details.
 
 mod first;
 mod tables;
@@ -14,7 +14,7 @@ use crate::simulate::RunResult;
 use first::{answer, flash, key_figures};
 use tables::{arrays, ranked, remedies};
 
-/// Builds the page.
+/// Builds the report page of `advise`.
 pub(super) fn page(advice: &Advice) -> Page {
     let mut page = Page {
         title: called("Advice", &[&advice.trace]),
@@ -31,7 +31,7 @@ pub(super) fn page(advice: &Advice) -> Page {
     }
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();
     page.add("Why", Place::Detail, findings);
-    // The answer shows the first sentence.
+    // The first screen already shows the first sentence.
     if advice.trust.said.contains(". ") {
         let trust = vec![Block::Text(advice.trust.said.clone())];
         page.add("How far to trust it", Place::Detail, trust);
@@ -101,7 +101,7 @@ fn about(advice: &Advice) -> Vec<(String, String)> {
     ]
 }
 
-/// Formats a finding. Its lines to be copied become command blocks.
+/// Converts a finding to blocks: text, and a command block for the lines meant for copying.
 fn paragraph(finding: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for line in finding.lines() {
@@ -114,8 +114,8 @@ fn paragraph(finding: &str) -> Vec<Block> {
     blocks
 }
 
-/// Adds the sections about runs: the present state beside the recommended one, or beside the best
-/// other scheduler.
+/// Adds the sections about runs, which compare the present scheduler with the recommended one, or
+/// with the best other one.
 fn add_runs(page: &mut Page, advice: &Advice) {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let Some(now) = run(&advice.baseline) else { return };

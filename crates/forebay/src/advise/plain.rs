@@ -1,6 +1,6 @@
-//! The same disk without its controller: one command at a time, with only the arm and the platters
-//! modeled. The papers' figures describe such disks, and the drive's own queue and cache achieve
-//! most of the savings that the papers report.
+//! The results for the same disk without its controller, which serves one command at a time and
+//! consists only of the arm and the platters. The papers' figures describe such disks. On a real
+//! drive, its own queue and cache already achieve most of the savings that the papers report.
 
 use serde::Serialize;
 
@@ -11,28 +11,28 @@ use crate::progress::Telling;
 use crate::quantities::{percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_all};
 
-/// The schedulers' results without the drive's own queue and cache.
+/// The schedulers' results on a disk without its own queue and cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plain {
     /// The name of the plain disk.
     pub device: String,
-    /// The schedulers, baseline first.
+    /// The schedulers' results, the baseline's first.
     pub schedulers: Vec<OnBoth>,
 }
 
-/// A scheduler's total time on both disks.
+/// The total time of a scheduler on the plain disk and on the real drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnBoth {
-    /// The scheduler.
+    /// The scheduler's name.
     pub policy: String,
-    /// The total time on the plain disk.
+    /// The scheduler's total time on the plain disk, in seconds.
     pub plain_total_s: f64,
-    /// The total time on the drive with its controller.
+    /// The scheduler's total time on the drive with its controller, in seconds.
     pub total_s: f64,
 }
 
 impl Plain {
-    /// Repeats `runs` on the plain form of `device`, the baseline's first. Returns none if the
+    /// Repeats `runs` on the plain form of `device`, the baseline's first. Returns `None` if the
     /// device has no plain form.
     pub(super) fn of(
         input: &Input,
@@ -54,7 +54,7 @@ impl Plain {
         Ok(Some(Plain { device: plain.name, schedulers }))
     }
 
-    /// Formats the comparison; `total` is the name of total time.
+    /// Formats the comparison; `total` is what total time is called.
     pub(super) fn told(&self, total: &str) -> Option<String> {
         let [baseline, others @ ..] = &self.schedulers[..] else { return None };
         let times = |time: fn(&OnBoth) -> f64| {

@@ -1,6 +1,6 @@
-//! Queues of other sizes: fewer commands in the drive, which leaves the order to the scheduler, or
-//! more requests in Linux for the scheduler to choose from. Both are Linux settings, and are
-//! compared with the best Linux scheduler at default queue sizes.
+//! Tries other queue sizes: fewer commands in the drive, which leaves their order to the scheduler,
+//! or more requests in Linux, which gives its scheduler more to choose from. Both are settings of
+//! Linux. They are compared with the best Linux scheduler at default queue sizes.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::simulate::{Bed, Run, RunResult, run_on};
 use crate::slices::Slices;
 
-/// The Linux schedulers that reorder requests, and so depend on queue sizes.
+/// The Linux schedulers that reorder requests, so that queue sizes affect their results.
 const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
 
 /// The queue sizes to try with each scheduler.
@@ -26,17 +26,17 @@ const TRIED: [QueueSizes; 3] = [
     QueueSizes { queue_depth: None, nr_requests: Some(1024) },
 ];
 
-/// The queue sizes of a disk that differ from the defaults, by Linux's names.
+/// The queue sizes of a disk that differ from Linux's defaults, by Linux's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueSizes {
-    /// The maximum number of commands in the drive; none if it stays unchanged.
+    /// The maximum number of commands in the drive; `None` leaves it unchanged.
     pub queue_depth: Option<u32>,
-    /// The maximum number of requests in Linux's scheduler; none if it stays unchanged.
+    /// The maximum number of requests in Linux's scheduler; `None` leaves it unchanged.
     pub nr_requests: Option<u32>,
 }
 
 impl QueueSizes {
-    /// Returns the disk's Linux attributes to set, and their values.
+    /// Returns the disk's attributes in sysfs to set, and their values.
     pub(super) fn attributes(self, scheduler: &str) -> impl Iterator<Item = (&'static str, u32)> {
         let depth = self.queue_depth.map(|size| ("device/queue_depth", size));
         let requests = self.nr_requests.map(|size| ("queue/nr_requests", size));
@@ -46,19 +46,21 @@ impl QueueSizes {
         depth.into_iter().chain(requests).chain(writes)
     }
 
-    /// Returns the scheduler with these sizes, as accepted by `simulate --policy`. The drive's
-    /// queue depth is not included, because it belongs to the device.
+    /// Returns the policy spec of the scheduler with these sizes, as accepted by
+    /// `simulate --policy`. It does not include the drive's queue depth, which is a property of the
+    /// device.
     fn policy(self, scheduler: &str) -> String {
         let of = |size| match scheduler {
-            // The limit on writes stays unchanged unless it is raised too.
+            // mq-deadline has a separate limit on writes, which would otherwise stay at its
+            // default.
             "mq-deadline" => format!(":requests-max={size}:writes-max={size}"),
             _ => format!(":requests-max={size}"),
         };
         format!("{scheduler}{}", self.nr_requests.map(of).unwrap_or_default())
     }
 
-    /// Returns the device with this queue depth, unchanged if no depth is set; none if the device's
-    /// own queue is not longer.
+    /// Returns the device with this queue depth, or unchanged if none is set; `None` if the
+    /// device's own queue is already as short.
     fn device(self, device: &OpenDevice) -> Option<OpenDevice> {
         match self.queue_depth {
             Some(depth) => device.at_queue_depth(depth),
@@ -76,7 +78,7 @@ impl fmt::Display for QueueSizes {
     }
 }
 
-/// A run under a Linux scheduler with queues of other sizes.
+/// A run of a Linux scheduler with other queue sizes.
 struct Tried {
     policy: String,
     queues: QueueSizes,
@@ -84,7 +86,7 @@ struct Tried {
 }
 
 impl Trial<'_> {
-    /// Compares queues of other sizes with the best Linux scheduler at default sizes.
+    /// Compares other queue sizes with the best Linux scheduler at default sizes.
     pub(super) fn queue_sizes(&self, progress: Progress<'_>) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
@@ -143,9 +145,8 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// Returns why queue sizes that are better than `today` under the leading replay should still
-    /// not be set: they are not better under the other replay. Returns none if they are better
-    /// there too.
+    /// Returns why queue sizes that beat `today` in the leading replay should nevertheless not be
+    /// set, namely that they do not beat it in the other replay; `None` if they do.
     fn queues_elsewhere(
         &self,
         one: &Tried,
@@ -171,8 +172,8 @@ impl Trial<'_> {
         }))
     }
 
-    /// Returns why the queue sizes should still not be set: they are not better on every drive that
-    /// the device may be. Returns none if they are better on every drive.
+    /// Returns why the queue sizes should nevertheless not be set, namely that they are not better
+    /// on every drive that the device might be; `None` if they are.
     fn queues_on_every_drive(
         &self,
         one: &Tried,
@@ -197,10 +198,10 @@ impl Trial<'_> {
 }
 
 impl Today {
-    /// Returns the setting with these queue sizes added.
+    /// Returns this setting with `queues` added to its commands.
     pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
         let Today { policy, mut now, mut for_good, .. } = self;
-        // Changing the scheduler resets `nr_requests`, so queue sizes are set afterwards.
+        // Changing the scheduler resets `nr_requests`, so the commands set queue sizes afterwards.
         for (attribute, size) in queues.attributes(&policy) {
             now += &format!("; echo {size} | sudo tee /sys/block/sdX/{attribute}");
             for_good += &format!(", ATTR{{{attribute}}}=\"{size}\"");

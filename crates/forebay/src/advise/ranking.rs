@@ -11,12 +11,12 @@ use crate::slices::{Compared, Resampled};
 /// A scheduler's entry in the ranking.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranked {
-    /// The scheduler.
+    /// The scheduler's name.
     pub policy: String,
-    /// The total time.
+    /// The scheduler's total time in seconds.
     pub total_s: f64,
     /// The share of the baseline's total time that the scheduler saves, negative if it takes
-    /// longer; none if there are too few requests to compare.
+    /// longer; `None` if there are too few requests to compare.
     pub gain_share: Option<f64>,
     /// The lower end of the 95 % interval of `gain_share`, from resampling the run together with
     /// the baseline.
@@ -33,17 +33,17 @@ pub struct Ranked {
     /// The upper end of the 95 % interval of the share by which the 99th percentile of writes
     /// falls.
     pub write_p99_gain_high_share: Option<f64>,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of the scheduler's read latencies.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of the scheduler's write latencies.
     pub write_p99_ms: Option<f64>,
-    /// The longest latency; none if there are no reads or writes.
+    /// The longest latency of any request; `None` if there are neither reads nor writes.
     pub longest_ms: Option<f64>,
-    /// The provider of the scheduler.
+    /// Which system provides the scheduler.
     pub from: Provider,
     /// The lower end of the 95 % interval of the total time, from resampling the run.
     pub total_low_s: Option<f64>,
-    /// The upper end of the 95 % interval of the total time.
+    /// The upper end of the 95 % interval of the total time, from resampling the run.
     pub total_high_s: Option<f64>,
     /// The lower end of the 95 % interval of `read_p99_ms`.
     pub read_p99_low_ms: Option<f64>,
@@ -53,14 +53,14 @@ pub struct Ranked {
     pub write_p99_low_ms: Option<f64>,
     /// The upper end of the 95 % interval of `write_p99_ms`.
     pub write_p99_high_ms: Option<f64>,
-    /// The reason not to use this scheduler; none for the chosen scheduler, and if there are too
+    /// Why this scheduler is not recommended; `None` for the chosen scheduler, and if there are too
     /// few requests to compare.
     pub passed_over: Option<PassedOver>,
 }
 
-/// Ranks schedulers by total time. Schedulers with which the device falls behind come last,
-/// provided that it keeps up under the baseline. Schedulers with equal times keep the order of the
-/// list, simplest first; so do all if there are too few requests to compare.
+/// Ranks schedulers by total time. If the device keeps up under the baseline, schedulers under
+/// which it falls behind come last. Schedulers with equal times stay in catalog order, simplest
+/// first, and so do all schedulers if there are too few requests to compare.
 pub(super) fn rank(
     results: &[RunResult],
     resampled: &Resampled,
@@ -73,7 +73,8 @@ pub(super) fn rank(
     }
     let base = results.iter().position(|run| run.policy == baseline.policy).unwrap_or(0);
     let with_interval = |(at, run): (usize, &RunResult)| {
-        // Gains are ratios within one resample, which covers the same requests in both runs.
+        // A gain is the ratio of two runs in the same resample, which contains the same requests of
+        // both.
         let saved = |of: fn(&Compared) -> Option<f64>, scale: f64| {
             let ratio = resampled.ratio((at, base), of);
             ratio.map(|(low, high)| (1.0 - high * scale, 1.0 - low * scale)).unzip()
@@ -120,7 +121,7 @@ pub(super) fn rank(
 }
 
 impl Ranked {
-    /// Removes latencies, for runs whose latencies only measure the length of a backlog.
+    /// Removes the latencies from the entry, because they only measure the length of a backlog.
     fn without_latencies(self) -> Ranked {
         Ranked {
             read_p99_gain_low_share: None,
@@ -139,8 +140,8 @@ impl Ranked {
     }
 }
 
-/// Returns the lower end of an interval, or the figure itself if that is lower, because resamples
-/// are counted in steps of 1 %.
+/// Returns the lower end of an interval, or the figure itself if that is lower: resamples are
+/// counted in steps of 1 %, so the figure may lie outside.
 fn least(low: Option<f64>, figure: Option<f64>) -> Option<f64> {
     Some(low?.min(figure?))
 }
@@ -150,12 +151,12 @@ fn most(high: Option<f64>, figure: Option<f64>) -> Option<f64> {
     Some(high?.max(figure?))
 }
 
-/// Returns a run's entry, with its gain against `baseline`.
+/// Builds the entry of a run, with its gain over `baseline`.
 fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),
         total_s: result.total_s(),
-        // Adding zero turns -0.0 into 0.0.
+        // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
         gain_share: baseline
             .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,

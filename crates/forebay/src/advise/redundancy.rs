@@ -1,8 +1,8 @@
-//! Compares redundancy schemes for a trace on an array of several drives: RAID 6, three copies, or
+//! Compares redundancy schemes for a trace on an array of several drives: RAID 6, three copies, and
 //! units that switch between the two. Schemes with less redundancy are included for comparison.
 //!
-//! All data that the trace accesses exists before the trace begins, so that every read has a cost.
-//! Arrays write to fresh cells, as volumes do.
+//! All data that the trace accesses exists before the trace begins, because reads of unwritten data
+//! would cost nothing. Arrays write to fresh cells, as volumes do.
 
 use forebay_core::catalog::volume_bytes;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::simulate::{Bed, RunResult, Setup, run_on};
 /// The schemes to try: name, array parameters, and how many drives may fail.
 const TRIED: [(&str, &str, usize); 6] = [
     ("RAID 6", "level=raid6", 2),
-    // The rule that loses least on recorded traces (papers/raid/traces.md).
+    // The adaptation rule that loses least on recorded traces (papers/raid/traces.md).
     ("adaptive", "adapt=work-function", 2),
     ("three copies", "level=raid10x3", 2),
     ("RAID 5", "level=raid5", 1),
@@ -26,48 +26,48 @@ const TRIED: [(&str, &str, usize); 6] = [
     ("striping", "level=raid0", 0),
 ];
 
-/// A redundancy scheme and its results.
+/// A redundancy scheme and its simulated results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Redundant {
-    /// The scheme's name.
+    /// The name of the redundancy scheme.
     pub name: &'static str,
-    /// The policy, as accepted by `simulate --policy`.
+    /// The scheme's policy spec, as accepted by `simulate --policy`.
     pub policy: String,
     /// The number of drives that may fail without data loss.
     pub failures_survived: usize,
     /// The usable capacity of the array.
     pub usable_bytes: u64,
-    /// The total time of all drives.
+    /// The total time of all drives in seconds.
     pub total_s: f64,
-    /// The mean read latency.
+    /// The mean read latency with this scheme.
     pub read_mean_ms: Option<f64>,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of read latencies with this scheme.
     pub read_p99_ms: Option<f64>,
-    /// The mean write latency.
+    /// The mean write latency with this scheme.
     pub write_mean_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of write latencies with this scheme.
     pub write_p99_ms: Option<f64>,
     /// The number of units that changed their redundancy level.
     pub switches: u64,
-    /// How much more the rule paid, in percent of its cost model, than an optimal rule that knows
-    /// the whole trace; none if levels do not change.
+    /// How much more the adaptation rule paid, in percent of its cost model, than an optimal rule
+    /// that knows the whole trace; `None` if levels are fixed.
     pub regret_percent: Option<f64>,
 }
 
-/// The result of comparing redundancy schemes.
+/// The comparison of redundancy schemes, and the recommendation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Redundancy {
     /// The number of drives in the array.
     pub drives: u16,
     /// The recommended scheme among those that survive any two failures.
     pub recommended: &'static str,
-    /// The result in words.
+    /// The recommendation and its reason in words.
     pub said: String,
-    /// All schemes that were tried.
+    /// All schemes that were simulated.
     pub tried: Vec<Redundant>,
 }
 
-/// Tries all schemes on `drives` drives like `device`, each under `scheduler`.
+/// Simulates all schemes on `drives` drives like `device`, each under `scheduler`.
 ///
 /// # Errors
 /// Fails if this number of drives cannot form an array, or if the trace cannot be read again.
@@ -99,8 +99,8 @@ pub fn redundancy(
     Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
 }
 
-/// Returns the policy of an array `what` that already holds the trace's data, and the bytes that it
-/// can hold. Without the data, reads would cost nothing.
+/// Returns the policy spec of the array `what`, already filled with the trace's data because reads
+/// of unwritten data would cost nothing, and the array's usable bytes.
 pub(super) fn with_data(
     input: &Input,
     bed: Bed<'_>,
@@ -112,7 +112,7 @@ pub(super) fn with_data(
     let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
     let layout = bed.placement(input, &bare, setup);
     let filled = if layout.moves() { input.used_bytes() } else { layout.span() };
-    // At most what the array holds, and what fits the parameter's type.
+    // The amount is limited by the array's capacity and by the range of the parameter.
     let filled_mib = filled.div_ceil(1 << 20).min(usable_bytes >> 20).min(u32::MAX.into());
     Ok((format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}"), usable_bytes))
 }
@@ -142,13 +142,13 @@ fn tail(of: &Redundant) -> f64 {
     of.read_p99_ms.or(of.write_p99_ms).unwrap_or(0.0)
 }
 
-/// Returns which requests the scheme's tail latency is taken from.
+/// Returns the requests whose tail latency represents the scheme: "reads" or "writes".
 fn whose(of: &Redundant) -> &'static str {
     if of.read_p99_ms.is_some() { "reads" } else { "writes" }
 }
 
-/// Returns whether one scheme is better: in time without a worse tail, or in the tail without more
-/// time.
+/// Returns whether one scheme is better than another: faster without a worse tail, or better in the
+/// tail without taking longer.
 fn is_better(one: &Redundant, than: &Redundant) -> bool {
     let (time, late) = (one.total_s / than.total_s.max(1e-9), tail(one) / tail(than).max(1e-9));
     let saves = time <= 1.0 - SHARE_THAT_MATTERS && late <= 1.0 + TAIL_THAT_MATTERS;
@@ -156,7 +156,7 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
     saves || calms
 }
 
-/// Returns the scheme to use among those that survive two failures, and why.
+/// Returns the scheme to recommend, among those that survive two failures, and the reason in words.
 fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {

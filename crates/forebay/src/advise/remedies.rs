@@ -1,6 +1,6 @@
-//! Remedies: what can be done besides choosing a scheduler, such as data on flash (by offloading or
-//! caching) and defragmentation. Each remedy has figures before and after on the same requests, or
-//! the reason why it was not tried.
+//! Remedies: measures such as another scheduler, flash (for offloading or caching) and
+//! defragmentation. Each remedy has figures before and after on the same requests, or the reason
+//! why it was not tried.
 
 use serde::Serialize;
 
@@ -13,20 +13,21 @@ use crate::simulate::RunResult;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemedyKind {
-    /// Another order of requests.
+    /// A scheduler that serves requests in another order.
     Scheduling,
-    /// Fewer commands in the drive, or more requests for the scheduler above it to choose from.
+    /// Other queue sizes: fewer commands in the drive, or more requests for the scheduler to choose
+    /// from.
     QueueSizes,
-    /// Blocks placed in the order in which they are read.
+    /// Defragmentation, which places blocks in the order in which they are read.
     Defragmentation,
-    /// Flash for the writes of processes that write little at a time.
+    /// Flash that takes the writes of processes that write little at a time.
     Offloading,
-    /// Flash for blocks that are used repeatedly.
+    /// Flash that caches blocks that are used repeatedly.
     Caching,
 }
 
 impl RemedyKind {
-    /// Returns a short name.
+    /// Returns the remedy's short name.
     pub fn name(self) -> &'static str {
         match self {
             RemedyKind::Scheduling => "scheduling",
@@ -38,14 +39,14 @@ impl RemedyKind {
     }
 }
 
-/// The baseline's figures on the requests that a remedy's figures cover.
+/// The baseline's figures for the requests that a remedy's figures cover.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Before {
-    /// The total time.
+    /// The baseline's total time for these requests, in seconds.
     pub total_s: f64,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of these requests' read latencies under the baseline.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of these requests' write latencies under the baseline.
     pub write_p99_ms: Option<f64>,
 }
 
@@ -60,47 +61,48 @@ impl Before {
     }
 }
 
-/// A remedy, whether or not it was tried.
+/// A remedy and its results, or the reason why it was not tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remedy {
     /// The kind of remedy.
     pub kind: RemedyKind,
-    /// The policy, as accepted by `simulate --policy`. For defragmentation, the scheduler on top of
-    /// it.
+    /// The policy spec of the remedy, as accepted by `simulate --policy`. For defragmentation, the
+    /// scheduler on the reorganized disk.
     pub policy: String,
-    /// The flash that the remedy needs.
+    /// The size of the flash that the remedy needs, in bytes.
     pub flash_bytes: u64,
-    /// The queue sizes, if they change.
+    /// The queue sizes to set, if the remedy changes them.
     #[serde(flatten)]
     pub queues: QueueSizes,
-    /// The data that the remedy moves on the disk. Each byte is read once and written once.
+    /// How many bytes the remedy moves on the disk; each byte is read once and written once.
     pub moved_bytes: u64,
-    /// The number of requests that the figures cover, at the end of the trace: all requests, or for
-    /// defragmentation those that its layout was not learned from.
+    /// The number of requests that the figures cover, counted from the end of the trace. These are
+    /// all requests, except that defragmentation is evaluated only on requests that its layout was
+    /// not derived from.
     pub requests: u64,
-    /// The baseline's figures on the same requests; none if the remedy was not tried.
+    /// The baseline's figures for the same requests; `None` if the remedy was not tried.
     pub before: Option<Before>,
-    /// The total time; none if the remedy was not tried.
+    /// The total time with the remedy, in seconds; `None` if it was not tried.
     pub total_s: Option<f64>,
-    /// The share of the baseline's total time saved on the same requests.
+    /// The share of the baseline's total time that the remedy saves.
     pub gain_share: Option<f64>,
-    /// For remedies that are not free: the share of the recommended scheduler's total time saved on
-    /// the same requests.
+    /// The share of the recommended scheduler's total time that the remedy saves; only for remedies
+    /// that are not free.
     pub gain_over_free_share: Option<f64>,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of read latencies with the remedy.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of write latencies with the remedy.
     pub write_p99_ms: Option<f64>,
     /// Whether the remedy is recommended.
     pub recommended: bool,
-    /// The evidence, or why the remedy was not tried.
+    /// The evidence for the verdict on this remedy, or why the remedy was not tried.
     pub reason: String,
-    /// The complete run, for queue sizes and for remedies that need flash.
+    /// The remedy's complete run, if it changes queue sizes or needs flash.
     pub run: Option<Box<RunResult>>,
 }
 
 impl Remedy {
-    /// Formats what the remedy needs; none if that is unknown.
+    /// Formats what the remedy needs, such as an amount of flash; `None` if that is unknown.
     pub fn needs(&self) -> Option<String> {
         self.total_s?;
         if self.queues != QueueSizes::default() {
@@ -113,7 +115,7 @@ impl Remedy {
         })
     }
 
-    /// Returns the scheduler's name without parameters.
+    /// Returns the name of the remedy's scheduler, without parameters.
     pub(super) fn scheduler(&self) -> &str {
         self.policy.split(':').next().unwrap_or(&self.policy)
     }
@@ -138,7 +140,7 @@ impl Remedy {
         }
     }
 
-    /// Returns a remedy with the figures of `run`, compared with `baseline` on the same requests.
+    /// Builds a remedy from `run`, compared with `baseline` on the same requests.
     pub(super) fn outcome(kind: RemedyKind, run: &RunResult, baseline: &RunResult) -> Remedy {
         let before = Before::of(baseline);
         let tails = tells_latencies(baseline);
@@ -146,7 +148,7 @@ impl Remedy {
             requests: run.figures.requests,
             before: Some(before),
             total_s: Some(run.total_s()),
-            // Adding zero turns -0.0 into 0.0.
+            // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
             gain_share: Some(1.0 - run.total_s() / before.total_s.max(1e-9) + 0.0),
             read_p99_ms: run.figures.read_p99_ms.filter(|_| tails),
             write_p99_ms: run.figures.write_p99_ms.filter(|_| tails),
@@ -155,8 +157,8 @@ impl Remedy {
     }
 }
 
-/// Keeps at most one use of flash recommended: the one that needs less, unless `is_worth` says that
-/// another justifies needing more.
+/// Leaves at most one use of flash recommended: the one that needs less flash, unless `is_worth`
+/// says that another justifies needing more.
 pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
     let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
     let mut worthy: Vec<usize> =
@@ -220,7 +222,8 @@ mod tests {
         assert_eq!(chosen((40.0, 90), (42.0, 10)).0, [true, false, true]);
         let (_, reasons) = chosen((50.0, 10), (40.0, 90));
         assert!(reasons[1].contains("caching is better by a tenth"), "{}", reasons[1]);
-        // Regression: 4.6 GiB of cache must not be recommended over less flash that saves more.
+        // Regression test: 4.6 GiB of cache must not be recommended over less flash that saves
+        // more.
         let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
         assert_eq!(recommended, [true, true, false]);
         let why = " It would help too, but is not better than offloading with 435 MiB by a significant tenth.";

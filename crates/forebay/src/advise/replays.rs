@@ -1,9 +1,10 @@
-//! Runs of all schedulers under one replay, or under two.
+//! Runs all schedulers in one replay, or in two.
 //!
 //! In *open* replay, requests arrive as recorded, however late responses are. On a disk that falls
 //! behind, open replay understates the work, because the whole backlog can be reordered. In
-//! *dependent* replay, requests wait for responses. Whether the disk keeps up decides which replay
-//! an answer is based on, but a recommendation has to hold in both.
+//! *dependent* replay, requests wait for earlier responses. Whether the disk keeps up determines
+//! which replay *leads*, that is, which one the answer is based on. A recommendation has to hold in
+//! both.
 
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
@@ -21,25 +22,25 @@ use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
-/// The schedulers to try, and how to run them.
+/// Which schedulers to simulate, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Schedulers<'a> {
-    /// The scheduler that the disk uses now, which the others are compared with.
+    /// The scheduler that the disk uses now. The others are compared with it.
     pub(super) current: &'a str,
     /// The maximum number of parallel runs.
     pub(super) jobs: usize,
-    /// Whether both replays are requested.
+    /// Whether to run the schedulers in both open and dependent replay.
     pub(super) both_replays: bool,
 }
 
-/// The runs of all schedulers under one replay.
+/// The runs of all schedulers in one replay.
 pub(super) struct Tryout {
     current: String,
     pub(super) setup: Setup,
     pub(super) runs: Vec<(String, Run)>,
     pub(super) results: Vec<RunResult>,
     resampled: Resampled,
-    /// Whether the device is so slow that the path through a server does not matter
+    /// Whether the device is so slow that the detour through a server adds little to its latency
     /// (docs/serve-measured.md, section 2).
     is_slow: bool,
 }
@@ -76,37 +77,37 @@ impl Tryout {
         rank(&self.results, &self.resampled, choice, recommended)
     }
 
-    /// Returns a scheduler's run, whole and in slices.
+    /// Returns a scheduler's run with its slices.
     pub(super) fn run(&self, policy: &str) -> Option<(&RunResult, &Slices)> {
         let at = self.results.iter().position(|run| run.policy == policy)?;
         Some((&self.results[at], self.runs[at].1.slices.as_ref()?))
     }
 
-    /// Returns the run under the current scheduler if the device falls behind in it.
+    /// Returns the run of the current scheduler, if the device falls behind in that run.
     fn behind(&self) -> Option<&RunResult> {
         let baseline = self.results.iter().find(|run| run.policy == self.current);
         baseline.filter(|run| run.figures.is_overloaded())
     }
 }
 
-/// The runs under the leading replay, which the answer is based on, and under the other replay.
+/// The runs in the leading replay, on which the answer is based, and in the other replay.
 pub(super) struct Tryouts {
     pub(super) leading: Tryout,
     pub(super) other: Option<Tryout>,
 }
 
 impl Tryouts {
-    /// Returns the run under the current scheduler with arrivals as recorded, if the device falls
-    /// behind there. In dependent replay, a lag does not mean overload, because it adds up on any
-    /// device that is slower than the recorded one.
+    /// Returns the run of the current scheduler with the recorded arrivals, if the device falls
+    /// behind in that run. Only open replay counts: in dependent replay, lag accumulates on any
+    /// device that is slower than the recorded one, and does not mean overload.
     pub(super) fn behind(&self) -> Option<&RunResult> {
         let mut tryouts = std::iter::once(&self.leading).chain(&self.other);
         let open = tryouts.find(|tryout| tryout.setup.replay == Replay::Open)?;
         open.behind().filter(|run| run.figures.requests >= TOO_FEW)
     }
 
-    /// Runs all schedulers under the replay of `setup`. If both replays are requested and the trace
-    /// has latencies, runs them under open and dependent replay.
+    /// Runs all schedulers in the replay of `setup`, or in both open and dependent replay if both
+    /// are requested and the trace has latencies.
     pub(super) fn of(
         input: &Input,
         bed: Bed<'_>,
@@ -131,9 +132,9 @@ impl Tryouts {
                 ..told.clone()
             })
         })?;
-        // If there is a backlog, dependent replay leads, because the length of a backlog is not a
-        // request's latency. Without a backlog, requests in dependent replay may still accumulate a
-        // lag, as on any device that is slower than the recorded one. That is no overload.
+        // With a backlog, dependent replay leads, because open replay's latencies would only
+        // measure the length of the backlog. The lag in dependent replay itself is no sign of
+        // overload: it accumulates on any device that is slower than the recorded one.
         let (leading, other) = match leading.behind().is_some() {
             true => (dependent, leading),
             false => (leading, dependent),
@@ -142,21 +143,21 @@ impl Tryouts {
     }
 }
 
-/// The ranking of schedulers under the replay that the answer is not based on.
+/// The ranking of schedulers in the replay that does not lead.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherReplay {
-    /// The replay.
+    /// Which replay this is: open or dependent.
     pub replay: Replay,
-    /// The name of total time in this replay.
+    /// What total time is called in this replay.
     pub total_is: &'static str,
-    /// Every scheduler, by increasing total time.
+    /// All schedulers in this replay, by increasing total time.
     pub ranking: Vec<Ranked>,
-    /// If the replays disagree, the scheduler that one of them alone would recommend.
+    /// The scheduler that one of the replays alone would recommend, if the replays disagree.
     pub disputed: Option<String>,
 }
 
 impl OtherReplay {
-    /// Ranks the schedulers under `other`, and finds a disagreement with `choice`.
+    /// Ranks the schedulers in the replay `other`, and detects a disagreement with `choice`.
     pub(super) fn of(other: &Tryout, choice: &Choice<'_>, prefer: Prefer) -> OtherReplay {
         let own = other.choice(prefer);
         let alone = choice.alone().best().filter(|best| *best != choice.baseline().policy);
@@ -175,7 +176,7 @@ impl OtherReplay {
 }
 
 impl Case<'_> {
-    /// Formats what one replay alone would recommend, with its results in both.
+    /// Formats which scheduler one replay alone would recommend, with its results in both replays.
     pub(super) fn disputed(&self) -> String {
         let told = self.other.and_then(|other| {
             let policy = other.disputed.as_deref()?;
@@ -191,7 +192,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats what a scheduler changes under the other replay, compared with the baseline there.
+    /// Formats how a scheduler's results differ from the baseline's in the other replay.
     fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
         let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
         let tails = |of: &Ranked| [of.read_p99_ms, of.write_p99_ms];
@@ -199,7 +200,7 @@ impl Case<'_> {
         Some(self.with_tails(total, tails(is), tails(was)))
     }
 
-    /// Formats the chosen scheduler's results under the other replay; none if the baseline was
+    /// Formats the chosen scheduler's results in the other replay; `None` if the baseline was
     /// chosen.
     pub(super) fn under_other(&self) -> Option<String> {
         let other = self.other.filter(|_| self.chosen.policy != self.baseline.policy)?;
@@ -209,7 +210,8 @@ impl Case<'_> {
     }
 }
 
-/// Returns a caution if dependent replay has few recorded latencies to rely on.
+/// Returns a caution if too few requests have a recorded latency for dependent replay to be
+/// reliable.
 pub(super) fn rough_caution(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
     let share = input.known_latency_share();
     let is_used = replays.contains(&Some(Replay::Dependent));

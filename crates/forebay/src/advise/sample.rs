@@ -1,4 +1,4 @@
-//! An invented advice for tests: a saturated disk under four schedulers.
+//! An invented advice for tests of pages: a saturated disk under four schedulers.
 
 use super::{
     Advice, Before, Pictures, Prefer, Provider, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
@@ -13,7 +13,7 @@ use forebay_trace::{Dictionary, Notes, Record};
 
 const CYLINDERS: u32 = 100_000;
 
-/// Returns scattered values, the same in each run.
+/// Returns a pseudorandom value that depends only on `index`.
 fn scattered(index: u64) -> f64 {
     (index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -101,8 +101,8 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
     }
 }
 
-/// Makes a run. Its busy time determines how requests are sorted into sweeps: the less busy time,
-/// the more orderly the heads move.
+/// Builds a run. A lower `busy_s` sorts more requests into sweeps, so that the heads move in a more
+/// orderly way.
 fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
     let order = ((733.0 - busy_s) / 400.0).clamp(0.0, 0.95);
     let point = |index: u64| {
@@ -184,7 +184,7 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
     }
 }
 
-/// Returns the advice.
+/// Returns the invented advice.
 pub(crate) fn advice() -> Advice {
     let policies = [
         ("noop", 733.0, 5.6e5),

@@ -1,6 +1,6 @@
 //! How much an answer depends on assumptions about a drive's controller. The recommended scheduler
-//! and the baseline run again with one parameter at a time changed: to both ends of its range, or
-//! halved and doubled. A scheduler that is not better at both ends of a range is not recommended
+//! and the baseline run again with one parameter changed at a time: set to either end of its range,
+//! or halved and doubled. A scheduler that is not better at both ends of a range is not recommended
 //! ([`super::choice::Choice::holds`]).
 
 use forebay_show::plural::listed;
@@ -15,36 +15,39 @@ use crate::progress::{ProgressReport, Telling};
 use crate::quantities::percent;
 use crate::simulate::{RunResult, Setup};
 
-/// The savings of the recommended scheduler on a drive that differs slightly from the assumed one.
+/// What the recommended scheduler saves on a drive that differs in one parameter from the assumed
+/// one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
-    /// The part of the controller that differs.
+    /// The part of the controller whose parameter is changed.
     pub part: String,
-    /// The value used instead of the assumed one.
+    /// The value used in place of the assumed one, formatted.
     pub with: String,
-    /// The baseline's total time on that drive.
+    /// The baseline's total time on the drive with the changed parameter, in seconds.
     pub baseline_total_s: f64,
-    /// The recommended scheduler's total time on that drive.
+    /// The recommended scheduler's total time on the drive with the changed parameter, in seconds.
     pub total_s: f64,
-    /// The share of the baseline's total time that the scheduler saves.
+    /// The share of the baseline's total time that the recommended scheduler saves on that drive.
     pub gain_share: f64,
-    /// The share by which the 99th percentile of reads falls; none if there are too few reads.
+    /// The share by which the recommended scheduler lowers the 99th percentile of reads; `None` if
+    /// there are too few reads.
     pub read_p99_gain_share: Option<f64>,
-    /// The share by which the 99th percentile of writes falls; none if there are too few writes.
+    /// The share by which the recommended scheduler lowers the 99th percentile of writes; `None` if
+    /// there are too few writes.
     pub write_p99_gain_share: Option<f64>,
 }
 
-/// A scheduler that is not better than the baseline on every drive that the device may be.
+/// A scheduler that is not better than the baseline on every drive that the device might be.
 pub(super) struct Unsure {
     pub(super) policy: String,
-    /// Its savings on these drives.
+    /// What the scheduler saves on each of these drives.
     pub(super) drives: Vec<Sensitivity>,
-    /// The replay in which the savings were measured, if it is not the leading one.
+    /// The replay in which the savings were measured, unless it is the leading one.
     pub(super) how: Option<&'static str>,
 }
 
-/// Compares `chosen` with `baseline` on each of the first `count` of `drives`. Returns nothing if
-/// the two are the same scheduler.
+/// Compares `chosen` with `baseline` on each of the first `count` of `drives`. Returns an empty
+/// list if the two are the same scheduler.
 pub(super) fn sensitivity(
     drives: &Drives<'_>,
     count: usize,
@@ -66,10 +69,10 @@ pub(super) fn sensitivity(
     drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// Excludes schedulers that are not better than the baseline on every drive that the device may be,
-/// in each replay. Checks the scheduler that `choice` would use and the one that it would use on
-/// Linux. Also returns what was rejected for this reason. `other` is the choice in the other replay
-/// and that replay's setup.
+/// Excludes schedulers that are not better than the baseline on every drive that the device might
+/// be, in each replay. Checks the best scheduler in `choice` and the best one in Linux. Also
+/// returns the schedulers that it excluded. `other` is the choice in the other replay, with that
+/// replay's setup.
 pub(super) fn on_every_drive<'a>(
     drives: &Drives<'_>,
     mut choice: Choice<'a>,
@@ -110,7 +113,7 @@ pub(super) fn on_every_drive<'a>(
 }
 
 impl Sensitivity {
-    /// Formats the savings: "3 % of disk busy time and 12 % of read p99".
+    /// Formats the savings, as in "3 % of disk busy time and 12 % of read p99".
     pub(super) fn saved(&self, total: &str) -> String {
         let shares = [
             (Some(self.gain_share), total),
@@ -146,7 +149,8 @@ impl Sensitivity {
     }
 }
 
-/// Formats the savings as assumed and on other drives; `total` is the name of total time.
+/// Formats the savings on the assumed drive and on other drives; `total` is what total time is
+/// called.
 pub(super) fn told(
     all: &[Sensitivity],
     [baseline, chosen]: [&RunResult; 2],

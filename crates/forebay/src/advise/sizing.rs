@@ -1,5 +1,5 @@
-//! The required cache size: the smallest cache that has most of the hits of the largest, taken from
-//! the miss-ratio curve of all sizes, which is computed in one pass.
+//! Determines the required cache size: the smallest cache that has most of the hits of the largest
+//! one. It is read off the miss-ratio curve, which one pass over the trace computes for all sizes.
 
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
@@ -10,36 +10,38 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 
-/// The maximum number of distinct blocks. Larger footprints are divided into larger blocks.
+/// The maximum number of distinct blocks to track. Larger footprints are divided into larger
+/// blocks.
 const BLOCKS_MAX: u64 = 1 << 20;
 
-/// The share of the largest cache's hits beyond which a larger cache gains nothing.
+/// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
 const NEARLY_ALL: f64 = 0.99;
 
-/// A cache's size and the reason for it.
+/// A cache size, with the figures that justify it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sizing {
     /// The block size in bytes.
     pub block_bytes: u32,
-    /// The size of all blocks used; a larger cache is never filled.
+    /// The total size of all blocks that the trace accesses. A larger cache would never be full.
     pub footprint_bytes: u64,
-    /// The smallest cache that has most of the hits of the largest, as recommended by `forebay
-    /// cache`.
+    /// The size in bytes of the smallest cache that has most of the hits of the largest, as
+    /// `forebay cache` recommends it.
     pub least_bytes: u64,
-    /// The size beyond which a cache gains nothing: the smallest with 99 % of the hits of the largest.
+    /// The size in bytes of the smallest cache with 99 % of the hits of the largest. A larger cache
+    /// gains nothing.
     pub full_bytes: u64,
-    /// The flash required: the cache, and room for blocks on their way to the disk.
+    /// The flash required in MiB: the cache itself, and room for blocks on their way to the disk.
     pub size_mib: u64,
-    /// The share of block accesses that hit in the cache.
+    /// The share of block accesses that hit in the recommended cache.
     pub hit_share: f64,
-    /// The share of block accesses that hit in a cache that holds everything.
+    /// The share of block accesses that hit in a cache large enough for all blocks.
     pub hit_share_max: f64,
 }
 
 impl Sizing {
     pub(super) fn of(input: &Input, progress: Progress<'_>) -> Result<Sizing, Error> {
         let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
-        // A trace that counts in blocks has its own block size. Its blocks are never combined into
+        // If the trace counts in blocks, use its block size, and never combine its blocks into
         // larger ones.
         let own = input.notes.own_block_bytes.map(u64::from);
         let mut sizes = own.into_iter().chain((12..26).map(|bits| 1u64 << bits));
@@ -60,8 +62,8 @@ impl Sizing {
         Ok(Sizing::from(&curve, block_bytes as u32))
     }
 
-    /// Formats the result in a sentence. With `in_blocks`, sizes are in blocks, because the size of
-    /// a block is unknown.
+    /// Formats the recommended size in a sentence. With `in_blocks`, sizes are in blocks, because
+    /// the size of a block is unknown.
     pub(super) fn told(&self, in_blocks: bool) -> String {
         let size = |of: u64| match in_blocks {
             true => counted(of / u64::from(self.block_bytes), "block"),
@@ -85,7 +87,7 @@ impl Sizing {
         )
     }
 
-    /// Names the cache with most of the hits of the largest.
+    /// Formats the recommended cache size in a few words.
     pub(super) fn in_short(&self) -> String {
         format!(
             "by the order of requests, an LRU cache of {} finds {} of the blocks used; more than {} gains nothing",
@@ -127,8 +129,8 @@ mod tests {
     #[test]
     fn the_smallest_cache_that_finds_most() {
         let mut curve = MissRatioCurve::default();
-        // A working set of 1000 blocks that is used a hundred times, then 100000 other blocks, each
-        // used once.
+        // A working set of 1000 blocks is accessed a hundred times, then 100,000 other blocks once
+        // each.
         for _ in 0..100 {
             (0..1000).for_each(|key| _ = curve.access(key));
         }

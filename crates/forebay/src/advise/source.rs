@@ -1,7 +1,6 @@
-//! What a recording reveals about the device that it was made on, through its latencies and its
-//! request rate.
+//! Infers from a recording's latencies and request rate on what kind of device it was made.
 //!
-//! Invariant: nothing is concluded from fewer than [`TOO_FEW`] measured requests.
+//! Invariant: nothing is concluded from fewer than [`TOO_FEW`] requests with latencies.
 
 use forebay_ask::named;
 use forebay_trace::describe::Description;
@@ -12,30 +11,33 @@ use super::judge::TOO_FEW;
 use crate::quantities::{millis, percent, significant};
 use crate::simulate::RunResult;
 
-/// The least mean latency of non-sequential reads on the fastest disks: half a revolution at 15,000
-/// rpm, without arm movement.
+/// The lowest possible mean latency of non-sequential reads on the fastest disks: half a revolution
+/// at 15,000 rpm, without arm movement.
 const POSITIONING_LEAST_MS: f64 = 2.0;
 
-/// The minimum share of non-sequential requests for latencies to count. With fewer, a disk's buffer
-/// may have served 99 % of requests.
+/// The share of non-sequential requests that latencies must include to be conclusive. With fewer, a
+/// disk's buffer may have served 99 % of requests.
 const ELSEWHERE_LEAST: f64 = 0.1;
 
-/// The model counts as slower than the recording if it takes at least this many times as long.
+/// How many times as long as recorded the model's requests must take for the model to count as
+/// slower.
 const SLOWER_TIMES: f64 = 2.0;
 
-/// A run that takes this many times as long as the recording does not keep up with it.
+/// How many times as long as the recording a run must take to count as not keeping up.
 const LONGER_TIMES: f64 = 1.05;
 
-/// More non-sequential requests per second than any disk can serve, even with the deepest queue.
+/// A rate of non-sequential requests per second that no disk can serve, even with the deepest
+/// queue.
 const SCATTERED_MOST: f64 = 1000.0;
 
-/// Formats how to get an answer about a disk.
+/// Advises the user to name a disk, to get an answer about that disk.
 fn name_one() -> String {
     format!("for what a disk would make of it name one with {}", named("device"))
 }
 
-/// Returns whether a volume has a name or a device number that Linux gives to NVMe drives and their partitions. It gives
-/// the major number also to the sixteenth and later partitions of other disks, which are rare.
+/// Returns whether the volume's name or device number is one that Linux gives to NVMe drives and
+/// their partitions. The same major number is shared by the sixteenth and later partitions of other
+/// disks, which are rare.
 fn is_nvme(volume: &str) -> bool {
     const BLKEXT_MAJOR: &str = "259";
     let name = volume.rsplit('/').next().unwrap_or(volume);
@@ -49,9 +51,9 @@ fn is_nvme(volume: &str) -> bool {
         })
 }
 
-/// Explains why the recorded device cannot have been a disk, from the volumes' names and the
-/// latencies, or the request rate if there are no latencies. Returns none if it may have been a
-/// disk.
+/// Explains why the recorded device cannot have been a disk, judging by the volumes' names and the
+/// latencies, or by the request rate if there are no latencies. Returns `None` if it may have been
+/// a disk.
 pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option<String> {
     if let Some(name) = volumes.iter().find(|name| is_nvme(name)) {
         return Some(format!(
@@ -87,7 +89,7 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     })
 }
 
-/// Formats how much faster the recorded device was than the model in `run`; none if it was not
+/// Formats how much faster the recorded device was than the model in `run`; `None` if it was not
 /// faster.
 pub(super) fn was_faster(
     description: &Description,
@@ -123,7 +125,7 @@ pub(super) fn was_faster(
     ))
 }
 
-/// Returns the latencies of `requests`, if enough of them were measured.
+/// Returns the latency statistics of `requests`, if enough of them have a latency.
 fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
     let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
     (measured >= TOO_FEW as f64).then_some(latency)
@@ -134,7 +136,8 @@ mod tests {
     use super::*;
     use crate::advise::sample;
 
-    /// Describes a recording of 4000 reads with this median, 99th percentile and sequential share.
+    /// Returns the description of a trace of 4000 reads with this median, 99th percentile and
+    /// sequential share.
     fn recorded(p50_ms: f64, p99_ms: f64, sequential_share: f64) -> Description {
         let mut description = sample::advice().description;
         (description.reads, description.writes) = (4000, 0);
@@ -188,7 +191,7 @@ mod tests {
         let said = was_faster(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
         assert_eq!(was_faster(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
-        // The recorded device is fast, but the model is equally fast.
+        // The recorded device is fast, but the model is just as fast.
         run.figures.read_p50_ms = Some(0.07);
         assert_eq!(was_faster(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
         (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));

@@ -1,7 +1,7 @@
-//! Tries remedies other than choosing a scheduler, on the requests and devices of one advice.
+//! Simulates remedies other than choosing a scheduler, on the requests and devices of one advice.
 //!
-//! Flash and moving data have a cost, so they are compared with the recommended scheduler as well
-//! as with the baseline, and have to be better than both to be recommended.
+//! Flash costs money and moving data costs time, so these remedies are recommended only if they are
+//! better than the recommended scheduler as well as better than the baseline.
 
 use std::ops::Range;
 
@@ -26,41 +26,41 @@ use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
-/// The runs that remedies are compared with, and the devices that they are tried on.
+/// The runs with which remedies are compared, and the devices on which they are simulated.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,
     pub(super) flash: &'a OpenDevice,
-    /// The other drives that the device may be.
+    /// The other drives that the device might be.
     pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
     pub(super) baseline: &'a RunResult,
-    /// The run under the recommended scheduler.
+    /// The run of the recommended scheduler, which costs nothing.
     pub(super) free: &'a RunResult,
-    /// The slices of both runs: the baseline's, then the recommended scheduler's.
+    /// The slices of two runs: the baseline's and the recommended scheduler's.
     pub(super) slices: [&'a Slices; 2],
-    /// Other available schedulers that no other scheduler beats, with their slices.
+    /// The runs of other available schedulers that no other scheduler beats, with their slices.
     pub(super) rivals: Vec<(&'a RunResult, &'a Slices)>,
-    /// The run under the best Linux scheduler, with its slices.
+    /// The run of the best Linux scheduler, with its slices.
     pub(super) today: Option<(&'a RunResult, &'a Slices)>,
-    /// All schedulers under the other replay, in which a recommendation has to hold too.
+    /// All schedulers' runs in the other replay, in which a recommendation also has to hold.
     pub(super) other: Option<&'a Tryout>,
     pub(super) prefer: Prefer,
-    /// The time span over which requests arrive.
+    /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
 }
 
-/// All remedies, free ones first, with the details of cache sizing and defragmentation if they were
-/// tried.
+/// All remedies, those that cost nothing first, with the details of cache sizing and
+/// defragmentation if these were simulated.
 pub(super) struct Tried {
     pub(super) remedies: Vec<Remedy>,
     pub(super) sizing: Option<Sizing>,
     pub(super) defragmentation: Option<Defragmentation>,
-    /// The runs with flash, by policy.
+    /// The runs with flash, by policy spec.
     pub(super) with_flash: Vec<(String, Run)>,
 }
 
-/// The result of trying one remedy.
+/// The result of simulating one remedy.
 struct Part {
     remedy: Remedy,
     run: Option<Run>,
@@ -69,7 +69,7 @@ struct Part {
 }
 
 impl Trial<'_> {
-    /// Tries all remedies, with up to `jobs` parallel runs.
+    /// Simulates all remedies, with up to `jobs` parallel runs.
     pub(super) fn all(
         &self,
         jobs: usize,
@@ -114,7 +114,7 @@ impl Trial<'_> {
         Ok(tried)
     }
 
-    /// Tries one of the remedies that have a cost.
+    /// Simulates one of the remedies that have a cost.
     fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
         Ok(match part {
             0 => Part {
@@ -141,7 +141,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Returns why nothing except schedulers is tried.
+    /// Returns why no remedies except schedulers are simulated; `None` if they are.
     fn why_none(&self) -> Option<String> {
         let requests = self.baseline.figures.requests;
         if requests < TOO_FEW {
@@ -177,7 +177,8 @@ impl Trial<'_> {
         Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
-    /// Returns whether a remedy justifies needing more flash than another.
+    /// Returns whether the remedy `more` is enough of an improvement over `less` to justify its
+    /// larger flash.
     fn is_worth_more_flash(&self, runs: &[Run], more: &Remedy, less: &Remedy) -> bool {
         let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
         let Some((more, less)) = of(more).zip(of(less)) else { return false };
@@ -188,7 +189,7 @@ impl Trial<'_> {
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
     }
 
-    /// Tries offloading. Returns the remedy, and its run if it was simulated.
+    /// Simulates offloading. Returns the remedy, and its run if it was simulated.
     fn offloading(&self, progress: Progress<'_>) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
@@ -226,7 +227,7 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
-    /// Tries caching. Returns the remedy, and its run if it was simulated.
+    /// Simulates caching. Returns the remedy, and its run if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
@@ -242,8 +243,8 @@ impl Trial<'_> {
             return Ok((Remedy::untried(kind, "cache", why), None));
         }
         let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
-        // The disk behind the cache uses the recommended scheduler, so that the gain is due to the
-        // cache alone.
+        // The disk behind the cache uses the recommended scheduler, so that the gain is due only to
+        // the cache.
         let policy = format!(
             "cache:size-mib={size_mib}:block-kib={}:disk={}",
             sizing.block_bytes >> 10,
@@ -284,7 +285,7 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
-    /// Returns the remedy for a run with flash; it is not recommended if `against` is an objection.
+    /// Builds the remedy from a run with flash. It is not recommended if `against` gives a reason.
     fn with_flash(
         &self,
         kind: RemedyKind,
@@ -307,7 +308,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns why flash is not worth its price; none if it is.
+    /// Returns why flash is not worth its price; `None` if it is.
     fn against_flash(&self, ran: &Run) -> Option<String> {
         if is_at_ease(self.baseline, self.span_s) {
             let why = "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as \
@@ -325,7 +326,7 @@ impl Trial<'_> {
     }
 
     /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the
-    /// device may be; none if it always is.
+    /// device might be; `None` if it always is.
     fn against_flash_anywhere(
         &self,
         ran: &Run,
@@ -341,16 +342,16 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the setups in which a recommendation has to hold: the leading replay and, if there
-    /// is one, the other replay.
+    /// Returns the setups in which a recommendation has to hold: that of the leading replay, then
+    /// that of the other replay if there is one.
     pub(super) fn setups(&self) -> impl Iterator<Item = (Setup, String)> {
         let other = self.other.map(|other| other.setup);
         let other = other.map(|setup| (setup, format!(", {}", setup.replay.as_told())));
         std::iter::once((self.setup, String::new())).chain(other)
     }
 
-    /// Returns why `policy`, which uses flash, is not worth it on some drive that the device may
-    /// be; none if it is worth it on all of them.
+    /// Returns why `policy` is not worth its flash on some drive that the device might be; `None`
+    /// if it is worth it on all of them.
     fn flash_on_every_drive(
         &self,
         policy: &str,
@@ -376,8 +377,8 @@ impl Trial<'_> {
         Ok(None)
     }
 
-    /// Returns why `policy`, which is worth its flash under the leading replay, is not under the
-    /// other replay; none if it is.
+    /// Returns why `policy`, which is worth its flash in the leading replay, is not worth it in the
+    /// other; `None` if it is.
     fn against_elsewhere(
         &self,
         policy: &str,
@@ -403,7 +404,7 @@ impl Trial<'_> {
         Ok(choice.against_flash(2).map(|why| format!("{why}, {how}")))
     }
 
-    /// Returns the remedy for a defragmentation study, with the baseline's figures on the same
+    /// Builds the remedy from a study of defragmentation, with the baseline's figures for the same
     /// requests.
     fn defragmented(
         &self,
@@ -427,8 +428,8 @@ impl Trial<'_> {
             }
         };
         let worth_while = studied.is_worth_while();
-        // Defragmentation only costs some copying, so a better tail justifies it even on an idle
-        // disk.
+        // Defragmentation costs no more than some copying, so a better tail justifies it even on an
+        // idle disk.
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
         let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;
@@ -461,9 +462,9 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// Returns why defragmentation, which gains under the leading replay, should still not be
-    /// recommended: it does not gain in the other replay, or on some drive that the device may be.
-    /// Returns none if it gains everywhere.
+    /// Returns why defragmentation, which gains in the leading replay, should nevertheless not be
+    /// recommended: it does not gain in the other replay, or on some drive that the device might
+    /// be. Returns `None` if it gains everywhere.
     fn defragmentation_on_every_drive(
         &self,
         progress: Progress<'_>,
@@ -488,7 +489,7 @@ impl Trial<'_> {
     }
 }
 
-/// Returns all remedies except schedulers as not tried, with the reason `why`.
+/// Returns all remedies except schedulers, marked as not tried for the reason `why`.
 pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 4] {
     [
         (RemedyKind::QueueSizes, scheduler),

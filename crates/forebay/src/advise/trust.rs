@@ -1,9 +1,10 @@
-//! How far to trust an answer: the model's results on the recording, compared with the latencies of
-//! the user's disk.
+//! Determines how far to trust an answer, by comparing the model's latencies for the recorded
+//! requests with the latencies that the user's disk had.
 //!
-//! Schedulers run in open and dependent replay anyway, so the check uses one of these runs: the one
-//! under the current scheduler, which was probably also active during the recording. If the user
-//! did not name the device, nothing is reported, because it may not be the recorded one.
+//! The comparison needs no extra run: it uses the run of the current scheduler, in the replays that
+//! `advise` simulates anyway. The current scheduler was probably also active during the recording.
+//! If the user did not name the device, nothing is compared, because the device may not be the
+//! recorded one.
 
 use forebay_ask::named;
 use serde::Serialize;
@@ -18,24 +19,23 @@ use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::simulate::Bed;
 
-/// The statement on trust and its evidence.
+/// A statement on how far to trust the answer, with its evidence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trust {
-    /// How far the model deviates from the recorded device, or why that was not checked.
+    /// How far the model's latencies deviate from the recorded ones, or why they were not compared.
     pub said: String,
-    /// Whether the deviation was checked.
+    /// Whether the model was compared with the recording.
     pub is_checked: bool,
-    /// The comparison of the model with the recording, under the replay that the answer is based
-    /// on.
+    /// How the model compares with the recording in the leading replay.
     pub retrodiction: Option<Retrodiction>,
-    /// The comparison under the other replay, if both were simulated.
+    /// How the model compares with the recording in the other replay, if both were simulated.
     pub other_replay: Option<Retrodiction>,
-    /// The result of fitting the device to the first half of the trace; none if no fit was
+    /// The result of fitting the device to the first half of the trace; `None` if no fit was
     /// requested.
     pub fit: Option<DeviceFit>,
 }
 
-/// Returns why nothing can be checked; none if a check is possible.
+/// Returns why the model cannot be compared with the recording; `None` if it can be.
 pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
     if setting.input.known_latency_share() == 0.0 {
         return Some("the trace records no latencies".to_string());
@@ -53,7 +53,8 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
 }
 
 impl Trust {
-    /// Returns the statement for the case that nothing was checked, with the reason `why`.
+    /// Builds the statement for a model that was not compared with the recording, for the reason
+    /// `why`.
     pub(super) fn unchecked(why: &str) -> Trust {
         Trust {
             said: format!("The model is not checked: {why}."),
@@ -64,8 +65,8 @@ impl Trust {
         }
     }
 
-    /// Returns the statement based on the runs in `tried`; the run under the current scheduler is
-    /// compared with the recording.
+    /// Builds the statement from the runs in `tried`, comparing the run of the current scheduler
+    /// with the recording.
     pub(super) fn of(
         setting: &Setting<'_>,
         tried: &Tryouts,
@@ -92,7 +93,8 @@ impl Trust {
     }
 }
 
-/// Formats how far the model deviates; none if there are too few requests to compare.
+/// Formats how far the model deviates from the recording; `None` if there are too few requests to
+/// compare.
 pub(super) fn told(of: &Retrodiction) -> Option<String> {
     let off = off(of)?;
     let unmeasured = match of.requests_unmeasured {
@@ -119,9 +121,9 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     ))
 }
 
-/// Formats the deviation with the latencies: "model's read p50 is 8 % and its p99 22 % off what
-/// your disk did"; above a factor of two, "read p50 is 3 times and its p99 0.1 times what your disk
-/// took". Returns none if there are too few requests to compare.
+/// Formats the deviation of each latency: "model's read p50 is 8 % and its p99 22 % off what your
+/// disk did"; above a factor of two, "read p50 is 3 times and its p99 0.1 times what your disk
+/// took". Returns `None` if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
@@ -131,7 +133,8 @@ pub(super) fn off(of: &Retrodiction) -> Option<String> {
     Some(format!("model's {first}{rest}"))
 }
 
-/// Whether a latency of the model differs from the recorded one by more than a factor of two.
+/// Returns whether a latency of the model differs from the recorded one by more than a factor of
+/// two.
 fn is_far_off(error_share: f64) -> bool {
     !(-0.5..=1.0).contains(&error_share)
 }

@@ -1,4 +1,4 @@
-//! Tests of the statement on trust and of fits, on recordings made by models.
+//! Tests of statements on trust and of `--fit-device`, on recordings that models produced.
 
 use forebay_core::Nanos;
 use forebay_core::replay::Intensity;

@@ -1,4 +1,5 @@
-//! Advice about a trace whose times cannot be used: the size of a cache, which depends only on the order of requests.
+//! Advice for a trace without usable times: only a cache size, because that depends only on the
+//! order of requests.
 
 use super::trial::none_tried;
 use super::{Advice, Pictures, Prefer, Remedy, RemedyKind, Setting, Sizing, Trust, Verdict};
@@ -6,7 +7,7 @@ use crate::clock::Times;
 use crate::error::Error;
 use crate::progress::Progress;
 
-/// Returns the advice; `why` says in full what is wrong with `times`.
+/// Builds the advice. `why` explains in full what is wrong with `times`.
 pub(super) fn advice(
     setting: &Setting<'_>,
     times: Times,

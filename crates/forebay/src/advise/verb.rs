@@ -1,4 +1,4 @@
-//! The inputs of `advise`.
+//! The inputs of `advise`. If the user names a disk instead of a trace, its requests are captured.
 
 use std::path::{Path, PathBuf};
 
@@ -162,20 +162,20 @@ impl Verb for AdviseAsk {
     }
 }
 
-/// A captured disk of this machine.
+/// A recording of a disk of this machine.
 struct CapturedDisk {
     disk: LocalDisk,
-    /// The reason for the device that represents it.
+    /// Why the simulated device was chosen to represent the disk.
     reason: String,
-    /// Whether the device is a model of this very drive.
+    /// Whether the simulated device is a model of exactly this drive.
     is_known: bool,
-    /// The folder of the trace, which is deleted with it.
+    /// The temporary folder of the trace, deleted when this value is dropped.
     _folder: TempDir,
 }
 
 impl AdviseAsk {
-    /// Captures the requests of a block device, if one is named instead of a trace. Its scheduler and a model of it become the
-    /// inputs that the user did not give.
+    /// Records the requests of a block device, if the user names one instead of a trace. Inputs that the user did not
+    /// give are set to the disk's scheduler and to a model of the disk.
     fn capture(&mut self, session: &mut dyn Session) -> Result<Option<CapturedDisk>, Error> {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
             return Ok(None);
@@ -215,7 +215,7 @@ impl AdviseAsk {
     ) -> Result<Setup, Error> {
         let replay = self.replay.unwrap_or(Replay::Open);
         let replaying = ReplayAsk { replay, intensity: self.intensity, map: self.map };
-        // A scheduler that Forebay would have to carry is judged with what carrying it costs.
+        // Forebay's own schedulers are simulated with the overhead of the server that they need.
         Ok(Setup { serves_own: true, ..replaying.setup(input, session)? })
     }
 }

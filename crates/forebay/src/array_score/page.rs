@@ -1,4 +1,4 @@
-//! The page of `array score`.
+//! The report page of `array score`.
 
 use forebay_show::figure::Unit;
 use forebay_show::html::paragraphs::called;
@@ -26,7 +26,7 @@ pub(super) fn page(device: &str, drives: u16, scores: &[Score], cautions: Vec<St
     page
 }
 
-/// Says up to which write size three copies are faster.
+/// States up to which write size three copies are faster than RAID 6.
 fn headline(scores: &[Score]) -> String {
     let sizes = || scores.iter().map(Score::copies_up_to);
     let least = sizes().min().unwrap_or_default();
@@ -44,18 +44,19 @@ fn headline(scores: &[Score]) -> String {
     }
 }
 
-/// Makes the table of write times by size.
+/// Builds the table of write times by write size.
 fn writes(scores: &[Score]) -> Table {
     let sizes = (1..=CHUNKS).map(|count| counted(count.into(), "chunk")).collect();
     table(sizes, scores, |score, level| score.write_ms[level].to_vec())
 }
 
-/// Makes the table of times for leaving a level.
+/// Builds the table of the times that a switch from each level takes.
 fn switches(scores: &[Score]) -> Table {
     table(vec!["switch away".into()], scores, |score, level| vec![score.switch_ms[level]])
 }
 
-/// Makes a table with a row for each level and load; `of` returns the times in milliseconds.
+/// Builds a table with a row for each level and number of outstanding writes; `of` returns the
+/// row's times in milliseconds.
 fn table(heads: Vec<String>, scores: &[Score], of: fn(&Score, usize) -> Vec<f64>) -> Table {
     let first = [Column::words("level"), Column::of("at a time", Unit::Count)];
     let times = heads.into_iter().map(|head| Column::of(head, Unit::Seconds));

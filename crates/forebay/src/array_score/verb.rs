@@ -1,4 +1,4 @@
-//! The verb `array score`.
+//! The inputs of `array score`.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ forebay_ask::ask! {
     }
 }
 
-/// The option for where changed chunks are written.
+/// The value of the option that selects where changed chunks are written.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateInput(Update);
 

@@ -1,4 +1,4 @@
-//! The page of `cache`.
+//! The report page of `cache`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
@@ -10,7 +10,7 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 use super::{Curve, CurvePoint};
 use crate::quantities::{bytes, counted, percent};
 
-/// If even the largest cache has a lower hit ratio than this, no cache is worth having.
+/// The hit ratio below which no cache is worthwhile, if even the largest cache does not reach it.
 pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
 
 pub(super) fn page(curve: &Curve) -> Page {
@@ -125,8 +125,8 @@ fn table(curve: &Curve, points: &[CurvePoint]) -> Table {
     Table { columns, rows }
 }
 
-/// Returns the index of the first point to plot: sizes with almost no hits are only in the table,
-/// unless they were requested.
+/// Returns the index of the first point to plot. Smaller sizes have almost no hits and were not
+/// requested; they appear only in the table.
 fn begins(curve: &Curve) -> usize {
     const NEXT_TO_NOTHING: f64 = 0.005;
     let tells = |point: &CurvePoint| {
@@ -136,7 +136,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// Makes the chart of hit ratio over size; `None` if no block is accessed twice.
+/// Builds the chart of hit ratio over cache size; `None` if no block is accessed twice.
 fn chart(curve: &Curve) -> Option<Chart> {
     curve.recommended?;
     let drawn = &curve.points[begins(curve)..];
@@ -171,7 +171,7 @@ fn chart(curve: &Curve) -> Option<Chart> {
     })
 }
 
-/// Explains the assumptions, the estimates and their error.
+/// Returns notes on the assumptions, the estimates and their error.
 fn notes(curve: &Curve) -> Vec<String> {
     let mut notes = Vec::new();
     if curve.is_own_block {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::cache_curve::Recommended;
 
-    /// Makes a curve from sizes with the misses of LRU and, at some of them, of S3-FIFO.
+    /// Builds a curve from cache sizes with the misses of LRU and, at some sizes, of S3-FIFO.
     fn curve(points: &[(u64, f64, Option<f64>)], recommended: Option<u64>) -> Curve {
         let mib = |blocks: u64| blocks as f64 / 256.0;
         let of = |size: u64| points.iter().find(|point| point.0 == size).unwrap().1;

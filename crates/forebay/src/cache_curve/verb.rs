@@ -1,4 +1,4 @@
-//! The verb `cache`.
+//! The inputs and outputs of the verb `cache`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,26 +1,27 @@
-//! Detects the step of a clock whose timestamps are close to a grid but not exactly on it: either
-//! the step is not a whole number of the trace's units (6.5536 ms in microseconds), or noise hides
-//! it.
+//! Detects the step of a clock whose timestamps are near a grid but not exactly on it, either
+//! because the step is not a whole number of the trace's units (6.5536 ms in microseconds), or
+//! because of noise.
 //!
-//! Requests less than a slack apart count as one tick. If all ticks are many slacks apart and
-//! nearly all distances are whole steps, the clock ticks. The step is estimated from the distances
-//! of the first ticks; the least distance is taken over all ticks.
+//! Requests less than a tolerance, the *slack*, apart count as one tick. The clock has a step if
+//! all ticks are at least 4 slacks apart and 99 % of the distances between ticks are whole
+//! multiples of one step. The step is estimated from the first [`DISTANCES_MAX`] distances; the
+//! minimum distance is taken over all ticks.
 
 use forebay_core::Nanos;
 
-/// The most distances that are stored.
+/// The maximum number of distances between ticks that are stored.
 const DISTANCES_MAX: usize = 4096;
 
-/// The least number of distances from which being on a grid is no coincidence.
+/// The minimum number of distances for a common step not to be a coincidence.
 const DISTANCES_LEAST: usize = 20;
 
-/// The least distance between ticks, in slacks.
+/// The minimum distance between ticks, in units of the slack.
 const APART: u64 = 4;
 
-/// The percentage of distances that must be whole steps.
+/// The percentage of distances that must be whole multiples of the step.
 const WHOLE_PERCENT: usize = 99;
 
-/// The state collected while requests are scanned.
+/// Counters that are updated while arrivals are scanned.
 pub(super) struct Ticks {
     slack: Nanos,
     count: u64,
@@ -30,8 +31,8 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Makes an empty state. Requests less than `slack` after the first request of a tick belong to
-    /// that tick.
+    /// Creates empty counters. Requests that arrive less than `slack` after the first request of a
+    /// tick belong to that tick.
     pub(super) fn new(slack: Nanos) -> Ticks {
         Ticks { slack, count: 0, begins: None, least: Nanos::MAX, distances: Vec::new() }
     }
@@ -56,7 +57,7 @@ impl Ticks {
         self.count
     }
 
-    /// Returns the step, if there is one.
+    /// Returns the clock's step, if it has one.
     pub(super) fn step(&self) -> Option<Nanos> {
         let apart = self.slack.0 * APART;
         if self.least.0 < apart || self.distances.len() < DISTANCES_LEAST {
@@ -65,18 +66,19 @@ impl Ticks {
         let mut distances = self.distances.clone();
         distances.sort_unstable();
         let mut step = distances[0] as f64;
-        // Longer distances determine the step more precisely, so the estimate is refined over more
-        // and more steps.
+        // Longer distances determine the step more precisely, so the estimate is refined from the
+        // shortest distance to the longest.
         for distance in distances.iter().map(|distance| *distance as f64) {
             let steps = (distance / step).round();
             if (distance - steps * step).abs() < step / 10.0 {
                 step = distance / steps;
             }
         }
-        // A single distance has the full noise, the sum of all distances almost none per step.
+        // One distance contains all of its noise; averaged over all distances, the noise per step
+        // almost vanishes.
         let steps: f64 = distances.iter().map(|distance| (*distance as f64 / step).round()).sum();
         step = distances.iter().map(|distance| *distance as f64).sum::<f64>() / steps.max(1.0);
-        // Random distances are only rarely this close to a whole step.
+        // Random distances are rarely this close to a multiple of the step.
         let near = (self.slack.0 as f64).min(step / 8.0);
         let is_whole = |distance: &&u64| {
             let distance = **distance as f64;
@@ -99,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_step_that_is_no_whole_number_of_units_is_found() {
-        // 6553.6 us, in whole microseconds; two of three ticks have a request.
+        // The step is 6553.6 µs, timestamps are whole microseconds, and two of three ticks have a
+        // request.
         let ticks = (0..300u64).filter(|tick| tick % 3 != 1).map(|tick| tick * 65_536 / 10);
         let found = step(600, ticks).unwrap();
         assert!((6_553_500..6_553_700).contains(&found.0), "{found:?}");
@@ -116,15 +119,15 @@ mod tests {
 
     #[test]
     fn what_is_on_no_grid_has_no_step() {
-        // Far apart, but irregular.
+        // The ticks are far apart, but at irregular distances.
         assert_eq!(step(600, (0..100u64).map(|k| k * 20_000 + k * k * 7919 % 9_000)), None);
-        // On a grid, except one in fifty.
+        // All but one tick in fifty lie on a grid.
         let some = (0..100u64).map(|k| k * 10_000 + if k % 50 == 7 { 4_000 } else { 0 });
         assert_eq!(step(600, some), None);
-        // On a grid that is as fine as the slack.
+        // The ticks lie on a grid that is as fine as the tolerance allows, or slightly finer.
         assert_eq!(step(600, (0..100u64).map(|k| k * 2_399)), None);
         assert!(step(600, (0..100u64).map(|k| k * 2_400)).is_some());
-        // Too few: twenty distances take twenty-one ticks.
+        // Twenty distances, the minimum, take twenty-one ticks.
         assert_eq!(step(600, (0..20u64).map(|k| k * 10_000)), None);
         assert!(step(600, (0..21u64).map(|k| k * 10_000)).is_some());
     }

@@ -1,4 +1,4 @@
-//! Assembles the card from the measurements.
+//! Assembles the card of `compare` from the measurements.
 
 use super::card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
@@ -81,7 +81,7 @@ fn trace(input: &Input, profile: &Profile) -> CardTrace {
     }
 }
 
-/// Compares the recorded latencies; none if a trace has none.
+/// Compares the recorded latencies; `None` if either trace has none.
 fn latencies(
     inputs: [&Input; 2],
     profiles: [&Profile; 2],
@@ -100,7 +100,7 @@ fn latencies(
     Some(answer)
 }
 
-/// Returns every figure with its interval; none where either trace lacks the figure.
+/// Returns every figure of both traces with its interval; `None` if either trace lacks the figure.
 fn quantities(against: &Against, b: &Sample, drawn: &Resamples) -> Vec<Option<Quantity>> {
     let both = against.figures(&against.whole, 0).into_iter().zip(against.figures(b, 1));
     let quantity = |(index, (a, b)): (usize, (Option<f64>, Option<f64>))| {
@@ -163,7 +163,7 @@ fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, range_by
     Heat { range_bytes, total_variation, total_variation_itself, a, b }
 }
 
-/// Returns what was left out, and cautions.
+/// Returns two lists: comparisons that were left out, and cautions.
 fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, Vec<String>) {
     let mut left_out = Vec::new();
     for input in inputs.iter().filter(|input| !super::is_timed(input)) {
@@ -231,13 +231,13 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             ));
         }
     }
-    // A trace compared with itself would list everything twice.
+    // Comparing a trace with itself would repeat each sentence.
     left_out.dedup();
     cautions.dedup();
     (left_out, cautions)
 }
 
-/// The number of points of a chart's line.
+/// The number of steps to which a line of a chart is thinned.
 const POINTS: usize = 300;
 
 fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {
@@ -251,7 +251,8 @@ fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {
     }
 }
 
-/// Returns (value, share of counts up to that value), as steps, thinned to [`POINTS`].
+/// Returns the cumulative distribution of `counts` for a step chart, as (value, share of counts up
+/// to that value), thinned to [`POINTS`].
 fn cumulative(counts: &Counts, digits: u32, unit: f64) -> Vec<(f64, f64)> {
     let (values, total) = (counts.values(digits), counts.total().max(1) as f64);
     let mut points = Vec::new();

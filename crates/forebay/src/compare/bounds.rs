@@ -1,9 +1,9 @@
-//! The figures that determine the verdict, each with its bound. The card's page colors figures by
-//! these checks.
+//! The figures that determine the verdict, each with its bound. The page colors these figures by
+//! whether they are within their bounds.
 //!
-//! The bound on features is the paper's own worst case (**model**, section V.C). All other bounds
-//! are Forebay's. Where a trace exceeds such a bound when compared with itself, the bound is
-//! widened to the difference between its own resamples.
+//! The bound on features is the largest deviation in the paper (**model**, section V.C). All other
+//! bounds are Forebay's own. If the first trace's resamples differ from it by more than such a
+//! bound, the bound is widened to that difference.
 
 use forebay_show::quantities::{percent, significant};
 
@@ -13,26 +13,27 @@ use super::measure::DeviationKind;
 use crate::quantities;
 use crate::words::words;
 
-/// The bound on features, relative or in points.
+/// The bound on features, as a relative deviation or in percentage points.
 const FEATURE_MAX: f64 = 0.05;
-/// The bound on mean response times, 99th percentiles, recorded latencies, and the index of
-/// dispersion.
+/// The bound on the relative deviation of mean response times, 99th percentiles, recorded latencies
+/// and the index of dispersion.
 pub(super) const RELATIVE_MAX: f64 = 0.1;
-/// The bound on the mean error of the miss ratio.
+/// The bound on the mean error of the miss ratios.
 const MRC_MAX: f64 = 0.03;
-/// The bound on the mean error if the first trace deviates as much from itself.
+/// The bound on the mean error of the miss ratios for a first trace whose own resamples deviate as
+/// much.
 const CHANGING_MRC_MAX: f64 = 0.1;
-/// The bound on Kolmogorov-Smirnov distances and total variation.
+/// The bound on Kolmogorov-Smirnov distances and on total variation.
 const SHARE_MAX: f64 = 0.05;
-/// The bound on these distances if the first trace changes so much over time that it is as far from
-/// itself.
+/// The bound on these distances for a first trace that changes so much over time that its own
+/// resamples are as far from it.
 const CHANGING_SHARE_MAX: f64 = 0.15;
 
-/// From this ratio on, a deviation is reported as a multiple of the first figure.
+/// The ratio from which on a deviation is reported as a multiple of the first figure.
 const TIMES_MIN: f64 = 9.0;
 
 impl DeviationKind {
-    /// Formats a deviation with its sign and unit: "+5.67 points", "-12.6 %", "12.0 times".
+    /// Formats a deviation with its sign and unit, as in "+5.67 points", "-12.6 %" or "12.0 times".
     pub fn shown(self, deviation: f64) -> String {
         let sign = if deviation > 0.0 { "+" } else { "" };
         match (self, percent(deviation)) {
@@ -47,7 +48,7 @@ impl DeviationKind {
         }
     }
 
-    /// Returns the unit of a column of deviations.
+    /// Returns the unit of deviations of this kind, for the head of a table's column.
     pub(super) fn unit(self) -> &'static str {
         match self {
             DeviationKind::Relative => "%",
@@ -55,7 +56,7 @@ impl DeviationKind {
         }
     }
 
-    /// Formats a deviation with its sign, for such a column.
+    /// Formats a deviation with its sign but without its unit, for a table's cell.
     pub(super) fn number(self, deviation: f64) -> String {
         match percent(deviation).trim_end_matches(" %") {
             number if deviation > 0.0 && number != "0" => format!("+{number}"),
@@ -71,18 +72,18 @@ impl DeviationKind {
     }
 }
 
-/// A figure with its bound.
+/// A figure that the verdict depends on, with its bound.
 #[derive(Clone, Debug)]
 pub struct BoundCheck {
     pub(super) what: String,
     pub(super) found: f64,
     pub(super) allowed: f64,
-    /// The kind of deviation; none for distances, which are plain numbers.
+    /// The kind of deviation; `None` for distances, which are plain numbers.
     kind: Option<DeviationKind>,
 }
 
 impl BoundCheck {
-    /// Whether the figure is within its bound.
+    /// Returns whether the figure is within its bound.
     pub fn holds(&self) -> bool {
         self.found.abs() <= self.allowed
     }
@@ -95,28 +96,28 @@ impl BoundCheck {
         }
     }
 
-    /// Whether the deviation is in percentage points.
+    /// Returns whether the deviation is in percentage points.
     pub(super) fn is_points(&self) -> bool {
         self.kind == Some(DeviationKind::Points)
     }
 
-    /// Returns the deviation, and its bound.
+    /// Returns the deviation and its bound.
     pub(super) fn figures(&self) -> [f64; 2] {
         [self.found, self.allowed]
     }
 
-    /// Formats the deviation of the figure.
+    /// Formats the deviation of the figure from its counterpart, with its unit.
     pub(super) fn shown(&self) -> String {
         self.kind.map_or_else(|| significant(self.found), |kind| kind.shown(self.found))
     }
 
-    /// Returns the deviation relative to its bound: above 1 if the bound is exceeded.
+    /// Returns the deviation divided by its bound; above 1, the bound is exceeded.
     pub(super) fn severity(&self) -> f64 {
         if self.found == 0.0 { 0.0 } else { self.found.abs() / self.allowed }
     }
 
-    /// Checks a recorded latency: it has to be within 10 %, or the interval of its deviation has to
-    /// include 0.
+    /// Checks a recorded latency. It is within bounds if it deviates by at most 10 %, or if the
+    /// interval of its deviation includes 0.
     pub(super) fn latency(what: &str, figure: LatencyFigure) -> BoundCheck {
         let found = figure.deviation.unwrap_or(f64::INFINITY);
         let end = if found > 0.0 { figure.deviation_low } else { figure.deviation_high };
@@ -126,15 +127,16 @@ impl BoundCheck {
         BoundCheck { what: what.to_string(), found, allowed, kind: Some(DeviationKind::Relative) }
     }
 
-    /// Checks a distance against `bound`, or against the first trace's distance from `itself` if
-    /// that is larger.
+    /// Checks a distance against `bound`, or against `itself`, the distance of the first trace's
+    /// resamples, if that is larger.
     fn distance(what: &str, found: f64, itself: f64) -> BoundCheck {
         let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
         BoundCheck { what: what.to_string(), found, allowed, kind: None }
     }
 }
 
-/// Checks a figure against `bound`, or against its interval if that is wider.
+/// Checks the deviation of a figure against `bound`, or against its sampling interval if that is
+/// wider and `widened` is set.
 fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> BoundCheck {
     let found = quantity.deviation.unwrap_or(f64::INFINITY);
     let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
@@ -144,7 +146,7 @@ fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Bound
 }
 
 impl Feature {
-    /// Checks the feature against its bound.
+    /// Checks the feature's deviation against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let held = within(words(&self.name), &self.quantity, FEATURE_MAX, false);
         BoundCheck { kind: Some(self.deviation_kind), ..held }
@@ -159,7 +161,7 @@ impl Distance {
 }
 
 impl Dispersion {
-    /// Checks the dispersion against its bound.
+    /// Checks the deviation of the index of dispersion against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let what = format!("index of dispersion at {}", quantities::bound(self.bin_ms as f64));
         within(what, &self.quantity, RELATIVE_MAX, true)
@@ -175,19 +177,19 @@ impl Heat {
 }
 
 impl Response {
-    /// Checks the mean against its bound.
+    /// Checks the deviation of the mean response time against its bound.
     pub fn mean_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.mean_ms, RELATIVE_MAX, true)
     }
 
-    /// Checks the 99th percentile against its bound.
+    /// Checks the deviation of the 99th percentile against its bound.
     pub fn p99_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.p99_ms, RELATIVE_MAX, true)
     }
 }
 
 impl Card {
-    /// Checks the mean error of the miss ratio against its bound.
+    /// Checks the mean error of the miss ratios against its bound.
     pub fn miss_ratio_check(&self) -> BoundCheck {
         let what = "miss ratio, mean error".to_string();
         let allowed = self.mrc_mean_error_itself.clamp(MRC_MAX, CHANGING_MRC_MAX);

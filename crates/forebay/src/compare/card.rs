@@ -1,4 +1,5 @@
-//! The card: every figure of both traces; those of the first have sampling intervals.
+//! The card, which is the result of `compare`: every figure of both traces. The first trace's
+//! figures have sampling intervals.
 
 use serde::Serialize;
 
@@ -7,48 +8,47 @@ use super::latency::LatencyAnswer;
 use super::measure::DeviationKind;
 use super::verdict::Verdict;
 
-/// The similarity of two traces.
+/// The result of comparing two traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
-    /// The first trace, the reference.
+    /// The first trace, which is the reference.
     pub a: CardTrace,
-    /// The second trace, which is compared with it.
+    /// The second trace, which is compared with the reference.
     pub b: CardTrace,
-    /// The overall result in a sentence, and the result of each aspect.
+    /// Whether the second trace may stand in for the first, overall and in each aspect.
     pub verdict: Verdict,
-    /// The paper's features.
+    /// The features that the paper compares.
     pub features: Vec<Feature>,
-    /// The distances of whole distributions.
+    /// Distances between the two traces' distributions, of request sizes and the like.
     pub distances: Vec<Distance>,
-    /// Burstiness by time scale; empty if a trace has no times.
+    /// The burstiness of arrivals at several time scales; empty if a trace has no times.
     pub dispersion: Vec<Dispersion>,
-    /// The block size of the miss-ratio curves.
+    /// The block size of the miss-ratio curves, in bytes.
     pub mrc_block_bytes: u64,
-    /// The mean absolute difference of the LRU miss ratios, over the sizes of [`Card::mrc`].
+    /// The mean absolute difference of the LRU miss ratios over the cache sizes in [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The mean absolute difference between the first trace and its resamples that a share `level`
-    /// of them stays below.
+    /// The same mean difference between the first trace and its own resamples: a share `level` of
+    /// the resamples stays below this value.
     pub mrc_mean_error_itself: f64,
-    /// The miss-ratio curves, at sizes that grow by an eighth of a doubling up to the larger
-    /// footprint.
+    /// The miss-ratio curves, at eight cache sizes per doubling, up to the larger footprint.
     pub mrc: Vec<MissRatio>,
     /// The distribution of request locations over the disk.
     pub heat: Heat,
-    /// The response times on each device; empty if a trace has no times.
+    /// The response times on each simulated device; empty if a trace has no times.
     pub responses: Vec<Response>,
-    /// How the recorded latencies differ; none if a trace has no recorded latencies.
+    /// How the recorded latencies of the two traces differ; `None` if either trace has none.
     pub latencies: Option<LatencyAnswer>,
-    /// Comparisons that could not be made, with the reason.
+    /// Comparisons that were left out, each with the reason.
     pub left_out: Vec<String>,
-    /// Cautions.
+    /// Cautions about the results, one sentence each.
     pub cautions: Vec<String>,
-    /// The share of resamples that an interval covers.
+    /// The share of resamples that an interval covers, such as 0.95.
     pub level: f64,
-    /// The number of resamples, drawn from blocks of the first trace's time.
+    /// The number of resamples drawn from blocks of the first trace's time.
     pub resamples: usize,
-    /// The seed of the resamples.
+    /// The seed for drawing resamples.
     pub seed: u64,
-    /// The distributions for the report's charts.
+    /// The distributions plotted in the report.
     #[serde(skip)]
     pub pictures: Pictures,
 }
@@ -56,134 +56,138 @@ pub struct Card {
 /// A description of one trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct CardTrace {
-    /// Its path.
+    /// The path of the trace.
     pub trace: String,
-    /// The number of reads and writes.
+    /// The number of reads and writes in the trace.
     pub requests: u64,
-    /// The time from its first record to its last.
+    /// The time from the trace's first record to its last, in seconds.
     pub duration_s: f64,
-    /// Whether it has recorded latencies.
+    /// Whether the trace has recorded latencies.
     pub has_latencies: bool,
-    /// The number of distinct blocks in the miss-ratio curve.
+    /// The number of distinct blocks that the trace accesses.
     pub footprint_blocks: u64,
-    /// Miss ratios and footprint are based on one in this many blocks: 1 if they are exact.
+    /// The miss ratios and the footprint are based on one in this many blocks; 1 means that they
+    /// are exact.
     pub sampled_one_in: u64,
 }
 
-/// A figure of both traces.
+/// A figure of both traces, with its deviation and sampling interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantity {
     /// The first trace's figure.
     pub a: f64,
     /// The second trace's figure.
     pub b: f64,
-    /// The deviation of the second figure from the first; none if undefined.
+    /// The deviation of the second trace's figure from the first's; `None` if undefined.
     pub deviation: Option<f64>,
-    /// The lower end of the first figure's sampling interval.
+    /// The lower end of the sampling interval of the first trace's figure.
     pub a_low: f64,
-    /// The upper end of that interval.
+    /// The upper end of the sampling interval of the first trace's figure.
     pub a_high: f64,
 }
 
 impl Quantity {
-    /// Whether the second figure lies within the first one's sampling interval.
+    /// Returns whether the second trace's figure lies within the sampling interval of the first's.
     pub fn is_within_interval(&self) -> bool {
         self.a_low <= self.b && self.b <= self.a_high
     }
 }
 
-/// A feature.
+/// A feature of the load, such as the mean request size, for both traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct Feature {
-    /// The feature's name; its last word (before a colon, if several are listed) is the unit.
+    /// The feature's name. Its last word is the unit (the last word before the colon, if the name
+    /// has one).
     pub name: String,
-    /// How its deviation is measured.
+    /// How the feature's deviation is measured: relatively or in points.
     pub deviation_kind: DeviationKind,
-    /// The figures of both traces.
+    /// The feature's values in both traces.
     #[serde(flatten)]
     pub quantity: Quantity,
 }
 
-/// The distance between two distributions. A share `level` of the first trace's resamples stays
-/// below the figures that end in `_itself`.
+/// The distances between the traces' distributions of one quantity. Figures that end in `_itself`
+/// are what a share `level` of the first trace's own resamples stays below.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Distance {
-    /// The name of the distribution, with the unit as its last word.
+    /// The quantity, with the unit as its last word.
     pub of: &'static str,
-    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative shares.
+    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
     pub ks: f64,
-    /// The Kolmogorov-Smirnov distance of the first trace from itself.
+    /// The Kolmogorov-Smirnov distance of the first trace from its own resamples.
     pub ks_itself: f64,
-    /// The Wasserstein-1 distance, in the distribution's unit.
+    /// The Wasserstein-1 distance, in the unit of the quantity.
     pub wasserstein: f64,
-    /// The Wasserstein-1 distance divided by the first trace's mean; none if that is 0.
+    /// The Wasserstein-1 distance divided by the first trace's mean; `None` if the mean is 0.
     pub wasserstein_over_mean: Option<f64>,
-    /// The same ratio for the first trace and itself.
+    /// The Wasserstein-1 distance of the first trace from its own resamples, divided by its mean.
     pub wasserstein_over_mean_itself: Option<f64>,
 }
 
-/// The index of dispersion for counts: variance over mean of the requests in bins of one length.
+/// The index of dispersion for counts: the variance of the number of requests in bins of one
+/// length, divided by its mean.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Dispersion {
-    /// The length of the bins.
+    /// The length of the bins in milliseconds.
     pub bin_ms: u64,
-    /// The figures of both traces, with their relative deviation.
+    /// The index of both traces, with their relative deviation.
     #[serde(flatten)]
     pub quantity: Quantity,
 }
 
-/// The miss ratios of a cache of one size.
+/// The miss ratios of both traces in a cache of one size.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct MissRatio {
-    /// The size of the cache.
+    /// The cache size in MiB.
     pub size_mib: f64,
-    /// The miss ratio on the first trace.
+    /// The first trace's miss ratio.
     pub a: f64,
-    /// The miss ratio on the second trace.
+    /// The second trace's miss ratio.
     pub b: f64,
 }
 
-/// The shares of requests in ranges of the addresses that either trace uses. Each range has an
-/// equal share of these addresses, to a MiB.
+/// How both traces' requests are distributed over the addresses that either trace uses. These
+/// addresses are divided into ranges of equal size, to a MiB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Heat {
-    /// The used bytes in a range.
+    /// The number of used bytes in each range.
     pub range_bytes: u64,
-    /// The share of requests that fall into different ranges.
+    /// The total variation: the share of requests that would have to move to another range for the
+    /// distributions to agree.
     pub total_variation: f64,
-    /// The total variation of the first trace from itself.
+    /// The total variation of the first trace from its own resamples.
     pub total_variation_itself: f64,
-    /// The shares of the first trace.
+    /// The first trace's share of requests in each range.
     pub a: Vec<f64>,
-    /// The shares of the second trace.
+    /// The second trace's share of requests in each range.
     pub b: Vec<f64>,
 }
 
-/// Response times, from arrival to completion, on a device in open replay.
+/// Both traces' response times (from arrival to completion) on a simulated device in open replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Response {
-    /// The device.
+    /// The name of the simulated device.
     pub device: String,
-    /// The scheduler.
+    /// The scheduler that was used on the device.
     pub policy: &'static str,
     /// The share of the run in which the device was busy, for the first trace.
     pub a_busy_share: f64,
     /// The share of the run in which the device was busy, for the second trace.
     pub b_busy_share: f64,
-    /// Whether the first trace's requests arrive faster than they can be served: response times
-    /// then only measure the overload.
+    /// Whether the first trace's requests arrive faster than the device can serve them. Response
+    /// times then only measure the overload.
     pub a_overloaded: bool,
-    /// Whether the second trace's requests arrive faster than they can be served.
+    /// Whether the second trace's requests arrive faster than the device can serve them.
     pub b_overloaded: bool,
-    /// The mean response time.
+    /// The mean response time of each trace.
     pub mean_ms: Quantity,
-    /// The median response time.
+    /// The median response time of each trace.
     pub p50_ms: Quantity,
-    /// The 90th percentile.
+    /// The 90th percentile of response times.
     pub p90_ms: Quantity,
-    /// The 99th percentile.
+    /// The 99th percentile of response times.
     pub p99_ms: Quantity,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile of response times.
     pub p999_ms: Quantity,
 }
 
@@ -200,13 +204,13 @@ impl Response {
     }
 }
 
-/// The cumulative distributions of both traces: (value, share).
+/// The cumulative distributions of both traces as points (value, share), for the report's charts.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
-    /// Sizes in KiB.
+    /// The distribution of request sizes in KiB.
     pub sizes: [Vec<(f64, f64)>; 2],
-    /// Inter-arrival times in milliseconds.
+    /// The distribution of inter-arrival times in milliseconds.
     pub gaps: [Vec<(f64, f64)>; 2],
-    /// Response times in milliseconds, for each device.
+    /// The distribution of response times in milliseconds, for each device.
     pub responses: Vec<[Vec<(f64, f64)>; 2]>,
 }

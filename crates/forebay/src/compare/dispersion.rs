@@ -1,25 +1,26 @@
-//! Counts of arrivals in bins of several lengths, for the index of dispersion.
+//! Counts arrivals in bins of several lengths, for the index of dispersion.
 //!
-//! A bin counts for the block of time in which it begins, and only if it lies completely within the
-//! trace. Only bins with arrivals take computing time.
+//! A bin belongs to the block of time in which it begins, and counts only if it lies completely
+//! within the trace. Empty bins take no computing time.
 
 use forebay_core::Nanos;
 
 use super::tally::{Clock, Counts, Tally};
 
-/// Lengths of the bins: 1 ms to 100 s.
+/// The lengths of the bins in milliseconds: 1 ms to 100 s.
 pub(super) const BINS_MS: [u64; 6] = [1, 10, 100, 1000, 10_000, 100_000];
 
-/// The columns of a scale: the sum of the counts, the sum of their squares, and the number of bins.
+/// The number of columns per bin length: the sum of the counts, the sum of their squares, and the
+/// number of bins.
 const COLUMNS: usize = 3;
 
-/// Counts arrivals.
+/// Counts arrivals in the bins of each length.
 #[derive(Debug)]
 pub(super) struct Bins {
     clock: Clock,
     duration: Nanos,
     tally: Tally,
-    /// The current bin of each scale, and its count.
+    /// For each bin length, the index of the current bin and its count so far.
     current: [(u64, u64); BINS_MS.len()],
 }
 
@@ -30,7 +31,7 @@ impl Bins {
         for (scale, ms) in BINS_MS.iter().enumerate() {
             let (length, blocks) = (ms * 1_000_000, super::tally::BLOCKS as u64);
             let whole = duration.0 / length;
-            // The number of bins that begin before a block does.
+            // How many bins of this length begin before the block does.
             let before = |block: u64| {
                 let begins = u128::from(duration.0) * u128::from(block);
                 let bins = begins.div_ceil(u128::from(blocks) * u128::from(length));
@@ -71,8 +72,8 @@ impl Bins {
     }
 }
 
-/// Returns variance over mean of the counts of a scale's bins: 1 for a Poisson process. Needs at
-/// least two bins.
+/// Returns the index of dispersion for bins of one length: the variance of the counts divided by
+/// their mean, which is 1 for a Poisson process. Returns `None` if there are fewer than two bins.
 pub(super) fn dispersion(counts: &Counts, scale: usize) -> Option<f64> {
     let [sum, squares, bins] = [0, 1, 2].map(|column| counts.of(scale * COLUMNS + column) as f64);
     let mean = sum / bins;
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn worked_by_hand() {
-        // Bins of 1 ms: 3, 0, 1, then an incomplete one.
+        // The bins of 1 ms contain 3, 0 and 1 arrivals; the last bin is incomplete.
         let mut bins = Bins::new(Nanos(3_500_000));
         [0, 100, 999_999, 2 * MS, 3 * MS].iter().for_each(|&at| bins.add(Nanos(at)));
         let counts = bins.finish().weigh(&whole());
@@ -106,7 +107,7 @@ mod tests {
         let counts = tally.weigh(&whole());
         assert_eq!([counts.of(2), counts.of(5), counts.of(8)], [12_345, 1234, 123]);
         assert_eq!([counts.of(0), counts.of(3)], [12_345, 12_340]);
-        // Arrivals at a constant rate have no dispersion, in any block.
+        // A constant rate has no dispersion in any block.
         for block in 0..super::super::tally::BLOCKS {
             let mut weights = vec![0; super::super::tally::BLOCKS];
             weights[block] = 1;

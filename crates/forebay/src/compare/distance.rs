@@ -1,17 +1,17 @@
-//! Distances between two distributions, each given as values with their counts.
+//! Computes distances between two distributions, each given as values with their counts.
 
 /// The distances between two distributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Apart {
-    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative shares.
+    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
     pub(super) ks: f64,
-    /// The Wasserstein-1 distance: how far values have to be moved on average to turn one
-    /// distribution into the other. It is the area between the two cumulative distributions, in the
-    /// values' unit.
+    /// The Wasserstein-1 distance: how far values have to be moved, on average, to turn one
+    /// distribution into the other. Equals the area between the two cumulative distributions, and
+    /// has the values' unit.
     pub(super) wasserstein: f64,
 }
 
-/// Returns the distances of `a` and `b`, whose values are sorted; `None` if either is empty.
+/// Returns the distances between `a` and `b`, whose values are sorted; `None` if either is empty.
 pub(super) fn apart(a: &[(f64, u64)], b: &[(f64, u64)]) -> Option<Apart> {
     let total = |values: &[(f64, u64)]| values.iter().map(|value| value.1).sum::<u64>();
     let (all_a, all_b) = (total(a), total(b));
@@ -38,8 +38,8 @@ pub(super) fn apart(a: &[(f64, u64)], b: &[(f64, u64)]) -> Option<Apart> {
     }
 }
 
-/// Returns the total variation, the share of counts in different cells, of counts over the same
-/// cells.
+/// Returns the total variation between two distributions over the same cells: the share of the
+/// counts that lies in different cells.
 pub(super) fn total_variation(a: &[u64], b: &[u64]) -> f64 {
     let total = |counts: &[u64]| counts.iter().sum::<u64>().max(1) as f64;
     let (all_a, all_b) = (total(a), total(b));
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn worked_by_hand() {
-        // Below 1: 1/2 against 0; below 2: 1 against 1/2; from 4 on, both are 1.
+        // From 1 on, the cumulative shares are 1/2 and 0; from 2 on, 1 and 1/2; from 4 on, both are
+        // 1.
         let found = apart(&counted(&[1, 2]), &counted(&[2, 4])).unwrap();
         assert_eq!(found, Apart { ks: 0.5, wasserstein: 1.5 });
         let same = apart(&counted(&[3, 5, 5]), &counted(&[3, 5, 5, 3, 5, 5])).unwrap();
@@ -84,8 +85,8 @@ mod tests {
             let found = apart(&counted(&a), &counted(&b)).unwrap();
             let ks = differences.iter().copied().fold(0.0, f64::max);
             prop_assert!((found.ks - ks).abs() < 1e-12);
-            // Repeats the values of each until both have equally many, then compares the sorted
-            // values in pairs.
+            // The reference repeats the values of each side until both have equally many, then
+            // pairs them in sorted order.
             let repeat = |values: &[u32], times: usize| {
                 let mut all: Vec<u32> = values.iter().flat_map(|&v| std::iter::repeat_n(v, times)).collect();
                 all.sort_unstable();

@@ -1,5 +1,5 @@
-//! The recorded latencies of one trace: of all requests, of reads and of writes, by size, and by
-//! the name of the submitter.
+//! The recorded latencies of one trace: of all requests, of reads and writes, by request size, and
+//! by the submitter's name.
 
 mod answer;
 mod judge;
@@ -18,46 +18,46 @@ pub use answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, Latency
 pub(super) use judge::latency_answer;
 pub(super) use text::sentence;
 
-/// The upper ends of the size classes except the last one, in KiB.
+/// The upper ends of the size classes in KiB; the last class has none.
 const SIZE_ENDS_KIB: [u64; 4] = [4, 16, 64, 256];
 
-/// The most names of submitters that are followed.
+/// The maximum number of submitters' names that are counted separately.
 const NAMES_MAX: usize = 64;
 
-/// The binary digits of a latency in a group: exact to 0.1 %.
+/// The binary digits of the latency in a bucket, which make it exact to 0.1 %.
 const LATENCY_DIGITS: u32 = 10;
 
-/// The columns of a group's sums by block of time.
+/// The columns of a group's sums; there is a row for each block of time.
 #[derive(Clone, Copy, Debug)]
 enum LatencySum {
     Requests,
     Nanoseconds,
-    /// The sum of binary logarithms, in units of [`LOG_UNITS`] per doubling: a geometric mean, which
-    /// a few slow requests do not move.
+    /// The sum of binary logarithms of the latencies, in units of 1/[`LOG_UNITS`]. It gives the
+    /// geometric mean, which a few slow requests hardly affect.
     Logarithms,
 }
 
-/// The number of steps per doubling in which logarithms are added up.
+/// The number of units in which a doubling of the latency is counted.
 const LOG_UNITS: f64 = 65_536.0;
 
-/// The requests that are compared with one another.
+/// Identifies a group of requests, which is compared with the same group of the other trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GroupKey {
     All,
     Reads,
     Writes,
-    /// A class of sizes, by its place in [`SIZE_ENDS_KIB`].
+    /// The requests of a size class, by its index in [`SIZE_ENDS_KIB`].
     Size(usize),
-    /// The name of the submitters, without their thread or process number, which another recording
-    /// would not repeat.
+    /// The requests of submitters of this name. It excludes thread and process numbers, which
+    /// differ between recordings.
     Name(String),
 }
 
-/// The recorded latencies of a group of requests.
+/// The recorded latencies of a group of requests, by block of time.
 #[derive(Clone, Debug, Default)]
 struct Group {
     sums: Tally,
-    /// The number of requests by bucket of their latency.
+    /// The number of requests in each bucket of latencies.
     times: Vec<u64>,
 }
 
@@ -81,20 +81,20 @@ impl Group {
     }
 }
 
-/// The recorded latencies of a trace.
+/// The recorded latencies of one trace, by group.
 #[derive(Debug)]
 pub(super) struct Latencies {
     groups: BTreeMap<GroupKey, Group>,
-    /// The latencies of all requests by block of time.
+    /// The latencies of all requests, by block of time.
     times: Tally,
-    /// The name of each stream; none beyond [`NAMES_MAX`] names.
+    /// For each stream, its submitter's name; `None` for names beyond the first [`NAMES_MAX`].
     names: Vec<Option<String>>,
-    /// All reads and writes, with and without a recorded latency.
+    /// The number of reads and writes, with and without a recorded latency.
     requests: u64,
 }
 
 impl Latencies {
-    /// `labels` are the names of the streams.
+    /// Creates empty counts; `labels` are the names of the trace's streams.
     pub(super) fn new(labels: &[String]) -> Latencies {
         let mut known = std::collections::BTreeSet::new();
         let mut name = |label: &String| {
@@ -128,23 +128,24 @@ impl Latencies {
         self.times.compact();
     }
 
-    /// Returns the number of requests of a group that have a recorded latency.
+    /// Returns how many requests of a group have a recorded latency.
     fn known(&self, key: &GroupKey) -> u64 {
         self.groups.get(key).map_or(0, |group| group.times.iter().sum())
     }
 
-    /// Returns the share of the requests that have a recorded latency.
+    /// Returns the share of all requests that have a recorded latency.
     pub(super) fn known_share(&self) -> f64 {
         self.known(&GroupKey::All) as f64 / self.requests.max(1) as f64
     }
 
-    /// Whether any latency was recorded. Latencies that are all 0 are a format's placeholder.
+    /// Returns whether any latency was recorded. If all latencies are 0, they are a placeholder of
+    /// the trace's format.
     pub(super) fn is_known(&self) -> bool {
         self.groups.get(&GroupKey::All).is_some_and(|group| group.times.len() > 1)
     }
 }
 
-/// Returns a label without its thread or process number: "java" for "java/4978".
+/// Removes the thread or process number from a label: "java/4978" becomes "java".
 fn without_number(label: &str) -> &str {
     match label.rsplit_once('/') {
         Some((name, number))

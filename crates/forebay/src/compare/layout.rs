@@ -1,5 +1,5 @@
-//! The layout of both traces' volumes on a device: the same locations if both have the same
-//! volumes.
+//! Lays out both traces' volumes on a device. If both have the same volumes, these have the same
+//! locations.
 
 use std::ops::ControlFlow;
 
@@ -12,27 +12,27 @@ use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::Meter;
 
-/// The volumes of one trace.
+/// The volumes of one of the traces, in layout order.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    /// The extent of each volume, in layout order.
+    /// The length of each volume in bytes, in layout order.
     pub(super) extents: Vec<u64>,
-    /// The position of each of the trace's volumes in that order.
+    /// For each of the trace's volumes, its index in layout order.
     order: Vec<u32>,
-    /// The used areas of each volume.
+    /// The areas of each volume that the trace uses.
     stretches: Vec<Vec<Stretch>>,
 }
 
-/// The volumes of both traces.
+/// The layout of both traces' volumes.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) sides: [Side; 2],
-    /// The starts of ranges that have equal shares of the used addresses, except the first: (volume
-    /// in layout order, byte offset).
+    /// Where ranges with equal shares of the used addresses start, as (volume in layout order, byte
+    /// offset). The first range is omitted, as it starts at 0.
     pub(super) edges: Vec<(u32, u64)>,
-    /// The used bytes in a range.
+    /// The number of used bytes in each range.
     pub(super) range_bytes: u64,
-    /// Whether the volumes of the two traces are matched with each other.
+    /// Whether each volume of one trace corresponds to a volume of the other.
     pub(super) shared: bool,
 }
 
@@ -75,7 +75,7 @@ impl Layout {
     }
 }
 
-/// Returns the addresses that `input` uses, with volumes in the given `order`.
+/// Returns the address areas that `input` uses, with the volumes in the given `order`.
 fn touched(
     input: &Input,
     order: &[u32],
@@ -99,7 +99,7 @@ fn touched(
     }
 }
 
-/// Replaces the record's volume by its position in the layout.
+/// Replaces the record's volume by that volume's index in layout order.
 #[inline]
 fn renamed(order: &[u32], mut record: Record) -> Record {
     record.volume = order.get(record.volume as usize).copied().unwrap_or(0);
@@ -107,21 +107,22 @@ fn renamed(order: &[u32], mut record: Record) -> Record {
 }
 
 impl Side {
-    /// Replaces the record's volume by its position in the layout.
+    /// Replaces the record's volume by that volume's index in layout order.
     #[inline]
     pub(super) fn renamed(&self, record: Record) -> Record {
         renamed(&self.order, record)
     }
 
-    /// Lays out records on a device of `capacity` bytes. If they extend beyond it, long gaps that
-    /// neither trace uses are removed first.
+    /// Places the volumes on a device of `capacity` bytes. If they do not fit, long gaps that
+    /// neither trace uses are left out.
     pub(super) fn on(&self, capacity: u64) -> VolumeLayout {
         VolumeLayout::new(&self.extents, capacity, Map::Scale).without_gaps(&self.stretches)
     }
 }
 
-/// Orders volumes by name if both traces have the same names; by load, the busiest first, if they
-/// have equally many, since a model does not have to keep names; else as they come.
+/// Orders the volumes: by name if both traces have the same names; else by load, busiest first, if
+/// both have equally many volumes, because a model does not have to keep names; else in the trace's
+/// order.
 fn order(of: &Input, other: &Input) -> Vec<u32> {
     let rows = |input: &Input| {
         let rows = &input.description.by_volume;

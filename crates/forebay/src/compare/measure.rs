@@ -1,4 +1,4 @@
-//! The features of a load that the paper compares (**model**, section V.C and Table IV), each
+//! The features of a load that the paper compares (**model**, section V.C and Table IV). Each is
 //! computed from a [`Sample`].
 
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use super::profile::{RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum};
 use super::tally::{Clock, bucket};
 use crate::input::Input;
 
-/// The most sizes and streams that have their own feature.
+/// The maximum number of sizes, and of streams, that have a feature of their own.
 const NAMED_MAX: usize = 8;
-/// The least share of the first trace's requests that a size or stream with its own feature must
-/// have.
+/// The share of the first trace's requests that a size or a stream must have to get a feature of
+/// its own.
 const NAMED_SHARE: f64 = 0.01;
 
-/// How a deviation is measured.
+/// How a deviation between two figures is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviationKind {
-    /// The difference divided by the first figure.
+    /// As the difference divided by the first figure.
     Relative,
-    /// The difference of two shares: 0.01 is one percentage point.
+    /// As the difference between two shares: 0.01 is one percentage point.
     Points,
 }
 
-/// A feature of both traces.
+/// A feature, as it is computed from a sample of either trace.
 #[derive(Clone, Debug)]
 pub(super) struct Measure {
     pub(super) name: String,
@@ -35,16 +35,16 @@ pub(super) struct Measure {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// The ratio of two sums, times a factor.
+    /// The ratio of two sums, multiplied by a factor.
     Ratio(Sum, Sum, f64),
-    /// The mean size of writes.
+    /// The mean size of the writes.
     WriteSize,
-    /// The share of requests of this size.
+    /// The share of requests of this size, given as a bucket.
     Size(usize),
-    /// The share of requests of a stream, by column in each trace; none where a trace lacks the
-    /// stream.
+    /// The share of requests of a stream, given as its column in each trace; `None` if a trace
+    /// lacks the stream.
     Stream([Option<usize>; 2]),
-    /// The share of requests in ranges of the used addresses.
+    /// The share of requests in a span of ranges of the used addresses.
     State(usize, usize),
 }
 
@@ -57,7 +57,7 @@ impl Measure {
         Measure { name, kind: DeviationKind::Points, what }
     }
 
-    /// Returns the figure of the first (`side` 0) or the second trace; `None` if undefined.
+    /// Returns the feature of the first trace (`side` 0) or of the second; `None` if undefined.
     pub(super) fn of(&self, sample: &Sample, side: usize) -> Option<f64> {
         let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let requests = sample.of(Sum::Requests);
@@ -77,7 +77,7 @@ impl Measure {
         }
     }
 
-    /// Returns the deviation of `b` from `a`.
+    /// Returns the deviation of `b` from `a`, as this feature measures it.
     pub(super) fn deviation(&self, a: f64, b: f64) -> Option<f64> {
         match self.kind {
             DeviationKind::Points => Some(b - a),
@@ -86,14 +86,13 @@ impl Measure {
     }
 }
 
-/// Returns the difference divided by the first figure; `None` if that is zero and the second is
-/// not.
+/// Returns the difference divided by the first figure; `None` if only the first figure is zero.
 pub(super) fn relative(a: f64, b: f64) -> Option<f64> {
     let deviation = if a == b { 0.0 } else { (b - a) / a };
     deviation.is_finite().then_some(deviation)
 }
 
-/// Returns all features; the first trace determines which sizes and streams are included.
+/// Returns all features. The first trace determines which sizes and streams have one.
 pub(super) fn measures(inputs: [&Input; 2], samples: [&Sample; 2], clock: Clock) -> Vec<Measure> {
     let by_request = |name, part| Measure::share(name, What::Ratio(part, Sum::Requests, 1.0));
     let mut all = vec![
@@ -139,8 +138,8 @@ fn sizes(a: &Sample) -> Vec<Measure> {
     sizes.into_iter().map(named).collect()
 }
 
-/// Returns features for the busiest streams of the first trace, matched by name if the second has
-/// all of those names, else by rank, since a model does not have to keep names.
+/// Returns features for the busiest streams of the first trace. They are matched by name if the
+/// second trace has all of these names, else by rank, because a model does not have to keep names.
 fn streams(inputs: [&Input; 2], samples: [&Sample; 2]) -> Vec<Measure> {
     let requests = |side: usize| samples[side].of(Sum::Requests);
     let common = |side: usize| {
@@ -167,7 +166,7 @@ fn streams(inputs: [&Input; 2], samples: [&Sample; 2]) -> Vec<Measure> {
     (0..a.len()).map(row).collect()
 }
 
-/// Returns the columns with the highest counts, each at least [`NAMED_SHARE`] of `all`.
+/// Returns the columns with the highest counts, if they are at least [`NAMED_SHARE`] of `all`.
 fn most(counts: impl Iterator<Item = (usize, u64)>, all: u64) -> Vec<usize> {
     let enough = |entry: &(usize, u64)| entry.1 as f64 >= NAMED_SHARE * all as f64 && entry.1 > 0;
     let mut common: Vec<(usize, u64)> = counts.filter(enough).collect();

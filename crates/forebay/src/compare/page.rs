@@ -1,5 +1,5 @@
-//! The page of `compare`. A figure is marked good or bad by its bound in the verdict
-//! ([`BoundCheck`]), and is neutral if the verdict does not use it.
+//! The report page of `compare`. Figures that the verdict uses are marked as good or bad by their
+//! bounds ([`BoundCheck`]); all others are neutral.
 
 mod charts;
 mod latencies;
@@ -19,7 +19,8 @@ use crate::quantities::{bytes, percent, seconds, significant};
 use crate::words;
 
 pub(super) fn page(card: &Card) -> Page {
-    // If latencies changed, that is the answer: people compare before and after.
+    // If latencies changed, the page leads with that: most people compare a trace before and after
+    // a change.
     let changed = card.latencies.as_ref().filter(|of| latencies::tone(of.change).is_some());
     let has_answer = |of: &&LatencyAnswer| of.change != LatencyChange::TooFew;
     let headline = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
@@ -68,7 +69,7 @@ pub(super) fn page(card: &Card) -> Page {
     page
 }
 
-/// Says in how many aspects B may stand in for A.
+/// States in how many aspects trace B may stand in for trace A.
 fn badge(card: &Card) -> Verdict {
     let holds = |holds| card.verdict.aspects.iter().filter(|one| one.holds == holds).count();
     let (tone, words) = match (holds(true), holds(false)) {
@@ -108,7 +109,7 @@ fn aspects(card: &Card) -> Table {
     table
 }
 
-/// Makes an empty table for figures of both traces, which deviate in `kind`.
+/// Creates an empty table for figures of both traces, with deviations of the given kind.
 fn figures(card: &Card, kind: DeviationKind) -> Table {
     let (own, unit) = (format!("A's own {}", percent(card.level)), kind.unit());
     let columns = ["".into(), "A".into(), "B".into(), format!("deviation, {unit}")];
@@ -116,7 +117,8 @@ fn figures(card: &Card, kind: DeviationKind) -> Table {
     Table::new(columns.map(Column::words))
 }
 
-/// Makes a row of that table. Its figures have one unit, which the name ends with.
+/// Builds a row of the table made by [`figures`]. All its figures have one unit, which is the last
+/// word of the name.
 fn row(
     (name, key): (&str, &str),
     (quantity, kind): (&Quantity, DeviationKind),
@@ -141,7 +143,8 @@ fn row(
     row
 }
 
-/// Makes the tables of features whose deviations are relative, and of those in percentage points.
+/// Builds two tables of features: those with relative deviations, and those with deviations in
+/// percentage points.
 fn features(card: &Card) -> [Table; 2] {
     let kinds = [DeviationKind::Relative, DeviationKind::Points];
     let mut tables = kinds.map(|kind| figures(card, kind));
@@ -180,8 +183,8 @@ fn responses(card: &Card, index: usize, response: &Response) -> Vec<Block> {
     text.into_iter().chain(chart.map(Block::Chart)).collect()
 }
 
-/// Says for which traces a device is overloaded: even a device that is idle half of the time may
-/// fall behind in the other half.
+/// States which traces overload the device. Even a device that is idle half of the time may be
+/// overloaded during the other half.
 fn backlog(a: bool, b: bool) -> String {
     let whose = match (a, b) {
         (true, true) => "both traces",

@@ -1,4 +1,4 @@
-//! Everything that the card needs from one trace, collected in one pass.
+//! Measures one trace in a single pass and collects everything that the card needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,60 +16,63 @@ use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::progress::{Meter, Progress};
 
-/// The binary digits of a size bucket: exact for whole KiB up to 2 MiB.
+/// The binary digits of a size in its bucket; sizes in whole KiB are exact up to 2 MiB.
 pub(super) const SIZE_DIGITS: u32 = 10;
-/// The binary digits of a time bucket: exact to 0.4 %.
+/// The binary digits of a time in its bucket, which make it exact to 0.4 %.
 pub(super) const TIME_DIGITS: u32 = 8;
-/// The number of ranges that the used addresses are divided into. (Ranges of equal length from 0 to
-/// the highest address would be useless as soon as one request is far from all others.)
+/// The number of ranges into which the used addresses are divided. (Ranges of equal length from 0
+/// to the highest address would be useless if a single request were far from all others.)
 pub(super) const RANGES: usize = 256;
-/// The most streams that are counted separately; all others are counted as one.
+/// The maximum number of streams that are counted separately; the rest are counted together.
 pub(super) const STREAMS_MAX: usize = 4096;
 
-/// The size of an area for which a solid-state drive's model has a map: 4 MiB.
+/// The binary logarithm of 4 MiB, the size of an area for which a solid-state drive's model
+/// allocates a map.
 const STRETCH_BITS: u32 = 22;
-/// The most written areas that are counted: their maps take 256 MiB.
+/// The maximum number of written areas that are counted. The maps of this many areas take 256 MiB.
 pub(super) const STRETCHES_MAX: usize = 1 << 15;
 
-/// Sums over data requests; each is a column.
+/// The sums over reads and writes that are counted, one per column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     Requests,
     Bytes,
     Reads,
     ReadBytes,
-    /// Requests that start where the previous request on their volume ended.
+    /// The number of requests that start where the previous request on their volume ended.
     Sequential,
-    /// Requests that start where the previous request of their stream, direction and volume ended.
+    /// The number of requests that start where the previous request of the same stream, operation
+    /// and volume ended.
     SequentialInStream,
     Gaps,
-    /// Inter-arrival times in nanoseconds.
+    /// The sum of inter-arrival times in nanoseconds.
     GapTime,
-    /// Block accesses for the miss-ratio curve.
+    /// The number of block accesses, for the miss-ratio curve.
     Accesses,
-    /// Block accesses estimated from the sample; equal to `Accesses` unless blocks are sampled.
+    /// The number of block accesses as estimated from the sample; equals `Accesses` if all blocks
+    /// are tracked.
     StoodFor,
 }
 
-/// Returns the cache sizes at which curves are compared, in blocks: eight per doubling.
+/// Returns the cache sizes, in blocks, at which miss ratios are compared: eight per doubling.
 pub(super) fn cache_sizes() -> Vec<u64> {
     let mut sizes: Vec<u64> = (0..=8 * 36).map(|i| 2f64.powf(f64::from(i) / 8.0) as u64).collect();
     sizes.dedup();
     sizes
 }
 
-/// The parameters for measuring both traces.
+/// Parameters that are the same for both traces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProfileOptions<'a> {
-    /// The block size of the cache.
+    /// The block size of the miss-ratio curve in bytes.
     pub(super) block_bytes: u64,
-    /// The starts of the ranges, except the first: volume and byte offset.
+    /// Where the ranges of addresses start, except the first: volume and byte offset.
     pub(super) edges: &'a [(u32, u64)],
-    /// Whether the arrival times are usable.
+    /// Whether the traces have usable arrival times.
     pub(super) timed: bool,
 }
 
-/// The counts of one trace, by blocks of time.
+/// The counts of one trace, separately for each block of time.
 #[derive(Debug)]
 pub(super) struct Profile {
     sums: Tally,
@@ -78,20 +81,20 @@ pub(super) struct Profile {
     streams: Tally,
     ranges: Tally,
     bins: Option<Tally>,
-    /// Hits by the smallest cache size that has them.
+    /// Cache hits, by the smallest cache size in which the access hits.
     hits: Tally,
-    /// The number of distinct blocks in the cache.
+    /// The number of distinct blocks that the trace accesses.
     pub(super) footprint_blocks: u64,
-    /// The cache tracks one in this many blocks.
+    /// The cache simulation tracks one in this many blocks.
     pub(super) sampled_one_in: u64,
-    /// The number of 4 MiB areas that were written to, up to the limit.
+    /// The number of 4 MiB areas that were written to, counted up to [`STRETCHES_MAX`].
     pub(super) written_stretches: usize,
-    /// The recorded latencies.
+    /// The recorded latencies of the trace.
     pub(super) latencies: Latencies,
     pub(super) clock: Clock,
 }
 
-/// The counts under given weights of the time blocks.
+/// The counts of one trace, summed over the blocks of time with given weights.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     sums: Counts,
@@ -108,7 +111,7 @@ impl Sample {
         self.sums.of(sum as usize)
     }
 
-    /// Returns the miss ratios of the first `sizes` of [`cache_sizes`].
+    /// Returns the miss ratios at the first `sizes` sizes of [`cache_sizes`].
     pub(super) fn miss_ratios(&self, sizes: usize) -> Vec<f64> {
         let (mut hits, all) = (0, self.of(Sum::Accesses).max(1) as f64);
         let stood_for = self.of(Sum::StoodFor);
@@ -119,14 +122,14 @@ impl Sample {
         (0..sizes).map(ratio).collect()
     }
 
-    /// Returns the accesses in each of [`RANGES`] ranges.
+    /// Returns the number of requests in each of the [`RANGES`] ranges.
     pub(super) fn heat(&self) -> Vec<u64> {
         (0..RANGES).map(|range| self.ranges.of(range)).collect()
     }
 }
 
 impl Profile {
-    /// Measures `input`, with volumes laid out as `side` says.
+    /// Measures `input`, with its volumes laid out as in `side`.
     pub(super) fn of(
         input: &Input,
         side: &Side,
@@ -161,7 +164,7 @@ impl Profile {
     }
 }
 
-/// Returns how `input` is cut into blocks: by time, unless it has no times.
+/// Returns how `input` is divided into blocks: by time, or by records if it has no times.
 pub(super) fn clock(input: &Input, timed: bool) -> Clock {
     match timed {
         true => Clock::Times(Nanos((input.description.duration_s * 1e9).round() as u64)),
@@ -169,7 +172,7 @@ pub(super) fn clock(input: &Input, timed: bool) -> Clock {
     }
 }
 
-/// The state of the pass over the trace.
+/// The state of the pass over the trace: the counts, and what is needed to continue counting.
 struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
@@ -181,9 +184,9 @@ struct Pass<'a> {
     bins: Option<Bins>,
     first: Option<Nanos>,
     last: Option<Nanos>,
-    /// The end of the last request on each volume.
+    /// For each volume, where its last request ended.
     ends: Vec<Option<u64>>,
-    /// The end of the last request of each stream, volume and direction.
+    /// For each stream, volume and operation, where the last request ended.
     stream_ends: BTreeMap<(u32, u32, Op), u64>,
 }
 
@@ -282,7 +285,7 @@ impl<'a> Pass<'a> {
             let Some(told) = self.curve.access(key) else { continue };
             self.profile.sums.add(block, Sum::StoodFor as usize, told.stands_for);
             if let Some(distance) = told.distance {
-                // The smallest cache with more blocks than the reuse distance.
+                // Find the smallest cache that holds more blocks than the reuse distance.
                 let size = self.cache_sizes.partition_point(|&size| size <= distance);
                 self.profile.hits.add(block, size, told.stands_for);
             }

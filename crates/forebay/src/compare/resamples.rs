@@ -1,4 +1,4 @@
-//! The results of resampling the first trace, and the distances of samples from it.
+//! Resamples the first trace, and computes how far samples are from the whole trace.
 
 use super::dispersion::{BINS_MS, dispersion};
 use super::distance::{Apart, apart, total_variation};
@@ -15,7 +15,7 @@ pub(super) struct Apartness {
     pub(super) heat: f64,
 }
 
-/// The first trace as the reference for comparisons.
+/// The first trace, as the reference that samples are compared with.
 pub(super) struct Against {
     pub(super) measures: Vec<Measure>,
     pub(super) whole: Sample,
@@ -38,7 +38,7 @@ impl Against {
         }
     }
 
-    /// Returns the features, followed by the dispersions.
+    /// Returns the features of a sample, followed by its indices of dispersion.
     pub(super) fn figures(&self, sample: &Sample, side: usize) -> Vec<Option<f64>> {
         let features = self.measures.iter().map(|measure| measure.of(sample, side));
         let scale = |scale| sample.bins.as_ref().and_then(|bins| dispersion(bins, scale));
@@ -46,7 +46,7 @@ impl Against {
     }
 }
 
-/// The results of resampling the first trace.
+/// The figures of all resamples of the first trace, and their distances from the whole trace.
 #[derive(Default)]
 pub(super) struct Resamples {
     pub(super) figures: Vec<Vec<Option<f64>>>,
@@ -59,10 +59,11 @@ impl Resamples {
         interval(self.figures.iter().filter_map(|drawn| drawn[figure]).collect(), self.level)
     }
 
-    /// Returns the value that a share `level` of the resamples stays below.
+    /// Returns the value of `of` that a share `level` of the resamples stays below.
     pub(super) fn itself(&self, of: impl Fn(&Apartness) -> Option<f64>) -> Option<f64> {
         let drawn = self.apart.iter().filter_map(of).collect();
-        // An interval cuts off equal shares on both sides; only its upper end is needed.
+        // An interval cuts off equal shares at both ends. Only its upper end is used, so its level
+        // is lower.
         interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high)
     }
 }

@@ -1,5 +1,5 @@
-//! Response times on device models under open replay, from arrival to completion, by block of
-//! arrival.
+//! Response times (from arrival to completion) on device models in open replay, by the block of
+//! time in which a request arrives.
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::device::list::DeviceModel;
@@ -20,18 +20,18 @@ use crate::progress::{Meter, Metered, Progress};
 /// The response times of one trace on one device.
 #[derive(Debug)]
 pub(super) struct Responses {
-    /// Response times in nanoseconds, in buckets.
+    /// The number of requests in each bucket of response times in nanoseconds.
     pub(super) times: Tally,
-    /// Column 0: requests; column 1: nanoseconds.
+    /// Column 0 is the number of requests, column 1 the sum of their response times in nanoseconds.
     pub(super) sums: Tally,
     /// The share of the run in which the device was busy.
     pub(super) busy_share: f64,
     pub(super) overloaded: bool,
-    /// Whether the trace extends beyond the device.
+    /// Whether the trace extends beyond the device, so that requests had to be moved.
     pub(super) moved: bool,
 }
 
-/// Returns the scheduler that changes the order of requests least on this device.
+/// Returns the scheduler that reorders requests least on this kind of device.
 pub(super) fn scheduler(device: &OpenDevice) -> &'static str {
     match device.model {
         DeviceModel::Ssd(_) => "none",
@@ -39,7 +39,7 @@ pub(super) fn scheduler(device: &OpenDevice) -> &'static str {
     }
 }
 
-/// Replays `input` on `device`; `clock` is that of its recording.
+/// Replays `input` on `device`; `clock` divides the recording into blocks.
 pub(super) fn responses(
     (input, side, clock): (&Input, &Side, Clock),
     device: &OpenDevice,
@@ -114,7 +114,7 @@ impl Observer for Watch {
 
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Returns the mean and the quantiles in milliseconds.
+/// Returns the mean and the quantiles of response times, in milliseconds.
 fn response_figures(of: &Responses, weights: &[u64]) -> [Option<f64>; 5] {
     let (sums, times) = (of.sums.weigh(weights), of.times.weigh(weights));
     let mean = (sums.of(0) > 0).then(|| sums.of(1) as f64 / sums.of(0) as f64 / 1e6);

@@ -1,32 +1,33 @@
-//! Counts by block of time, so that a resample of blocks is a weighted sum.
+//! Counts events separately for each block of time, so that a resample of blocks is a weighted sum.
 //!
 //! Every figure of the card is a function of counts that add up over time. They are stored for each
-//! of [`BLOCKS`] blocks of equal time (or of equally many requests, if the trace has no times). The
-//! trace itself gives each block the weight one; a resample of the block bootstrap gives each block
-//! the number of times that it was drawn. Values are counted in buckets of equal width within each
-//! power of two, as in `describe`.
+//! of [`BLOCKS`] blocks of equal time (or of equally many records, if the trace has no times). For
+//! the trace itself, each block has weight one; for a resample of the block bootstrap, its weight
+//! is the number of times that it was drawn. Values are counted in buckets of equal width within
+//! each power of two, as in `describe`.
 
 use forebay_core::Nanos;
 
 use crate::plan::confidence::{self, Random};
 
-/// The number of blocks that a trace is cut into.
+/// The number of blocks that a trace is divided into.
 pub(super) const BLOCKS: usize = confidence::BLOCKS as usize;
 
-/// The number of resamples drawn.
+/// The number of resamples that are drawn.
 pub(super) const RESAMPLES: usize = 400;
 
-/// How a trace is cut into blocks.
+/// How a trace is divided into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clock {
-    /// Into blocks of equal time, from the first record to the last.
+    /// Into blocks of equal time; holds the time from the first record to the last.
     Times(Nanos),
-    /// Into blocks of equally many records, because it has no times.
+    /// Into blocks of equally many records, because the trace has no times; holds the number of
+    /// records.
     Records(u64),
 }
 
 impl Clock {
-    /// Returns the block of an event at `at`, or of the record with this number.
+    /// Returns the block of a record, given its time and its number in the trace.
     #[inline]
     pub(super) fn block(self, at: Nanos, number: u64) -> usize {
         let (place, whole) = match self {
@@ -38,11 +39,12 @@ impl Clock {
     }
 }
 
-/// Counts in columns, with a row for each block.
+/// Counts in a table with a row for each block of time and a column for each thing counted.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     rows: Vec<Vec<u64>>,
-    /// The key of each column; the column index until [`Tally::compact`] is called.
+    /// The key of each column; `None` while a column's key is its index, until [`Tally::compact`]
+    /// is called.
     keys: Option<Vec<usize>>,
 }
 
@@ -68,7 +70,7 @@ impl Tally {
         row[column] = amount;
     }
 
-    /// Removes empty columns.
+    /// Removes the columns that are zero in all blocks.
     pub(super) fn compact(&mut self) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let counted = |column: &usize| self.rows.iter().any(|row| row.get(*column) > Some(&0));
@@ -79,7 +81,7 @@ impl Tally {
         self.keys = Some(keys);
     }
 
-    /// Sums the blocks, each multiplied by its weight.
+    /// Sums the rows of all blocks, each multiplied by its weight.
     pub(super) fn weigh(&self, weights: &[u64]) -> Counts {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let mut sums = vec![0u64; columns];
@@ -93,7 +95,7 @@ impl Tally {
     }
 }
 
-/// Counts by column, in ascending column order.
+/// Counts as (column, count), in ascending order of columns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts(pub(super) Vec<(usize, u64)>);
 
@@ -104,7 +106,7 @@ impl Counts {
         found.map_or(0, |index| self.0[index].1)
     }
 
-    /// Returns the sum of the counts of several columns.
+    /// Returns the sum of the counts in a range of columns.
     pub(super) fn within(&self, columns: std::ops::Range<usize>) -> u64 {
         self.0.iter().filter(|entry| columns.contains(&entry.0)).map(|entry| entry.1).sum()
     }
@@ -113,13 +115,13 @@ impl Counts {
         self.0.iter().map(|entry| entry.1).sum()
     }
 
-    /// Returns values with their counts, if the columns are buckets of `digits`.
+    /// Returns values with their counts, for columns that are buckets of `digits` binary digits.
     pub(super) fn values(&self, digits: u32) -> Vec<(f64, u64)> {
         let counted = self.0.iter().filter(|entry| entry.1 > 0);
         counted.map(|&(column, count)| (lower_end(column, digits) as f64, count)).collect()
     }
 
-    /// Returns the smallest value that a share of at least `q` does not exceed.
+    /// Returns the smallest value such that at least a share `q` of all values do not exceed it.
     pub(super) fn quantile(&self, q: f64, digits: u32) -> Option<f64> {
         let total = self.total();
         let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
@@ -131,7 +133,7 @@ impl Counts {
         found.filter(|_| total > 0).map(|entry| lower_end(entry.0, digits) as f64)
     }
 
-    /// Does the same as [`Counts::quantile`], but returns the middle of the value's bucket.
+    /// Returns the same quantile as [`Counts::quantile`], but as the middle of its bucket.
     pub(super) fn middle_quantile(&self, q: f64, digits: u32) -> Option<f64> {
         let low = self.quantile(q, digits)?;
         let next = lower_end(bucket(low as u64, digits) + 1, digits) as f64;
@@ -139,25 +141,25 @@ impl Counts {
     }
 }
 
-/// Returns the bucket of a value; there are `2^digits` buckets per power of two.
+/// Returns the bucket of a value, with `2^digits` buckets per power of two.
 #[inline]
 pub(super) fn bucket(value: u64, digits: u32) -> usize {
     let shift = (63 - (value | 1).leading_zeros()).saturating_sub(digits);
     ((shift as usize) << digits) + (value >> shift) as usize
 }
 
-/// Returns the smallest value of a bucket.
+/// Returns the smallest value in a bucket.
 fn lower_end(bucket: usize, digits: u32) -> u64 {
     let shift = (bucket >> digits).saturating_sub(1);
     ((bucket - (shift << digits)) as u64) << shift
 }
 
-/// Returns the weights of the trace itself.
+/// Returns the block weights of the trace itself, which are all one.
 pub(super) fn whole() -> Vec<u64> {
     vec![1; BLOCKS]
 }
 
-/// Returns the weights of each resample.
+/// Returns the block weights of each resample.
 pub(super) fn resamples(seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random(seed);
     let mut draw = || {
@@ -168,7 +170,7 @@ pub(super) fn resamples(seed: u64) -> Vec<Vec<u64>> {
     (0..RESAMPLES).map(|_| draw()).collect()
 }
 
-/// Returns the interval that covers the share `level` of `drawn`; `None` if `drawn` is empty.
+/// Returns the central interval that covers a share `level` of `drawn`; `None` if `drawn` is empty.
 pub(super) fn interval(mut drawn: Vec<f64>, level: f64) -> Option<(f64, f64)> {
     drawn.retain(|value| value.is_finite());
     drawn.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The cards of traces whose similarity is known.
+//! Compares pairs of traces whose similarity is known.
 
 use forebay_core::cache::{Cache, Lru};
 use forebay_core::{Flags, Nanos, Op};
@@ -15,7 +15,7 @@ fn record(at: u64, offset: u64, len: u32, op: Op) -> Record {
     Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }
 }
 
-/// Makes bursts of requests to a hot part of the disk that moves over time.
+/// Returns bursts of requests to a hot area of the disk that moves over time.
 fn bursty(seed: u64) -> Vec<Record> {
     let (mut random, mut now) = (Random(seed), 0);
     (0..20_000u64)
@@ -88,7 +88,7 @@ fn a_trace_is_its_own_twin() {
 
 #[test]
 fn very_many_blocks_are_sampled_and_the_card_says_so() {
-    // Ten requests of 1 GiB, each made twice: 2.6 million blocks.
+    // Ten requests of 1 GiB, each made twice, touch 2.6 million blocks of 4 KiB.
     let whole: Vec<Record> =
         (0..20).map(|n| record(n * 1000 * MS, (n % 10) << 30, 1 << 30, Op::Read)).collect();
     let card = compare(
@@ -104,7 +104,7 @@ fn very_many_blocks_are_sampled_and_the_card_says_so() {
     assert!(first.a > 0.99 && (last.a - 0.5).abs() < 0.01, "{first:?} {last:?}");
     assert!((last.b - 10.0 / 11.0).abs() < 0.01, "{last:?}");
     let sampled = |text: &&String| text.contains("estimated on one in 2 of its blocks");
-    // Both traces have the same name, and the caution is not repeated.
+    // Both traces have the same name, so the caution about them appears only once.
     assert_eq!(card.cautions.iter().filter(sampled).count(), 1);
 }
 
@@ -163,7 +163,7 @@ fn another_draw_of_the_same_load_lies_in_the_intervals() {
     let inside = card.features.iter().filter(|f| f.quantity.is_within_interval()).count();
     assert!(inside * 10 >= card.features.len() * 8, "{inside} of {}", card.features.len());
     assert!(card.distances.iter().all(|d| d.ks <= d.ks_itself.max(0.02)));
-    // The same load at twice the rate lies outside.
+    // The same load at twice the rate exceeds the bounds.
     let faster: Vec<Record> =
         bursty(2).iter().map(|r| Record { at: Nanos(r.at.0 / 2), ..*r }).collect();
     let card = card_of(&bursty(1), &faster);
@@ -198,7 +198,7 @@ fn without_times_what_needs_them_is_left_out() {
     assert!(card.responses.is_empty() && card.dispersion.is_empty() && card.left_out.len() == 1);
     assert!(card.features.iter().all(|feature| feature.name != "mean_inter_arrival_ms"));
     assert_eq!((card.distances.len(), card.verdict.faithful), (1, true));
-    // A trace whose requests all arrive at once has no usable times either.
+    // If all requests arrive at once, the trace has no usable times either.
     let at_once: Vec<Record> = bursty(1).iter().map(|r| Record { at: Nanos::ZERO, ..*r }).collect();
     assert!(card_of(&at_once, &at_once).responses.is_empty());
 }
@@ -229,7 +229,7 @@ fn an_overloaded_device_is_told() {
     let slow = options(&["fixed:10"]);
     let card = compare(&a, &a, &slow, &mut crate::progress::unheard).unwrap();
     assert!(card.responses[0].a_overloaded && card.cautions[0].contains("backlog"));
-    // The device can serve a fiftieth of the load.
+    // At a fiftieth of the recorded speed, the device keeps up.
     let calm = Options { intensity: 0.02, ..slow };
     let card = compare(&a, &a, &calm, &mut crate::progress::unheard).unwrap();
     assert!(!card.responses[0].a_overloaded, "busy {}", card.responses[0].a_busy_share);
@@ -268,8 +268,8 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
     let same = layout(&a, &of(["x", "y"]));
     assert_eq!(same.sides[0].extents, a.extents);
     let layout = layout(&a, &swapped);
-    // In the second trace "y" comes first and is shorter: each position has the longer of both
-    // volumes.
+    // In the second trace, "y" comes first and is the shorter volume. Each position gets the length
+    // of the longer of its two volumes.
     assert_eq!(layout.sides[0].extents, layout.sides[1].extents);
     assert_eq!(layout.sides[1].extents, [a.extents[1]; 2]);
     let first = Record { volume: 0, ..record(0, 0, 512, Op::Read) };
@@ -299,7 +299,7 @@ fn whoever_is_told_of_progress_can_stop() {
     assert!(*shares.last().unwrap() > 0.9, "{shares:?}");
 }
 
-/// Makes requests at 20 per second to spots of 8 GiB, each of which is hot for a while.
+/// Returns 20 requests per second to areas spread over 8 GiB, each of which is hot for a while.
 fn spots(seed: u64) -> Vec<Record> {
     let mut random = Random(seed);
     (0..6_000u64)
@@ -310,7 +310,7 @@ fn spots(seed: u64) -> Vec<Record> {
         .collect()
 }
 
-/// Inserts a request that is far away from all others.
+/// Adds a request at address `far`, far away from all others.
 fn with_one_at(records: &[Record], far: u64) -> Vec<Record> {
     let mut records = records.to_vec();
     records.insert(3000, Record { offset: far, ..records[3000] });
@@ -319,12 +319,12 @@ fn with_one_at(records: &[Record], far: u64) -> Vec<Record> {
 
 const ELSEWHERE: &str = "where requests fall on the disk";
 
-/// The verdict on a good or a bad twin does not change if either trace has one distant request.
+/// A single distant request in either trace does not change the verdict on a good or a bad twin.
 #[test]
 fn a_distant_request_decides_nothing() {
     let good = spots(2);
     let mut bad = spots(3);
-    // All requests go to one of the four spots.
+    // The bad twin sends all requests to one of the four areas.
     bad.iter_mut().for_each(|record| record.offset %= 2 << 30);
     for far in [1 << 41, 1 << 50, 1 << 63, u64::MAX - 8191] {
         for (in_a, in_b) in [(true, false), (false, true), (true, true)] {
@@ -337,14 +337,15 @@ fn a_distant_request_decides_nothing() {
             let which = format!("{far}, {in_a}, {in_b}");
             assert!(aspect(&good, ELSEWHERE).holds, "{which}: {:?}", aspect(&good, ELSEWHERE));
             assert!(!aspect(&bad, ELSEWHERE).holds, "{which}: {:?}", aspect(&bad, ELSEWHERE));
-            // Three quarters of its requests are in the wrong place.
+            // Three quarters of the bad twin's requests are in the wrong area.
             assert!((bad.heat.total_variation - 0.75).abs() < 0.02, "{which}");
             assert!(good.features.iter().any(|feature| feature.name == "state_weight:2/4"));
         }
     }
 }
 
-/// On a disk too small for the distant request, all other requests keep their distances.
+/// On a disk too small for the distant request, the other requests keep their distances from one
+/// another.
 #[test]
 fn a_distant_request_does_not_press_all_others_together_on_a_smaller_disk() {
     let near = |records: &[Record]| -> Vec<Record> {

@@ -7,41 +7,41 @@ use super::bounds::BoundCheck;
 use super::card::{Card, Response};
 use crate::names;
 
-/// The overall result.
+/// The verdict on the second trace, overall and in each aspect.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Whether every aspect holds.
+    /// Whether the second trace may stand in for the first in every aspect.
     pub faithful: bool,
-    /// The verdict in a sentence.
+    /// The verdict in one sentence.
     pub text: String,
-    /// The result of each aspect.
+    /// The verdict in each aspect.
     pub aspects: Vec<Aspect>,
 }
 
-/// One purpose for which a twin is used.
+/// An aspect: one purpose for which the second trace may stand in for the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aspect {
-    /// The aspect's name.
+    /// The name of the aspect.
     pub aspect: &'static str,
-    /// Whether all of its figures are within their bounds.
+    /// Whether all figures of this aspect are within their bounds.
     pub holds: bool,
-    /// The figure that exceeds its bound most, or comes nearest to it.
+    /// The figure of this aspect that exceeds its bound most, or comes nearest to it, in words.
     pub worst: String,
-    /// The name of that figure.
+    /// The name of the worst figure.
     #[serde(skip)]
     pub figure: String,
-    /// Whether it is off in percentage points.
+    /// Whether the worst figure's deviation is in percentage points.
     #[serde(skip)]
     pub is_points: bool,
-    /// The bound of that figure, with its unit.
+    /// The bound of the worst figure, formatted with its unit.
     pub bound: String,
-    /// The deviation of that figure.
+    /// The deviation of the worst figure.
     pub found: f64,
-    /// The bound of that figure.
+    /// The bound of the worst figure.
     pub allowed: f64,
 }
 
-/// The most words in the verdict's sentence.
+/// The maximum number of words in the verdict's sentence.
 const WORDS_MAX: usize = 25;
 
 pub(super) fn verdict(card: &Card) -> Verdict {

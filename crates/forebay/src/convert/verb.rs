@@ -1,5 +1,4 @@
-//! The verb `convert`: converts one trace to another format, anonymizes it, or splits it into a
-//! file per volume.
+//! The verb `convert`: converts a trace to another format, anonymizes it, or splits it into one file per volume.
 
 use std::path::{Path, PathBuf};
 
@@ -48,26 +47,26 @@ forebay_ask::ask! {
     }
 }
 
-/// The result of `convert`.
+/// The answer of `convert`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ConvertAnswer {
     output: String,
     requests: u64,
-    /// The number of volumes, if each got its own file.
+    /// The number of volumes, if each was written to its own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<u64>,
-    /// What the format could not represent; one sentence each.
+    /// What the written format could not represent, one sentence each.
     lost: Vec<String>,
-    /// How the columns of a text were read.
+    /// How the columns of a text file were interpreted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     columns: Vec<ReadColumn>,
 }
 
-/// How a column of a text was read.
+/// How one column of a text file was interpreted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ReadColumn {
     column: String,
-    /// Its role and unit, as in `--columns`.
+    /// The column's role and unit, in the syntax of `--columns`.
     read_as: String,
     because: String,
 }
@@ -79,7 +78,7 @@ impl ReadColumn {
     }
 }
 
-/// Makes the table that explains how the columns were read.
+/// Builds the table that shows how the columns were interpreted.
 fn columns_table(columns: &[ReadColumn]) -> Table {
     let mut table = Table::new(["column", "read as", "because of"].map(Column::words));
     let row =
@@ -88,7 +87,7 @@ fn columns_table(columns: &[ReadColumn]) -> Table {
     table
 }
 
-/// A span of time: `10s..70s`, `..1min`, `1h..`.
+/// A span of time within a trace: `10s..70s`, `..1min` or `1h..`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSpan {
     from: Nanos,
@@ -129,7 +128,7 @@ impl Verb for ConvertAsk {
 }
 
 impl ConvertAsk {
-    /// Opens the trace, or the part of it that is wanted.
+    /// Opens the trace, limited to the requested time span.
     fn open(&self, consumed: Consumed) -> Result<Box<dyn Reader>, Error> {
         let reader = self.source.open(&self.trace, consumed)?;
         Ok(match self.between {
@@ -174,7 +173,7 @@ impl ConvertAsk {
         written(&self.output, records, None, (lost, columns), replaces, session)
     }
 
-    /// Writes a file per volume.
+    /// Writes one file per volume.
     fn partition(&self, session: &mut dyn Session) -> Result<Answered, Error> {
         if !self.trace.is_file() {
             let said = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
@@ -213,7 +212,7 @@ impl ConvertAsk {
     }
 }
 
-/// Builds the result, and warns about losses.
+/// Builds the answer, and warns about what the format could not represent.
 pub(crate) fn written(
     output: &Path,
     requests: u64,
@@ -240,5 +239,5 @@ pub(crate) fn written(
     Answered::new(&ConvertAnswer { output, requests, volumes, lost, columns }, page)
 }
 
-/// The default of `cell_mib` must match the library's.
+/// The default of the option `cell_mib` must equal the library's default.
 const _: () = assert!(CELL_BYTES == 64 << 20);

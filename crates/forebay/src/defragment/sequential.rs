@@ -1,4 +1,5 @@
-//! How sequential streams are before and after blocks are rearranged (**model**, Table VIII).
+//! Measures how sequential streams are before and after blocks are rearranged (**model**, Table
+//! VIII).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,16 +11,16 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::simulate::{Bed, Setup, requests};
 
-/// The shares of data requests that start where the previous request of their stream and direction
-/// ended.
+/// The share of reads and writes that start where the previous request of the same stream and
+/// operation ended, before and after rearranging.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sequential {
     pub(super) before_share: f64,
     pub(super) after_share: f64,
 }
 
-/// Computes the shares of the requests in `range`, at the trace's locations and at those that `map`
-/// assigns.
+/// Computes both shares for the requests in `range`: at the trace's locations, and at the locations
+/// that `map` assigns.
 pub(super) fn sequential(
     input: &Input,
     (bed, setup): (Bed<'_>, Setup),

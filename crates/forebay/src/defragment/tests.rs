@@ -1,4 +1,4 @@
-//! Defragmentation on other drives and in other replay modes.
+//! Tests of defragmentation on other drives and in other replay modes.
 
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -8,7 +8,7 @@ use crate::devices::open;
 use crate::progress::untold;
 use crate::simulate::Replay;
 
-/// Makes 200 scattered fragments, read from end to end thirty times.
+/// Returns 200 scattered fragments, which are read from end to end thirty times.
 fn scans() -> Input {
     let read = |time: u64, n: u64| Record {
         at: Nanos::from_millis(time * 9_000 + n * 20),
@@ -37,10 +37,10 @@ fn a_gain_is_told_of_each_drive_and_replay_until_one_gains_nothing() {
     let effects = elsewhere(&input, "noop", &beds, &mut untold).unwrap();
     assert_eq!(effects.len(), 4);
     assert!(effects.iter().all(Effect::is_gain), "{effects:?}");
-    // The results on another drive are those of a study of that drive.
+    // The result on another drive equals that of a study on that drive.
     let studied = study(&input, beds[2].0, "noop", beds[2].1, &mut untold).unwrap();
     assert_eq!(studied.held_out.unwrap().total_after_s, effects[2].total_after_s);
-    // Where nothing moves, nothing gains, and later beds are not evaluated.
+    // On flash nothing moves, so nothing is gained and the beds after it are not evaluated.
     let beds = [beds[0], (Bed::of(&flash), open_replay), beds[1]];
     let effects = elsewhere(&input, "noop", &beds, &mut untold).unwrap();
     assert_eq!(effects.iter().map(Effect::is_gain).collect::<Vec<_>>(), [true, false]);

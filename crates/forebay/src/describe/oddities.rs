@@ -1,22 +1,24 @@
-//! What is unusual about a trace and matters to whoever uses it: at most three sentences for the
-//! first screen, the most important first.
+//! Finds what is unusual about a trace and matters to its users. The first screen shows at most
+//! three sentences, the most important first.
 
 use forebay_trace::describe::Description;
 use forebay_trace::describe::description::Latency;
 
 use crate::quantities::{counted, millis, percent, significant};
 
-/// The most sentences.
+/// The maximum number of sentences.
 const SAID_MAX: usize = 3;
-/// A busiest second with this many times the mean rate is a burst.
+/// How many times the mean rate the busiest second must have to count as a burst.
 const BURST_TIMES: f64 = 5.0;
-/// The fewest seconds in which a burst stands out.
+/// The minimum number of seconds in the trace for a burst to be meaningful.
 const SECONDS_LEAST: u64 = 10;
-/// Streams interrupt one another if this share of requests is sequential only within its stream.
+/// The share of requests that are sequential only within their stream, from which on streams count
+/// as interrupting one another.
 const INTERRUPTED_SHARE: f64 = 0.1;
-/// A 99th percentile of this many medians is a long tail.
+/// How many times the median a 99th percentile must be to count as a long tail.
 const TAIL_TIMES: f64 = 50.0;
-/// One flush for this many writes, or fewer, makes writes wait for the medium.
+/// The number of writes per flush up to which flushes count as frequent: they make writes wait for
+/// the medium.
 const WRITES_PER_FLUSH: f64 = 20.0;
 
 pub(super) fn oddities(of: &Description) -> Vec<String> {
@@ -32,7 +34,7 @@ pub(super) fn oddities(of: &Description) -> Vec<String> {
     all.into_iter().flatten().take(SAID_MAX).collect()
 }
 
-/// Rows that were skipped.
+/// Reports rows that were skipped because they could not be read.
 fn lost(of: &Description) -> Option<String> {
     (of.rows_skipped > 0).then(|| {
         format!(
@@ -42,7 +44,7 @@ fn lost(of: &Description) -> Option<String> {
     })
 }
 
-/// Requests without a recorded latency, if others have one.
+/// Reports requests without a recorded latency, if others have one.
 fn unknown(of: &Description) -> Option<String> {
     let known =
         |count: u64, latency: &Latency| latency.measured_share.unwrap_or(0.0) * count as f64;
@@ -52,7 +54,7 @@ fn unknown(of: &Description) -> Option<String> {
         .then(|| format!("{} of the requests have no recorded latency.", percent(share)))
 }
 
-/// Requests that bear the same times, as a coarse clock gives them.
+/// Reports that most requests share their time with another, which indicates a coarse clock.
 fn shared_times(of: &Description) -> Option<String> {
     (of.inter_arrival.p50_ms == Some(0.0)).then(|| {
         "Most requests have the same time as the one before: rates and bursts within a step of the clock are unknown."

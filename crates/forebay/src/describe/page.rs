@@ -1,4 +1,4 @@
-//! The page of `describe`.
+//! The report page of `describe`.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
         key_figures: key_figures(of),
         ..Page::default()
     };
-    // If threads were requested, they take the first screen.
+    // If the user asked for threads, their table takes the place of this one on the first screen.
     let place = if of.by_thread.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(threads) = &of.by_thread {
         threads::add(&mut page, threads);
@@ -75,7 +75,8 @@ fn headline(of: &Description) -> String {
 }
 
 fn load(of: &Description) -> String {
-    // A flush that precedes another request has no record of its own.
+    // Flushes attached to another request have no record of their own, so they are not in this
+    // number.
     let alone = of.records.saturating_sub(of.requests + of.trims);
     let flushes = match of.flushes {
         0 => String::new(),
@@ -115,12 +116,12 @@ fn key_figures(of: &Description) -> Vec<KeyFigure> {
     [touched, submitters].into_iter().chain(outstanding).collect()
 }
 
-/// Formats a time in seconds.
+/// Converts a time from milliseconds to a cell in seconds.
 fn time(ms: Option<f64>) -> Cell {
     Cell::value(ms.map(|ms| ms / 1e3))
 }
 
-/// Formats a size in bytes.
+/// Converts a size from KiB to a cell in bytes.
 fn size(kib: Option<f64>) -> Cell {
     Cell::value(kib.map(|kib| kib * 1024.0))
 }
@@ -180,15 +181,16 @@ fn distributions(of: &Description) -> Table {
     table
 }
 
-/// The most submitters on the first screen.
+/// The maximum number of submitters on the first screen.
 const BUSIEST_MAX: usize = 4;
 
-/// Returns whether volumes differ, but not streams.
+/// Returns whether the trace has several volumes but only one stream.
 fn has_volumes_alone(of: &Description) -> bool {
     of.streams <= 1 && of.volumes > 1
 }
 
-/// Makes the table of the streams with most bytes, or of volumes if only these differ.
+/// Builds the table of the streams that transfer most bytes, or of volumes if there is only one
+/// stream.
 fn busiest(of: &Description) -> Option<Table> {
     let mut table = Table::new([
         Column::words("busiest"),
@@ -238,7 +240,7 @@ fn order(of: &Description) -> Table {
     table
 }
 
-/// Makes the table of arrivals in bins, one row for each length.
+/// Builds the table of arrivals in bins, with one row per bin length.
 fn scales(of: &Description) -> Table {
     let scale = |ms: u64| match ms {
         ms if ms < 1000 => format!("{ms} ms"),
@@ -257,7 +259,7 @@ fn scales(of: &Description) -> Table {
     table
 }
 
-/// Makes the table of whole-trace figures that are in no other table.
+/// Builds the table of figures about the whole trace that appear in no other table.
 pub(crate) fn all(of: &Description) -> Table {
     let mut table = Table::new([Column::words("figure"), Column::words("value")]);
     let mut add = |name: &str, unit: Unit, value: Option<f64>| {
@@ -337,7 +339,7 @@ fn volumes(of: &Description) -> Table {
     table
 }
 
-/// Lists what was lost or changed while reading, or says that nothing was.
+/// Lists what was lost or changed while the trace was read, or states that nothing was.
 fn losses(of: &Description) -> Vec<String> {
     let read = format!("rows skipped: {}; late rows moved: {}.", of.rows_skipped, of.rows_late);
     [read].into_iter().chain(of.warnings.iter().cloned()).collect()

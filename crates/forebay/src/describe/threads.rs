@@ -1,4 +1,4 @@
-//! The threads on the page of `describe`: a summary of all, by type, then each thread.
+//! The threads on the page of `describe`: a summary of all threads, one by type, then each thread.
 
 use forebay_show::figure::Unit;
 use forebay_show::page::{Block, Page, Place};
@@ -13,10 +13,10 @@ use crate::quantities::{seconds, significant};
 const WIDTH: usize = 16;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A row of the tables: the thread or group, its type, and its figures.
+/// A row of the tables: the name of the thread or group, its type, and its figures.
 type Line<'a> = (String, String, &'a Figures);
 
-/// Adds the tables: types on the first screen, each thread and its activity below.
+/// Adds the tables to the page: the types on the first screen, each thread with its activity below.
 pub(super) fn add(page: &mut Page, of: &ByThread) {
     let mut types: Vec<Line<'_>> = vec![(format!("all {}", of.threads), String::new(), &of.all)];
     types.extend(of.types.iter().map(|row| {
@@ -111,7 +111,8 @@ fn quarters(shares: [f64; 4]) -> String {
     shares.map(|share| format!("{:.0}", 100.0 * share)).join("/")
 }
 
-/// Draws the requests per period as bars, scaled to the highest; empty if there are no requests.
+/// Draws the number of requests per period as bars, scaled to the highest; empty if there are no
+/// requests.
 fn activity(counts: &[u64], periods: usize) -> String {
     let width = periods.min(WIDTH);
     let mut bars = vec![0u64; width];

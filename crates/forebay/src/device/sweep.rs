@@ -1,4 +1,4 @@
-//! Sweeps of queue depths: fits a drive to a sweep, and compares a model with one.
+//! Sweeps of queue depths: fits a drive to a sweep, and compares a model with a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::devices::{self, OpenDevice, write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveKind {
-    /// A disk.
+    /// A hard disk.
     Hdd,
     /// A solid-state drive.
     Ssd,
@@ -36,30 +36,31 @@ impl std::str::FromStr for DriveKind {
     }
 }
 
-/// A higher rate of random I/Os, divided by the queue depth, rules out a disk: it would have to
-/// spin faster than any real one.
+/// The number of random I/Os per second and outstanding I/O above which a drive cannot be a disk,
+/// because it would have to spin faster than any real one.
 const DISK_IOPS_MAX: f64 = 600.0;
-/// The size of a disk if not given; seek distances are relative to it, so it hardly matters.
+/// The capacity of a disk if the user does not give it. It hardly matters, because seek distances
+/// are relative to it.
 const DISK_BYTES: u64 = 1_000_204_886_016;
 
-/// The measured figures of a row beside the model's.
+/// A row of a sweep: the measured figures, and the model's for comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowFigures {
-    /// A description of the row.
+    /// What the row measures, such as the operation, size and queue depth.
     pub row: String,
-    /// Whether fits use rows of this kind.
+    /// Whether a fit uses rows of this kind.
     pub fitted: bool,
-    /// I/Os per second, measured.
+    /// The measured rate, in I/Os per second.
     pub measured_iops: f64,
-    /// I/Os per second on the model.
+    /// The model's rate, in I/Os per second.
     pub model_iops: f64,
-    /// The relative error of the model's rate.
+    /// The relative error of the model's rate against the measured one.
     pub iops_error_share: f64,
-    /// The 99th percentile of latency, measured.
+    /// The measured 99th percentile of latencies, in microseconds.
     pub measured_p99_us: Option<f64>,
-    /// The 99th percentile of latency on the model.
+    /// The model's 99th percentile of latencies, in microseconds.
     pub model_p99_us: Option<f64>,
-    /// The relative error of the model's percentile.
+    /// The relative error of the model's 99th percentile.
     pub p99_error_share: Option<f64>,
 }
 
@@ -79,37 +80,37 @@ impl RowFigures {
     }
 }
 
-/// The result of a fit to a sweep.
+/// The result of fitting a drive to a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepFigures {
-    /// The path of the device file.
+    /// The path of the device file that was written.
     pub output: String,
     /// The kind of drive.
     pub kind: DriveKind,
-    /// The measured rows.
+    /// The rows of the sweep, with the fitted model's figures.
     pub rows: Vec<RowFigures>,
-    /// The greatest relative error of a rate among the fitted rows.
+    /// The greatest relative error of a rate, among the rows that the fit used.
     pub iops_error_share: Option<f64>,
-    /// The greatest relative error of a 99th percentile among the fitted rows.
+    /// The greatest relative error of a 99th percentile, among the rows that the fit used.
     pub p99_error_share: Option<f64>,
-    /// Rows that were left out and assumptions that were made, a sentence each.
+    /// Rows that were left out and assumptions that were made, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The comparison of a model with a sweep.
+/// The result of comparing a model with a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepValidation {
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// The measured rows.
+    /// The rows of the sweep, with the model's figures.
     pub rows: Vec<RowFigures>,
-    /// The greatest relative error of the rate of random I/O of the usual size.
+    /// The greatest relative error of a rate, among the rows of random I/O of the usual size.
     pub iops_error_share: Option<f64>,
-    /// The greatest relative error of a 99th percentile of these rows.
+    /// The greatest relative error of a 99th percentile, among the same rows as for the rate.
     pub p99_error_share: Option<f64>,
 }
 
-/// Fits a drive to fio's results and writes its device file.
+/// Fits a drive to a sweep measured by fio, and writes its device file.
 pub(super) fn fit(
     measurements: &[PathBuf],
     options: &FitOptions,
@@ -131,7 +132,7 @@ pub(super) fn fit(
     Ok(SweepFigures { output, kind, rows, iops_error_share, p99_error_share, notes })
 }
 
-/// The result of a fit: the rows on the fitted model, notes, and the device file.
+/// A fitted model: its figures for each row, notes, and the text of the device file.
 type FitResult = (Vec<RowChecked>, Vec<String>, String);
 
 fn fit_disk(
@@ -185,8 +186,8 @@ fn fit_flash(
     Ok((checked, notes, text))
 }
 
-/// Derives the kind of drive from the rates: disks cannot do hundreds of random I/Os per second for
-/// each one outstanding.
+/// Infers the kind of drive from the rates: a disk cannot serve hundreds of random I/Os per second
+/// for each outstanding one.
 fn kind_of(sweep: &Sweep) -> DriveKind {
     let reads = sweep.random(Op::Read);
     let rows = if reads.is_empty() { sweep.random(Op::Write) } else { reads };
@@ -194,7 +195,7 @@ fn kind_of(sweep: &Sweep) -> DriveKind {
     if each.is_some_and(|each| each > DISK_IOPS_MAX) { DriveKind::Ssd } else { DriveKind::Hdd }
 }
 
-/// Compares a device with fio's results.
+/// Compares a device with a sweep measured by fio.
 pub(super) fn validate(
     device: &str,
     measured: &[PathBuf],

@@ -105,7 +105,7 @@ impl Verb for DeviceFitAsk {
     }
 }
 
-/// Summarizes how well a model fits the relevant rows of a sweep.
+/// Summarizes how well a model fits the rows of a sweep that fits use.
 fn fits(rows: &[RowFigures]) -> String {
     let fitted = || rows.iter().filter(|row| row.fitted);
     let worst = |error: fn(&RowFigures) -> Option<f64>| {
@@ -117,7 +117,7 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off and p99s at most {tails}")
 }
 
-/// Makes a page that compares measured rows with the model's.
+/// Builds a page that compares the measured figures of a sweep with the model's.
 fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String]) -> Page {
     let mut table = Table::new([
         Column::words("row"),
@@ -156,7 +156,7 @@ fn titled(kind: &str, headline: String) -> Page {
     Page { title: format!("{kind} of a drive"), verdict, headline, ..Page::default() }
 }
 
-/// Makes a page with the figures of a fit to logs and their standard errors.
+/// Builds a page with the figures of a fit to logs, with their standard errors.
 fn logs_page(figures: &FitFigures) -> Page {
     let milliseconds = [
         ("revolution", figures.revolution_ms),
@@ -192,7 +192,7 @@ impl Verb for DeviceImportAsk {
         struct ImportAnswer<'a> {
             device: &'a str,
             summary: &'a str,
-            /// Parameters that were left out or repaired, one sentence each.
+            /// Parameters of the DiskSim drive that were left out or repaired, one sentence each.
             notes: &'a [String],
             text: &'a str,
         }

@@ -1,4 +1,4 @@
-//! The verb `devices`.
+//! The verb `devices`, which lists drives and volume types.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
@@ -48,47 +48,48 @@ impl Verb for DevicesAsk {
     }
 }
 
-/// A device's properties that need no simulation.
+/// The properties of a device that can be listed without a simulation.
 #[derive(Serialize)]
 struct ListedDevice {
     /// The device's name.
     device: String,
-    /// The maker, model and year, or a description of the server.
+    /// The maker, model and year of a drive, or a description of a server.
     description: String,
-    /// The main figures.
+    /// The device's main figures in a few words.
     summary: String,
     /// How the device processes commands: one at a time, or with its own queue and cache.
     commands: String,
-    /// Caveats that users of the model should check.
+    /// Caveats to consider before relying on the model.
     notes: Vec<String>,
-    /// The number of figures that its service times depend on.
+    /// The number of figures in the device file that determine its service times.
     figures: usize,
-    /// The figures that are assumed.
+    /// The names of the figures that are assumptions.
     assumed: Vec<String>,
-    /// The figures that are derived from another figure, or from another drive's.
+    /// The names of the figures that are derived from other figures, or from another drive's.
     derived: Vec<String>,
-    /// The source of its service times, and their error compared with the real drive.
+    /// What the model's service times are based on, and how much they deviate from the real
+    /// drive's.
     evidence: Evidence,
-    /// What to choose of a volume type, as in `ebs-gp3:gib=500`; empty for any other device.
+    /// The settings of a volume type, as in `ebs-gp3:gib=500`; empty for any other device.
     knobs: Vec<ListedKnob>,
-    /// The limits between knobs, as formulas.
+    /// Limits that relate the settings to one another, as formulas.
     limits: Vec<String>,
-    /// The names of the sizes that the type is sold in; empty if every size is.
+    /// The names of the sizes that the volume type is sold in; empty if every size is available.
     tiers: Vec<String>,
-    /// The figures of a volume, each with its source.
+    /// The figures of the volume type, each with its source.
     sources: Vec<FigureSource>,
 }
 
-/// A knob of a volume type.
+/// A setting of a volume type that users choose, such as its size.
 #[derive(Serialize)]
 struct ListedKnob {
-    /// The key in the spec.
+    /// The setting's key in a device spec.
     key: String,
-    /// The least value.
+    /// The lowest value allowed.
     least: f64,
-    /// The greatest value.
+    /// The highest value allowed.
     most: f64,
-    /// The value if none is given; null if one must be given.
+    /// The default value; null if the setting is required.
     default: Option<f64>,
 }
 
@@ -98,7 +99,7 @@ impl ListedKnob {
         ListedKnob { key: knob.key(), least, most, default }
     }
 
-    /// Describes the knob: `iops from 3000 to 80000, by default 3000`.
+    /// Formats the setting with its range, as in `iops from 3000 to 80000, by default 3000`.
     fn text(&self) -> String {
         let default = match self.default {
             Some(default) => format!(", by default {default}"),
@@ -148,7 +149,7 @@ impl ListedDevice {
 
 const VOLUME_COMMANDS: &str = "any number at once, as fast as its token buckets allow";
 
-/// Names the knobs of a volume type with their ranges.
+/// Formats the settings of a volume type with their ranges.
 fn choices(volume: &VolumeType) -> String {
     let knobs: Vec<String> =
         volume.knobs().iter().map(|knob| ListedKnob::of(knob).text()).collect();
@@ -160,7 +161,7 @@ fn titled(headline: String) -> Page {
     Page { title: "Devices".into(), verdict, headline, ..Page::default() }
 }
 
-/// Makes the page of all bundled devices: their names by kind, then their figures.
+/// Builds the page of all bundled devices: their names by kind, then their figures.
 fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     let names = |is_disk: bool| -> Vec<&str> {
         let of_kind = found.iter().filter(|device| is_a_disk(device) == is_disk);
@@ -205,7 +206,7 @@ fn is_a_disk(device: &OpenDevice) -> bool {
     matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Drive(_))
 }
 
-/// Makes the page of the given devices and volume types.
+/// Builds the page of the devices and volume types that the user named.
 fn named_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     let of_devices = found.iter().map(|device| (&*device.name, &*device.description));
     let of_volumes = volumes.iter().map(|volume| (&*volume.name, &*volume.description));
@@ -244,10 +245,10 @@ fn named_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     page
 }
 
-/// The most ranges and limits of a volume type on the first screen.
+/// The maximum number of settings and limits of a volume type on the first screen.
 const FIRST_KNOBS: usize = 8;
 
-/// Adds what to choose of a volume type, and what follows from it.
+/// Adds the settings of a volume type, and the limits that follow from them.
 fn add_volume(page: &mut Page, volume: &VolumeType) {
     let knobs: Vec<ListedKnob> = volume.knobs().iter().map(ListedKnob::of).collect();
     let mut said: Vec<String> = knobs.iter().map(ListedKnob::text).collect();
@@ -268,7 +269,7 @@ fn add_volume(page: &mut Page, volume: &VolumeType) {
     page.add("Ranges", Place::Detail, ranges.into_iter().collect());
 }
 
-/// Adds a table of the figures of a volume type with their sources.
+/// Adds a table of a volume type's figures with their sources.
 fn add_sources(page: &mut Page, volume: &VolumeType) {
     let mut table = Table::new(["figure", "value", "source"].map(Column::words));
     let figures = volume.figures.iter().filter(|figure| !figure.source.is_empty());

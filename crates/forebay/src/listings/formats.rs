@@ -1,4 +1,4 @@
-//! The verb `formats`.
+//! The verb `formats`, which lists trace formats.
 
 use forebay_ask::{named, suggestion};
 use forebay_core::SpecError;
@@ -24,16 +24,16 @@ struct FormatsAnswer {
     rows: Vec<ListedFormat>,
 }
 
-/// A trace format.
+/// A trace format, as listed.
 #[derive(Serialize)]
 struct ListedFormat {
-    /// The name in `--from`.
+    /// The format's name, as `--from` accepts it.
     name: &'static str,
     /// A description of the format.
     about: &'static str,
-    /// The equivalent declaration of columns, if the format is one.
+    /// The equivalent `--columns` declaration, if the format can be declared that way.
     columns: Option<&'static str>,
-    /// The first lines of a trace, or, after `$`, a command that makes one.
+    /// The first lines of a trace; or a command that makes one, after `$`.
     example: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Verb for FormatsAsk {
     }
 }
 
-/// Returns the formats with these names, or all if there are none.
+/// Returns the formats with these names, or all formats if `names` is empty.
 fn formats_named(names: &[String]) -> Result<Vec<ListedFormat>, SpecError> {
     if names.is_empty() {
         return Ok(FORMATS.iter().map(ListedFormat::of).collect());
@@ -81,7 +81,7 @@ fn titled(headline: String) -> Page {
     Page { title: "Trace formats".into(), verdict, headline, ..Page::default() }
 }
 
-/// Makes the page of all formats: a table, then an example of each.
+/// Builds the page of all formats: a table, then an example of each.
 fn all_page(rows: &[ListedFormat]) -> Page {
     let count = counted(rows.len() as u64, "format");
     let mut page = titled(format!("Forebay reads {count}, and recognizes most by their content."));
@@ -106,7 +106,7 @@ fn all_page(rows: &[ListedFormat]) -> Page {
     page
 }
 
-/// Makes the page of the given formats with their examples.
+/// Builds the page of the formats that the user named, with their examples.
 fn named_page(rows: &[ListedFormat]) -> Page {
     let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
     let mut page = titled(format!("{}.", listed(&names)));
@@ -114,7 +114,7 @@ fn named_page(rows: &[ListedFormat]) -> Page {
         let blocks = vec![Block::Text(format!("{}.", row.about)), row.example()];
         page.add(row.name, Place::FirstScreen, blocks);
         if let Some(columns) = row.columns {
-            // A declaration has no blanks at which a line could end.
+            // A declaration of columns has no spaces at which a line could be broken.
             let option = Block::Text(named(&format!("columns={columns}")));
             page.add(&format!("{} is the same as", row.name), Place::Detail, vec![option]);
         }

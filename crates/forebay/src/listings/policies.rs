@@ -1,4 +1,4 @@
-//! The verb `policies`.
+//! The verb `policies`, which lists policies with their parameters.
 
 use forebay_ask::{named, suggestion};
 use forebay_core::SpecError;
@@ -45,26 +45,26 @@ impl Verb for PoliciesAsk {
 struct ListedPolicy {
     /// The policy's name.
     policy: &'static str,
-    /// Its kind, such as `scheduler`.
+    /// The policy's kind, such as `scheduler`.
     kind: &'static str,
     /// A description of the policy.
     summary: &'static str,
-    /// Its own parameters, each as KEY=DEFAULT.
+    /// The policy's own parameters, each as KEY=DEFAULT.
     parameters: Vec<String>,
-    /// The parameters that every policy of its kind has.
+    /// The parameters that every policy of this kind has, each as KEY=DEFAULT.
     parameters_of_kind: Vec<String>,
-    /// Descriptions of both groups of parameters.
+    /// Descriptions of the policy's own parameters, then of those of its kind.
     described: Vec<ListedParameter>,
 }
 
 /// A parameter of a policy.
 #[derive(Clone, Serialize)]
 struct ListedParameter {
-    /// The name, as in KEY=VALUE.
+    /// The parameter's name, as in KEY=VALUE.
     parameter: &'static str,
     /// The default value, or a word in capitals if there is none.
     default: String,
-    /// The accepted values, if they are a fixed set.
+    /// The accepted values, if the parameter accepts only certain words.
     choices: &'static [&'static str],
     /// A description of the parameter.
     about: &'static str,
@@ -98,7 +98,7 @@ impl ListedPolicy {
     }
 }
 
-/// Returns the parameters that a policy has in addition to its own.
+/// Returns the parameters that a policy shares with all others of its kind.
 fn of_kind(name: &str, kind: &str) -> &'static [Parameter] {
     match kind {
         SHAPER => SHAPER_PARAMETERS,
@@ -131,7 +131,7 @@ fn policies() -> Vec<ListedPolicy> {
     each.collect()
 }
 
-/// Returns the policies with these names, or all if there are none.
+/// Returns the policies with these names, or all policies if `names` is empty.
 fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
     let all = policies();
     if names.is_empty() {
@@ -153,7 +153,7 @@ fn titled(headline: String) -> Page {
     Page { title: "Policies".into(), verdict, headline, ..Page::default() }
 }
 
-/// Makes the page of all policies: their names by kind, then what each does.
+/// Builds the page of all policies: their names by kind, then a description of each.
 fn all_page(rows: &[ListedPolicy]) -> Page {
     let of = |kind: &str| rows.iter().filter(|row| row.kind == kind).collect::<Vec<_>>();
     let counts = KINDS.map(|kind| counted(of(kind).len() as u64, kind));
@@ -178,7 +178,7 @@ fn all_page(rows: &[ListedPolicy]) -> Page {
     page
 }
 
-/// Returns the capitalized plural, "Schedulers" for "scheduler".
+/// Returns the plural of a kind, capitalized: "Schedulers" for "scheduler".
 fn plural(kind: &str) -> String {
     let (first, rest) = kind.split_at(1);
     format!("{}{rest}s", first.to_uppercase())
@@ -194,10 +194,10 @@ fn table(rows: &[&ListedPolicy]) -> Table {
     table
 }
 
-/// The most parameters that are described on the first screen.
+/// The maximum number of parameters described on the first screen.
 const SHOWN_MAX: usize = 10;
 
-/// Makes the page of the given policies with their parameters.
+/// Builds the page of the policies that the user named, with their parameters.
 fn named_page(rows: &[ListedPolicy]) -> Page {
     let names: Vec<&str> = rows.iter().map(|row| row.policy).collect();
     let mut page = titled(match rows {
@@ -221,7 +221,8 @@ fn named_page(rows: &[ListedPolicy]) -> Page {
                 page.add(&format!("Parameters of {}", row.policy), Place::Detail, vec![own]);
             }
         }
-        // The parameters common to a kind are only shown first if the policy has no others.
+        // Parameters common to a kind are on the first screen only if the policy has none of its
+        // own.
         let place = if row.parameters.is_empty() { Place::FirstScreen } else { Place::Detail };
         if let Some((title, table)) = of_kind {
             page.add(&title, place, vec![table]);
@@ -231,7 +232,7 @@ fn named_page(rows: &[ListedPolicy]) -> Page {
     page
 }
 
-/// Explains how to pass parameters.
+/// Explains how to set a policy's parameters.
 fn how() -> String {
     format!(
         "Set parameters with {}, with a colon before each. The first value of a choice is its default.",

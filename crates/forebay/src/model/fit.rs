@@ -16,43 +16,44 @@ use crate::progress::Progress;
 
 pub use forebay_model::fit::FitOptions as Detail;
 
-/// The options of a fit.
+/// The options of `fit`.
 #[derive(Clone, Debug, Default)]
 pub struct FitOptions {
-    /// The level of detail.
+    /// The level of detail of the model.
     pub detail: Detail,
     /// Whether to keep the names of volumes and streams.
     pub names: bool,
-    /// The highest size of the file; none for 64 KiB, or less for a short trace, so that its model
-    /// takes at most half the space of a Parquet file.
+    /// The maximum size of the model's file in bytes. Defaults to 64 KiB, or to less for a short
+    /// trace, so that its model takes at most half the space of a Parquet file.
     pub budget_bytes: Option<usize>,
 }
 
-/// The highest number of range levels.
+/// The highest number of levels by which a model may divide the address range.
 pub const LEVEL_MAX: u8 = forebay_model::LEVEL_MAX;
 
-/// A fitted model.
+/// A model that was fitted to a trace.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// The model.
+    /// The fitted model.
     pub model: Model,
-    /// The model as a file.
+    /// The contents of the model's file.
     pub file: Vec<u8>,
-    /// Notes from reading the trace.
+    /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
 }
 
-/// The fixed part of a short trace's size limit; 1.25 bytes per request are added. The sum is about
-/// half of what Parquet takes.
+/// The size in bytes that the model of a short trace may have, in addition to 1.25 bytes per
+/// request. The sum is about half of what Parquet takes.
 const BYTES_MIN: usize = 2 << 10;
-/// The most requests that are stored for the second pass; a longer trace is read again.
+/// The maximum number of requests kept for the second pass; a longer trace is read again.
 const KEPT_MAX: usize = 1 << 18;
 
-/// Fits a model to the trace that `opening` opens, twice if needed; messages call it `name`.
+/// Fits a model to the trace that `opening` opens, twice if needed. Error messages call the trace
+/// `name`.
 ///
 /// # Errors
-/// If the trace cannot be read, is empty or changes between passes, or if the size limit is too
-/// small; [`Error::Stopped`].
+/// Fails if the trace cannot be read, is empty or changes between passes, or if the size limit is
+/// too small. Returns [`Error::Stopped`] if `progress` requests a stop.
 pub fn fit(
     name: &Path,
     opening: impl Fn() -> Result<Box<dyn Reader>, TraceError>,
@@ -115,7 +116,7 @@ pub fn fit(
     let short = BYTES_MIN + model.requests as usize * 5 / 4;
     let budget = options.budget_bytes.unwrap_or(BUDGET_BYTES.min(short));
     let (model, file) = model.within(budget);
-    // Rejects here what a reader of the model would reject, because the message can still name the
+    // Check here what readers of the model will check, because this message can still name the
     // trace.
     if let Err(error) = Model::from_file(name, &file) {
         return Err(Error::Unfit(format!(
@@ -135,7 +136,7 @@ pub fn fit(
     Ok(Fitted { model, file, notes: reader.notes().clone() })
 }
 
-/// Explains why no reader would accept the model.
+/// Explains which limit the model exceeds, so that no reader would accept it.
 fn beyond(error: &TraceError) -> String {
     match error {
         TraceError::Malformed { got, expected, .. } => {
@@ -146,8 +147,8 @@ fn beyond(error: &TraceError) -> String {
     }
 }
 
-/// Treats streams as threads, and all of a kernel's write-back workers as one thread, as `describe`
-/// does.
+/// Assigns the records' streams: each is a thread, and all of a kernel's write-back workers are one
+/// thread, as in `describe`.
 fn group(batch: &mut [Record], grouping: &mut Grouping, dictionary: &Dictionary) {
     batch.iter_mut().for_each(|r| r.stream = grouping.group(dictionary, r.stream));
 }

@@ -1,4 +1,4 @@
-//! Evaluates what a model's twins are good for, before the model is shared.
+//! Evaluates what a model's twins may stand in for, before the model is shared.
 
 use std::path::Path;
 
@@ -14,31 +14,31 @@ use crate::error::Error;
 use crate::input::{Input, Opening};
 use crate::progress::{ProgressReport, Telling};
 
-/// The most requests of a trace for which twins are compared with the whole trace. Comparing more
-/// would take much longer than the fit.
+/// The number of requests up to which twins are compared with the whole trace. Comparing more would
+/// take much longer than the fit.
 const WHOLE_MAX: u64 = 1 << 18;
-/// The number of requests at the beginning of a longer trace that are compared, which limits
-/// memory. A twin reproduces each part of the trace, so its beginning matches that of the trace.
+/// How many requests are compared, from the beginning, if the trace is longer; this limits memory.
+/// A twin reproduces each part of the trace, so its beginning corresponds to the trace's.
 pub const JUDGED_MAX: u64 = 100_000;
 
-/// The number of twins that are compared, with the first seeds, including the default one. A single
-/// twin may match where others do not.
+/// The number of twins to compare. They have the first seeds, including the default one. Several
+/// are compared because one may match by chance.
 pub const TWINS: u64 = 3;
 
-/// The verdicts of `compare` on a trace, or its first [`JUDGED_MAX`] requests, and [`TWINS`] twins.
+/// The verdicts of `compare` on [`TWINS`] twins of a trace, or of its first [`JUDGED_MAX`]
+/// requests.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The verdict on each twin, by seed; empty if the trace has nothing to compare, only flushes
-    /// and trims.
+    /// The verdict on each twin, by seed; empty if the trace has neither reads nor writes.
     pub verdicts: Vec<Verdict>,
-    /// The number of requests in each of the compared traces.
+    /// The number of requests of each trace that were compared.
     pub requests: u64,
-    /// Whether the whole trace was compared.
+    /// Whether the whole trace was compared, and not only its beginning.
     pub is_whole: bool,
 }
 
 impl Judged {
-    /// Says in a sentence what most twins can stand in for, and which part of the trace was
+    /// States in one sentence what most twins may stand in for, and which part of the trace was
     /// compared if not all of it.
     pub fn stands_in(&self) -> String {
         if self.verdicts.is_empty() {
@@ -52,8 +52,8 @@ impl Judged {
         }
     }
 
-    /// Returns each aspect with the number of twins in which it holds and the figures of the twin
-    /// furthest from its bound.
+    /// Returns each aspect with the number of twins in which it holds, and with the figures of the
+    /// twin that is furthest from its bound.
     pub fn aspects(&self) -> Vec<AspectOfTwins> {
         let of = |name: &str| -> Option<AspectOfTwins> {
             let found = self.verdicts.iter().flat_map(|verdict| &verdict.aspects);
@@ -68,7 +68,7 @@ impl Judged {
         names.filter_map(|aspect| of(aspect.aspect)).collect()
     }
 
-    /// Returns the combined verdict as reported; `None` if there was nothing to compare.
+    /// Returns the verdict on all twins together; `None` if there was nothing to compare.
     pub fn verdict(&self) -> Option<VerdictOfTwins> {
         let aspects = self.aspects();
         let faithful = aspects.iter().all(|one| one.aspect.holds);
@@ -76,26 +76,26 @@ impl Judged {
     }
 }
 
-/// The purposes for which most twins can stand in.
+/// The purposes for which most twins may stand in for the trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictOfTwins {
-    /// Whether every aspect holds in most twins.
+    /// Whether most twins may stand in for the trace in every aspect.
     pub faithful: bool,
-    /// The verdict in a sentence.
+    /// The verdict in one sentence.
     pub text: String,
-    /// The result of each aspect.
+    /// The verdict in each aspect.
     pub aspects: Vec<AspectOfTwins>,
 }
 
-/// One purpose for which twins are used.
+/// An aspect: one purpose for which twins may stand in for the trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct AspectOfTwins {
-    /// Whether the aspect holds in most twins, and the figures of the worst.
+    /// Whether the aspect holds in most twins, with the figures of the worst twin.
     #[serde(flatten)]
     pub aspect: Aspect,
-    /// The number of twins in which it holds.
+    /// The number of twins in which the aspect holds.
     pub twins_held: usize,
-    /// The number of twins.
+    /// The number of twins that were compared.
     pub twins: usize,
 }
 
@@ -117,7 +117,7 @@ fn stands_in(aspects: &[AspectOfTwins]) -> String {
     }
 }
 
-/// A reader of the first requests of a trace.
+/// A reader that ends after the first requests of a trace.
 struct First {
     inner: Box<dyn Reader>,
     left: usize,
@@ -143,12 +143,11 @@ impl Reader for First {
     }
 }
 
-/// Evaluates the model's twins with the verdicts of `compare` on the trace that `opening` opens and
-/// the twins of the first seeds. Of a long trace only the first [`JUDGED_MAX`] requests are
-/// compared.
+/// Compares the trace that `opening` opens with the model's twins for the first [`TWINS`] seeds. Of
+/// a long trace, only the first [`JUDGED_MAX`] requests are compared.
 ///
 /// # Errors
-/// Same as [`compare::compare`].
+/// Fails like [`compare::compare`].
 pub fn judge(
     name: &Path,
     opening: Opening,
@@ -173,7 +172,7 @@ pub fn judge(
             Ok(Box::new(Generator::new(&twin, options)))
         };
         let its_twin = Path::new("its twin");
-        // Generating the twin is a tenth of the work.
+        // Generating the twin is about a tenth of the work.
         let mut progress = |done: f64| {
             let doing = format!("comparing with twin {} of {TWINS}", seed + 1);
             progress(&ProgressReport { doing, done_share: (seed as f64 + done) / TWINS as f64 })

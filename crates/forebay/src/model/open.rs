@@ -1,5 +1,5 @@
-//! Opens the input of a verb: a trace, a model in place of a trace, or a model. If a trace is given
-//! instead of a model or vice versa, the error names the verb that converts it.
+//! Opens the input of a verb: a trace, a model in place of a trace, or a model. If a verb gets a
+//! trace instead of a model, or vice versa, the error names the verb that converts it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,26 +15,26 @@ use forebay_model::Model;
 use forebay_model::file::{self, Looks};
 use forebay_model::generate::{GenerateOptions, Generator};
 
-/// Returns whether a file looks like a model, of this or an earlier version of Forebay.
+/// Returns whether a file looks like a model, written by this or an earlier version of Forebay.
 pub fn is_model(path: &Path) -> bool {
     file::looks(&head(path)) != Looks::Other
 }
 
-/// Returns the beginning of a file; nothing if it is not a regular file, because reading from a
-/// pipe would consume the data.
+/// Returns the first bytes of a file; empty if the file is not a regular one, because reading from
+/// a pipe would consume its data.
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     if path.is_file() {
-        // Errors are reported by whoever reads the file afterwards.
+        // Errors are ignored here: reading the file afterwards will report them.
         let _ = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
     }
     head
 }
 
-/// Reads a model.
+/// Reads the model at `path`.
 fn read(path: &Path) -> Result<Model, TraceError> {
     let mut bytes = Vec::new();
-    // Limited because a special file may never end.
+    // The amount read is limited, because a special file may never end.
     let read = File::open(path)
         .and_then(|opened| opened.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
@@ -48,8 +48,8 @@ fn read(path: &Path) -> Result<Model, TraceError> {
 /// Opens the model at `path`.
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or is not a model; if it is a trace, the error names the
-/// verb that makes a model from it.
+/// Fails if the file cannot be read, is damaged, or is not a model. If it is a trace, the error
+/// names the verb that makes a model from it.
 pub fn open_model(path: &Path) -> Result<Model, TraceError> {
     if !path.is_file() || is_model(path) || File::open(path).is_err() {
         return read(path);
@@ -64,7 +64,7 @@ pub fn open_model(path: &Path) -> Result<Model, TraceError> {
     Err(mistaken(path, got, expected, hint))
 }
 
-/// Rejects a model where only a trace is accepted.
+/// Fails if `path` is a model, for verbs that accept only traces.
 ///
 /// # Errors
 /// If `path` is a model; the error names the verb that generates a trace from it.
@@ -75,7 +75,7 @@ pub fn expect_trace(path: &Path) -> Result<(), TraceError> {
     }
 }
 
-/// Returns the command that converts `path` to the expected kind of file.
+/// Formats the command that converts `path` to the expected kind of file.
 fn make(verb: &str, path: &Path, output: &str) -> String {
     format!("create one from it: forebay {verb} {} -o {output}", path.display())
 }
@@ -85,11 +85,11 @@ fn mistaken(path: &Path, got: &str, expected: &str, hint: String) -> TraceError 
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
-/// Rejects a requested duration for the model called `name` if the model has no duration, because
-/// generation would never end.
+/// Fails if a duration is requested from the model called `name` and the model has no duration,
+/// because generation would never end.
 ///
 /// # Errors
-/// If the model's requests all arrive at once.
+/// If the model's requests all arrive at the same time.
 pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Result<(), Error> {
     match options.has_end(model) {
         true => Ok(()),
@@ -102,10 +102,10 @@ pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Resu
 }
 
 /// Opens the trace at `path` as [`open::open_counting`] does. If `path` is a model, generates a
-/// trace from it with seed `seed`, as long as the trace that it was fitted to.
+/// trace from it with seed `seed`, as long as the trace that the model was fitted to.
 ///
 /// # Errors
-/// Same as [`open::open`] and [`open_model`].
+/// Fails like [`open::open`] and [`open_model`].
 pub fn open_any(
     path: &Path,
     from: Option<&str>,

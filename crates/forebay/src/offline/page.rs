@@ -1,4 +1,4 @@
-//! The page of `offline`.
+//! The report page of `offline`.
 
 use forebay_show::figure::Unit;
 use forebay_show::html::paragraphs::called;

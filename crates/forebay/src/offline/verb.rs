@@ -1,4 +1,4 @@
-//! The verb `offline`.
+//! The inputs of `offline`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The arrival times of a whole trace and of its volumes.
+//! The arrival times of a trace, for all requests and by volume.
 
 use std::path::{Path, PathBuf};
 
@@ -15,42 +15,43 @@ use crate::quantities::bytes;
 
 /// The arrival times of a trace.
 pub struct ArrivalTimes {
-    /// The file or stream that they were read from.
+    /// The file or stream from which the trace was read.
     pub path: PathBuf,
-    /// The arrivals of all requests.
+    /// The arrival times of all requests.
     pub whole: Gaps,
-    /// The arrivals of each volume that has any, by volume name; empty unless requested.
+    /// The arrival times of each volume, by volume name, for volumes that have any; empty unless
+    /// requested.
     pub volumes: Vec<(String, Gaps)>,
-    /// The lengths of the shortest and the longest request, in bytes.
+    /// The lengths of the shortest and of the longest request, in bytes.
     pub lengths: (u32, u32),
-    /// Notes from reading the trace.
+    /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
 }
 
-/// The demands on a trace's clock.
+/// How fine a trace's clock must be.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// The shortest bound among the promises.
+    /// The shortest time that any promise allows for an answer.
     pub within: Nanos,
     /// Whether to trust the trace's times even if its clock seems too coarse for the promises.
     pub is_trusted: bool,
 }
 
 impl Clock {
-    /// Returns the demands of promises with these bounds.
+    /// Returns what promises with these times require of a trace's clock.
     pub fn of(within: impl IntoIterator<Item = Nanos>, is_trusted: bool) -> Clock {
         Clock { within: within.into_iter().min().unwrap_or(Nanos::MAX), is_trusted }
     }
 }
 
-/// The beginning and end of a trace.
+/// When a trace begins and ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
-    /// The file or stream that the trace was read from.
+    /// The file or stream from which the trace was read.
     pub path: &'a Path,
-    /// The first arrival.
+    /// When the first request arrives.
     pub first: Nanos,
-    /// The last arrival.
+    /// When the last request arrives.
     pub last: Nanos,
 }
 
@@ -62,12 +63,12 @@ impl Span<'_> {
 }
 
 impl ArrivalTimes {
-    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, each volume's
-    /// arrivals are also recorded separately.
+    /// Reads all requests from `reader`. Error messages call the trace `name`. With `by_volume`,
+    /// the arrivals of each volume are also recorded separately.
     ///
     /// # Errors
-    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
-    /// promises.
+    /// Fails if the trace cannot be read, has no requests or no times, or has a clock too coarse
+    /// for the promises.
     pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -105,8 +106,8 @@ impl ArrivalTimes {
         })
     }
 
-    /// Returns each volume as a trace of its own, by the same clock. Empty unless volumes were
-    /// separated.
+    /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
+    /// recorded separately.
     pub fn split(self) -> Vec<ArrivalTimes> {
         let ArrivalTimes { path, volumes, lengths, notes, .. } = self;
         let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
@@ -119,27 +120,27 @@ impl ArrivalTimes {
         volumes.into_iter().map(of).collect()
     }
 
-    /// Converts the times to the source's own clock, which other traces may share.
+    /// Converts arrival times to the clock of the trace's source, which other traces may share.
     ///
     /// # Errors
-    /// If the source does not record its clock.
+    /// Fails if the trace does not record its source's clock.
     pub fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
         let began = own_clock(&self.path, &self.notes)?;
         Ok(self.later(began))
     }
 
-    /// Delays every request by `by`.
+    /// Delays every request by the time `by`.
     pub fn later(mut self, by: Nanos) -> ArrivalTimes {
         self.whole = self.whole.times().map(|at| at + by).collect();
         self
     }
 
-    /// Returns when the trace began and ended.
+    /// Returns when the trace begins and ends.
     pub fn span(&self) -> Span<'_> {
         Span { path: &self.path, first: self.whole.first(), last: self.whole.last() }
     }
 
-    /// Returns the number of requests.
+    /// Returns the number of requests in the trace.
     pub fn requests(&self) -> u64 {
         self.whole.len() as u64
     }
@@ -149,15 +150,15 @@ impl ArrivalTimes {
         self.span().duration()
     }
 
-    /// Returns cautions about a trace that is too short or too coarse to say much; one sentence
-    /// each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
+    /// load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)
     }
 }
 
-/// Returns when the trace called `name` began, by its source's own clock.
+/// Returns when the trace called `name` began, on the clock of its source.
 pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
@@ -171,7 +172,7 @@ pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     })
 }
 
-/// Rejects the trace called `name` if it has no times.
+/// Fails if the trace called `name` has no times.
 pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     if !notes.is_timeless {
         return Ok(());
@@ -183,8 +184,8 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     )))
 }
 
-/// Rejects the trace called `name` if its clock is too coarse to distinguish its requests as finely
-/// as the promises require.
+/// Fails if the clock of the trace called `name` is too coarse to separate requests as finely as
+/// the promises require.
 pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), Error> {
     let why = times.why_no_promise(clock.within).filter(|_| !clock.is_trusted);
     let Some(why) = why else { return Ok(()) };
@@ -200,8 +201,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
     )))
 }
 
-/// Returns cautions if a trace has few requests, a short duration or a coarse clock; one sentence
-/// each.
+/// Returns cautions about a trace with a single request, without duration or with a coarse clock;
+/// one sentence each.
 pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
         (1, _) => vec!["it has one request, which says nothing of a load".into()],
@@ -210,8 +211,8 @@ pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<Stri
     }
 }
 
-/// Returns a caution that each request of `clients` counts as one although their lengths differ. It
-/// suggests `inputs`, the options that take the length into account.
+/// Returns a caution if the clients' requests differ in length, because each counts as one request.
+/// It suggests `inputs`, options that take the length into account.
 pub fn size_caution<'a>(
     clients: impl IntoIterator<Item = &'a ArrivalTimes>,
     inputs: &[&str],
@@ -253,7 +254,7 @@ mod tests {
     }
 
     fn clock(step_ms: u64) -> Times {
-        // Three requests to each of ten steps.
+        // Thirty requests, three in each clock step.
         Times::among((0..30).map(|index| Nanos::from_millis(index / 3 * step_ms)))
     }
 

@@ -1,15 +1,15 @@
-//! `plan buy`: which drives to buy, in which layout and how many, to keep the promises to clients;
-//! their price and power draw.
+//! The verb `plan buy`: finds which drives to buy, how many and in which layout, to keep the
+//! promises to clients, with their price and power draw.
 //!
-//! Every drive is tried in every layout ([`Layout`]), both for all clients together on one set-up
-//! and for each client on its own. Three things require drives: the data, their redundancy, and the
-//! response times. Each number is found by simulation ([`trial`]) and is the least that keeps every
-//! client's promise; the results are ranked by price.
+//! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one set-up and
+//! with a set-up for each client. Drives are needed for three reasons: the data, their redundancy,
+//! and the response times. The least number that keeps every client's promise is found by
+//! simulation ([`trial`]), and the results are ranked by price.
 //!
-//! Arrivals are as recorded, sped up by the growth factor. Data take up the space up to the highest
-//! offset, multiplied by the same factor, and lie all over the drives ([`crate::plan::spread`]). The drives found
-//! are simulated once more with one of them missing, and while that one is made anew; how many bytes
-//! are lost in a year is computed ([`loss`]).
+//! Arrivals are as recorded, sped up by the growth factor. Data extend up to the highest offset,
+//! multiplied by the same factor, and are spread over the whole drives ([`crate::plan::spread`]).
+//! The drives found are also simulated with one of them missing, and during the rebuild of that
+//! drive. The bytes expected to be lost per year are computed ([`loss`]).
 
 mod clients;
 mod configure;
@@ -56,11 +56,11 @@ pub use prices::Prices;
 pub use rank::{Binds, BuyRow, ClientShare, Sharing};
 pub use verb::{BuyAsk, OwnPromise, Shared};
 
-/// A drive and the name under which the user requested it.
+/// A drive to try, with the name by which the user requested it.
 pub struct Candidate {
-    /// The requested name: a bundled device, a file, or `fixed:RATE`.
+    /// The name as the user wrote it: a bundled device, a file, or `fixed:RATE`.
     pub asked: String,
-    /// The drive.
+    /// The model of the drive.
     pub device: OpenDevice,
 }
 
@@ -68,7 +68,7 @@ impl Candidate {
     /// Opens the drive called `name`.
     ///
     /// # Errors
-    /// If no such drive exists, or if it is a rented volume.
+    /// Fails if there is no such drive, or if it is a cloud volume, which cannot be bought.
     pub fn open(name: &str) -> Result<Candidate, Error> {
         let device = devices::open(name)?;
         if matches!(device.model, DeviceModel::Throttled(_)) {
@@ -85,100 +85,100 @@ impl Candidate {
 
 /// The options of `plan buy`.
 pub struct Question<'a> {
-    /// The promise to all clients that have no promise of their own.
+    /// The promise to clients that have no promise of their own.
     pub promise: Promise,
-    /// Individual promises, by client name.
+    /// Promises to single clients, by client name.
     pub own: &'a [(String, Promise)],
-    /// Whether traces or volumes are the clients.
+    /// Whether each trace or each volume is a client.
     pub by: By,
-    /// When the clients begin.
+    /// How the clients' start times are aligned.
     pub begin: Begin,
     /// Whether to trust the traces' times even if a clock seems too coarse for the promises.
     pub trust_times: bool,
-    /// The growth factor of both the bytes and the requests per second.
+    /// The factor by which both the data and the request rate are assumed to grow.
     pub growth: f64,
-    /// The number of spare drives.
+    /// The number of spare drives per set-up.
     pub spare: usize,
-    /// The least number of drives that may fail without data loss.
+    /// The minimum number of drives that must be able to fail without data loss.
     pub survives: usize,
     /// The drives to try.
     pub drives: &'a [Candidate],
     /// The layouts to try.
     pub layouts: &'a [Layout],
-    /// The flash drive that disks share as a cache.
+    /// The flash drive that disks share as a cache, in layouts with such a cache.
     pub flash: &'a Candidate,
     /// The scheduler of each disk; flash drives have none.
     pub scheduler: &'a str,
-    /// The largest number of drives to try.
+    /// The maximum number of drives to try.
     pub drives_max: usize,
-    /// Whether to try sharing drives between clients, separating clients, or both.
+    /// Whether to try sharing drives among all clients, a set-up for each client, or both.
     pub sharings: &'a [Sharing],
-    /// The user's prices.
+    /// Prices and power figures from the user.
     pub prices: &'a Prices,
-    /// The share of time that drives are to be idle.
+    /// The share of the time that drives must be idle.
     pub headroom: f64,
-    /// How often drives fail, and how fast that is mended.
+    /// How often drives fail, and how fast they are rebuilt.
     pub reliability: Reliability,
-    /// Bootstrap settings; none if no intervals are requested.
+    /// The settings for bootstrap intervals; `None` if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
 }
 
-/// The highest number of drives that may be tried.
+/// The upper limit of the option for the maximum number of drives.
 pub const DRIVES_MAX: usize = 1024;
-/// The highest growth factor.
+/// The upper limit of the growth factor.
 pub const GROWTH_MAX: f64 = 1000.0;
 
-/// One client and the constant-rate capacity that it needs.
+/// A client, with the constant-rate capacity that keeps its promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientNeed {
     /// The client's name.
     pub client: String,
-    /// The number of its requests.
+    /// The number of the client's requests.
     pub requests: u64,
-    /// The extent of its data, in bytes.
+    /// The extent of the client's data in bytes.
     pub bytes: u64,
-    /// The promised bound.
+    /// The time within which the client's requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of its requests.
+    /// The share of the client's requests that are promised an answer within that time.
     pub fraction: f64,
-    /// The constant-rate capacity that it needs alone, growth included; none if no supported rate
-    /// is enough.
+    /// The constant-rate capacity that the client needs if it is alone, including growth; `None` if
+    /// no supported rate is enough.
     pub capacity_iops: Option<u64>,
 }
 
-/// The result of `plan buy`.
+/// The answer of `plan buy`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// The headline and its reasons as one text.
+    /// The headline and the reasons as one text.
     pub said: String,
     /// What to buy, in one sentence.
     #[serde(skip)]
     pub headline: String,
-    /// What the headline means and is based on; a sentence or two each.
+    /// What the headline means and what it is based on; one or two sentences per entry.
     #[serde(skip)]
     pub reasons: Vec<String>,
-    /// The clients and their needs.
+    /// The clients with the capacities that they need.
     pub clients: Vec<ClientNeed>,
-    /// The growth factor of both the bytes and the requests per second.
+    /// The factor by which both the data and the request rate were assumed to grow.
     pub growth: f64,
-    /// Spare drives of each set-up.
+    /// The number of spare drives per set-up.
     pub spare: usize,
-    /// The largest number of drives that was tried.
+    /// The maximum number of drives that was tried.
     pub drives_max: usize,
-    /// The share of time that drives are to be idle.
+    /// The share of the time that drives must be idle.
     pub headroom_share: f64,
-    /// All combinations that were tried, the best first; those that cannot keep the promises come
-    /// last.
+    /// All combinations of drive, layout and sharing that were tried, the best first. Those that
+    /// cannot keep the promises come last.
     pub rows: Vec<BuyRow>,
-    /// Drives that cannot keep the promises in any number, with the reason; one sentence each.
+    /// Drives that cannot keep the promises in any number, with the reasons, one sentence each.
     pub refused: Vec<String>,
-    /// Cautions; one sentence each.
+    /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// The configuration for the first row; none if no row keeps the promises.
+    /// The configuration for the drives in the first row; `None` if no row keeps the promises.
     pub configuration: Option<Configuration>,
 }
 
-/// A drive in a layout, to be tried for a group of clients.
+/// A combination to try: a drive, a layout, and how clients share drives.
 struct Tried<'a> {
     kind: DriveLayout<'a>,
     sharing: Sharing,
@@ -187,8 +187,8 @@ struct Tried<'a> {
 /// Finds the drives that keep the promises of `question` to the clients in `inputs`.
 ///
 /// # Errors
-/// If a trace has no times, has a clock that is too coarse, or cannot be read again; if the
-/// scheduler is invalid; if a promise names an unknown client.
+/// Fails if a trace has no times, has a clock that is too coarse, or cannot be read again; if the
+/// scheduler is invalid; or if a promise names an unknown client.
 pub fn answer(
     inputs: &[Input],
     question: &Question<'_>,
@@ -217,7 +217,7 @@ pub fn answer(
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // An estimate of about a dozen passes per case; progress only has to move.
+    // About a dozen passes per combination: an estimate that only has to keep the progress moving.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
@@ -255,7 +255,7 @@ pub fn answer(
     })
 }
 
-/// Rejects impossible options before anything is read.
+/// Fails if the options cannot be satisfied, before any trace is read.
 fn check(question: &Question<'_>) -> Result<(), Error> {
     let scheduler = forebay_core::catalog::build(question.scheduler, u32::MAX)?;
     if !scheduler.servers().is_empty() || !scheduler.classes().is_empty() {
@@ -271,17 +271,17 @@ fn check(question: &Question<'_>) -> Result<(), Error> {
     }
 }
 
-/// The options together with the clients that they apply to.
+/// The options of `plan buy`, with the clients that they apply to.
 struct BuySearch<'a> {
     clients: &'a Clients<'a>,
     intensity: Intensity,
-    /// Bytes used by all traces.
+    /// The number of bytes that all traces use.
     used: u64,
     question: &'a Question<'a>,
 }
 
 impl BuySearch<'_> {
-    /// Returns the groups of clients that share drives.
+    /// Returns the groups of clients that share drives, as indices of clients.
     fn groups(&self, sharing: Sharing) -> Vec<Vec<usize>> {
         let everybody = 0..self.clients.clients.len();
         match sharing {
@@ -315,8 +315,8 @@ impl BuySearch<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Returns what each set-up guarantees to the client with the tightest promise, given its
-    /// number of drives.
+    /// Returns the rate that each set-up, with the drives found for it, guarantees at its tightest
+    /// promise.
     fn guarantees(
         &self,
         tried: &Tried<'_>,
@@ -333,7 +333,7 @@ impl BuySearch<'_> {
     }
 }
 
-/// Returns the layouts whose least number of drives exceeds the maximum to try.
+/// Returns the layouts that need more drives than the maximum to try.
 fn too_wide(question: &Question<'_>) -> Vec<&'static str> {
     let wide = question.layouts.iter().filter(|layout| layout.width() > question.drives_max);
     wide.map(|layout| layout.name()).collect()
@@ -354,7 +354,7 @@ fn wrong_growth(growth: f64) -> Error {
     AskError::new("growth", format!("got {growth}, expected 0.001 to {GROWTH_MAX}")).into()
 }
 
-/// Returns all combinations of drive, layout and sharing that are requested and possible.
+/// Returns all requested combinations of drive, layout and sharing that are possible.
 fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
     let flash = question.flash;
     let mut all = Vec::new();
@@ -384,7 +384,8 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
     all
 }
 
-/// Removes shingled drives that cannot be simulated under random writes, and returns the reasons.
+/// Removes shingled drives, if these clients' random writes cannot be simulated on them, and
+/// returns the reasons.
 fn leave_shingled_out(tried: &mut Vec<Tried<'_>>, inputs: &[Input]) -> Result<Vec<String>, Error> {
     let inputs: Vec<&Input> = inputs.iter().collect();
     let mut told: Vec<(&str, String)> = Vec::new();
@@ -401,8 +402,8 @@ fn leave_shingled_out(tried: &mut Vec<Tried<'_>>, inputs: &[Input]) -> Result<Ve
     Ok(told.into_iter().map(|(_, why)| why).collect())
 }
 
-/// Computes the constant-rate capacity that each client needs when its requests arrive `growth`
-/// times as fast.
+/// Computes the constant-rate capacity that each client needs if requests arrive `growth` times as
+/// fast.
 fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
     let need = |client: &clients::Client| {
         let grown = |at: Nanos| Nanos((at.0 as f64 / growth) as u64);
@@ -421,7 +422,7 @@ fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
     clients.clients.iter().map(need).collect()
 }
 
-/// Returns cautions; one sentence each.
+/// Returns cautions about the answer, one sentence each.
 fn cautions(
     clients: &Clients<'_>,
     question: &Question<'_>,
@@ -467,7 +468,7 @@ fn cautions(
     Ok(told)
 }
 
-/// Returns the drives whose price is needed but unknown.
+/// Returns the names of drives whose price is needed for ranking but is unknown.
 fn unpriced(question: &Question<'_>, rows: &[BuyRow]) -> Vec<String> {
     let does = || rows.iter().filter(|row| row.drives.is_some());
     let is_used = |device: &OpenDevice| {

@@ -1,4 +1,5 @@
-//! `plan capacity`: the least capacity for each bound and fraction.
+//! The verb `plan capacity`: finds the least capacity for each promise, that is, for each time
+//! bound and each share of requests.
 
 mod page;
 mod verb;
@@ -21,12 +22,12 @@ use forebay_ask::Share;
 
 pub use verb::CapacityAsk;
 
-/// The promises to price: every combination of a bound and a fraction.
+/// The promises to find capacities for: every combination of a time bound and a share of requests.
 #[derive(Clone, Debug)]
 pub struct Promises {
-    /// Bounds, each above zero.
+    /// The times within which requests must be answered, each above zero.
     pub within: Vec<Nanos>,
-    /// Shares of all requests.
+    /// The shares of all requests that must be answered in time.
     pub fractions: Vec<Share>,
 }
 
@@ -48,97 +49,100 @@ pub fn once<T: PartialEq>(given: Vec<T>) -> Vec<T> {
     kept
 }
 
-/// How to estimate the uncertainty of the prices.
+/// How to estimate the uncertainty of the capacities found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Doubt {
-    /// Bootstrap settings; none if no intervals are requested.
+    /// The settings for bootstrap intervals; `None` if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
-    /// The share of the trace's time, at its end, that is held out to check the result.
+    /// The share of the trace's time, at its end, that is held out to check the capacities; `None`
+    /// for no check.
     pub hold_out: Option<f64>,
 }
 
-/// The price of one promise.
+/// The capacity that one promise needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CapacityRow {
-    /// The volume; none for the whole trace.
+    /// The name of the volume; `None` for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// The stream; none for the whole trace.
+    /// The name of the stream; `None` for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
-    /// The share of requests.
+    /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// The least capacity, in whole requests per second.
+    /// The least capacity that keeps the promise, in whole requests per second.
     pub capacity_iops: u64,
-    /// The confidence interval of the capacity over other periods of the same load.
+    /// The confidence interval of the capacity over other periods of the same load; `None` if not
+    /// requested.
     #[serde(flatten)]
     pub interval: Option<Interval>,
-    /// The result of the check on the held-out part.
+    /// How the capacity performs on the held-out part of the trace; `None` if not requested.
     #[serde(flatten)]
     pub held_out: Option<HeldOut>,
 }
 
 impl CapacityRow {
-    /// Returns the part of the trace that the row is about, and what kind of part it is; none for
-    /// the whole trace.
+    /// Returns which part of the trace the row is about, as (kind of part, name); `None` for the
+    /// whole trace.
     pub(crate) fn part(&self) -> Option<(&'static str, &str)> {
         let volume = self.volume.as_deref().map(|name| ("volume", name));
         volume.or(self.stream.as_deref().map(|name| ("stream", name)))
     }
 }
 
-/// An interval of a capacity.
+/// The confidence interval of a capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
+    /// The lower end of the interval.
     pub capacity_low_iops: u64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub capacity_high_iops: u64,
 }
 
-/// A capacity found without the held-out end of the trace, and how it performs there.
+/// The capacity that the trace needs without its held-out end, and how that capacity performs on
+/// the held-out end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HeldOut {
-    /// The capacity found without the held-out part.
+    /// The capacity found on the rest of the trace.
     pub train_capacity_iops: u64,
-    /// The lower end of its interval, if one was requested.
+    /// The lower end of the interval of `train_capacity_iops`; `None` if not requested.
     pub train_low_iops: Option<u64>,
-    /// The upper end of its interval, if one was requested.
+    /// The upper end of the interval of `train_capacity_iops`; `None` if not requested.
     pub train_high_iops: Option<u64>,
-    /// The share of the held-out requests that this capacity answers in time.
+    /// The share of the held-out requests that `train_capacity_iops` answers in time.
     pub held_out_fraction: f64,
-    /// Whether that share is at least the promised fraction.
+    /// Whether `held_out_fraction` is at least the promised share.
     pub held_out_kept: bool,
-    /// The capacity that the held-out part needs by itself; none if no supported capacity is
+    /// The capacity that the held-out part needs by itself; `None` if no supported capacity is
     /// enough.
     pub held_out_capacity_iops: Option<u64>,
 }
 
-/// The prices of the promises, with the trace that they apply to.
+/// The answer of `plan capacity` for a constant-rate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// The trace.
+    /// The name of the trace.
     pub trace: String,
-    /// The number of its requests.
+    /// The number of requests in the trace.
     pub requests: u64,
-    /// The time from its first request to its last.
+    /// The time from the trace's first request to its last, in seconds.
     pub duration_s: f64,
-    /// Its mean rate; none if all requests arrive at one instant.
+    /// The trace's mean request rate; `None` if all requests arrive at the same time.
     pub mean_iops: Option<f64>,
-    /// The most requests that arrive within any second.
+    /// The highest number of requests that arrive within any second.
     pub busiest_second_iops: u64,
-    /// Cautions about the prices; one sentence each.
+    /// Cautions about the capacities, one sentence each.
     pub cautions: Vec<String>,
-    /// The prices, in the order of [`table`].
+    /// The capacities, in the order of [`table`].
     pub rows: Vec<CapacityRow>,
 }
 
-/// Returns the prices of [`table`] with a description of the trace.
+/// Returns the capacities of [`table`], with figures that describe the trace.
 ///
 /// # Errors
-/// Same as [`table`].
+/// Fails like [`table`].
 pub fn answer(
     arrivals: &ArrivalTimes,
     promises: &Promises,
@@ -160,7 +164,7 @@ pub fn answer(
     })
 }
 
-/// Returns the most requests that arrive within any second.
+/// Returns the highest number of requests that arrive within any second.
 fn busiest_second(gaps: &Gaps) -> u64 {
     let second = Nanos::from_secs(1);
     let (mut starts, mut most) = (gaps.times().zip(0u64..).peekable(), 0);
@@ -171,7 +175,7 @@ fn busiest_second(gaps: &Gaps) -> u64 {
     most
 }
 
-/// Explains which requested intervals and checks could not be computed; one sentence each.
+/// Explains which of the requested intervals and checks could not be computed, one sentence each.
 pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
@@ -182,12 +186,12 @@ pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()
 }
 
-/// Prices `promises` for the whole trace, then for each of its volumes, using all of the machine's
-/// threads.
+/// Finds the capacities that `promises` need, for the whole trace and then for each of its volumes.
+/// Uses all processors.
 ///
 /// # Errors
-/// If a promise needs more than [`RATE_MAX_IOPS`]; [`Error::Stopped`] if `progress` requested a
-/// stop.
+/// Fails if a promise needs more than [`RATE_MAX_IOPS`]. Returns [`Error::Stopped`] if `progress`
+/// requests a stop.
 pub fn table(
     arrivals: &ArrivalTimes,
     promises: &Promises,
@@ -218,7 +222,8 @@ pub fn table(
     Ok(rows)
 }
 
-/// Prices one bound. Fails with the fraction that no capacity keeps.
+/// Finds the capacities for one time bound. If no capacity keeps one of the promises, fails with
+/// the promised share.
 fn prices(
     gaps: &Gaps,
     within: Nanos,
@@ -249,8 +254,8 @@ fn least(gaps: &Gaps, within: Nanos, fractions: &[Share]) -> Result<Vec<u64>, Sh
     found.zip(fractions).map(|(price, fraction)| price.ok_or(*fraction)).collect()
 }
 
-/// Returns the intervals of the capacities `found`; none if all requests arrive at the same time,
-/// which leaves nothing to resample.
+/// Returns the intervals of the capacities in `found`. They are `None` if all requests arrive at
+/// the same time, because there is then nothing to resample.
 pub(super) fn intervals_of(
     gaps: &Gaps,
     within: Nanos,
@@ -289,11 +294,11 @@ fn held_outs(
     Ok((0..fractions.len()).map(|index| Some(row(index))).collect())
 }
 
-/// For each bound, computes the capacity over all fractions from 0.9 to 1, as points (fraction,
+/// For each time bound, computes the capacity over all shares from 0.9 to 1, as points (share,
 /// IOPS).
 ///
 /// # Errors
-/// Same as [`table`].
+/// Fails like [`table`].
 pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
     let steps = (900..990)
         .step_by(5)
@@ -311,7 +316,7 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
     })
 }
 
-/// Makes the error that no capacity keeps a promise to `name`.
+/// Returns the error that no capacity keeps the promise to `name`.
 pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Error {
     Error::Unfit(format!(
         "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
@@ -351,7 +356,7 @@ mod tests {
 
     #[test]
     fn rows_come_by_trace_then_bound_then_fraction() {
-        // Ten requests at once: the last one waits for ten service times.
+        // Ten requests arrive at once, so the last one waits for ten service times.
         let rows = table(
             &arrivals([0; 10].into_iter()),
             &promises(&[1_000_000_000, 500_000_000], &["0.5", "1"]),
@@ -401,7 +406,7 @@ mod tests {
 
     #[test]
     fn what_is_held_out_checks_the_rest() {
-        // The second half is twice as bursty as the first.
+        // The bursts in the second half have twice as many requests as in the first.
         let times = (0..100u64).flat_map(|s| {
             let burst = if s < 70 { 10 } else { 20 };
             std::iter::repeat_n(s * 1_000_000_000, burst)

@@ -1,18 +1,19 @@
-//! How reliable a capacity is: a confidence interval by block bootstrap over time, and a check on a
-//! held-out part of the trace.
+//! Estimates how reliable a capacity is: a confidence interval by block bootstrap over time, and a
+//! check on a held-out part of the trace.
 //!
-//! The trace is cut into blocks of equal time. A resample draws as many blocks as there are, with
-//! replacement, and computes the least capacity that answers the given fraction of its requests.
-//! The requests that each block has admitted at a capacity are counted once, in the trace's own
-//! order. A backlog at the start of a block (at most one bound long) is therefore that of the
-//! trace. The counts are made on a grid of capacities, up to the one that answers all requests, and
-//! interpolated between grid points in the logarithm of the refused count. When requests arrive at
-//! the same time, the counts jump at capacities that fit one more service time into the bound. The
-//! grid therefore includes these steps around each capacity found.
+//! The trace is divided into blocks of equal time. A resample draws as many blocks as there are,
+//! with replacement, and computes the least capacity that answers the promised share of its
+//! requests in time. How many requests of each block are admitted at a capacity is counted only
+//! once, in the trace's own order, so a backlog at the start of a block (at most as long as the
+//! time bound) is the one in the trace. These counts are made on a grid of capacities, up to the
+//! one that answers all requests. Between grid points, the logarithm of the number of refused
+//! requests is interpolated. If requests arrive at the same time, the counts jump at capacities at
+//! which one more service time fits into the bound. The grid therefore includes these steps around
+//! each capacity found.
 //!
 //! Limitation: the interval cannot account for bursts that are too rare to occur in the trace. For
-//! a fraction of 1 no resample needs more than the trace itself did, so the upper end is the
-//! capacity found and says little.
+//! a share of 1, no resample needs more than the trace itself, so the upper end of the interval
+//! equals the capacity found and says little.
 
 use std::collections::BTreeSet;
 
@@ -22,29 +23,30 @@ use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, admitted_by_part, least_rate_f
 use super::search::least_capacities;
 use forebay_ask::Share;
 
-/// The number of blocks that a trace is cut into.
+/// The number of blocks that a trace is divided into.
 pub const BLOCKS: u64 = 50;
 
-/// The number of resamples drawn.
+/// The number of resamples that are drawn.
 pub(crate) const RESAMPLES: usize = 1000;
 
-/// The number of capacities counted, in addition to those found and the steps around them.
+/// The number of grid points, in addition to the capacities found and the steps around them.
 const GRID: u32 = 64;
 
-/// The number of steps, of one more request within the bound each, on either side of a capacity
-/// found.
+/// The number of steps to include on either side of a capacity found. At each step, one more
+/// request fits within the time bound.
 const STEPS: u64 = 12;
 
-/// Bootstrap settings.
+/// The settings for bootstrap intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bootstrap {
-    /// The share of resamples that the interval covers.
+    /// The share of resamples that an interval covers, such as 0.95.
     pub level: f64,
-    /// The seed of the random draws.
+    /// The seed for drawing resamples.
     pub seed: u64,
 }
 
-/// Returns the confidence interval, in IOPS, of each of the capacities `found` for `fractions`.
+/// Returns the confidence interval, in IOPS, of each capacity in `found`; these belong to
+/// `fractions`.
 pub fn intervals(
     gaps: &Gaps,
     within: Nanos,
@@ -52,8 +54,8 @@ pub fn intervals(
     found: &[u64],
     bootstrap: Bootstrap,
 ) -> Vec<(u64, u64)> {
-    // Each fraction has its own grid, so that its interval does not depend on which others are
-    // requested.
+    // Each promised share has its own grid, so that its interval does not depend on which others
+    // are requested.
     let most = least_rate_for_all(gaps, within).unwrap_or(RATE_MAX_IOPS);
     let ends = block_ends(gaps);
     let each = fractions.iter().zip(found);
@@ -64,7 +66,7 @@ pub fn intervals(
     .collect()
 }
 
-/// Computes the interval of one fraction from counts on its `grid`.
+/// Computes the interval for one share from the counts on its `grid`.
 fn interval(
     gaps: &Gaps,
     within: Nanos,
@@ -92,8 +94,8 @@ fn interval(
     percentiles(drawn, bootstrap.level)
 }
 
-/// Returns capacities from a little below `found` up to `most`, which answers all requests, so no
-/// resample needs more.
+/// Returns the grid: capacities from an eighth of `found` up to `most`, which answers all requests,
+/// so that no resample needs more.
 fn grid(within: Nanos, found: u64, most: u64) -> Vec<u64> {
     let (from, to) = (found.max(1) as f64 / 8.0, most as f64);
     let at = |step: u32| from * (to / from).powf(f64::from(step) / f64::from(GRID));
@@ -102,8 +104,8 @@ fn grid(within: Nanos, found: u64, most: u64) -> Vec<u64> {
     all.filter(|capacity| *capacity <= most).collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// Returns the capacities near `found` at which one more whole request fits within the bound, and
-/// for each also the capacity one below.
+/// Returns the capacities near `found` at which one more request fits within the time bound, each
+/// preceded by the capacity one below.
 fn steps_about(found: u64, within: Nanos) -> impl Iterator<Item = u64> {
     const SECOND: u128 = 1_000_000_000;
     let (found, within) = (u128::from(found), u128::from(within.0.max(1)));
@@ -116,7 +118,7 @@ fn steps_about(found: u64, within: Nanos) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the end of each block of time, as an index into the requests.
+/// Returns where each block of time ends, as an index into the requests.
 fn block_ends(gaps: &Gaps) -> Vec<usize> {
     let duration = u128::from((gaps.last() - gaps.first()).0) + 1;
     let mut ends = Vec::with_capacity(BLOCKS as usize);
@@ -130,7 +132,8 @@ fn block_ends(gaps: &Gaps) -> Vec<usize> {
     ends
 }
 
-/// Interpolates between grid points the least capacity at which `need` of `requests` are admitted.
+/// Returns the least capacity at which `need` of `requests` are admitted, interpolated between grid
+/// points.
 fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
     let enough = admitted.partition_point(|count| *count < need);
     let Some(&high) = grid.get(enough) else { return grid.last().map_or(0.0, |most| *most as f64) };
@@ -142,7 +145,8 @@ fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
     low as f64 + (high - low) as f64 * share.clamp(0.0, 1.0)
 }
 
-/// Returns the interval of a share, given the requests of each block and how many of them count.
+/// Returns the interval of a share. `blocks` are the number of requests in each block, and how many
+/// of these count.
 pub(crate) fn share_interval(blocks: &[(u64, u64)], bootstrap: Bootstrap) -> (f64, f64) {
     let mut random = Random(bootstrap.seed);
     let drawn = (0..RESAMPLES).map(|_| {
@@ -161,7 +165,7 @@ fn percentiles(drawn: Vec<f64>, level: f64) -> (u64, u64) {
     (low.floor() as u64, high.ceil() as u64)
 }
 
-/// Returns the ends of the interval that covers this share of `drawn`.
+/// Returns the ends of the central interval that covers a share `level` of `drawn`.
 pub(crate) fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
     drawn.sort_by(f64::total_cmp);
     let at = |share: f64| {
@@ -171,11 +175,11 @@ pub(crate) fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
     (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
 }
 
-/// SplitMix64 (Steele, Lea, Flood, 2014).
+/// The random number generator SplitMix64 (Steele, Lea, Flood, 2014).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Returns a number below `end`.
+    /// Returns a random number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -185,8 +189,8 @@ impl Random {
     }
 }
 
-/// Splits the trace into the known part and the held-out part, which is the last `held_out` of its
-/// time. `None` if either part has no requests.
+/// Splits the trace in two: the last `held_out` of its time, and everything before. Returns `None`
+/// if either part has no requests.
 pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
     let duration = (gaps.last() - gaps.first()).0;
     let cut = gaps.first() + Nanos((duration as f64 * (1.0 - held_out)) as u64);
@@ -197,18 +201,19 @@ pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
     (!known.is_empty() && !held.is_empty()).then_some((known, held))
 }
 
-/// How a capacity found on the known part performs on the held-out part.
+/// How a capacity found on one part of a trace performs on the held-out part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// The share of the held-out requests that are answered in time.
+    /// The share of the held-out requests that is answered in time.
     pub fraction: f64,
-    /// Whether that share is at least the promised fraction.
+    /// Whether `fraction` is at least the promised share.
     pub kept: bool,
-    /// The least capacity that keeps the promise there; `None` if no supported capacity does.
+    /// The least capacity that keeps the promise on the held-out part; `None` if no supported
+    /// capacity does.
     pub capacity_iops: Option<u64>,
 }
 
-/// Checks `capacities`, one for each of `fractions`, on the held-out part `held`.
+/// Checks `capacities`, which belong to `fractions`, on the held-out part `held`.
 pub fn check(held: &Gaps, within: Nanos, fractions: &[Share], capacities: &[u64]) -> Vec<Check> {
     let requests = held.len() as u64;
     let needs: Vec<u64> = fractions.iter().map(|fraction| fraction.of(requests)).collect();
@@ -234,7 +239,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Makes reproducible Poisson-like arrivals at 1000 per second.
+    /// Returns reproducible, Poisson-like arrivals at 1000 per second.
     fn steady(requests: usize) -> Gaps {
         let (mut random, mut now) = (Random(7), 0);
         (0..requests)
@@ -272,16 +277,15 @@ mod tests {
 
     #[test]
     fn the_interval_often_holds_the_capacity_of_another_draw() {
-        // Compares the interval of each half with the capacity of the other half, at a level of 95
-        // %.
+        // Compares the 95 % interval of the first half with the capacity of the second half.
         let within = Nanos(10 * MS);
         let (first, second) = hold_out(&steady(100_000), 0.5).unwrap();
         let own = found(&first, within);
         let interval = intervals(&first, within, &fractions()[..2], &own[..2], HALF);
         let checks = check(&second, within, &fractions(), &own);
         for ((low, high), check) in interval.iter().zip(&checks) {
-            // The difference of two draws varies more than one draw does, so twice the width is
-            // allowed.
+            // The difference between two draws varies more than a single draw, so the test allows
+            // twice the width.
             let (capacity, width) = (check.capacity_iops.unwrap(), high - low);
             assert!(low - width / 2 <= capacity && capacity <= high + width / 2);
         }
@@ -289,8 +293,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_one_fraction_may_end_above_what_was_found_whatever_else_is_asked() {
-        // A burst of 1 to 20 requests every 50 ms: a resample that draws the longer bursts needs
-        // more.
+        // Every 50 ms there is a burst of 1 to 20 requests, so resamples that draw more of the long
+        // bursts need more.
         let mut random = Random(3);
         let burst = |index: u64, most: usize| {
             std::iter::repeat_n(Nanos(index * 50 * MS), random.below(most) + 1)
@@ -310,7 +314,8 @@ mod tests {
 
     #[test]
     fn every_block_is_drawn() {
-        // All bursts are in the first or the last block; resamples without that block need little.
+        // All bursts are in the first or in the last block, so resamples without that block need
+        // little.
         for burst_at in [0u64, 999] {
             let each =
                 |ms: u64| std::iter::repeat_n(Nanos(ms * MS), if ms == burst_at { 500 } else { 1 });
@@ -337,7 +342,7 @@ mod tests {
         assert_eq!(alike, (0.9, 0.9));
         let mut blocks = vec![(10, 10); 50];
         blocks[3] = (50, 0);
-        // The bad block is drawn not at all, or up to three times.
+        // Some resamples do not draw the bad block, others draw it up to three times.
         let (low, high) = share_interval(&blocks, HALF);
         assert_eq!((low, high), (470.0 / 620.0, 1.0));
     }
@@ -369,7 +374,7 @@ mod tests {
         let gaps: Gaps = (0..100).map(|i| Nanos(i * 10)).collect();
         let ends = block_ends(&gaps);
         assert_eq!((ends.len(), ends[0], ends[1], *ends.last().unwrap()), (50, 2, 4, 100));
-        // The gap in the middle leaves empty blocks.
+        // The gap in the middle leaves blocks without requests.
         let gaps: Gaps = [0, 1, 1000].into_iter().map(Nanos).collect();
         let ends = block_ends(&gaps);
         assert_eq!((ends[0], ends[48], ends[49]), (2, 2, 3));

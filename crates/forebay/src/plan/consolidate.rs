@@ -1,21 +1,21 @@
-//! `plan consolidate`: several clients on one server. Compares the sum of what each client needs
-//! alone with what all clients need together.
+//! The verb `plan consolidate`: compares the sum of the capacities that clients need on servers of
+//! their own with what they need on one shared server.
 //!
 //! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is combined with copies
-//! of itself: copy `k` begins `k` shifts after the first. Several traces all begin together unless
+//! of itself: copy `k` begins `k` shifts after the first. Several traces all begin together, unless
 //! they are shifted in the same way or keep a common clock ([`Begin`]).
 //!
 //! The paper's sums and comparisons can be read in two ways, and both are computed. `merged_iops`
-//! decomposes the merged requests anew. `shaped_iops` merges the requests that each client's own
-//! decomposition admits (its Q1) and keeps all of them: section 4.5 speaks of aggregation after
-//! decomposition.
+//! decomposes the merged requests. `shaped_iops` decomposes each client's requests separately,
+//! merges the requests that these decompositions admit (each client's Q1) and serves all of them;
+//! section 4.5 speaks of aggregation after decomposition.
 //!
 //! The paper promises a share of all requests, regardless of the client. The least capacity for
 //! that drops the requests of whichever client has a burst, so one client may get less than its
 //! promise, and the capacity may even be below what another client needs alone. Therefore the
-//! result also reports each client's own share, and the capacity at which RTT over all clients
+//! answer also reports each client's own share, and the capacity at which RTT over all clients
 //! keeps the promise to each of them. A client's share does not always rise with the capacity. That
-//! capacity is found by bisection; the capacity one below it was tried and breaks a promise.
+//! capacity is found by bisection; the capacity one IOPS below was tried and breaks a promise.
 
 mod bursts;
 pub mod clients;
@@ -41,99 +41,101 @@ use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bound, seconds};
 use forebay_ask::Share;
 
-/// When the clients begin, before shifts are added.
+/// How the clients' start times are aligned, before shifts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// All together: each client's times count from its own first request.
+    /// All clients begin together: each client's times are relative to its first request.
     Together,
-    /// By a clock that the clients share, such as that of a trace's volumes.
+    /// Clients begin as recorded on a clock that they share, such as the volumes of one trace.
     AsRecorded,
-    /// Each by its source's own clock, which the sources may share.
+    /// Clients begin as recorded on their sources' own clocks, which the sources may share.
     OwnClocks,
 }
 
-/// The price of one promise to clients that share a server.
+/// The capacity that a promise to clients on one shared server needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shared {
-    /// The delay of each client after the one before it.
+    /// The delay of each client relative to the previous one, in seconds.
     pub shift_s: f64,
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of requests, both of each client alone and of all together.
+    /// The promised share of requests, for each client alone and for all clients together.
     pub fraction: f64,
-    /// The sum of the capacities that the clients need alone.
+    /// The sum of the capacities that the clients need on servers of their own.
     pub sum_iops: u64,
-    /// The capacity that they need together.
+    /// The capacity that the clients need together, if the promise is about all requests.
     pub merged_iops: u64,
     /// The lower end of the confidence interval of `merged_iops`, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_low_iops: Option<u64>,
-    /// The upper end of that interval.
+    /// The upper end of the confidence interval of `merged_iops`, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_high_iops: Option<u64>,
-    /// `merged_iops` divided by `sum_iops`: 1 if sharing saves nothing.
+    /// `merged_iops` divided by `sum_iops`; 1 means that sharing saves nothing.
     pub ratio: f64,
-    /// The capacity that answers all requests admitted by the clients' own decompositions, merged.
+    /// The capacity that serves in time all requests that the clients' own decompositions admit.
     pub shaped_iops: u64,
-    /// `shaped_iops` divided by `sum_iops`.
+    /// `shaped_iops` divided by `sum_iops`; 1 means that sharing saves nothing.
     pub shaped_ratio: f64,
-    /// The client with the lowest share in time at `merged_iops`: its [`Client::client`], counted
-    /// from 1.
+    /// The number of the client ([`Client::client`]) with the lowest share in time at
+    /// `merged_iops`.
     pub worst_client: usize,
-    /// The trace of that client.
+    /// The trace of `worst_client`.
     pub worst_trace: String,
-    /// The share of each client's own requests that is answered within the bound at `merged_iops`,
-    /// in client order.
+    /// For each client, in order, the share of its requests that is answered in time at
+    /// `merged_iops`.
     pub client_fractions: Vec<f64>,
-    /// The capacity at which every client gets its promised fraction.
+    /// The capacity at which the promised share is kept for every client.
     pub every_client_iops: u64,
-    /// The client that would get less than that at one IOPS less: its [`Client::client`].
+    /// The number of the client ([`Client::client`]) whose promise would be broken at one IOPS less
+    /// than `every_client_iops`.
     pub binding_client: usize,
-    /// The trace of that client.
+    /// The trace of `binding_client`.
     pub binding_trace: String,
 }
 
 impl Shared {
-    /// Returns the lowest share in time of any client.
+    /// Returns the lowest share in time among the clients.
     pub fn worst_fraction(&self) -> f64 {
         self.client_fractions.get(self.worst_client - 1).copied().unwrap_or(1.0)
     }
 }
 
-/// The savings from sharing a server.
+/// The answer of `plan consolidate` for a constant-rate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
-    /// The needs of each client alone, in the order given.
+    /// What each client needs on a server of its own, in the order given.
     pub clients: Vec<Client>,
-    /// Cautions; one sentence each.
+    /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// The needs of the clients together.
+    /// What the clients need on a shared server, by promise and shift.
     pub rows: Vec<Shared>,
 }
 
-/// A client alone on a server.
+/// What a client needs on a server of its own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
-    /// Its position in the order given, counted from 1.
+    /// The client's number: its position in the order given, counted from 1.
     pub client: usize,
-    /// Its trace.
+    /// The client's trace.
     pub trace: String,
-    /// The number of its requests.
+    /// The number of the client's requests.
     pub requests: u64,
-    /// The time from its first request to its last.
+    /// The time from the client's first request to its last, in seconds.
     pub duration_s: f64,
-    /// The prices of its promises.
+    /// The capacities that the promises to this client need.
     pub rows: Vec<CapacityRow>,
 }
 
-/// Durations that differ by less than this share count as equal.
+/// The relative difference below which durations count as equal.
 const DURATION_TOLERANCE: f64 = 0.1;
 
-/// Prices `promises` to `clients`, alone and together. They begin as `begin` says, with client `k`
-/// delayed by `k` shifts, for each of `shifts`. A `bootstrap` adds confidence intervals.
+/// Finds the capacities that `promises` to `clients` need, with separate servers and with a shared
+/// one. Start times are aligned as `begin` says; then client `k` is delayed by `k` shifts, for each
+/// of `shifts`. With a `bootstrap`, also computes confidence intervals.
 ///
 /// # Errors
-/// If no capacity keeps a promise.
+/// Fails if no capacity keeps a promise.
 pub fn consolidate(
     clients: &[&ArrivalTimes],
     begin: Begin,
@@ -161,10 +163,10 @@ pub fn consolidate(
     Ok(Consolidation { clients: alone, cautions, rows })
 }
 
-/// Computes what `clients` need together, given what each needs `alone`.
+/// Finds the capacities that `clients` need on a shared server, given what each needs `alone`.
 ///
 /// # Errors
-/// If no capacity keeps a promise.
+/// Fails if no capacity keeps a promise.
 pub fn together(
     clients: &[&ArrivalTimes],
     alone: &[Client],
@@ -188,7 +190,8 @@ pub(super) fn named(path: &Path, cautions: Vec<String>) -> impl Iterator<Item = 
     cautions.into_iter().map(move |caution| format!("{name}: {caution}"))
 }
 
-/// Prices one bound. Fails with that bound and the fraction that no capacity keeps.
+/// Finds the capacities for one time bound. If no capacity keeps one of the promises, fails with
+/// the indices of the bound and the promised share.
 fn shared(
     merged: &Merged,
     alone: &[Client],
@@ -209,14 +212,14 @@ fn shared(
         let (sum_iops, most): (u64, u64) = (each().sum(), each().max().unwrap_or(0));
         let answered = merged.answered(within, merged_iops);
         let shares = answered.iter().zip(&merged.requests);
-        // A capacity that keeps every client's promise also keeps each client's alone and the
-        // promise to all together.
+        // A capacity that keeps the promise to every client also keeps it to each of them alone and
+        // to all together, so the search starts there.
         let least = merged_iops.max(most);
         let every = merged.every_client(within, *fraction, least).ok_or((bound, *fraction))?;
         let own: Vec<u64> = each().collect();
         let binding = merged.misses(within, *fraction, every - 1).unwrap_or_else(|| most_of(&own));
         let promised = merged.shaped(within, &own);
-        // The admitted requests need at most the sum of the capacities; this fails only if no
+        // The admitted requests need at most the sum of the capacities, so this fails only if no
         // supported rate is enough.
         let shaped_iops = least_rate_for_all(&promised, within).ok_or((bound, *fraction))?;
         let client_fractions: Vec<f64> =
@@ -244,13 +247,13 @@ fn shared(
     Ok(rows)
 }
 
-/// Returns the index of the first client that needs the most.
+/// Returns the index of the client that needs most, or of the first such client.
 fn most_of(needs_iops: &[u64]) -> usize {
     let most = needs_iops.iter().max();
     needs_iops.iter().position(|need| Some(need) == most).unwrap_or(0)
 }
 
-/// Returns the index of the first client with the lowest fraction.
+/// Returns the index of the client with the lowest share, or of the first such client.
 fn worst(fractions: &[f64]) -> usize {
     let least = |(best, least): (usize, f64), (client, share): (usize, &f64)| {
         if *share < least { (client, *share) } else { (best, least) }
@@ -258,8 +261,8 @@ fn worst(fractions: &[f64]) -> usize {
     fractions.iter().enumerate().fold((0, f64::INFINITY), least).0
 }
 
-/// Returns cautions if `clients` overlap so little that their common capacity says little; one
-/// sentence each.
+/// Returns cautions if `clients` overlap so little in time that their common capacity means little;
+/// one sentence each.
 pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
     let lasts = |client: &Span<'_>| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();
@@ -301,7 +304,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     said
 }
 
-/// Whether client `one` overlaps in time with no other client.
+/// Returns whether client number `one` does not overlap in time with any other client.
 fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     let own = &clients[one];
     let meets = |other: &Span<'_>| own.first <= other.last && other.first <= own.last;
@@ -309,7 +312,7 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-/// Prices each client alone, which is the first half of the work.
+/// Finds what each client needs on a server of its own, which is the first half of the work.
 fn alone(
     clients: &[&ArrivalTimes],
     promises: &Promises,
@@ -381,8 +384,8 @@ mod tests {
 
     #[test]
     fn a_client_that_bursts_pays_for_the_other_and_each_ones_share_is_told() {
-        // One client sends a request per second, the other thirty at once; the promise is half of
-        // all 60 within a second.
+        // One client sends a request per second and the other sends thirty at once. Half of all 60
+        // requests are promised an answer within a second.
         let steady: Vec<u64> = (0..30).map(|second| second * SECOND).collect();
         let (steady, burst) = (arrivals(&steady), arrivals(&[100; 30]));
         let promises =
@@ -397,15 +400,15 @@ mod tests {
         )
         .unwrap();
         let row = &found.rows[0];
-        // Alone the second client needs 15 to answer half. Together 1 is enough, because all
-        // requests of the first are answered.
+        // Alone, the second client needs 15 IOPS to answer half of its requests. Together, 1 IOPS
+        // is enough, because it answers all requests of the first client.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
         assert_eq!((row.client_fractions.as_slice(), row.worst_client), (&[1.0, 0.0][..], 2));
         assert_eq!((found.clients[1].client, row.worst_trace.as_str()), (2, "t"));
-        // Each client alone is promised fifteen: those of the burst arrive at once, together with
-        // one of the other's.
+        // Each client alone is promised 15 requests. Those of the burst arrive at once, and one of
+        // the other client's arrives with them.
         assert_eq!((row.shaped_iops, row.shaped_ratio), (16, 1.0));
-        // The first client's first request takes a slot from the burst, which needs fifteen.
+        // The first client's first request takes a slot from the burst, which needs 15.
         assert_eq!(row.every_client_iops, 16);
     }
 
@@ -484,8 +487,8 @@ mod tests {
 
     #[test]
     fn what_each_was_promised_is_kept_though_all_together_need_less() {
-        // Two bursts of ten, five of each promised: five are needed for each alone, and any ten of
-        // the twenty when merged.
+        // Half of each burst of ten is promised, so each client alone needs 5. Merged, any ten of
+        // the twenty requests are enough.
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
         let half = vec!["0.5".parse().unwrap()];
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: half };

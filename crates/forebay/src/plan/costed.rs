@@ -1,14 +1,14 @@
-//! `plan` with `--cost-us`: how fast a server has to be if the cost of a request depends on its
-//! length.
+//! The `plan` verbs with `--cost-us`: finds how fast a server has to be if the cost of a request
+//! depends on the request's length.
 //!
 //! A server of speed 1 takes `base + per KiB` for a request; a server of speed 2 takes half of
-//! that. The price of a promise is the least speed, in whole thousandths, at which some order
+//! that. The speed that a promise needs is the least one, in whole thousandths, at which some order
 //! answers the promised share of the requests in time. The remaining requests are put aside, as in
-//! [`super::capacity`]; if the cost does not depend on the length, the two agree. This module
-//! prices a single promise; [`sla`] and [`consolidate`] cover the other plans.
+//! [`super::capacity`]. If the cost does not depend on the length, the two agree. This module
+//! covers `plan capacity`; the modules [`sla`] and [`consolidate`] cover those verbs.
 //!
-//! Invariant: exact integer arithmetic (`in_time`). Memory: 16 bytes per request, and 64 bytes per
-//! request of the longest busy period.
+//! Invariant: all arithmetic is in exact integers (`in_time`). Memory: 16 bytes per request, and 64
+//! bytes per request of the longest busy period.
 
 pub mod consolidate;
 mod cost;
@@ -36,16 +36,16 @@ pub use self::cost::Cost;
 pub use self::load::Load;
 pub use self::told::Costs;
 
-/// The trace that a price applies to.
+/// Figures that describe a trace and the cost of its requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct About {
-    /// The trace.
+    /// The name of the trace.
     pub trace: String,
-    /// The number of its requests.
+    /// The number of requests in the trace.
     pub requests: u64,
-    /// The mean length of its requests.
+    /// The mean length of the trace's requests, in bytes.
     pub mean_length_bytes: f64,
-    /// The cost of a request of the mean length at speed 1.
+    /// The cost of a request of the mean length at speed 1, in microseconds.
     pub mean_cost_us: f64,
 }
 
@@ -61,37 +61,37 @@ impl About {
     }
 }
 
-/// The price of one promise.
+/// The server speed that one promise needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostedRow {
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
-    /// The share of requests.
+    /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// The least speed of the server.
+    /// The least speed of a server that keeps the promise.
     pub speed: f64,
-    /// Requests of the mean length per second at this speed.
+    /// How many requests of the mean length a server of this speed serves per second.
     pub mean_length_iops: f64,
 }
 
-/// The prices of promises, with the trace that they apply to.
+/// The answer of `plan capacity` with `--cost-us`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
-    /// The trace.
+    /// The trace that the answer is about.
     #[serde(flatten)]
     pub about: About,
-    /// Cautions about the prices; one sentence each.
+    /// Cautions about the speeds, one sentence each.
     pub cautions: Vec<String>,
-    /// The prices, ordered by bound, then by fraction.
+    /// The speed for each promise, ordered by time bound, then by share.
     pub rows: Vec<CostedRow>,
 }
 
-/// Prices `promises` for `load` at `cost`.
+/// Finds the speeds that `promises` need for `load`, if requests cost `cost`.
 ///
 /// # Errors
-/// If no speed up to a million keeps a promise.
+/// Fails if no speed up to a million keeps a promise.
 pub fn answer(load: &Load, cost: Cost, promises: &Promises) -> Result<Answer, Error> {
     let about = About::of(load, cost);
     let rows = table(load, cost, promises, &about)?;
@@ -120,12 +120,12 @@ fn table(
     Ok(on_all_cores(&promises.within, of)?.into_iter().flatten().collect())
 }
 
-/// Converts thousandths to a number.
+/// Converts a speed from thousandths to a number.
 fn as_speed(thousandths: u64) -> f64 {
     thousandths as f64 / 1e3
 }
 
-/// Makes the error that no speed keeps a promise to `name`.
+/// Returns the error that no speed keeps the promise to `name`.
 fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     Error::Unfit(format!(
         "{name}: no server up to a million times as fast as the cost answers {fraction} of the requests within {}; \
@@ -134,7 +134,7 @@ fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     ))
 }
 
-/// Returns the least speed for each fraction, in thousandths; none if it is above a million.
+/// Returns the least speed for each share, in thousandths; `None` if it would exceed a million.
 fn least_speeds(
     requests: &[Arrival],
     cost: Cost,

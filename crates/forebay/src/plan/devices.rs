@@ -1,24 +1,24 @@
-//! `plan capacity --device`: how many real devices keep a promise, by simulation.
+//! The verb `plan capacity --device`: finds by simulation how many real devices keep a promise.
 //!
 //! The trace's volumes are laid out one after another and striped over all devices: stripe `s` is
-//! on device `s mod n`. On a disk, they lie all over it ([`super::spread`]). A request goes whole to the device of its first byte. Arrivals are as
-//! recorded, each device runs its own instance of the policy, and a response time runs from arrival
-//! to completion.
+//! on device `s mod n`. On disks, the data are spread over the whole disk ([`super::spread`]). A
+//! request goes as a whole to the device that has its first byte. Arrivals are as recorded, each
+//! device runs its own instance of the policy, and response times are from arrival to completion.
 //!
-//! More devices are not always better, because every number of devices places the data anew. The
-//! result is the least number found by doubling and bisection: it keeps the promise, and one device
+//! More devices are not always better, because data are placed differently on every number of
+//! devices. The result is found by doubling and bisection: it keeps the promise, while one device
 //! less was simulated and does not.
 //!
-//! Two things require devices. The data must fit: enough devices to hold the extents of all
-//! volumes. And the promise must be kept: for this number alone, data that do not fit are
-//! compressed onto the available devices. The result is at least the larger of the two, and keeps
-//! the promise with the data at their real places.
+//! Devices are needed for two reasons. First, the data must fit: the devices must hold the extents
+//! of all volumes. Second, the promise must be kept; to find the number for this reason alone, data
+//! that do not fit are compressed onto the available devices. The result is at least the larger of
+//! the two numbers, and keeps the promise with the data at their real locations.
 //!
-//! If none of the allowed numbers keeps a promise, the requests are simulated once more, far apart,
-//! each on an idle device out of the maximum number. Requests that are too slow then are too slow
-//! on fewer devices as well, and on any number of devices without an arm. With an arm, the time of a
-//! request depends on where other numbers of devices place the data, so numbers above the maximum
-//! are not ruled out.
+//! If no number up to the maximum keeps a promise, the requests are simulated once more on the
+//! maximum number, so far apart that each finds idle devices. Requests that are too slow even then
+//! are too slow on fewer devices as well, and on any number of devices without an arm. With an arm,
+//! the time of a request depends on where the data are, so numbers above the maximum are not ruled
+//! out.
 
 pub(super) mod striped;
 mod told;
@@ -40,7 +40,7 @@ use crate::input::Input;
 use crate::progress::Telling;
 use forebay_ask::Share;
 
-/// The size of a stripe.
+/// The size of a stripe in bytes.
 pub const STRIPE_BYTES: u64 = 1 << 20;
 
 /// The options of `plan capacity --device`.
@@ -48,9 +48,9 @@ pub const STRIPE_BYTES: u64 = 1 << 20;
 pub struct Question<'a> {
     /// The scheduler of each device.
     pub policy: &'a str,
-    /// The promises.
+    /// The promises to find numbers of devices for.
     pub promises: &'a Promises,
-    /// The largest number of devices to try.
+    /// The maximum number of devices to try.
     pub devices_max: usize,
     /// The price of one device, in any currency.
     pub price_each: Option<f64>,
@@ -58,103 +58,105 @@ pub struct Question<'a> {
     pub trust_times: bool,
 }
 
-/// What determines the number of devices.
+/// The requirement that determines the number of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binds {
-    /// The data need more devices than the promise.
+    /// The data need more devices than the promise does.
     Bytes,
-    /// The promise needs more devices than the data.
+    /// The promise needs more devices than the data do.
     Time,
-    /// Both need the same number of devices.
+    /// The data and the promise need the same number of devices.
     Both,
 }
 
-/// The price of a promise in devices without a volatile write cache.
+/// How many devices a promise needs if their volatile write cache is off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WithoutCache {
-    /// The least number of devices; none if the maximum allowed does not keep the promise.
+    /// The least number of devices; `None` if no number up to the maximum keeps the promise.
     pub devices: Option<usize>,
-    /// The share of requests within the bound on that number of devices, or on the maximum allowed.
+    /// The share of requests answered in time by that number of devices, or by the maximum number.
     pub achieved_fraction: f64,
 }
 
-/// The price of a promise in devices.
+/// How many devices one promise needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DevicesRow {
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
     /// The promised share of requests.
     pub fraction: f64,
-    /// The constant-rate capacity that keeps the promise with the remaining requests put aside;
-    /// none if no supported rate is enough.
+    /// The constant-rate capacity that keeps the promise if the remaining requests are put aside;
+    /// `None` if no supported rate is enough.
     pub capacity_iops: Option<u64>,
-    /// The least number of devices that holds the data; none if the device has no size.
+    /// The least number of devices that holds the data; `None` if the device has no capacity limit.
     pub devices_for_bytes: Option<u64>,
-    /// The least number that keeps the promise regardless of whether the data fit; none if the
-    /// maximum allowed does not keep it.
+    /// The least number of devices that keeps the promise, whether or not the data fit; `None` if
+    /// no number up to the maximum does.
     pub devices_for_time: Option<usize>,
-    /// The least number that does both; none if the maximum allowed does not.
+    /// The least number of devices that holds the data and keeps the promise; `None` if no number
+    /// up to the maximum does.
     pub devices: Option<usize>,
-    /// Which of the two requirements determines the number.
+    /// The requirement that determines the number of devices.
     pub binds: Option<Binds>,
-    /// The share of requests within the bound on that number of devices, or on the maximum allowed.
+    /// The share of requests answered in time by that number of devices, or by the maximum number.
     pub achieved_fraction: f64,
-    /// The share that one device less answers in time, if the promise determines the number.
+    /// The share of requests answered in time with one device less, if the promise determines the
+    /// number.
     pub one_less_fraction: Option<f64>,
-    /// The share of requests within the bound when each is alone on idle devices, of the maximum
-    /// number; only reported if no allowed number keeps the promise. If it is below the fraction,
-    /// no allowed number can keep the promise, however few requests overlap.
+    /// The share of requests that the maximum number of devices would answer in time if requests
+    /// never overlapped. Only reported if no number up to the maximum keeps the promise. If it is
+    /// below the promised share, no such number can keep the promise, however few requests overlap.
     pub alone_fraction: Option<f64>,
-    /// Whether the service time depends on the location of the data, which the number of devices
-    /// changes.
+    /// Whether the devices have an arm, so that service times depend on where the data are. The
+    /// number of devices changes that.
     pub has_arm: bool,
-    /// The price of that number of devices.
+    /// The price of all devices together.
     pub price: Option<f64>,
-    /// The result with the devices' write cache off; none for devices without a write cache, or if
-    /// no number was found.
+    /// The number of devices with their write cache off; `None` for devices without a write cache,
+    /// or if no number was found.
     pub without_write_cache: Option<WithoutCache>,
-    /// The mean power that all devices draw together, busy or idle, from the first request until
-    /// both the trace and the last request have ended; none for a device without power figures.
+    /// The mean power of all devices together, busy or idle, from the first request until both the
+    /// trace and the last request have ended; `None` for a device without power figures.
     pub mean_power_w: Option<f64>,
 }
 
-/// The prices of promises in devices, with the trace that they apply to.
+/// The answer of `plan capacity --device`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// The trace.
+    /// The name of the trace.
     pub trace: String,
-    /// The number of its requests.
+    /// The number of requests in the trace.
     pub requests: u64,
-    /// The device.
+    /// The name of the device.
     pub device: String,
     /// The scheduler of each device.
     pub policy: String,
-    /// The replay mode.
+    /// The replay mode that was simulated.
     pub replay: &'static str,
-    /// The stripe size.
+    /// The size of a stripe in bytes.
     pub stripe_bytes: u64,
-    /// The largest number of devices allowed.
+    /// The maximum number of devices that was tried.
     pub devices_max: usize,
     /// Cautions about the trace and the device model.
     pub cautions: Vec<String>,
-    /// The prices, ordered by bound, then by fraction.
+    /// The number of devices for each promise, ordered by time bound, then by share.
     pub rows: Vec<DevicesRow>,
 }
 
 impl Answer {
-    /// Describes each row in a sentence.
+    /// Describes each row in one sentence.
     pub fn told(&self) -> Vec<String> {
         self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
     }
 
-    /// Returns the cautions about the trace alone.
+    /// Returns the cautions about the trace, without those about the device model.
     pub fn of_trace(&self, device: &OpenDevice) -> &[String] {
         let of_model = devices::cautions(&[device]).len();
         &self.cautions[..self.cautions.len().saturating_sub(of_model)]
     }
 
-    /// Returns the context of the figures and the cautions about the device model.
+    /// Returns notes on what the figures are based on, and the cautions about the device model.
     pub fn notes(&self, device: &OpenDevice) -> Vec<String> {
         let model = format!(
             "Simulated on a model of {}, the scheduler {} on each, open replay.",
@@ -164,10 +166,10 @@ impl Answer {
     }
 }
 
-/// Returns the prices of [`table`] with a description of the trace.
+/// Returns the rows of [`table`], with figures that describe the trace.
 ///
 /// # Errors
-/// Same as [`table`].
+/// Fails like [`table`].
 pub fn answer(
     input: &Input,
     device: &OpenDevice,
@@ -189,11 +191,12 @@ pub fn answer(
     })
 }
 
-/// Prices `question` for `input` in `device`s; `progress` is called before each run.
+/// Finds how many `device`s each promise in `question` needs for `input`. Calls `progress` before
+/// each run.
 ///
 /// # Errors
-/// If the policy is invalid, or the trace has no times, has a clock that is too coarse, or cannot
-/// be read again; [`Error::Stopped`] if `progress` requested a stop.
+/// Fails if the policy is invalid, or if the trace has no times, has a clock that is too coarse, or
+/// cannot be read again. Returns [`Error::Stopped`] if `progress` requests a stop.
 pub fn table(
     input: &Input,
     device: &OpenDevice,
@@ -233,7 +236,7 @@ pub fn table(
     Ok(rows)
 }
 
-/// Returns the constant rates that keep each of `fractions` within `within`.
+/// Returns the constant rates at which each of `fractions` is answered within `within`.
 fn capacities(
     input: &Input,
     within: Nanos,
@@ -249,10 +252,11 @@ fn capacities(
     Ok(least_capacities(&gaps, within, &needs))
 }
 
-/// Returns cautions if `input` is too short or too coarse to say much; one sentence each.
+/// Returns cautions if the trace is too short, or its clock too coarse, to say much about the load;
+/// one sentence each.
 ///
 /// # Errors
-/// If the trace cannot be read again.
+/// Fails if the trace cannot be read again.
 fn cautions(input: &Input) -> Result<Vec<String>, Error> {
     let described = &input.description;
     let duration = Nanos((described.duration_s * 1e9) as u64);

@@ -1,21 +1,23 @@
-//! `plan power`: the energy cost of a promise if pools of disks can be switched off.
+//! The verb `plan power`: computes the energy that keeping a promise takes if pools of disks can be
+//! switched off.
 //!
 //! Source: the paper's sections 3.2.2 and 4.3. The disks form equal pools, each of which holds all
-//! the data. In every epoch some of the pools are on. A request goes to the first pool that can
-//! answer it in time, so the last pools become idle first. A request that none can answer in time
-//! is served when a pool would otherwise be idle.
+//! of the data. In every epoch, some of the pools are on. A request goes to the first pool that can
+//! answer it in time, so the last pools become idle first. A request that no pool can answer in
+//! time is served when a pool would otherwise be idle.
 //!
 //! Four plans are compared. `all-on`, the paper's baseline, keeps as many pools spinning as the
-//! whole trace needs for the baseline's fraction (all requests). `static`, the paper's
-//! decomposition, keeps as many as the whole trace needs for the promised fraction. `predicted`
-//! runs as many pools in each epoch as the past epochs needed, and `oracle` as many as that epoch
-//! will need. The number of pools that an epoch needs is computed by recursive RTT, with one tier
-//! per pool, in one pass.
+//! whole trace needs to answer the baseline's share (by default all requests) in time. `static`,
+//! the paper's decomposition, keeps as many as the whole trace needs for the promised share.
+//! `predicted` runs as many pools in each epoch as past epochs needed, and `oracle` as many as that
+//! epoch will need. The number of pools that an epoch needs is computed in one pass by recursive
+//! RTT, with one tier per pool.
 //!
-//! Energy: a disk draws active power while it serves, idle power while it spins, standby power
-//! while it is off, and a fixed energy for each spin-up. `predicted` decides about an epoch only as
-//! the epoch begins, so its new pools miss the spin-up time; `oracle` has them spinning in time. A
-//! pool whose disks all work together counts as one server, and all its disks are busy when it is.
+//! Energy: a disk draws active power while it serves requests, idle power while it spins without
+//! serving, standby power while it is off, and a fixed energy for each spin-up. `predicted` decides
+//! about an epoch only when the epoch begins, so new pools do not serve during their spin-up;
+//! `oracle` has them spinning in time. The disks of a pool work together as one server, so all of
+//! them are busy when the pool is.
 
 mod disk;
 mod page;
@@ -41,89 +43,89 @@ use forebay_ask::Share;
 /// The options of `plan power`.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within: Nanos,
-    /// The promised share of each epoch's requests.
+    /// The share of each epoch's requests that is promised an answer in time.
     pub fraction: Share,
-    /// The share of requests that the baseline provides pools for.
+    /// The share of requests that the baseline has enough pools for.
     pub baseline: Share,
     /// The time between decisions about which pools are on.
     pub epoch: Nanos,
     /// The number of past epochs that a prediction uses.
     pub history: usize,
-    /// Disks per pool.
+    /// The number of disks per pool.
     pub pool_disks: u64,
-    /// The disks.
+    /// The rate and the power of each disk.
     pub disk: Disk,
 }
 
-/// The share of requests answered within a time.
+/// The share of requests that is answered within a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Answered {
-    /// The time.
+    /// The time, in milliseconds from a request's arrival.
     pub within_ms: f64,
-    /// The share of all requests.
+    /// The share of all requests that is answered within `within_ms`.
     pub fraction: f64,
 }
 
-/// One way to switch pools, and what it costs.
+/// A plan for switching pools, and what it costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PowerRow {
     /// The plan's name: `all-on`, `static`, `predicted` or `oracle`.
     pub plan: &'static str,
-    /// The mean number of pools that are on.
+    /// The mean number of pools that are switched on.
     pub mean_pools: f64,
-    /// The largest number of pools on at the same time.
+    /// The highest number of pools that are switched on at the same time.
     pub max_pools: usize,
-    /// The energy of all disks.
+    /// The energy that all disks use, in joules.
     pub energy_j: f64,
-    /// The mean power of all disks.
+    /// The mean power of all disks together, in watts.
     pub mean_power_w: f64,
-    /// The energy of `all-on` divided by the energy of this plan.
+    /// The energy of `all-on` divided by this plan's energy.
     pub saving_ratio: f64,
     /// The share of `all-on`'s energy that this plan saves; negative if it uses more.
     pub saving_share: f64,
-    /// The number of disk spin-ups.
+    /// The number of times that disks are spun up.
     pub disk_spin_ups: u64,
-    /// The number of requests that were not answered within the bound.
+    /// The number of requests that are not answered in time.
     pub late_requests: u64,
-    /// The number of epochs that did not keep the promised fraction.
+    /// The number of epochs in which the promise is broken.
     pub broken_epochs: u64,
-    /// The shares of requests answered within half, three quarters and all of the bound.
+    /// The shares of requests answered within half, three quarters and all of the promised time.
     pub answered: Vec<Answered>,
-    /// The mean response time, late requests included.
+    /// The mean response time of all requests, including late ones.
     pub mean_ms: f64,
-    /// The longest response time.
+    /// The longest response time of any request.
     pub max_ms: f64,
 }
 
-/// The savings from switching pools off.
+/// The answer of `plan power`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Power {
-    /// The disk.
+    /// The name of the disk.
     pub device: String,
-    /// Requests per second that one disk can serve.
+    /// How many requests per second one disk serves.
     pub disk_iops: u64,
-    /// Disks per pool.
+    /// The number of disks per pool.
     pub pool_disks: u64,
-    /// The number of epochs in the trace.
+    /// The number of epochs that the trace covers.
     pub epochs: usize,
-    /// The number of epochs with requests.
+    /// The number of epochs that contain requests.
     pub epochs_with_requests: usize,
-    /// Cautions about these figures; one sentence each.
+    /// Cautions about these figures, one sentence each.
     pub cautions: Vec<String>,
-    /// The recommended plan, if any keeps the promise.
+    /// The name of the recommended plan; `None` if no plan can be recommended.
     pub recommended: Option<&'static str>,
-    /// The plans.
+    /// The plans with their figures.
     pub rows: Vec<PowerRow>,
 }
 
 /// Computes the energy of each plan for `question` on `arrivals`.
 ///
 /// # Errors
-/// If the trace has no duration, if disks draw more when off than when idle, if epochs are shorter
-/// than a spin-up, if pools are too slow for the bound, or if the number of pools or epochs is
-/// above its limit.
+/// Fails if the trace has no duration, if disks draw more power when off than when idle, if epochs
+/// are shorter than a spin-up, if pools are too slow for the promised time, or if the number of
+/// pools or epochs exceeds its limit.
 pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Error> {
     let wrong = |said: String| Error::Unfit(format!("{}: {said}", arrivals.path.display()));
     lasts(arrivals).map_err(wrong)?;
@@ -144,7 +146,7 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     ];
     let mut rows: Vec<PowerRow> = Vec::new();
     for (plan, schedule) in schedules {
-        // Every plan runs on the baseline's pools, whether or not it switches them off.
+        // Every plan has the baseline's pools installed, whether or not it switches them off.
         let tally = run(&arrivals.whole, &plant, &schedule, all.max(fixed), question.fraction);
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));
@@ -165,7 +167,8 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     Ok(power)
 }
 
-/// Rejects a trace whose requests all arrive at one instant: mean power is energy over time.
+/// Fails if all requests of the trace arrive at the same time, because mean power is energy divided
+/// by time.
 fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
@@ -178,14 +181,15 @@ fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
 }
 
 impl Power {
-    /// Returns the plan with the least energy of those that keep the promise in every epoch without
-    /// knowing the future; ties go to the first. None if no such plan exists.
+    /// Returns the plan to recommend: of those that keep the promise in every epoch without knowing
+    /// the future, the one with the least energy, or the first of several. `None` if there is no
+    /// such plan.
     pub fn recommended(&self) -> Option<&PowerRow> {
         let keeps = self.rows.iter().filter(|row| row.broken_epochs == 0 && row.plan != FORESEES);
         keeps.min_by(|a, b| a.energy_j.total_cmp(&b.energy_j))
     }
 
-    /// Returns a caution if there are too few epochs.
+    /// Returns a caution if the trace has too few epochs.
     pub fn epoch_caution(&self) -> Option<String> {
         epoch_caution(self.epochs)
     }
@@ -196,11 +200,11 @@ fn epoch_caution(epochs: usize) -> Option<String> {
     (epochs == 1).then(|| said.to_string())
 }
 
-/// The name of the plan that requires knowing the future.
+/// The name of the plan that requires knowledge of the future.
 const FORESEES: &str = "oracle";
 
-/// For each epoch, returns the most pools that any of the `history` epochs before it needed; `all`
-/// for the first epoch.
+/// For each epoch, returns the highest number of pools that any of the `history` epochs before it
+/// needed; `all` for the first epoch.
 fn predicted(needs: &[usize], history: usize, all: usize) -> Vec<usize> {
     let past = |epoch: usize| needs[epoch.saturating_sub(history)..epoch].iter().max().copied();
     (0..needs.len()).map(|epoch| past(epoch).unwrap_or(all)).collect()

@@ -1,4 +1,4 @@
-//! Reading traces for plans.
+//! Reads traces for the `plan` verbs.
 
 use super::arrival_times::Clock;
 use super::consolidate::clients::OneClient;
@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::verb::{Session, SourceAsk, TraceInput, TracePart, warn_all, warn_notes};
 use forebay_trace::by_stream::ByStream;
 
-/// Reads the requests of `trace`, and with `by` also those of each of its parts. `session` receives
-/// the notes.
+/// Reads the requests of `trace`, and separately those of each of its parts if `by` names a kind of
+/// part. Notes are passed to `session`.
 pub(super) fn read<C: OneClient>(
     source: &SourceAsk,
     trace: &TraceInput,

@@ -1,12 +1,13 @@
-//! The searches behind all plans: for the least number that is enough, and for the least capacities
-//! that keep one bound, exactly and in few passes over the arrivals.
+//! The searches that all plans use: for the least number that is enough, and for the least
+//! capacities that keep promises with one time bound. They are exact and take few passes over the
+//! arrivals.
 //!
-//! One pass counts the requests that RTT admits at up to [`LANES_MAX`] capacities, and each count
-//! narrows the brackets of all fractions at once, because counts never fall with the capacity
-//! ([`forebay_core::rtt`] says why). A bracket is a capacity that is too low and one that is
-//! enough; the search is done when they are neighbors. It starts around the result for a thinned
-//! trace, then interpolates between two counts in floating point. A wrong guess can cost a pass but
-//! never changes the result.
+//! One pass counts the requests that RTT admits at up to [`LANES_MAX`] capacities. Each count
+//! narrows the brackets of all promised shares at once, because counts never fall as the capacity
+//! increases ([`forebay_core::rtt`] says why). A bracket consists of a capacity that is too low and
+//! one that is enough; the search is done when they are neighbors. It starts near the result for a
+//! thinned trace, then interpolates between two counts in floating point. A wrong guess can cost a
+//! pass, but never changes the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -14,15 +15,15 @@ use std::convert::Infallible;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for_all};
 
-/// For each of `needs`, a number of requests, returns the least whole capacity in IOPS at which RTT
-/// admits that many under `within`; `None` if it is above [`RATE_MAX_IOPS`].
+/// Returns the least whole capacity in IOPS at which RTT admits each number of requests in `needs`
+/// within the time `within`; `None` if the capacity would exceed [`RATE_MAX_IOPS`].
 pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
     Search::new(gaps, within).run(needs)
 }
 
-/// Finds the least number from `first` to `most` that is `enough`, if there is one, in steps that
-/// begin at `step` and double, then by bisection. Unless the result is `first`, the number one
-/// below it was tried and is not enough.
+/// Finds the least number from `first` to `most` for which `enough` returns true, if there is one.
+/// Tries numbers at distances that start with `step` and double, then bisects. Unless the result is
+/// `first`, the number one below it was tried and is not enough.
 pub(super) fn least(
     first: u64,
     most: u64,
@@ -33,7 +34,7 @@ pub(super) fn least(
     found.unwrap_or_else(|never| match never {})
 }
 
-/// Does the same as [`least`] with trials that can fail.
+/// Like [`least`], for trials that can fail.
 pub(super) fn try_least<E>(
     first: u64,
     most: u64,
@@ -61,20 +62,19 @@ pub(super) fn try_least<E>(
     Ok(Some(high))
 }
 
-/// The number of requests from which the trace is thinned for a first estimate, and the factor by
-/// which it is thinned.
+/// The number of requests from which on the search starts with a thinned trace.
 const THINNED_FROM: u64 = 100_000;
 const THINNED_BY: usize = 16;
 
-/// The state of the search for one fraction.
+/// The state of the search for one promised share.
 #[derive(Clone, Copy, Debug)]
 struct Bracket {
     need: u64,
-    /// A capacity that is too low.
+    /// A capacity that is known to be too low.
     low: u64,
-    /// The lowest capacity known to be enough; `None` if unknown.
+    /// The lowest capacity that is known to be enough; `None` if there is none yet.
     enough: Option<u64>,
-    /// Whether the last guess narrowed the bracket only a little.
+    /// Whether the last guess narrowed the bracket by only a little.
     is_slow: bool,
 }
 
@@ -91,9 +91,9 @@ impl Bracket {
 struct Search<'a> {
     gaps: &'a Gaps,
     within: Nanos,
-    /// The counted capacities and the number of requests that each admits.
+    /// The capacities tried, with the number of requests that each admits.
     known: BTreeMap<u64, u64>,
-    /// The number of passes so far, and of the servers counted in them.
+    /// The number of passes so far, and of the capacities counted in them.
     passes: usize,
     counted: usize,
 }
@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Counts around the capacities that a thinned trace needs.
+    /// Counts at capacities around those that a thinned trace needs.
     fn start(&mut self, needs: &[u64]) {
         let requests = self.gaps.len() as u64;
         if requests < THINNED_FROM {
@@ -177,15 +177,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns a capacity that is too low: it cannot serve `need` requests between the first
-    /// arrival and the last deadline.
+    /// Returns a capacity that is too low for `need` requests, because it cannot serve as many
+    /// between the first arrival and the last deadline.
     fn too_low(&self, need: u64) -> u64 {
         let span = u128::from((self.gaps.last() - self.gaps.first()).0) + u128::from(self.within.0);
         let least = (u128::from(need) * 1_000_000_000).div_ceil(span.max(1));
         u64::try_from(least).unwrap_or(u64::MAX).saturating_sub(1)
     }
 
-    /// Returns the capacities to count next; each open bracket gets an equal share of the lanes.
+    /// Returns the capacities to count in the next pass, divided equally among the open brackets.
     fn probes(&self, open: &[&Bracket]) -> Vec<u64> {
         let mut probes = BTreeSet::new();
         if self.known.len() <= 2 {
@@ -230,9 +230,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Estimates the capacity at which the count passes the need, and the error of the estimate.
-    /// Assumes that the capacity is a smooth function of the logarithm of the refused count, and
-    /// interpolates through the counts nearest to the bracket.
+    /// Estimates the capacity at which the count reaches the need, and the error of this estimate.
+    /// Treats the capacity as a smooth function of the logarithm of the number of refused requests,
+    /// and interpolates between the counts nearest to the bracket.
     fn guess(&self, bracket: &Bracket) -> Option<(u64, u64)> {
         let (low, high) = (bracket.low, bracket.enough?);
         let requests = self.gaps.len() as u64;
@@ -252,7 +252,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Evaluates the polynomial through `points` at `x` by Neville's scheme; none if it does not exist.
+/// Evaluates the polynomial through `points` at `x` by Neville's scheme; `None` if two points have
+/// the same x.
 fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
     let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
     for width in 1..points.len() {
@@ -265,7 +266,8 @@ fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
     values.first().copied().filter(|value| value.is_finite())
 }
 
-/// Adds `steps` capacities between `low` and `high`, in equal ratios, to `probes`.
+/// Adds `steps` capacities between `low` and `high` to `probes`, each larger than the previous one
+/// by the same factor.
 fn spread(low: u64, high: u64, steps: u64, probes: &mut BTreeSet<u64>) {
     if high <= low + 1 {
         return;
@@ -315,7 +317,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Compares with a search that tries 1, 2, 3 and so on until a capacity is enough.
+        /// Compares the result with a search that tries 1, 2, 3 and so on until a capacity is
+        /// enough.
         #[test]
         fn each_capacity_is_the_least(
             gaps in prop::collection::vec(
@@ -334,8 +337,8 @@ mod tests {
             prop_assert_eq!(least_capacities(&packed, Nanos(within), &needs), brute);
         }
 
-        /// Checks, at sizes too large for brute force, that the result is enough and that one less
-        /// is not.
+        /// For traces too large for brute force, checks that the result is enough and that one IOPS
+        /// less is not.
         #[test]
         fn one_less_is_not_enough(
             gaps in prop::collection::vec(prop_oneof![Just(0u64), 0u64..3_000], 1..300),
@@ -360,7 +363,7 @@ mod tests {
 
     #[test]
     fn few_passes_are_enough() {
-        // A burst every second on top of a steady load.
+        // The load is steady, with an additional burst every second.
         let times =
             (0..200_000u64).map(|i| Nanos(i * 500_000 - i % 2000 / 1500 * (i % 500) * 400_000));
         let mut times: Vec<Nanos> = times.collect();

@@ -1,17 +1,18 @@
-//! `plan sla`: checks and prices a promise of several tiers.
+//! The verb `plan sla`: finds the capacity that a promise of several tiers needs, and checks a
+//! given capacity.
 //!
-//! Source: the paper's section 3.2.2. A tier promises that at least a fraction of all requests is
-//! answered within a time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three. The work is
-//! split by RTT recursively: requests that one tier's server cannot answer in time go to the next
-//! tier's.
+//! Source: the paper's section 3.2.2. A tier promises that at least a given share of all requests
+//! is answered within a given time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three tiers.
+//! RTT divides the work recursively: requests that one tier's server cannot answer in time go to
+//! the server of the next tier.
 //!
-//! The price is the least of three ways to keep the promise. (1) Separate servers, one per tier,
-//! each with the least capacity that keeps its tier given the servers before it. A sufficiently
-//! large server may also keep the tier after its own; the cheapest of all such combinations is
-//! taken. (2) One server that serves requests first come, first served (FCFS) and puts none aside.
-//! (3) One server on which Miser serves the same classes. No scheduler at all keeps the promise
-//! below `floor_iops`, the capacity of the most expensive tier alone; some other scheduler may need
-//! a capacity between that and the price.
+//! There are three ways to keep the promise; the answer is the one that needs the least capacity.
+//! (1) Separate servers, one per tier, each with the least capacity that keeps its tier given the
+//! servers before it. A sufficiently large server may also keep the tier after its own; the
+//! cheapest of all such combinations is chosen. (2) One server that serves all requests first come,
+//! first served (FCFS). (3) One server on which Miser schedules the classes of separate servers.
+//! Below `floor_iops`, the highest capacity that any tier needs alone, no scheduler keeps the
+//! promise. Some other scheduler may need a capacity between the floor and the answer.
 
 mod file;
 mod one_server;
@@ -29,70 +30,71 @@ use super::capacity::beyond;
 use super::search::least_capacities;
 use crate::error::Error;
 
-/// A tier and how it is kept.
+/// A tier of a promise, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TierResult {
-    /// The bound.
+    /// The time within which the tier's requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of all requests.
+    /// The share of all requests that is promised an answer within `within_ms`.
     pub fraction: f64,
-    /// The capacity of its server; none if the server of the tier before it also serves this tier,
-    /// or if one server serves all tiers.
+    /// The capacity of the tier's server; `None` if the server of the previous tier also serves
+    /// this tier, or if one server serves all tiers.
     pub share_iops: Option<u64>,
-    /// The share of all requests that is answered within the bound.
+    /// The share of all requests that is answered within `within_ms`.
     pub achieved_fraction: f64,
-    /// Whether that share is enough.
+    /// Whether `achieved_fraction` is at least the promised share.
     pub kept: bool,
 }
 
-/// A way to keep a promise.
+/// A way to keep a promise of several tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// A server for each tier; some tiers may share a server.
+    /// A server for each tier; some tiers may share one.
     SeparateServers,
-    /// One server, first come, first served.
+    /// One server for all tiers, which serves requests first come, first served.
     Fcfs,
-    /// One server that gives its slack to the later tiers.
+    /// One server for all tiers, on which Miser gives the slack of urgent classes to later ones.
     Miser,
 }
 
-/// The outcome of the promise at one capacity.
+/// How well a promise is kept at a given capacity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Division {
-    /// How the capacity is used.
+    /// How the capacity is used to keep the promise.
     pub way: Way,
-    /// The capacity of all servers together.
+    /// The total capacity of all servers.
     pub capacity_iops: u64,
-    /// Whether every tier is kept.
+    /// Whether the promise of every tier is kept.
     pub kept: bool,
-    /// The tiers, ordered from the strictest bound.
+    /// The tiers, in order of increasing time.
     pub tiers: Vec<TierResult>,
 }
 
-/// The price of a promise.
+/// The answer of `plan sla`: the capacity that a promise needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// Cautions; one sentence each.
+    /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
     /// The capacity below which no scheduler keeps the promise.
     pub floor_iops: u64,
-    /// The least capacity found, and how it is used.
+    /// The way that needs the least capacity, with that capacity.
     pub least: Division,
-    /// The capacity that separate servers need together.
+    /// The total capacity that separate servers need.
     pub separate_iops: u64,
-    /// The capacity that one FCFS server needs; none if no supported capacity is enough.
+    /// The capacity that one FCFS server needs; `None` if no supported capacity is enough.
     pub fcfs_iops: Option<u64>,
-    /// The capacity that one server with Miser needs, if it is less than the other two.
+    /// The capacity that one server with Miser needs, if that is less than the other ways need.
     pub miser_iops: Option<u64>,
-    /// The outcome at the requested capacity.
+    /// How well the promise is kept at the capacity that the user gave.
     pub checked: Option<Division>,
 }
 
-/// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
+/// Finds the capacity that `sla` needs for `arrivals`. Also checks the promise at `capacity_iops`,
+/// if given.
 ///
 /// # Errors
-/// If no capacity keeps a tier.
+/// Fails if no supported capacity keeps a tier.
 pub fn price(
     arrivals: &ArrivalTimes,
     sla: &Sla,
@@ -111,7 +113,7 @@ pub fn price(
     let mut servers = cheapest(whole, &sla.tiers, &total, 0).ok_or_else(|| {
         beyond(arrivals.path.display(), sla.tiers[0].within, sla.tiers[0].fraction)
     })?;
-    // A tier with no remaining requests needs no server.
+    // A tier for which no requests are left needs no server.
     servers.retain(|server| server.capacity_iops > 0);
     let separate = divide(whole, &sla.tiers, &servers);
     let separate_iops = separate.capacity_iops;
@@ -131,7 +133,7 @@ pub fn price(
     Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
 }
 
-/// Evaluates the promise at `capacity_iops` with the first way that keeps it, or else with separate
+/// Evaluates the promise at `capacity_iops`, in the first way that keeps it, or else with separate
 /// servers.
 fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Division {
     let mut separate = divide(whole, tiers, &handed_out(servers, capacity_iops));
@@ -147,7 +149,7 @@ fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64)
         .unwrap_or(separate)
 }
 
-/// Evaluates each tier on one server.
+/// Evaluates each tier if one server serves all of them.
 fn on_one(
     whole: &Gaps,
     tiers: &[Tier],
@@ -171,15 +173,16 @@ fn on_one(
     Division { way, capacity_iops, kept: kept_all, tiers: kept.collect() }
 }
 
-/// A server: the tier whose bound it keeps, and its capacity.
+/// One of the separate servers: the tier that it is for, and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Server {
     tier: usize,
     capacity_iops: u64,
 }
 
-/// Finds the cheapest servers for `tiers`, given the requests in `left`. `needs` gives the number
-/// of requests to answer by the end of each tier; `before` of them already were.
+/// Finds the servers with the least total capacity that keep `tiers`, given the requests in `left`.
+/// `needs` is, for each tier, how many requests must be answered by that tier and those before it;
+/// `before` of them already are.
 fn cheapest(left: &Gaps, tiers: &[Tier], needs: &[u64], before: u64) -> Option<Vec<Server>> {
     let Some(first) = tiers.first() else { return Some(Vec::new()) };
     let own: Vec<u64> = needs.iter().map(|need| need.saturating_sub(before)).collect();
@@ -203,7 +206,7 @@ fn sum(servers: &[Server]) -> u64 {
     servers.iter().map(|server| server.capacity_iops).sum()
 }
 
-/// Returns the requests that a tier's server refuses, and the number that it admits.
+/// Returns the requests that a tier's server refuses, and the number of requests that it admits.
 fn pass(gaps: &Gaps, tier: &Tier, capacity_iops: u64) -> (Gaps, u64) {
     let Ok(mut rtt) = Rtt::new(capacity_iops, tier.within) else { return (gaps.clone(), 0) };
     let mut refused = Gaps::default();
@@ -216,8 +219,8 @@ fn pass(gaps: &Gaps, tier: &Tier, capacity_iops: u64) -> (Gaps, u64) {
     (refused, admitted)
 }
 
-/// Distributes `capacity` over the servers in order: each gets what it needs, and the last gets the
-/// rest.
+/// Distributes `capacity` over the servers in order: each gets what it needs, and the last gets
+/// what is left.
 fn handed_out(servers: &[Server], capacity: u64) -> Vec<Server> {
     let mut left = capacity;
     let last = servers.len() - 1;
@@ -229,7 +232,7 @@ fn handed_out(servers: &[Server], capacity: u64) -> Vec<Server> {
     servers.iter().enumerate().map(hand).collect()
 }
 
-/// Evaluates each tier on `servers`.
+/// Evaluates each tier if `servers` serve them.
 fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
     let requests = whole.len() as u64;
     let (mut left, mut done, mut kept) = (whole.clone(), 0, Vec::new());
@@ -277,7 +280,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Makes arrivals of one request per millisecond with a burst of a hundred every second.
+    /// Returns one request per millisecond, with a burst of a hundred every second.
     fn bursty() -> ArrivalTimes {
         arrivals((0..3000).flat_map(|ms: u64| {
             let burst = if ms % 1000 == 500 { 100 } else { 1 };
@@ -309,12 +312,13 @@ mod tests {
 
     #[test]
     fn each_tier_has_what_those_before_it_left() {
-        // Ten at once: two within 10 ms, three more within 20 ms, the other five within 100 ms.
+        // Of ten requests at once, two are promised an answer within 10 ms, three more within 20
+        // ms, and the other five within 100 ms.
         let trace = arrivals([0; 10].into_iter());
         let three = price(&trace, &sla(&[(0.2, 10.0), (0.5, 20.0), (1.0, 100.0)]), None).unwrap();
         assert_eq!((three.separate_iops, three.floor_iops), (400, 250));
-        // One server with the capacity of the most expensive tier keeps the other tiers as well: at
-        // 250 per second, the second, fifth and tenth requests are done after 8, 20 and 40 ms.
+        // One server with the capacity of the most expensive tier also keeps the others: at 250
+        // IOPS, the second, fifth and tenth requests are done after 8, 20 and 40 ms.
         assert_eq!((three.least.way, three.least.capacity_iops), (Way::Fcfs, 250));
         let achieved: Vec<_> =
             three.least.tiers.iter().map(|tier| tier.achieved_fraction).collect();
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn fcfs_has_the_least_capacity_that_keeps_every_tier() {
-        // Bursts of forty every second on top of one request per millisecond.
+        // The load is one request per millisecond, with a burst every second.
         let trace = bursty();
         for tiers in [&[(0.9, 10.0), (0.99, 50.0), (1.0, 500.0)][..], &[(0.5, 3.0), (1.0, 90.0)]] {
             let found = price(&trace, &sla(tiers), None).unwrap();
@@ -338,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_bursts_is_put_aside_where_that_is_cheaper_than_fcfs() {
-        // A burst that keeps FCFS busy for a long time makes all later requests late.
+        // The burst keeps FCFS busy for so long that many later requests are late.
         let steady = (0..10_000).map(|k| k * 10 * MS);
         let mut times: Vec<u64> = steady.chain(std::iter::repeat_n(50_000 * MS, 1000)).collect();
         times.sort_unstable();
@@ -350,8 +354,8 @@ mod tests {
 
     #[test]
     fn a_tier_that_costs_nothing_more_is_joined() {
-        // A server of 1000 IOPS answers all of a steady load within 1 ms, and hence also within 2
-        // ms.
+        // A server of 1000 IOPS answers all requests of a steady load within 1 ms, and hence within
+        // 2 ms.
         let trace = arrivals((0..1000).map(|ms| ms * MS));
         let two = price(&trace, &sla(&[(0.9, 1.0), (1.0, 2.0)]), None).unwrap();
         assert_eq!((two.separate_iops, two.fcfs_iops, two.miser_iops), (1000, Some(1000), None));

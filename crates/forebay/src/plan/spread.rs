@@ -1,31 +1,30 @@
-//! A drive whose data lie all over it, as a file system spreads them.
+//! A drive model whose data are spread over the whole drive, as a file system would spread them.
 //!
-//! Simulated layouts pack data at the start of a drive, which on a disk is its fast outer edge, where
-//! arms hardly move. Here the data are cut into pieces, which lie at equal distances over the whole
-//! drive: a file system that fills block groups all over a disk does the same. Drives without an arm
-//! are left as they are.
+//! Simulated layouts pack data at the start of a drive, which on a disk is the fast outer edge, where arms hardly have
+//! to move. This module divides the data into pieces and places these at equal distances over the whole drive, like the
+//! block groups of a file system. Drives without an arm are left unchanged.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Completion, Device, Nanos, Request};
 
-/// Pieces have whole multiples of this size.
+/// The size of a piece is a multiple of this many bytes.
 const GRAIN_BYTES: u64 = 1 << 20;
-/// The largest piece: a block group of ext4.
+/// The maximum size of a piece in bytes, which is that of a block group of ext4.
 const PIECE_MAX_BYTES: u64 = 128 << 20;
-/// The least number of pieces, unless there is less than a grain for each.
+/// The minimum number of pieces, unless there is less than a grain of data for each.
 const PIECES: u64 = 64;
 
-/// A drive with its data spread over it.
+/// A drive with its data spread over the whole drive.
 #[derive(Clone)]
 pub(super) struct Spread {
     model: DeviceModel,
     piece_bytes: u64,
-    /// The distance between the starts of two pieces; equal to `piece_bytes` if data are not spread.
+    /// The distance between the starts of two adjacent pieces; equal to `piece_bytes` if data are not spread.
     apart_bytes: u64,
 }
 
 impl Spread {
-    /// Spreads data that end at `data_bytes` over `model`.
+    /// Spreads data that would end at `data_bytes` over all of `model`.
     pub(super) fn new(model: DeviceModel, data_bytes: u64) -> Spread {
         let capacity = model.capacity();
         let piece_bytes =

@@ -1,13 +1,14 @@
-//! `plan volume`: the cloud volume that keeps a promise.
+//! The verb `plan volume`: finds the cloud volume that keeps a promise.
 //!
-//! Every type is a list of token buckets ([`crate::devices::volume`]). For each type the cheapest
-//! setting that answers the promised share in time is found exactly ([`find`]), at the depth that
-//! is given, or at both ends of the range in which unknown depths lie. The setting and its
-//! neighbors are then replayed on the device ([`simulated`]). For [`counters`] in place of a trace,
-//! the settings are a lower bound.
+//! Every volume type is a list of token buckets ([`crate::devices::volume`]). For each type, the
+//! cheapest setting that answers the promised share of requests in time is found exactly
+//! ([`find`]). This uses the given depth of the buckets, or both ends of the range in which unknown
+//! depths lie. The setting and its neighbors are then replayed on the simulated device
+//! ([`simulated`]). If the input is [`counters`] instead of a trace, the settings found are a lower
+//! bound.
 //!
-//! All requests of a trace go to one volume. Memory: 17 bytes per request for each way of counting
-//! operations, beside the trace itself ([`crate::input`]).
+//! All requests of a trace go to one volume. Memory: 17 bytes per request for each way in which
+//! types count operations, in addition to the trace itself ([`crate::input`]).
 
 mod apply;
 mod counters;
@@ -50,125 +51,132 @@ pub use row::{CheaperSetting, VolumeRow};
 pub use shaped::Shaped;
 pub use verb::VolumeAsk;
 
-/// The credit of a volume when the trace begins.
+/// The burst credit of a volume when the trace begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Credit {
-    /// As much as the volume holds.
+    /// The volume has as much credit as it can hold.
     Full,
-    /// None.
+    /// The volume has no credit.
     Empty,
-    /// What is left if the trace is repeated.
+    /// The volume has the credit that is left when the trace is repeated over and over.
     Steady,
 }
 
 impl Answer {
-    /// Returns the row of the volume to buy: the cheapest at the smallest depth at which any volume
-    /// keeps the promise.
+    /// Returns the row of the volume to buy: the cheapest one at the smallest bucket depth at which
+    /// any volume keeps the promise.
     pub fn best(&self) -> Option<&VolumeRow> {
         self.rows.iter().find(|row| row.keeps)
     }
 
-    /// Returns whether the best row keeps the promise at the smallest of the assumed depths.
+    /// Returns whether the best row keeps the promise even at the smallest of the assumed bucket
+    /// depths.
     fn is_sure(&self) -> bool {
         self.best().is_some_and(|best| self.depths_ms.first() == Some(&best.depth_ms))
     }
 
-    /// Returns the rows that keep the promise at the depth of the best one.
+    /// Yields the rows that keep the promise at the bucket depth of the best row.
     fn kept(&self) -> impl Iterator<Item = &VolumeRow> {
         let depth_ms = self.best().map(|row| row.depth_ms);
         self.rows.iter().filter(move |row| row.keeps && Some(row.depth_ms) == depth_ms)
     }
 }
 
-/// An EC2 instance.
+/// An EC2 instance, whose limits apply in addition to the volume's.
 pub struct Instance {
-    /// Its limits.
+    /// The limits of the instance.
     pub chosen: ChosenVolume,
-    /// The source of the limits, as a sentence; none if the user gave them.
+    /// The source of the limits, as a sentence; `None` if the user gave them.
     pub note: Option<String>,
 }
 
-/// What to keep and what to try.
+/// The options of `plan volume`.
 pub struct Question<'a> {
-    /// The time within which to answer.
+    /// The time within which requests are promised an answer.
     pub within: Nanos,
-    /// The share of all requests to answer in time.
+    /// The share of all requests that is promised an answer in time.
     pub fraction: Share,
-    /// How many times as fast requests arrive.
+    /// The factor by which the request rate is assumed to grow.
     pub growth: f64,
-    /// The least size, in GiB.
+    /// The minimum size of the volume in GiB.
     pub gib: u64,
-    /// Whether the user gave the size; otherwise it is that of the trace's addresses.
+    /// Whether the user gave the minimum size; otherwise it is the size of the trace's address
+    /// range.
     pub is_size_given: bool,
-    /// The types to try.
+    /// The volume types to try.
     pub kinds: &'a [VolumeType],
-    /// The credit when the trace begins.
+    /// The burst credit of volumes when the trace begins.
     pub credit: Credit,
-    /// The depths to assume, in ms, the smallest first.
+    /// The bucket depths to assume, in milliseconds, the smallest first.
     pub depths_ms: Vec<f64>,
-    /// The latency of released requests, if it is not that of the type.
+    /// The latency of a request once the buckets release it; `None` for the latency of the volume
+    /// type.
     pub base_latency: Option<Nanos>,
-    /// The limits of an EC2 instance.
+    /// The EC2 instance that the volume is attached to, if its limits matter.
     pub instance: Option<&'a Instance>,
-    /// The volume that the user has.
+    /// The volume that the user has now.
     pub current: Option<&'a ChosenVolume>,
-    /// The confidence interval of the prices, if one is wanted.
+    /// The settings for bootstrap intervals of prices; `None` if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
     /// Whether to trust the trace's times even if its clock seems too coarse for the promise.
     pub trust_times: bool,
 }
 
-/// The volumes that keep a promise.
+/// The answer of `plan volume`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// The trace, or the file of counters.
+    /// The name of the trace, or of the file of counters.
     pub trace: String,
-    /// What was read from the file of counters. All results are then lower bounds, and shares in
-    /// time are upper bounds. None for a trace.
+    /// What was read from the file of counters; `None` for a trace. With counters, all settings and
+    /// prices are lower bounds, and shares answered in time are upper bounds.
     pub counters: Option<CountersRead>,
-    /// The number of its requests.
+    /// The number of requests in the trace.
     pub requests: u64,
-    /// The time from its first request to its last.
+    /// The time from the trace's first request to its last, in seconds.
     pub duration_s: f64,
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of the requests.
+    /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// How many times as fast as recorded requests arrive.
+    /// The factor by which the request rate was assumed to grow.
     pub growth: f64,
-    /// The least size.
+    /// The minimum size of the volume in GiB.
     pub gib: u64,
-    /// Whether the user gave the size; otherwise it is that of the trace's addresses.
+    /// Whether the user gave the minimum size; otherwise it is the size of the trace's address
+    /// range.
     pub is_size_given: bool,
-    /// The credit when the trace begins.
+    /// The burst credit of volumes when the trace begins.
     pub credit: Credit,
-    /// The assumed depths.
+    /// The bucket depths that were assumed, in milliseconds.
     pub depths_ms: Vec<f64>,
-    /// Cautions about the answer; one sentence each.
+    /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// What decides, what would be cheaper and what is uncertain; one sentence each.
+    /// Explanations, one sentence each: what determines the setting, what would be cheaper, and
+    /// what is uncertain.
     pub said: Vec<String>,
-    /// What the user's volume does, at each depth; one row if the user gave its depth.
+    /// How the user's present volume performs at each bucket depth; one row if the user gave its
+    /// depth.
     pub current: Vec<VolumeRow>,
-    /// What a shaper in front of the volume saves.
+    /// What a shaper in front of the volume would save.
     pub shaped: Option<Shaped>,
-    /// The commands that create the first volume or change an existing one, and that set the same
-    /// limits on a virtual machine or a local device; none if no volume keeps the promise.
+    /// Commands that create the best volume or change the present one, and configuration that sets
+    /// the same limits on a virtual machine or a local device; `None` if no volume keeps the
+    /// promise.
     pub apply: Option<apply::Apply>,
-    /// The settings, by depth and then by price. Those without a price come after the others, and
-    /// types that cannot keep the promise come last.
+    /// The settings found, ordered by bucket depth, then by price. Settings without a price follow,
+    /// and types that cannot keep the promise come last.
     pub rows: Vec<VolumeRow>,
-    /// The cautions about the trace.
+    /// The cautions that concern only the trace.
     #[serde(skip)]
     of_trace: Vec<String>,
 }
 
-/// Finds the volumes.
+/// Finds the volumes that keep the promise.
 ///
 /// # Errors
-/// If the trace cannot be read again, has no usable times, or a type is invalid;
-/// [`Error::Stopped`] if `progress` requested a stop.
+/// Fails if the trace cannot be read again or has no usable times, or if a type is invalid. Returns
+/// [`Error::Stopped`] if `progress` requests a stop.
 pub fn answer(
     input: &Input,
     question: &Question<'_>,
@@ -235,7 +243,8 @@ pub fn answer(
     })
 }
 
-/// Adds the confidence interval to the price of the first row that keeps the promise at each depth.
+/// Adds a confidence interval to the price of the first row that keeps the promise at each bucket
+/// depth.
 fn add_intervals(
     rows: &mut [VolumeRow],
     finders: &[Finder<'_>],
@@ -253,7 +262,7 @@ fn add_intervals(
     }
 }
 
-/// Finds the rows and ranks them.
+/// Searches all types, and ranks the rows.
 fn found(finders: &[Finder<'_>], progress: Telling<'_>) -> Result<Vec<VolumeRow>, Error> {
     let called = |finder: &Finder<'_>| finder.case.kind.name.clone();
     let found = each_told(finders, called, 0.0..0.8, Finder::find, progress)?;
@@ -262,7 +271,7 @@ fn found(finders: &[Finder<'_>], progress: Telling<'_>) -> Result<Vec<VolumeRow>
     Ok(rows)
 }
 
-/// Finds the least volumes that may keep the promise for the counters in the file at `path`.
+/// Finds the least volumes that might keep the promise, for the counters in the file at `path`.
 fn answer_of_counters(
     path: &Path,
     counters: &Counters,
@@ -317,11 +326,11 @@ fn answer_of_counters(
     })
 }
 
-/// The rows at each depth that are also replayed with requests that wait for one another: those on
-/// the first screen.
+/// The number of rows per bucket depth that appear on the first screen. These are also replayed
+/// with requests that wait for earlier ones.
 const REPLAYED_ROWS: usize = 3;
 
-/// Returns the first rows at each depth that keep the promise.
+/// Returns the first [`REPLAYED_ROWS`] rows at each bucket depth that keep the promise.
 fn first_kept(rows: &mut [VolumeRow]) -> Vec<&mut VolumeRow> {
     let by_depth = rows.chunk_by_mut(|a, b| a.depth_ms == b.depth_ms);
     by_depth.flat_map(|rows| rows.iter_mut().filter(|row| row.keeps).take(REPLAYED_ROWS)).collect()
@@ -335,17 +344,18 @@ fn nothing_to_try() -> Error {
     ))
 }
 
-/// A type that can be searched.
+/// A volume type that can be searched.
 struct Offered<'a> {
     kind: &'a VolumeType,
     shape: Shape,
     counting: Counting,
-    /// What the user chose, which takes precedence over what is assumed for all types.
+    /// Settings chosen by the user, which take precedence over the assumptions for all types.
     chosen: Knobs,
 }
 
 impl<'a> Offered<'a> {
-    /// Returns `None` for a type that is not sold by its size and rates.
+    /// Prepares the search of a type; `None` for a type that is not sold by its size and rates, or
+    /// whose requests do not share one queue.
     fn new(kind: &'a VolumeType) -> Option<Offered<'a>> {
         let shape = kind::shape(kind)?;
         let highest = kind::highest(kind, &shape, &Knobs::default())?;
@@ -353,7 +363,8 @@ impl<'a> Offered<'a> {
         Some(Offered { kind, shape, counting: counting(&throttle), chosen: Knobs::default() })
     }
 
-    /// Returns a volume that is not searched but has its choices; `None` if its queues are not one.
+    /// Prepares the evaluation of a volume with fixed settings; `None` if its requests do not share
+    /// one queue.
     fn of_chosen(chosen: &'a ChosenVolume) -> Option<Offered<'a>> {
         let throttle = chosen.volume.at(&chosen.knobs).ok();
         let throttle = throttle.filter(|of| of.queues == Queues::Shared)?;
@@ -361,7 +372,7 @@ impl<'a> Offered<'a> {
         Some(Offered { kind: &chosen.volume, shape: Shape::Size, counting, chosen: knobs })
     }
 
-    /// Returns a search for each depth.
+    /// Yields a search for each bucket depth.
     fn finders(
         &'a self,
         question: &'a Question<'_>,
@@ -376,7 +387,7 @@ impl<'a> Offered<'a> {
         })
     }
 
-    /// Returns a case for each depth.
+    /// Yields a case for each bucket depth.
     fn cases(&self, question: &'a Question<'_>, bound: Bound) -> impl Iterator<Item = Case<'a>> {
         let (kind, chosen) = (self.kind, &self.chosen);
         let depths_ms = chosen.depth_ms.map_or(question.depths_ms.clone(), |depth| vec![depth]);
@@ -397,15 +408,15 @@ impl<'a> Offered<'a> {
     }
 }
 
-/// Returns the buckets of an instance with the same assumptions as those of a volume.
+/// Returns the buckets of an instance, with the same assumptions as for the volume.
 fn buckets(instance: &ChosenVolume, base: &Knobs) -> Vec<Bucket> {
     let mut knobs = instance.knobs.clone();
     (knobs.depth_ms, knobs.start_share) = (base.depth_ms, base.start_share);
-    // The limits were checked when they were read.
+    // The limits were already checked when the option was parsed, so `at` does not fail.
     instance.volume.at(&knobs).map(|throttle| throttle.buckets).unwrap_or_default()
 }
 
-/// How operations are counted: the count, whether bytes are counted in whole units, and whether
+/// How a type counts operations: the unit, whether bytes are rounded up to whole units, and whether
 /// sequential requests share units.
 type Counting = (Count, bool, bool);
 
@@ -413,7 +424,7 @@ fn counting(throttle: &Throttle) -> Counting {
     (throttle.count, throttle.whole_units, throttle.merges)
 }
 
-/// Counts the requests in each way that the types count operations.
+/// Computes the cost of each request, for each way in which one of the types counts operations.
 fn counted<'a>(
     input: &Input,
     offered: impl Iterator<Item = &'a Offered<'a>>,

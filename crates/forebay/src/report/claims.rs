@@ -12,11 +12,11 @@ use forebay_show::html::text::{escape, name};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimGroup {
-    /// The publication.
+    /// The title of the publication.
     pub title: String,
-    /// A summary of its claims in a sentence.
+    /// A summary of the publication's claims in one sentence.
     pub told: String,
-    /// The claims.
+    /// The claims, each with its verdict.
     pub claims: Vec<ClaimCard>,
 }
 
@@ -28,15 +28,15 @@ pub struct ClaimCard {
     pub verdict: ClaimVerdict,
     /// The claim in words.
     pub says: String,
-    /// The location of the claim in the publication.
+    /// Where the claim is made in the publication.
     pub source: String,
-    /// The claimed figure with its unit.
+    /// The figure that is claimed, with its unit.
     pub claimed: String,
-    /// The measured result.
+    /// The figure that was measured, with its unit.
     pub found: String,
-    /// The explanation of the result.
+    /// Why the measured result agrees or differs.
     pub reason: String,
-    /// Every figure as (case, claimed, measured).
+    /// All figures of the claim, each as (case, claimed, measured).
     pub figures: Vec<[String; 3]>,
 }
 
@@ -55,7 +55,7 @@ pub enum ClaimVerdict {
     /// There is no measurement to compare with the claim.
     #[serde(rename = "not tried")]
     NotTried,
-    /// The claim has no number to compare with.
+    /// The claim states no number to compare with.
     #[serde(rename = "no number")]
     NoNumber,
 }
@@ -96,7 +96,7 @@ fn card(of: &ClaimCard) -> String {
     )
 }
 
-/// Lists all figures, if there are several.
+/// Formats all figures of a claim as a list, if there are several.
 fn figures(of: &ClaimCard) -> String {
     if of.figures.len() < 2 {
         return String::new();

@@ -1,4 +1,4 @@
-//! A page of sentences, tables and charts, for results that are assembled elsewhere.
+//! A report page of sentences, tables and charts, for results that the caller has assembled.
 
 use crate::quantities::promised;
 use serde::Deserialize;
@@ -14,25 +14,25 @@ use forebay_show::html::plot::{Caption, Plot, in_both};
 use forebay_show::html::table::{Mark, table};
 use forebay_show::html::text::{NONE, bytes, count, escape, name, significant};
 
-/// The contents of the page.
+/// The contents of a report page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainPage {
-    /// The title.
+    /// The title of the page.
     pub title: String,
-    /// The verdict in two or three words.
+    /// The verdict of the page, in two or three words.
     pub verdict: String,
-    /// The result in a sentence.
+    /// The result in one sentence.
     pub headline: String,
-    /// Further findings.
+    /// Further findings, one paragraph each.
     pub findings: Vec<String>,
-    /// Cautions.
+    /// Cautions, one sentence each.
     pub cautions: Vec<String>,
-    /// The tables.
+    /// The tables of the page.
     pub tables: Vec<PlainTable>,
-    /// A line chart.
+    /// The line chart of the page, if it has one.
     pub curve: Option<PlainCurve>,
-    /// A bar chart.
+    /// The bar chart of the page, if it has one.
     #[serde(default)]
     pub bars: Option<PlainBars>,
     /// Claims from the literature with their verdicts.
@@ -40,18 +40,18 @@ pub struct PlainPage {
     pub claims: Vec<ClaimGroup>,
 }
 
-/// A table.
+/// A table of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainTable {
-    /// The title.
+    /// The title of the table.
     pub title: String,
-    /// The text above the table.
+    /// The text shown above the table.
     #[serde(default)]
     pub told: String,
-    /// The column headings.
+    /// The headings of the columns.
     pub heads: Vec<String>,
-    /// The rows; the first cell of each is its name.
+    /// The rows of the table; the first cell is the name of the row.
     pub rows: Vec<Vec<PlainCell>>,
 }
 
@@ -65,7 +65,7 @@ pub enum PlainCell {
     Figure(f64),
     /// A name, truncated if it is too long for a table.
     Text(String),
-    /// A sentence, never truncated.
+    /// A sentence, which is never truncated.
     Said {
         /// The text of the sentence.
         said: String,
@@ -74,11 +74,11 @@ pub enum PlainCell {
     None,
 }
 
-/// A line chart.
+/// A line chart of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainCurve {
-    /// The title.
+    /// The title of the chart.
     pub title: String,
     /// The label of the x axis.
     pub along: String,
@@ -87,61 +87,61 @@ pub struct PlainCurve {
     pub along_unit: AlongUnit,
     /// The label of the y axis.
     pub up: String,
-    /// The points.
+    /// The points of the line, as (x, y), if there is only one line.
     pub points: Vec<(f64, f64)>,
-    /// Several lines instead of one.
+    /// The lines of the chart, if there are several.
     #[serde(default)]
     pub lines: Vec<PlainLine>,
 }
 
-/// One of several lines.
+/// One of the lines of a line chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainLine {
     /// The name of the line; may be empty if it is the only one.
     pub name: String,
-    /// The points.
+    /// The points of the line, as (x, y).
     pub points: Vec<(f64, f64)>,
 }
 
-/// A bar chart.
+/// A bar chart of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainBars {
-    /// The title.
+    /// The title of the chart.
     pub title: String,
     /// What the length of a bar means.
     pub told: String,
-    /// The bars.
+    /// The bars, in the order in which they are drawn.
     pub bars: Vec<PlainBar>,
 }
 
-/// A bar.
+/// A bar of a bar chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainBar {
-    /// The name.
+    /// The name of the bar.
     pub name: String,
-    /// The length.
+    /// The length of the bar.
     pub size: f64,
 }
 
-/// The scale of an x axis.
+/// The scale and the unit of an x axis.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum AlongUnit {
-    /// Linear.
+    /// A linear scale without a unit.
     #[default]
     Plain,
-    /// Logarithmic in GiB.
+    /// A logarithmic scale in GiB.
     Gib,
-    /// Linear, from the least of the points to 100 %.
+    /// A linear scale in percent, from the least of the points to 100 %.
     Percent,
 }
 
-/// The most rows of a table that are shown.
+/// The maximum number of rows of a table that are shown.
 const ROWS_MAX: usize = 200;
-/// The most points that are drawn with markers and tooltips.
+/// The maximum number of points that are drawn with markers and tooltips.
 const SPOTS_MAX: usize = 300;
 
 pub(super) fn page(page: &PlainPage) -> String {
@@ -215,7 +215,7 @@ fn curve(of: &PlainCurve) -> String {
     picture.map_or(String::new(), draw)
 }
 
-/// The lines of a chart with their names, and the highest values on both axes.
+/// The lines of a chart with their names, and the axes' ranges.
 struct Lines<'a> {
     of: &'a PlainCurve,
     lines: &'a [(&'a str, Vec<(f64, f64)>)],
@@ -224,7 +224,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Formats an x value.
+    /// Formats an x value with the unit of the axis.
     fn at(&self, x: f64) -> String {
         match self.of.along_unit {
             AlongUnit::Plain => significant(x),
@@ -233,7 +233,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Says where each line begins and ends.
+    /// Describes where each line begins and ends, for readers who cannot see the chart.
     fn read(&self) -> String {
         let ends = |(whose, points): &(&str, Vec<(f64, f64)>)| {
             let (first, last) = points.first().zip(points.last())?;
@@ -258,7 +258,7 @@ impl Lines<'_> {
         };
         let y = Axis::linear(up * 1.05, bottom, top);
         let mut plot = Plot::new(caption, size, (x, &of.along), (y, &of.up));
-        // A few points get markers; many points form a line.
+        // Few points are drawn as markers, many points as a line.
         let are_few = all().count() <= SPOTS_MAX;
         for (index, (whose, points)) in lines.iter().enumerate() {
             let class = format!("series {}", series_class(index));

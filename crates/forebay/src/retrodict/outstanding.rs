@@ -1,22 +1,23 @@
-//! The mean number of outstanding requests in each second.
+//! Computes the mean number of outstanding requests in each second.
 //!
-//! A request counts from its issue to its completion. Memory is bounded: if a run would have more
-//! than [`STEPS_MAX`] seconds, a step is two seconds long, then four, and so on.
+//! A request is outstanding from its submission to its completion. Memory is bounded: if a run
+//! would have more than [`STEPS_MAX`] steps of one second, a step is two seconds long, then four,
+//! and so on.
 
 use forebay_core::Nanos;
 use serde::Serialize;
 
-/// The most steps that are stored: three days of seconds.
+/// The maximum number of steps that are stored; at one second each, they cover three days.
 const STEPS_MAX: u64 = 1 << 18;
 
-/// The time that requests are outstanding, in steps.
+/// The total time for which requests are outstanding, by step.
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     step: Nanos,
-    /// For each step, the total time of requests that begin or end in it.
+    /// For each step, the total time in it of requests that are not outstanding for the whole step.
     partly: Vec<u64>,
-    /// For each step, how many more requests than in the previous step are outstanding for its full
-    /// length.
+    /// For each step, by how many the requests that are outstanding for the whole step outnumber
+    /// those of the previous step.
     wholly: Vec<i64>,
 }
 
@@ -28,7 +29,7 @@ impl Default for Outstanding {
 }
 
 impl Outstanding {
-    /// Adds a request that was issued at `from` and completed at `to`.
+    /// Adds a request that was submitted at `from` and completed at `to`.
     pub(super) fn add(&mut self, from: Nanos, to: Nanos) {
         while to.0 / self.step.0 >= STEPS_MAX {
             self.lengthen();
@@ -48,7 +49,7 @@ impl Outstanding {
         self.wholly[last] -= 1;
     }
 
-    /// Returns the total outstanding time of each step.
+    /// Yields for each step the total time for which requests are outstanding.
     fn times(&self) -> impl Iterator<Item = u64> {
         let mut under_way = 0i64;
         self.partly.iter().zip(&self.wholly).map(move |(partly, more)| {
@@ -57,7 +58,7 @@ impl Outstanding {
         })
     }
 
-    /// Doubles the length of the steps.
+    /// Doubles the length of the steps, which halves their number.
     fn lengthen(&mut self) {
         let times: Vec<u64> = self.times().collect();
         self.partly = times.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -65,7 +66,8 @@ impl Outstanding {
         self.step = self.step + self.step;
     }
 
-    /// Returns a copy with steps of this length, which is not below the current one.
+    /// Returns a copy with steps of length `step`, which must not be shorter than the current
+    /// steps.
     fn at(&self, step: Nanos) -> Outstanding {
         let mut longer = self.clone();
         while longer.step < step {
@@ -75,26 +77,27 @@ impl Outstanding {
     }
 }
 
-/// Requests outstanding in each second, recorded and modeled. Seconds in which nothing is
-/// outstanding on either side are excluded.
+/// How the number of outstanding requests in each second compares between the recording and the
+/// model. Seconds in which neither has any are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutstandingAnswer {
-    /// The length of a step: one second, or more for recordings of over three days.
+    /// The length of a step in seconds: one, or more for recordings longer than three days.
     pub step_s: f64,
-    /// The number of steps in which a request is outstanding, in the recording or in the model.
+    /// The number of steps in which a request is outstanding in the recording or in the model.
     pub steps: u64,
-    /// The recorded mean over these steps.
+    /// The mean number of requests outstanding in the recording, over these steps.
     pub recorded_mean: f64,
-    /// The modeled mean over these steps.
+    /// The mean number of requests outstanding in the model, over these steps.
     pub modelled_mean: f64,
-    /// The mean absolute difference over these steps.
+    /// The mean absolute difference between the recording and the model, over these steps.
     pub mean_absolute_error: f64,
-    /// Pearson's correlation of both over these steps; `None` if either is constant.
+    /// Pearson's correlation between the recording and the model, over these steps; `None` if
+    /// either is constant.
     pub correlation: Option<f64>,
 }
 
 impl OutstandingAnswer {
-    /// Compares `modeled` with `recorded`; `None` if nothing was ever outstanding.
+    /// Compares the model with the recording; `None` if no request was ever outstanding.
     pub(super) fn of(recorded: &Outstanding, modelled: &Outstanding) -> Option<OutstandingAnswer> {
         let step = recorded.step.max(modelled.step);
         let (recorded, modelled) = (recorded.at(step), modelled.at(step));
@@ -157,8 +160,8 @@ mod tests {
 
     #[test]
     fn the_model_is_held_against_the_recording_second_by_second() {
-        // One outstanding in second 0, two in second 1, none in second 2, and only the model's in
-        // second 3.
+        // One request is outstanding in second 0, two are in second 1, none in second 2, and only
+        // the model's in second 3.
         let recorded = of(&[(0, 2000), (1000, 2000)]);
         let modelled = of(&[(0, 2000), (1000, 2000), (3000, 3500)]);
         let answer = OutstandingAnswer::of(&recorded, &modelled).unwrap();

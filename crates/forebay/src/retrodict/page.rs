@@ -1,4 +1,4 @@
-//! The page of `retrodict`.
+//! The report page of `retrodict`.
 
 use std::path::Path;
 
@@ -10,16 +10,17 @@ use forebay_show::table::{Cell, Column, Row, Table};
 use super::{DirectionAnswer, OutstandingAnswer, Retrodiction};
 use crate::quantities::{change, counted, millis, significant};
 
-/// Quantiles of fewer requests than this say little.
+/// The number of requests below which quantiles say little.
 const REQUESTS_MIN: u64 = 100;
 
-/// A model whose figures are all off by at most this factor is close to the recording.
+/// The factor up to which all figures of a model may be off for the model to count as close to the
+/// recording.
 const NEAR: f64 = 1.25;
 
-/// A model with a figure that is off by this factor or more fails.
+/// The factor from which on a single figure that is off makes the model count as failed.
 const FAR: f64 = 2.0;
 
-/// A quantile of the latencies of reads or of writes, recorded and modeled.
+/// A quantile of the latencies of reads or of writes, both recorded and modeled.
 struct Compared {
     name: String,
     requests: u64,
@@ -29,8 +30,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// Returns the factor by which the model's figure is too large or too small; `None` if
-    /// undefined.
+    /// Returns the factor by which the model's figure is too high or too low; `None` if undefined.
     fn factor(&self) -> Option<f64> {
         let ratio = 1.0 + self.error_share.filter(|_| self.requests >= REQUESTS_MIN)?;
         Some(ratio.max(1.0 / ratio.max(1e-9)))
@@ -63,7 +63,7 @@ pub(super) fn page(trace: &Path, found: &Retrodiction) -> Page {
     page
 }
 
-/// Returns the compared quantiles, reads first.
+/// Returns the quantiles to compare, those of reads first.
 fn compared(found: &Retrodiction) -> Vec<Compared> {
     let directions = [("read", &found.reads), ("write", &found.writes)];
     let known = directions.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
@@ -109,10 +109,10 @@ fn headline(worst: Option<&Compared>) -> String {
     )
 }
 
-/// From this factor on, an error is reported as a multiple.
+/// The factor from which on an error is reported as a multiple.
 const TIMES_MIN: f64 = 10.0;
 
-/// Formats the model's error: "+12 %", "37 times as long".
+/// Formats the error of the model, as in "+12 %" or "37 times as long".
 fn off(one: &Compared) -> String {
     match one.modelled_ms / one.recorded_ms.max(1e-9) {
         times if times >= TIMES_MIN => format!("{} times as long", significant(times)),
@@ -150,7 +150,7 @@ fn latencies(compared: &[Compared]) -> Table {
     table
 }
 
-/// Explains what limits the comparison.
+/// Returns notes on what limits the comparison.
 fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     if found.is_overloaded {
@@ -174,7 +174,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     notes
 }
 
-/// Makes the table of the mean number of outstanding requests.
+/// Builds the table of the mean number of outstanding requests.
 fn outstanding(of: &OutstandingAnswer) -> Table {
     let mut table = Table::new([Column::words(""), Column::words("requests outstanding")]);
     let figure = |value: f64| Cell::Figure(Figure::new(value, Unit::Number));

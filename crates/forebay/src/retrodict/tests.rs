@@ -1,4 +1,4 @@
-//! Recordings made by a model, so that the device is known.
+//! Tests with recordings made by a model, so that the recorded device is known.
 
 use forebay_core::catalog::build_measured;
 use forebay_core::{Completion, Device, Observer, simulate};
@@ -8,7 +8,7 @@ use super::*;
 use crate::devices::{self, OpenDevice};
 use crate::progress::untold;
 
-/// Records the latency of each request.
+/// An observer that stores the latency of each request.
 struct Took(Vec<Option<Nanos>>);
 
 impl Observer for Took {
@@ -19,8 +19,8 @@ impl Observer for Took {
     }
 }
 
-/// Makes `count` requests, one every `gap_us` on average, three reads to a write, spread over 100
-/// GB.
+/// Returns `count` requests, one every `gap_us` on average, with three reads per write, spread over
+/// 100 GB.
 pub(crate) fn records(count: u64, gap_us: u64) -> Vec<Record> {
     let mut state = 7u64;
     let mut draw = |below: u64| {
@@ -49,7 +49,7 @@ pub(crate) fn input_of(records: Vec<Record>) -> Input {
     Input::from_records(records, (0..8).map(|stream| format!("task {stream}")).collect())
 }
 
-/// Records `records` on `device` under `policy`.
+/// Simulates `records` on `device` under `policy`, and returns them with the resulting latencies.
 pub(crate) fn recorded(records: Vec<Record>, device: &OpenDevice, policy: &str) -> Input {
     let input = input_of(records.clone());
     let (bed, setup) = (Bed::of(device), Setup::default());
@@ -96,7 +96,7 @@ fn the_device_that_made_the_recording_retrodicts_it() {
 #[test]
 fn a_device_twice_as_slow_is_wrong_by_as_much_and_says_so() {
     let [fast, slow] = ["fixed:1000", "fixed:500"].map(|name| devices::open(name).unwrap());
-    // Requests that hardly ever overlap only take the server's service time.
+    // Requests hardly ever overlap, so each takes the server's service time.
     let input = recorded(records(2000, 100_000), &fast, "none");
     let answer = judged(&input, &slow, "none", Replay::Open);
     let [p50, p99] = errors(&answer.reads);
@@ -128,7 +128,7 @@ fn only_what_was_measured_is_judged() {
     let full = recorded(records(3000, 9_000), &device, "mq-deadline");
     for (index, mut record) in full.records().unwrap().enumerate() {
         record.flags = Flags::SYNC;
-        // The latencies that are removed would have been far off.
+        // The latencies that are removed here would have differed greatly from the model's.
         record.latency = record.latency.filter(|_| index % 3 > 0);
         all.push(record);
     }

@@ -1,4 +1,4 @@
-//! The verb `retrodict`.
+//! The inputs of `retrodict`.
 
 use std::path::Path;
 

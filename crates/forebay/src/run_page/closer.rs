@@ -1,28 +1,29 @@
-//! Selects the time span for a closer look at two runs: the span in which they differ most in the
-//! same direction as overall, else one in the middle.
+//! Selects the time span for a closer look at two runs: the one in which they differ most in the
+//! same direction as they do overall, or else one in the middle.
 //!
-//! A span lasts as long as a fixed number of the baseline's I/Os. Within a span, the difference
-//! between two runs is the difference in the heads' average distance from I/O to I/O. A span with
-//! gaps shows less, so its difference counts for proportionally less.
+//! A span lasts as long as a fixed number of the baseline's I/Os. The difference between two runs
+//! in a span is the difference in the heads' mean distance from one I/O to the next. A span with
+//! gaps shows less, so its difference counts proportionally less.
 
 use super::heads::Points;
 
-/// The number of the baseline's I/Os in a closer look.
+/// The number of the baseline's I/Os in the span.
 pub(super) const CLOSER_POINTS: usize = 160;
-/// The number of parts of a span that are counted as empty or not.
+/// The number of parts of a span that are checked for I/Os.
 const SLOTS: usize = 20;
 
-/// A time span for a closer look.
+/// A time span to look at more closely.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) from_s: f64,
     pub(super) to_s: f64,
-    /// The average number of cylinders from I/O to I/O, for the baseline and the other run; `None`
-    /// if no span shows the overall difference, so that the middle is shown.
+    /// The heads' mean distance from one I/O to the next, in cylinders, for the baseline and for
+    /// the other run. `None` if no span shows the overall difference; the span is then in the
+    /// middle.
     pub(super) apart: Option<[f64; 2]>,
 }
 
-/// Returns the span for a closer look at two runs; `None` if they are too short.
+/// Selects the span for a closer look at two runs; `None` if the runs are too short.
 pub(super) fn look(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     let sign = (apart(baseline) - apart(other)).signum();
     let begins = (0..baseline.len().saturating_sub(CLOSER_POINTS)).step_by(CLOSER_POINTS / 4);
@@ -51,14 +52,14 @@ fn middle(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     (to_s > from_s).then_some(Look { from_s, to_s, apart: None })
 }
 
-/// Returns the I/Os that complete within a span.
+/// Returns the I/Os that complete within a time span.
 pub(super) fn between<'a>(points: Points<'a>, (from_s, to_s): (f64, f64)) -> Points<'a> {
     let first = points.partition_point(|point| point.done_s() < from_s);
     let (_, from) = points.split_at(first);
     &from[..from.partition_point(|point| point.done_s() <= to_s)]
 }
 
-/// Returns the average number of cylinders from I/O to I/O.
+/// Returns the mean distance from one I/O to the next in cylinders.
 pub(super) fn apart(points: Points<'_>) -> f64 {
     let crossed = points.windows(2).map(|two| two[0].cylinder.abs_diff(two[1].cylinder));
     crossed.map(u64::from).sum::<u64>() as f64 / (points.len() as f64 - 1.0).max(1.0)
@@ -106,8 +107,8 @@ mod tests {
             let look = look(a, b).unwrap();
             assert!(look.from_s > 29.9 && look.to_s < 34.1 && look.apart.is_some(), "{look:?}");
         }
-        // A span in which the other run's heads move further is not typical if the baseline's heads
-        // move further overall.
+        // A span in which the other run's heads move further is not typical if overall the
+        // baseline's heads move further.
         let further_once = run(|n| match n {
             1000..1400 => (n % 2) as u32 * 900,
             _ => 7,
@@ -129,7 +130,8 @@ mod tests {
             _ => 7,
         });
         let mut gaps = still.clone();
-        // Ten I/Os at a time and then none for a minute, at the time of the largest difference.
+        // At the time of the largest difference, there are ten I/Os at a time and then none for a
+        // minute.
         for points in [&mut gaps, &mut moving] {
             for (n, point) in points.iter_mut().enumerate().skip(2900) {
                 point.done = Nanos::from_millis(n as u64 * 10 + (n as u64 / 100) * 60_000);

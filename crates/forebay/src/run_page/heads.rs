@@ -1,8 +1,8 @@
-//! The picture of head positions: a plot of cylinder over time for one run.
+//! Draws head positions: a chart of cylinder over time for one run.
 //!
-//! A complete run has up to about 100 000 points. They are counted in cells of two picture units
-//! and drawn as vertical strokes of cells in four shades, so that a picture stays below 120 kB
-//! regardless of the run's length. A closer look with few points is drawn as a line from point to
+//! A complete run has up to about 100,000 points. They are counted in cells of two by two picture
+//! units and drawn as vertical strokes of cells in four shades. This way, a picture stays below 120
+//! kB for runs of any length. A closer look, which has few points, is drawn as a line from point to
 //! point.
 
 use std::fmt::Write;
@@ -15,33 +15,35 @@ use forebay_show::html::charts::STRIPS;
 use forebay_show::html::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
 use forebay_show::html::text::{bytes, count, seconds, significant};
 
-/// The size of a picture.
+/// The width of a picture in picture units.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 330.0;
-/// The width and height of a cell, in picture units.
+/// The width and the height of a cell in picture units.
 const CELL: f64 = 2.0;
 const COLUMNS: usize = ((WIDTH - LEFT - RIGHT) / CELL) as usize;
 const ROWS: usize = ((HEIGHT - TOP - BOTTOM) / CELL) as usize;
-/// The number of density shades. The style sheet's classes `d1` to `d4` set their colors.
+/// The number of shades for densities. The classes `d1` to `d4` of the style sheet set their
+/// colors.
 const SHADES: usize = 4;
 
-/// I/Os in time order.
+/// The I/Os of a run in order of time.
 pub(super) type Points<'a> = &'a [HeadPoint];
 
-/// The maximum number of I/Os in a closer look that have tooltips.
+/// The maximum number of I/Os with a tooltip in a closer look.
 const NAMED_MAX: usize = 4 * CLOSER_POINTS;
 
-/// The scales that both pictures of a pair share: time span, cylinders and the meaning of the
-/// darkest shade.
+/// The scales that both pictures of a pair share: the time span, the cylinders, and the density of
+/// the darkest shade.
 pub(super) struct Ground {
     from_s: f64,
     to_s: f64,
-    /// The lowest and the highest cylinder drawn.
+    /// The lowest and the highest cylinder in the picture.
     cylinders: (u32, u32),
     densest: u32,
 }
 
-/// Returns the lowest and the highest cylinder of `points`, at least one cylinder apart.
+/// Returns the lowest and the highest cylinder of `points`, which are made to differ by at least
+/// one.
 fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
     let (mut lowest, mut highest) = (u32::MAX, 0);
     for &HeadPoint { cylinder, .. } in points {
@@ -52,7 +54,7 @@ fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
 }
 
 impl Ground {
-    /// Returns the scales for two complete runs.
+    /// Returns the scales for the pictures of two complete runs.
     pub(super) fn whole(a: Points<'_>, b: Points<'_>) -> Ground {
         let end = |points: Points<'_>| points.last().map_or(0.0, HeadPoint::done_s);
         let to_s = end(a).max(end(b));
@@ -62,7 +64,8 @@ impl Ground {
         ground
     }
 
-    /// Returns the scales for a closer look; `None` if the complete picture shows as much.
+    /// Returns the scales for a closer look at two runs; `None` if it would show no more than the
+    /// complete picture.
     pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<(Ground, Look)> {
         if baseline.len() < 4 * CLOSER_POINTS {
             return None;
@@ -85,7 +88,7 @@ impl Ground {
         Axis::between(f64::from(lowest), f64::from(highest), bottom, top)
     }
 
-    /// Returns the number of points in each cell, column by column from the top.
+    /// Returns the number of points in each cell, column by column, each from the top down.
     fn cells(&self, points: Points<'_>) -> Vec<u32> {
         let (x, y) = (self.x(), self.y());
         let mut cells = vec![0u32; COLUMNS * ROWS];
@@ -99,8 +102,8 @@ impl Ground {
         cells
     }
 
-    /// Draws a complete run in shades of density. Each strip has a tooltip with its number of I/Os
-    /// and the slowest of them.
+    /// Draws a complete run, with densities as shades. Each vertical strip has a tooltip with the
+    /// number of its I/Os and the slowest of them.
     pub(super) fn density(
         &self,
         caption: &Caption<'_>,
@@ -152,13 +155,14 @@ impl Ground {
 
     /// Returns the points within the time span.
     pub(super) fn within<'a>(&self, points: Points<'a>) -> Points<'a> {
-        /// The number of points that a picture can show separately.
+        /// The maximum number of points that a picture can show separately.
         const POINTS_MAX: usize = 2000;
         let within = closer::between(points, (self.from_s, self.to_s));
         &within[..within.len().min(POINTS_MAX)]
     }
 
-    /// Draws the points within the time span as a line from I/O to I/O, with a tooltip for each.
+    /// Draws the points within the time span as a line from each I/O to the next, with a tooltip
+    /// for each I/O.
     pub(super) fn path(
         &self,
         caption: &Caption<'_>,
@@ -178,7 +182,7 @@ impl Ground {
         plot.finish()
     }
 
-    /// Describes the picture in words.
+    /// Describes the picture in words, for readers who cannot see it.
     pub(super) fn told(&self, points: Points<'_>) -> String {
         let within = closer::between(points, (self.from_s, self.to_s));
         let (lowest, highest) = reached(within.iter());
@@ -194,7 +198,7 @@ impl Ground {
         }
     }
 
-    /// Returns whether the points are few enough to be drawn as a line.
+    /// Returns whether there are few enough points to draw them as a line.
     pub(super) fn is_sparse(a: Points<'_>, b: Points<'_>) -> bool {
         a.len().max(b.len()) < 4 * CLOSER_POINTS
     }
@@ -204,7 +208,7 @@ impl Ground {
     }
 }
 
-/// Formats what an I/O was, its stream and its time.
+/// Formats an I/O with its stream and its time, for a tooltip.
 fn told(point: &HeadPoint, streams: &[String]) -> String {
     format!(
         "{} of {} by {} at cylinder {}, dispatched at {}, done in {}",
@@ -217,10 +221,11 @@ fn told(point: &HeadPoint, streams: &[String]) -> String {
     )
 }
 
-/// An I/O as table cells: its start time, operation, size in bytes, stream, cylinder and duration.
+/// The table cells of an I/O: its start time, operation, size in bytes, stream, cylinder and
+/// duration.
 pub(crate) type IoRow = [String; 6];
 
-/// The column headings for these cells.
+/// The column headings for the cells of [`IoRow`].
 pub(crate) const IO_HEADS: [&str; 6] =
     ["dispatched at", "operation", "bytes", "stream", "cylinder", "done in"];
 
@@ -239,20 +244,20 @@ pub(super) fn io_rows(points: Points<'_>, streams: &[String], most: usize) -> Ve
     points.iter().take(most).map(row).collect()
 }
 
-/// Formats a time with enough digits to distinguish it from its neighbors.
+/// Formats a time with enough digits to distinguish it from the times of neighboring I/Os.
 fn seconds_exactly(s: f64) -> String {
     format!("{s:.4}\u{a0}s")
 }
 
-/// Returns the 95th percentile of the counts in non-empty cells.
+/// Returns the 95th percentile of the counts in cells that are not empty.
 fn typical_densest(cells: &[u32]) -> u32 {
     let mut counts: Vec<u32> = cells.iter().copied().filter(|count| *count > 0).collect();
     counts.sort_unstable();
     counts.get(counts.len() * 19 / 20).copied().unwrap_or(1)
 }
 
-/// Returns a path with one vertical stroke for each sequence of cells of shade `level`, in units of
-/// cells.
+/// Returns an SVG path with one vertical stroke for each sequence of cells of shade `level`, in
+/// units of cells.
 fn runs(shades: &[usize], level: usize) -> String {
     let mut path = String::new();
     let (mut pen_column, mut pen_row) = (0i64, 0i64);
@@ -265,8 +270,8 @@ fn runs(shades: &[usize], level: usize) -> String {
                 continue;
             }
             let (right, down) = (column as i64 - pen_column, row as i64 - pen_row);
-            // The first stroke's position is absolute, at the center of its column. The others are
-            // relative to the stroke before.
+            // The first stroke starts at an absolute position, in the middle of its column; the
+            // others are relative to the end of the previous stroke.
             let start = if path.is_empty() { format!("M{right}.5") } else { format!("m{right}") };
             let gap = if down < 0 { "" } else { " " };
             let _ = write!(path, "{start}{gap}{down}v{length}");
@@ -331,7 +336,7 @@ mod tests {
         assert!(strips[1].ends_with(
             "the slowest: write of 64\u{a0}KiB by <one> at cylinder 7, dispatched at 100.0000\u{a0}s, done in 50.0\u{a0}s"
         ), "{}", strips[1]);
-        // The last strip ends with the run.
+        // The last strip ends where the run ends.
         assert!(strips[STRIPS - 1].contains(" 101 I/Os"), "{}", strips[STRIPS - 1]);
     }
 

@@ -1,4 +1,4 @@
-//! Pictures of runs, shared by all pages about runs.
+//! Charts about runs, for all report pages that show runs.
 
 use super::closer::Look;
 use super::heads::{self, Ground};
@@ -13,26 +13,26 @@ use forebay_show::html::text::{name, percent, ratio, seconds, significant};
 /// The number of I/Os in a closer look that are also listed as text.
 const LISTED: usize = 40;
 
-/// The head positions under two policies.
+/// Charts of the head positions under two policies.
 pub(crate) struct HeadViews {
-    /// The description of the pictures.
+    /// A description of the charts.
     pub(crate) about: String,
-    /// The complete run, and possibly a closer look.
+    /// The rows of charts: one for the complete runs, and possibly one for a closer look.
     pub(crate) rows: Vec<HeadRow>,
 }
 
-/// A time span under each policy.
+/// A row of charts: one time span under each policy.
 pub(crate) struct HeadRow {
-    /// The reason for showing this time span; none for the complete run.
+    /// Why this time span is shown; `None` for complete runs.
     pub(crate) why: Option<String>,
-    /// The pictures, with their captions as HTML.
+    /// The charts, each as a caption in HTML and a picture.
     pub(crate) pictures: Vec<(String, String)>,
-    /// Titles and I/Os of a closer look, for readers who cannot point at a picture.
+    /// Lists of the I/Os in a closer look, with titles, for readers who cannot point at a chart.
     pub(crate) lists: Vec<(String, Vec<heads::IoRow>)>,
 }
 
-/// Draws the head positions of a disk with this number of cylinders. Returns none if there are no
-/// heads or I/Os.
+/// Draws the head positions on a disk with `cylinders` cylinders. Returns `None` if there are no
+/// heads or no I/Os.
 pub(crate) fn head_views(
     runs: &[(String, Run)],
     policy: &str,
@@ -68,7 +68,7 @@ pub(crate) fn head_views(
     Some(HeadViews { about, rows })
 }
 
-/// Explains the choice of the closer look's time span.
+/// Explains why the time span of the closer look was chosen.
 fn why(look: &Look, policies: &[&str]) -> String {
     let digits = if look.to_s - look.from_s < 1.0 { 3 } else { 1 };
     let when = format!("A closer look, from {:.digits$} to {:.digits$} s", look.from_s, look.to_s);
@@ -84,7 +84,7 @@ fn why(look: &Look, policies: &[&str]) -> String {
     }
 }
 
-/// Draws the runs side by side, and lists the I/Os of a closer look.
+/// Draws the runs side by side and, for a closer look, lists its I/Os.
 fn head_row(
     ground: &Ground,
     (id, what): (&str, &str),
@@ -135,8 +135,8 @@ pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)>
     Some((charts::arrivals(&caption, steps)?, said.into()))
 }
 
-/// Returns the parts of a run's busy time, each with its class and name. The last part is the time
-/// not explained by the others.
+/// Returns the parts of a run's busy time in seconds, each with its CSS class and name. The last
+/// part is the time that the others do not explain.
 fn spent_in(figures: &Figures) -> [(&'static str, &'static str, f64); 4] {
     let Figures { seek_s, rotation_s, transfer_s, busy_s, .. } = *figures;
     [
@@ -163,7 +163,7 @@ fn spent(run: &RunResult) -> Bar {
     }
 }
 
-/// Draws how a disk spends its time. Returns the picture and its caption, or none for a device
+/// Draws how a disk spends its time. Returns the picture and its caption; `None` for a device
 /// without heads, whose time cannot be divided into parts.
 pub(crate) fn spent_picture<'a>(
     runs: impl Iterator<Item = &'a RunResult>,

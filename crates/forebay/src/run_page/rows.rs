@@ -1,4 +1,4 @@
-//! Tables with figures as rows and policies as columns.
+//! Builds tables with figures as rows and policies as columns.
 
 use forebay_show::figure::Unit;
 use forebay_show::table::{Column, Row, Table};
@@ -6,16 +6,16 @@ use forebay_show::table::{Column, Row, Table};
 use super::name;
 use crate::simulate::{Replay, RunResult};
 
-/// A figure's name, its unit, and the function that reads it from a run. Figures that no run has
-/// are omitted.
+/// A row of a table: the figure's name, its unit, and the function that returns it for a run.
+/// Figures that no run has are omitted from tables.
 pub(crate) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
 
-/// Converts milliseconds to seconds, the unit used on pages.
+/// Converts milliseconds to seconds, which is the unit of times on pages.
 pub(crate) fn ms(ms: Option<f64>) -> Option<f64> {
     ms.map(|ms| ms / 1e3)
 }
 
-/// All figures.
+/// All figures of a run, in the order of the table.
 const ALL: [FigureRow; 45] = [
     ("requests", Unit::Count, |run| Some(run.figures.requests as f64)),
     ("reads", Unit::Count, |run| Some(run.figures.reads as f64)),
@@ -68,14 +68,14 @@ const ALL: [FigureRow; 45] = [
     ("latencies imputed", Unit::Share, |run| Some(run.imputed_share)),
 ];
 
-/// Returns whether the figure only exists if arrivals are recorded. In closed replay it does not,
-/// because each request arrives when those before it are answered.
+/// Returns whether the figure is meaningful only if arrivals are recorded. In closed replay it is
+/// not, because each request arrives when earlier ones are answered.
 fn is_of_recorded_times(name: &str) -> bool {
     name.starts_with("late, ") || name == "more than 1 s late"
 }
 
-/// Builds the table of the figures of `runs`, one column each. The name of a figure ends with the
-/// unit of its row.
+/// Builds the table of the figures of `runs`, with one column per run. A figure's name ends with
+/// the unit of its row.
 pub(crate) fn across(runs: &[RunResult]) -> Table {
     let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
     let mut table = Table::new([Column::words("")].into_iter().chain(heads));

@@ -1,4 +1,5 @@
-//! The devices that a trace is simulated on: disks, and optionally a flash device.
+//! The test bed: the devices that a trace is simulated on, which are disks and optionally a flash
+//! device.
 
 use forebay_ask::named;
 use forebay_core::catalog::{
@@ -20,27 +21,27 @@ use crate::simulate::RunResult;
 /// The devices that a trace is simulated on.
 #[derive(Clone, Copy)]
 pub struct Bed<'a> {
-    /// The disk; may also be a single solid-state drive or constant-rate server.
+    /// The model of each disk; may also be a solid-state drive or a constant-rate server.
     pub disk: &'a OpenDevice,
-    /// The number of disks, at least one; volumes are assigned to them in turn.
+    /// The number of disks, at least one. Volumes are assigned to them in turn.
     pub disks: u16,
-    /// The flash device that the disks share; only placement policies use it.
+    /// The flash device that the disks share. Only placement policies use it.
     pub flash: Option<&'a OpenDevice>,
-    /// The I/Os that fail, by lane.
+    /// Which I/Os fail, by lane.
     pub failures: &'a [Failure],
-    /// Whether to cut runs into slices, which are needed for confidence intervals.
+    /// Whether to divide runs into slices, which confidence intervals require.
     pub slices: bool,
-    /// The policy whose run is compared with the recording, if any: see [`crate::retrodict`].
+    /// The policy whose run is compared with the recording, if any (see [`crate::retrodict`]).
     pub judged: Option<&'a str>,
 }
 
 impl<'a> Bed<'a> {
-    /// Makes a bed of one device.
+    /// Creates a test bed with a single device.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
         Bed { disk, disks: 1, flash: None, failures: &[], slices: false, judged: None }
     }
 
-    /// Returns the devices that `policy` uses, disks first: schedulers do not use the flash.
+    /// Returns the devices that `policy` uses, disks first. Schedulers do not use the flash.
     pub fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
@@ -48,8 +49,8 @@ impl<'a> Bed<'a> {
         std::iter::repeat_n(self.disk, disks).chain(flash).chain(ssds).collect()
     }
 
-    /// Returns the location of the volumes of `input` under `policy`: on the disks, or on the
-    /// single volume that an array forms from them.
+    /// Returns the layout of the volumes of `input` under `policy`: on the disks, or on the one
+    /// volume that an array forms from them.
     pub fn placement(&self, input: &Input, policy: &str, setup: Setup) -> VolumeLayout {
         if let Ok(Some(bytes)) = volume_bytes(policy, &self.lanes()) {
             return VolumeLayout::new(&input.extents, bytes, setup.map)
@@ -59,7 +60,7 @@ impl<'a> Bed<'a> {
             .without_gaps(&input.stretches)
     }
 
-    /// Describes the devices to a policy.
+    /// Returns a description of the devices for policies.
     pub fn lanes(&self) -> DeviceSet {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
@@ -74,7 +75,7 @@ impl<'a> Bed<'a> {
         }
     }
 
-    /// Checks, before anything is read, that `policy` can run on these devices.
+    /// Fails if `policy` cannot run on these devices. Called before any trace is read.
     pub fn check(&self, policy: &str) -> Result<(), Error> {
         self.check_flash()?;
         self.check_failures(policy)?;
@@ -82,12 +83,12 @@ impl<'a> Bed<'a> {
         self.check_promise(policy)
     }
 
-    /// Checks that all lanes that are to fail exist.
+    /// Fails if an I/O is to fail on a lane that does not exist.
     pub fn check_failures(&self, policy: &str) -> Result<(), Error> {
         let policy_built = build_measured(policy, &self.lanes(), &self.disk.model)?;
         let servers = policy_built.servers().len();
-        // When schedulers run beside placements, they do not use the flash, so its failures are
-        // allowed.
+        // Schedulers may run in comparison with placements. They do not use the flash, but failures
+        // of the flash are still allowed.
         let devices = usize::from(self.disks.max(1)) + usize::from(self.flash.is_some());
         let lanes = devices.max(servers);
         let beyond = |lane: &u16| usize::from(*lane) >= lanes;
@@ -101,7 +102,7 @@ impl<'a> Bed<'a> {
         }
     }
 
-    /// Checks that the flash is not a mechanical disk.
+    /// Fails if the flash device is a mechanical disk.
     pub(crate) fn check_flash(&self) -> Result<(), Error> {
         let Some(flash) = self.flash.filter(|flash| flash.model.cylinders() > 0) else {
             return Ok(());
@@ -112,14 +113,14 @@ impl<'a> Bed<'a> {
         )))
     }
 
-    /// Checks that a shaper does not promise more than its constant-rate server can serve.
+    /// Fails if a shaper promises more than its constant-rate server can serve.
     fn check_promise(&self, policy: &str) -> Result<(), Error> {
         let DeviceModel::Fixed(server) = &self.disk.model else { return Ok(()) };
         let promised: String = Spec::parse(policy)?.get("cmin", String::new(), "rates")?;
         let rates = promised.split('/').filter_map(|rate| rate.parse::<f64>().ok());
         let promised = rates.sum::<f64>();
         let served = 1e9 / server.service().0.max(1) as f64;
-        // Service times are rounded to whole nanoseconds.
+        // Service times are rounded to whole nanoseconds, so allow a small excess.
         if promised <= served * 1.001 {
             return Ok(());
         }
@@ -130,8 +131,8 @@ impl<'a> Bed<'a> {
         )))
     }
 
-    /// Returns cautions about the models and about how `run` changed the trace's requests; one
-    /// sentence each.
+    /// Returns cautions about the device models, and about requests of the trace that `run`
+    /// changed; one sentence each.
     pub fn cautions(&self, run: Option<&RunResult>) -> Vec<String> {
         let models: Vec<_> = std::iter::once(self.disk).chain(self.flash).collect();
         let changed = run.into_iter().flat_map(|run| run.changed.told());
@@ -145,8 +146,8 @@ impl<'a> Bed<'a> {
         devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
-    /// Lists what the user may not expect of `input` under `policies`: requested options without
-    /// effect, and reads without cost; a sentence each.
+    /// Returns warnings about what simulating `input` under `policies` cannot show: options without
+    /// effect, and reads that cost nothing; one sentence each.
     pub fn warnings(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);
@@ -183,7 +184,7 @@ impl<'a> Bed<'a> {
     }
 }
 
-/// Returns a caution if a drive that was preconditioned never reached garbage collection.
+/// Returns a caution if a preconditioned drive never reached garbage collection.
 fn fresh_after_all(
     device: &OpenDevice,
     written_bytes: u64,

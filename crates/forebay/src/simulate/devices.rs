@@ -1,4 +1,4 @@
-//! The figures of each device in a run, including flash wear.
+//! The figures of each device in a run, including the wear of flash.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Wear;
@@ -13,25 +13,27 @@ use crate::statistics::DeviceLoad;
 pub struct DeviceFigures {
     /// The device's name.
     pub device: String,
-    /// "disk", or "flash" for the device that placement policies use beside disks.
+    /// The device's role: "disk", or "flash" for the device that placement policies use in addition
+    /// to disks.
     pub role: &'static str,
-    /// The number of I/Os that it served.
+    /// The number of I/Os that the device served.
     pub ios: u64,
-    /// Bytes read from it.
+    /// The number of bytes read from the device.
     pub read_bytes: u64,
-    /// Bytes written to it.
+    /// The number of bytes written to the device.
     pub written_bytes: u64,
-    /// The time that it was busy.
+    /// How long the device was busy, in seconds.
     pub busy_s: f64,
-    /// Energy it used.
+    /// The energy that the device used, in joules.
     pub energy_j: f64,
-    /// Flash pages programmed per page written.
+    /// The number of flash pages programmed per page written; `None` for other devices, or without
+    /// writes.
     pub write_amplification: Option<f64>,
-    /// Blocks erased.
+    /// The number of flash blocks erased; `None` for other devices.
     pub erases: Option<u64>,
-    /// Mean erases per block.
+    /// The mean number of erases per flash block; `None` for other devices.
     pub erases_mean: Option<f64>,
-    /// The highest number of erases of any block.
+    /// The highest number of erases of any flash block; `None` for other devices.
     pub erases_max: Option<u64>,
 }
 
@@ -57,8 +59,8 @@ pub(super) fn device_figures(
     }
 }
 
-/// Returns the wear of all flash devices together: write amplification, erases, and the highest
-/// number of erases of any block.
+/// Returns the wear of all flash devices together: the write amplification, the number of erases,
+/// and the highest number of erases of any block.
 pub(super) fn wear(models: &[DeviceModel]) -> (Option<f64>, Option<u64>, Option<u64>) {
     let all = models.iter().filter_map(DeviceModel::wear).reduce(|a, b| Wear {
         host_pages: a.host_pages + b.host_pages,

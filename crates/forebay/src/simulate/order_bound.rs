@@ -1,4 +1,5 @@
-//! A lower bound on the time that a trace takes in any order of its requests.
+//! Computes a lower bound on the time that a disk takes for a trace, whatever the order of
+//! requests.
 
 use forebay_core::catalog::{is_array, is_placement};
 use forebay_core::device::hdd::{OrderBound, Pieces};
@@ -11,24 +12,26 @@ use super::{Bed, Replay, Setup, requests};
 use crate::error::Error;
 use crate::input::Input;
 
-/// The most requests for which a bound is computed; each takes about 32 bytes of memory.
+/// The maximum number of requests for which the bound is computed; each takes about 32 bytes of
+/// memory.
 const REQUESTS_MAX: u64 = 16 << 20;
 
-/// The least time of a trace on a disk, in any order ([`forebay_core::device::hdd`]).
+/// The least time that a disk takes for a trace, whatever the order of requests
+/// ([`forebay_core::device::hdd`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LeastTime {
-    /// The time from the first arrival to the last completion.
+    /// The least time from the first arrival to the last completion, in seconds.
     pub makespan_s: f64,
-    /// The busy time of all I/Os.
+    /// The least time for which the disk is busy, in seconds.
     pub busy_s: f64,
 }
 
 impl LeastTime {
-    /// Computes the bound of `input` on the only disk of `bed`; none for other devices, several
-    /// disks, or a trace of more than 16 Mi requests.
+    /// Computes the bound for `input` on the only disk of `bed`. Returns `None` for other devices,
+    /// for several disks, and for traces of more than 16 Mi requests.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub fn of(input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Option<LeastTime>, Error> {
         let DeviceModel::Hdd(disk) = &bed.disk.model else { return Ok(None) };
         if bed.disks > 1 || input.description.records > REQUESTS_MAX {
@@ -52,7 +55,7 @@ impl LeastTime {
         Ok(pieces.bound().map(least))
     }
 
-    /// Returns the lower bound of a run's total time.
+    /// Returns the lower bound of a run's total time, which depends on the replay mode.
     pub fn total_s(&self, replay: Replay) -> f64 {
         match replay {
             Replay::Open => self.busy_s,
@@ -60,8 +63,8 @@ impl LeastTime {
         }
     }
 
-    /// Whether the bound holds for `policy`: policies that move data or split requests differently
-    /// have other I/Os.
+    /// Returns whether the bound holds for `policy`. It does not for policies that move data or
+    /// split requests differently, because these issue other I/Os.
     pub fn holds_for(policy: &str) -> bool {
         let divides = |spec: &Spec| spec.text().contains("-max-kib");
         !is_placement(policy)

@@ -1,5 +1,5 @@
-//! The page of `simulate`. A policy is highlighted only if it is better than the first one by the
-//! rule that `advise` follows.
+//! The report page of `simulate`. A policy is highlighted only if it is better than the first one
+//! by the rule that `advise` follows.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -18,25 +18,25 @@ use crate::quantities::{bound, counted, millis, percent, seconds, significant};
 use crate::run_page::rows::{FigureRow, ms};
 use crate::run_page::{self, RunSections, name};
 
-/// The contents of the page.
+/// What the page is built from.
 pub(super) struct PageInput<'a> {
     pub(super) input: &'a Input,
     pub(super) bed: Bed<'a>,
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
-    /// Each policy with its run, in the same order.
+    /// Each policy with its run, in the order of `results`.
     pub(super) runs: &'a [(String, Run)],
     pub(super) least_time: Option<&'a LeastTime>,
-    /// The effects of defragmentation.
+    /// Sentences on the effect of defragmentation.
     pub(super) findings: &'a [String],
     pub(super) cautions: &'a [String],
 }
 
-/// The note for traces that name no submitters.
+/// The note for traces that do not name the submitters of requests.
 const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait for a place in the queue in one \
                         line. In Linux one request of each task does.";
 
-/// The most classes of service that fit on the first screen.
+/// The maximum number of service classes for which there is room on the first screen.
 const CLASSES_MAX: usize = 8;
 
 pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
@@ -57,7 +57,7 @@ pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
     let first = policies(&ruling, results);
     let least = told.least_time.and_then(|least| beyond_least(least, results));
     let policies = [Block::Table(first)].into_iter().chain(least.map(Block::Text)).collect();
-    // If there are classes of service, they are the reason to simulate a shaper.
+    // If a policy has service classes, it is a shaper, and users want to see its classes first.
     let classes = run_page::classes(results);
     let has_room = classes.as_ref().is_some_and(|table| table.rows.len() <= CLASSES_MAX);
     let (of_policies, of_classes) = match has_room {
@@ -89,7 +89,7 @@ pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
 }
 
 impl PageInput<'_> {
-    /// Returns the duration of the trace at the intensity of the runs.
+    /// Returns the duration of the trace at the replay speed of the runs.
     fn span_s(&self) -> f64 {
         self.input.description.duration_s / self.setup.intensity.times()
     }
@@ -110,7 +110,8 @@ fn about(told: &PageInput<'_>, trace: String) -> Vec<(String, String)> {
     ]
 }
 
-/// Makes the table of the policies: the better one first, if there is one, then in the given order.
+/// Builds the table of policies: first the one that is better than the first policy, if there is
+/// one, then the others in the given order.
 fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
     let Some(first) = results.first() else { return Table::default() };
     let standings = ruling.standings().filter(|_| results.len() > 1);
@@ -138,7 +139,8 @@ fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
     table
 }
 
-/// The figures of that table, besides the total time. Those that no run has are omitted.
+/// The figures in the table of policies, in addition to the total time. Figures that no run has are
+/// omitted.
 const FIRST: [FigureRow; 7] = [
     ("read mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
     ("p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
@@ -163,7 +165,7 @@ fn standing(standing: RunStanding) -> Cell {
     }
 }
 
-/// Says how far each run is from the lower bound.
+/// States how far each run is from the lower bound.
 fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     let replay = results.first()?.replay;
     let least_s = least.total_s(replay);
@@ -180,7 +182,7 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     })
 }
 
-/// Lists broken promises, and the limits of open replay on an overloaded disk.
+/// Returns cautions about broken promises, and about open replay on an overloaded disk.
 fn doubts(results: &[RunResult]) -> Vec<String> {
     let figure = |run: &RunResult, name: &str| run.placement.get(name).copied().unwrap_or(0.0);
     let broken = results.iter().filter(|run| run.placement.get("bound_held") == Some(&0.0));
@@ -215,7 +217,7 @@ mod tests {
         advice().pictures.runs.into_iter().map(|(_, run)| run.result).collect()
     }
 
-    /// Runs without slices cannot be compared.
+    /// Builds a headline for runs without slices, which cannot be compared.
     fn headline(results: &[RunResult]) -> String {
         Ruling::new(results, &[], 100.0).headline()
     }

@@ -1,5 +1,5 @@
-//! Which policy is better than the first one, by the rule of [`crate::advise::choice`]: a
-//! difference has to be both material and beyond chance.
+//! Decides which policy is better than the first one, by the rule of [`crate::advise::choice`]: a
+//! difference has to be large enough and beyond chance.
 
 use crate::advise::choice::{Choice, Prefer, RunStanding};
 use crate::advise::judge::{TOO_FEW, is_at_ease, share_busy};
@@ -9,12 +9,12 @@ use crate::slices::Slices;
 
 use super::{Run, RunResult};
 
-/// How the runs of one trace compare with the first of them.
+/// How the runs of one trace compare with the first run.
 pub(super) struct Ruling<'a> {
     runs: &'a [RunResult],
-    /// The comparison; none if there are no runs, or runs without slices.
+    /// The resampled figures; `None` if there are no runs, or if they have no slices.
     resampled: Option<crate::slices::Resampled>,
-    /// The duration of the trace.
+    /// The duration of the trace in seconds.
     span_s: f64,
 }
 
@@ -32,13 +32,13 @@ impl<'a> Ruling<'a> {
         (first.figures.requests >= TOO_FEW).then_some(choice)
     }
 
-    /// Returns the run that is better than the first one; none if no run is.
+    /// Returns the run that is better than the first one; `None` if none is.
     pub(super) fn best(&self) -> Option<&'a RunResult> {
         let best = self.choice()?.best_over_baseline()?.policy.clone();
         self.runs.iter().find(|run| run.policy == best)
     }
 
-    /// Returns how each run compares with the first one; none if there are too few requests.
+    /// Returns how each run compares with the first one; `None` if there are too few requests.
     pub(super) fn standings(&self) -> Option<Vec<RunStanding>> {
         let choice = self.choice()?;
         Some((0..self.runs.len()).map(|run| choice.standing(run)).collect())
@@ -81,7 +81,7 @@ impl<'a> Ruling<'a> {
         }
     }
 
-    /// Says which share of the requests comes late, under the first policy and under the one with
+    /// States which share of the requests is late, under the first policy and under the one with
     /// the fewest late requests.
     fn overload(&self, first: &RunResult) -> String {
         let late = |run: &RunResult| percent(run.figures.lagging_share);
@@ -105,13 +105,14 @@ impl<'a> Ruling<'a> {
     }
 }
 
-/// Returns as many of the figures as fit into a headline, the most important first.
+/// Shortens a list of figures until it fits into a headline, keeping the most important ones, which
+/// come first.
 fn shortened(figures: &str) -> String {
     const FIGURES_MAX: usize = 2;
     figures.split(", ").take(FIGURES_MAX).collect::<Vec<_>>().join(", ")
 }
 
-/// Gives the 99th percentile of reads, or of writes if there are no reads.
+/// Formats the 99th percentile of reads, or that of writes if there are no reads.
 fn tail(run: &RunResult) -> String {
     let reads = run.figures.read_p99_ms.map(|ms| ("reads", ms));
     let writes = run.figures.write_p99_ms.map(|ms| ("writes", ms));

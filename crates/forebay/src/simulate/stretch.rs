@@ -1,24 +1,24 @@
-//! A part of a trace, with the disk's block arrangement during it.
+//! A part of a trace, with the arrangement of the disk's blocks.
 
 use std::ops::Range;
 
 use forebay_core::{Nanos, Rearrangement};
 
-/// A part of a trace, on a disk whose blocks may be rearranged.
+/// A part of a trace to be replayed on a disk whose blocks may be rearranged.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch<'a> {
-    /// The range of requests to replay; time starts at the first of them.
+    /// The numbers of the requests to replay. Time starts at the first of them.
     pub(crate) requests: Range<u64>,
-    /// The locations of the first disk's blocks, if different from the trace.
+    /// Where the blocks of the first disk are, if not where the trace has them.
     pub(crate) rearrangement: Option<&'a Rearrangement>,
-    /// The time at which copying begins; none if the blocks were rearranged beforehand.
+    /// When moving the blocks begins; `None` if they were rearranged beforehand.
     pub(crate) copied_from: Option<Nanos>,
-    /// The least length of a useful idle period.
+    /// The minimum length of an idle period to look for.
     pub(crate) idle_needed: Nanos,
 }
 
 impl Stretch<'_> {
-    /// Makes a stretch of these requests, with blocks located as in the trace.
+    /// Creates a part with these requests, on a disk whose blocks are not rearranged.
     pub(crate) fn of(requests: Range<u64>) -> Self {
         Stretch { requests, rearrangement: None, copied_from: None, idle_needed: Nanos::MAX }
     }

@@ -54,10 +54,10 @@ forebay_ask::ask! {
     }
 }
 
-/// A bundled policy by name, or a policy that the caller supplies.
+/// A policy to simulate: a bundled one, or one that the caller supplies.
 #[derive(Clone)]
 pub enum PolicyInput {
-    /// A bundled policy.
+    /// The spec of a bundled policy.
     Named(String),
     /// A policy that the caller supplies.
     Own(Arc<dyn OwnPolicy>),
@@ -65,16 +65,16 @@ pub enum PolicyInput {
 
 /// A policy that the caller supplies, such as a Python object.
 pub trait OwnPolicy: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Rejects devices that the policy cannot run on, before anything is read.
+    /// Fails if the policy cannot run on the devices. Called before any trace is read.
     ///
     /// # Errors
     /// If the policy cannot run on `bed`.
     fn check(&self, bed: Bed<'_>) -> Result<(), Error>;
 
-    /// Runs the policy as [`super::run_own`] does.
+    /// Simulates the policy as [`super::run_own`] does.
     ///
     /// # Errors
-    /// Same as [`super::run_own`]; errors in the policy itself are returned as [`Error::Face`].
+    /// Fails like [`super::run_own`]. Errors in the policy itself are returned as [`Error::Face`].
     fn run(&self, input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Run, Error>;
 }
 
@@ -114,7 +114,7 @@ impl Value for PolicyInput {
     }
 }
 
-/// The option for I/Os that fail.
+/// The value of the option that makes I/Os fail.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureInput(pub Failure);
 
@@ -126,14 +126,14 @@ impl Value for FailureInput {
     }
 }
 
-/// The results of `simulate`.
+/// The answer of `simulate`.
 #[derive(Serialize)]
 struct Results {
     trace: String,
     runs: Vec<RunResult>,
-    /// A lower bound on the time of any order of the requests, if requested and known.
+    /// A lower bound of the time for any order of requests, if requested and possible.
     least_time: Option<LeastTime>,
-    /// The defragmentation results of each policy, if requested.
+    /// The results of defragmentation under each policy, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     defragmentation: Vec<Defragmentation>,
 }
@@ -211,8 +211,8 @@ impl Verb for SimulateAsk {
 }
 
 impl SimulateAsk {
-    /// Runs each policy, and computes the least time. Bundled policies run in parallel, then the
-    /// caller's own policies one at a time.
+    /// Runs each policy, and computes the least time. Bundled policies run in parallel; the
+    /// caller's own policies follow one at a time.
     fn runs(
         &self,
         input: &Input,
@@ -223,8 +223,8 @@ impl SimulateAsk {
         let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
         let jobs = self.jobs.count();
         let mut tell = |told: &crate::progress::ProgressReport| session.progress(told);
-        // Computing the least time takes longer than a run, so one of several threads does it
-        // during the runs.
+        // Computing the least time takes longer than a run. If there are several threads, one of
+        // them does it while the others run policies.
         let (named, least_time) = thread::scope(|scope| {
             let least = || LeastTime::of(input, bed, setup);
             let meanwhile = (self.least_time && jobs > 1).then(|| scope.spawn(least));

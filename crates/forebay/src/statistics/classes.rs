@@ -1,4 +1,4 @@
-//! Response times by the policy's classes of service.
+//! Response times of a run, by the policy's service classes.
 
 use forebay_core::Nanos;
 use forebay_core::contract::policy::Class;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Latencies;
 
-/// The response times of one class.
+/// The response times of one service class.
 struct Measured {
     class: Class,
     latencies: Latencies,
@@ -41,8 +41,8 @@ impl Measured {
     }
 }
 
-/// All requests with the first class's bound, then each class if there are several. Empty for a
-/// policy without classes.
+/// The response times of all requests, with the first class's bound, followed by those of each
+/// class if there are several. Empty for a policy without classes.
 pub(super) struct Classes(Vec<Measured>);
 
 impl Classes {
@@ -68,27 +68,29 @@ impl Classes {
     }
 }
 
-/// The results of one class of service. Response times start at arrival.
+/// The figures of one service class. Response times start at arrival.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassFigures {
-    /// `all`, or `q1`, `q2`, ... from the first tier to the remaining requests.
+    /// The name of the class: `all` for all requests, or `q1`, `q2`, ... from the first tier to the
+    /// remaining requests.
     pub class: String,
-    /// Client requests finished.
+    /// The number of the class's requests that finished.
     pub requests: u64,
-    /// The bound on response times. For `all` it is the first tier's; for the remaining requests,
-    /// to which nothing is promised, the last tier's.
+    /// The promised response time. For `all` it is that of the first tier; for the remaining
+    /// requests, to which nothing is promised, that of the last tier.
     pub bound_ms: f64,
-    /// The number of requests within the bound.
+    /// The number of the class's requests that were answered within `bound_ms`.
     pub within_bound: u64,
-    /// The share of the class's requests within the bound; `None` without requests.
+    /// The share of the class's requests that were answered within `bound_ms`; `None` without
+    /// requests.
     pub within_bound_share: Option<f64>,
-    /// Mean response time.
+    /// The mean response time of the class.
     pub mean_ms: Option<f64>,
-    /// Median response time.
+    /// The median response time of the class.
     pub p50_ms: Option<f64>,
-    /// The 99th percentile of response time.
+    /// The 99th percentile of the class's response times.
     pub p99_ms: Option<f64>,
-    /// The longest response time.
+    /// The longest response time of the class.
     pub longest_ms: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The card's figures compared with their definitions, computed naively from the records of both
+//! Compares the card's figures with their definitions, computed naively from the records of both
 //! traces.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,8 @@ fn sizes(records: &[Record]) -> Vec<f64> {
     records.iter().map(|record| f64::from(record.len)).collect()
 }
 
-/// Returns times rounded to their nine highest bits, as on the card.
+/// Returns the gaps between arrivals in milliseconds, rounded to their nine highest bits, as on the
+/// card.
 fn gaps_ms(records: &[Record]) -> Vec<f64> {
     let rounded = |gap: u64| {
         let lower = (64 - gap.leading_zeros()).saturating_sub(9);
@@ -23,8 +24,7 @@ fn gaps_ms(records: &[Record]) -> Vec<f64> {
     records.windows(2).map(|pair| rounded(pair[1].at.0 - pair[0].at.0)).collect()
 }
 
-/// Returns the Kolmogorov-Smirnov and Wasserstein-1 distances of the empirical distribution
-/// functions.
+/// Returns the Kolmogorov-Smirnov and the Wasserstein-1 distance of the empirical distributions.
 fn distances(a: &[f64], b: &[f64]) -> (f64, f64) {
     let below = |values: &[f64], x: f64| {
         values.iter().filter(|value| **value <= x).count() as f64 / values.len() as f64
@@ -37,7 +37,7 @@ fn distances(a: &[f64], b: &[f64]) -> (f64, f64) {
     (apart.iter().copied().fold(0.0, f64::max), area.sum())
 }
 
-/// Returns variance over mean of the counts in complete bins.
+/// Returns the variance divided by the mean of the counts in complete bins.
 fn dispersion(records: &[Record], bin_ms: u64) -> f64 {
     let bin = bin_ms * 1_000_000;
     let mut counts = vec![0f64; (records[records.len() - 1].at.0 / bin) as usize];
@@ -63,13 +63,13 @@ fn miss_ratio(records: &[Record], blocks: u64) -> f64 {
     f64::from(missed) / f64::from(all)
 }
 
-/// Returns each MiB that requests touch, in order.
+/// Returns the number of each MiB that requests touch, in order.
 fn ground(records: &[Record]) -> BTreeSet<u64> {
     let last = |record: &Record| record.offset + u64::from(record.len) - 1;
     records.iter().flat_map(|record| record.offset / MIB..=last(record) / MIB).collect()
 }
 
-/// Returns the shares of the requests in 256 ranges of these.
+/// Returns the share of requests in each of 256 equal ranges of the touched MiBs.
 fn heat(records: &[Record], ground: &BTreeSet<u64>) -> Vec<f64> {
     let mut shares = vec![0.0; 256];
     for record in records {
@@ -123,7 +123,7 @@ fn miss_ratios_are_those_of_caches_and_their_error_the_mean_over_all_sizes() {
         error += (ratios[0] - ratios[1]).abs();
     }
     close(card.mrc_mean_error, error / card.mrc.len() as f64, "mean error");
-    // From one block up to the first size that holds either trace.
+    // The card has cache sizes from one block up to the first one that holds either trace.
     let last = blocks(card.mrc[card.mrc.len() - 1].size_mib);
     let before = blocks(card.mrc[card.mrc.len() - 2].size_mib);
     let footprint = card.a.footprint_blocks.max(card.b.footprint_blocks);
@@ -133,7 +133,7 @@ fn miss_ratios_are_those_of_caches_and_their_error_the_mean_over_all_sizes() {
 #[test]
 fn heat_is_the_share_of_ranges_with_equal_shares_of_what_either_uses() {
     let (a, mut b) = (load(1, 600), load(2, 600));
-    // Far from all other requests.
+    // The last request is far away from all others.
     b[599].offset = 800 * MIB - 512;
     b[599].len = 512;
     let card = card(&a, &b, &["990-pro"]);
@@ -145,7 +145,8 @@ fn heat_is_the_share_of_ranges_with_equal_shares_of_what_either_uses() {
     for (found, expected) in card.heat.a.iter().zip(&of_a).chain(card.heat.b.iter().zip(&of_b)) {
         close(*found, *expected, "share");
     }
-    // A range of a sixteenth covers sixteen of the 256, a quarter 64.
+    // A feature for a sixteenth of the addresses covers 16 of the 256 ranges, one for a quarter
+    // covers 64.
     for feature in card.features.iter().filter(|f| f.name.starts_with("state_weight:")) {
         let (part, parts) = feature.name["state_weight:".len()..].split_once('/').unwrap();
         let (part, parts): (usize, usize) = (part.parse().unwrap(), parts.parse().unwrap());
@@ -193,7 +194,7 @@ fn features_are_means_and_shares() {
 }
 
 /// Returns the response times of a single-server queue with service time `service_ns`, for reads
-/// that no elevator merges.
+/// that no scheduler merges.
 fn queue(records: &[Record], service_ns: u64) -> Vec<f64> {
     let mut free = 0;
     let mut responses: Vec<f64> = records
@@ -221,7 +222,7 @@ fn responses_are_those_of_each_device_in_the_order_asked() {
             response.quantities().into_iter().skip(1).zip([0.5, 0.9, 0.99, 0.999])
         {
             for (found, times) in [(quantity.a, &of_a), (quantity.b, &of_b)] {
-                // The lower end of a bucket that is 0.4 % wide.
+                // The figure is the lower end of a bucket that is 0.4 % wide.
                 let expected = times[ranked(share)];
                 let near = found <= expected + 1e-9 && found >= expected * (1.0 - 1.0 / 256.0);
                 assert!(near, "{} {name}: {found} {expected}", response.device);
@@ -232,8 +233,8 @@ fn responses_are_those_of_each_device_in_the_order_asked() {
 
 #[test]
 fn intervals_are_those_of_the_first_trace_by_blocks_of_its_time() {
-    // 4 KiB in the first half of the time and 8 KiB in the second, with equally many requests in
-    // each block.
+    // Requests have 4 KiB in the first half of the time and 8 KiB in the second, and their number
+    // is equal in all blocks.
     let at = |number: u64| number * 1_000_000;
     let size = |number: u64| if number < 5000 { 4096 } else { 8192 };
     let a: Vec<Record> =
@@ -243,13 +244,13 @@ fn intervals_are_those_of_the_first_trace_by_blocks_of_its_time() {
         let share = card.features.iter().find(|f| f.name == "size_share:4096_bytes").unwrap();
         (share.quantity, card.distances[0])
     };
-    // The number of 50 draws in one of two halves: 95 % of the cases are from 18 to 32, and
-    // |draws - 25| is at most 6 in 93 % and at most 7 in 97 %.
+    // Of 50 draws from two halves, the number from one half is between 18 and 32 in 95 % of cases,
+    // and |draws - 25| is at most 6 in 93 % and at most 7 in 97 % of cases.
     let (share, sizes) = of(card(&a, &b, &["990-pro"]));
     assert!((0.34..=0.40).contains(&share.a_low), "{share:?}");
     assert!((0.60..=0.66).contains(&share.a_high), "{share:?}");
     assert!((0.11..=0.15).contains(&sizes.ks_itself), "{sizes:?}");
-    // The other trace never changes.
+    // The other trace never changes, so its resamples are all alike.
     let (share, sizes) = of(card(&b, &a, &["990-pro"]));
     assert_eq!((share.a_low, share.a_high, sizes.ks_itself), (1.0, 1.0, 0.0));
 }

@@ -1,4 +1,4 @@
-//! `compare` as a library: its figures, its verdict, and real traces.
+//! Tests `compare` as a library: its figures, its verdict, and real traces.
 
 mod figures;
 mod real;
@@ -27,8 +27,8 @@ fn record(at: u64, offset: u64, len: u32, op: Op) -> Record {
     Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }
 }
 
-/// Makes bursts of requests over about a hundred pages with a few distant ones; everything depends
-/// on `seed`.
+/// Returns bursts of requests over about a hundred pages, a few of them distant. Everything depends
+/// only on `seed`.
 fn load(seed: u64, requests: u64) -> Vec<Record> {
     let (mut random, mut now) = (Random(seed), 0);
     let burst = 10 + random.below(40);
@@ -64,7 +64,7 @@ fn close(found: f64, expected: f64, what: &str) {
     );
 }
 
-/// Makes reads at separate places, so that none are merged.
+/// Converts the records to reads at separate addresses, so that none are merged.
 fn apart(mut records: Vec<Record>) -> Vec<Record> {
     for (number, record) in (0..).zip(&mut records) {
         (record.op, record.offset, record.len) = (Op::Read, number * 64 * PAGE, 4096);

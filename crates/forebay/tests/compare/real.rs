@@ -1,5 +1,5 @@
-//! `compare` on real traces: each is its own twin, no two of them are twins, and one with its gaps
-//! in another order differs only in that. Skipped if the traces are not available.
+//! Tests `compare` on real traces. Each is its own twin, no two of them are twins, and a trace with
+//! its gaps in another order differs only in that. Skipped if the traces are not available.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ fn two_servers_are_no_twins_either_way_round() {
     for card in [&there, &back] {
         assert!(card.verdict.aspects.iter().all(|aspect| !aspect.holds), "{}", card.verdict.text);
     }
-    // Distances are symmetric, and figures swap places.
+    // If the traces are swapped, distances stay the same and figures change places.
     for (one, other) in there.distances.iter().zip(&back.distances) {
         assert!((one.ks - other.ks).abs() < 1e-12, "{}", one.of);
         assert!((one.wasserstein / other.wasserstein - 1.0).abs() < 1e-9, "{}", one.of);

@@ -1,4 +1,5 @@
-//! The verdict: its bounds, which trace each figure comes from, and its warnings.
+//! Tests the verdict of `compare`: its bounds, which trace each figure comes from, and its
+//! warnings.
 
 use forebay::compare::{Card, Options, Quantity, compare};
 use forebay::input::Input;
@@ -80,7 +81,8 @@ fn an_intensity_is_another_clock() {
 
 #[test]
 fn a_response_belongs_to_the_time_in_which_its_request_came() {
-    // A burst in every other of the 50 blocks of 2 s; each takes 3 s to serve, and all are alike.
+    // Every other of the 50 blocks of 2 s has a burst that takes 3 s to serve, and all bursts are
+    // equal.
     let burst = |number: u64| (0..200).map(move |_| record(number * 4_000_000_000, 0, 0, Op::Read));
     let mut records: Vec<Record> = (0..25).flat_map(burst).collect();
     records.push(record(100_000_000_000, 0, 0, Op::Read));
@@ -111,7 +113,8 @@ fn a_device_is_overloaded_where_requests_come_late() {
 
 #[test]
 fn sequential_within_a_stream_is_so_in_each_direction() {
-    // Reads and writes of one stream alternate; each continues where the last of its kind ended.
+    // Reads and writes of one stream alternate, and each continues where the last one of its kind
+    // ended.
     let turn = |n: u64| match n % 2 {
         0 => record(n * 1000, n / 2 * PAGE, 4096, Op::Read),
         _ => record(n * 1000, (1 << 30) + n / 2 * PAGE, 4096, Op::Write),
@@ -146,8 +149,8 @@ fn streams_are_held_against_their_namesakes_or_else_by_rank() {
     assert_eq!(weights(&other, "stream_weight:#2"), (0.3, 0.2));
 }
 
-/// Makes a trace whose second volume has three of four requests and extends far; `names` are in the
-/// order of first use, with the busy volume first if `turned`.
+/// Returns a trace whose second volume has three of four requests and the larger extent. `names`
+/// are in the order of first use; with `turned`, the busy volume is used first.
 fn volumes(names: [&str; 2], turned: bool) -> Input {
     let mut rows = String::from("at_ns,op,offset,len,volume\n");
     for number in 0..400u64 {
@@ -171,10 +174,10 @@ fn volumes_lie_where_their_namesakes_or_those_of_their_load_do() {
     };
     assert_eq!(elsewhere(&volumes(["x", "y"], false)), 0.0);
     for names in [["x", "y"], ["0", "1"], ["1", "0"]] {
-        // Except for the one request that turns them.
+        // The only difference is the one request that makes the busy volume come first.
         let found = elsewhere(&volumes(names, true));
         assert!(found <= 2.5 / 400.0, "{names:?}: {found}");
     }
-    // Volumes are matched by name even if another volume has a more similar load.
+    // Volumes are matched by name, even if another volume has a more similar load.
     assert!(elsewhere(&volumes(["y", "x"], false)) > 0.4);
 }

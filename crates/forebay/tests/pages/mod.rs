@@ -1,4 +1,4 @@
-//! Checks every page that a verb writes with [`walk`].
+//! Checks every kind of report page with [`walk`].
 
 pub(crate) mod walk;
 
@@ -6,7 +6,7 @@ use forebay::report;
 
 use self::walk::walk;
 
-/// Pages that Python assembles: fleets, sweeps, claims.
+/// Pages that Python assembles: fleets, sweeps and claims.
 #[test]
 fn a_page_put_together_elsewhere_is_sound() {
     let line = |name: &str| serde_json::json!({ "name": name, "points": [[1, 2], [2, 4.5]] });

@@ -1,10 +1,11 @@
-//! Checks that every page must pass, including keyboard and screen-reader accessibility.
+//! The checks that every report page must pass, including accessibility by keyboard and screen
+//! reader.
 
 use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// The headings of columns with counts.
+/// The headings of columns that contain counts.
 const COUNTS: [&str; 10] = [
     "requests",
     "disk spin-ups",
@@ -18,7 +19,7 @@ const COUNTS: [&str; 10] = [
     "reads",
 ];
 
-/// Checks everything about the page called `name`.
+/// Makes all checks on the page called `name`.
 pub(crate) fn walk(name: &str, page: &str) {
     let options = ParsingOptions { allow_dtd: true, ..Default::default() };
     let document = Document::parse_with_options(page, options)
@@ -69,7 +70,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Heading levels are never skipped on the way down, so the headings form a table of contents.
+    /// Checks that headings never skip a level on the way down, so that they form a table of
+    /// contents.
     fn headings(&self) {
         let mut last = 0;
         for node in self.document.descendants() {
@@ -85,7 +87,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Every id is unique, and every reference has a target.
+    /// Checks that every id is unique and that every reference has a target.
     fn names(&self) {
         let mut names = BTreeSet::new();
         for node in self.document.descendants().filter(|node| node.has_attribute("id")) {
@@ -145,7 +147,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Scrolling elements can be reached by keyboard and have a label.
+    /// Checks that scrolling elements can be reached by keyboard and have a label.
     fn keys(&self) {
         for table in self.all("table") {
             let wide = table.parent().unwrap();
@@ -174,7 +176,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// No figure is NaN or infinite, and no count has decimals.
+    /// Checks that no figure is NaN or infinite, and that no count has decimals.
     fn figures(&self) {
         let is_read = |node: &Node<'_, '_>| {
             node.is_text() && !within(*node, "style") && !within(*node, "script")
@@ -202,7 +204,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Figures and their units are never separated by a line break, and no backtick is left
+    /// Checks that no line can break between a figure and its unit, and that no backtick was left
     /// unconverted.
     fn sentences(&self) {
         for node in self.document.descendants().filter(|node| node.is_text()) {
@@ -215,7 +217,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The page needs nothing from outside and has no script except the one that zooms.
+    /// Checks that the page needs nothing from outside, and has no script except the one that
+    /// zooms.
     fn stands_alone(&self) {
         let outside = ["src", "srcset", "href", "action", "data", "onload", "onclick"];
         for node in self.document.descendants() {

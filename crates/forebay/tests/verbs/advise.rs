@@ -1,4 +1,4 @@
-//! `advise`: its result fits on one screen.
+//! Tests the page of `advise`, whose answer must fit on one screen.
 
 use forebay::advise::verb::AdviseAsk;
 use forebay_show::page::{Block, Page, Place};
@@ -6,7 +6,7 @@ use forebay_show::page::{Block, Page, Place};
 use super::law::refused;
 use super::{Traces, answered, first_table};
 
-/// Returns the terms of the first screen.
+/// Returns the terms on the first screen, with their texts.
 fn terms(page: &Page) -> Vec<(String, String)> {
     let first = page.sections.iter().filter(|section| section.place == Place::FirstScreen);
     let terms = first.flat_map(|section| &section.blocks).filter_map(|block| match block {
@@ -21,7 +21,7 @@ fn has_commands(page: &Page) -> bool {
     first.flat_map(|section| &section.blocks).any(|block| matches!(block, Block::Commands(_)))
 }
 
-/// Makes bursts of `burst` scattered reads, one burst every `gap_ms`.
+/// Writes a trace of scattered reads in bursts of `burst`, one burst every `gap_ms`.
 fn bursts(traces: &Traces, burst: u64, gap_ms: u64) -> String {
     let mut text = "time_us,op,offset,len\n".to_string();
     for n in 0..20 * burst {
@@ -42,7 +42,7 @@ fn an_overload_is_said_first_with_what_would_keep_up() {
     assert!(page.headline.contains(" of them"), "{}", page.headline);
     assert!(page.headline.ends_with(" would."), "{}", page.headline);
     assert_eq!(page.verdict.words, "Overloaded");
-    // Latencies of a backlog are not shown.
+    // Latencies that only measure a backlog are not shown.
     let heads: Vec<&str> = first_table(&page).columns.iter().map(|one| &one.head[..]).collect();
     assert_eq!(heads, ["", "done after"]);
 }
@@ -98,7 +98,8 @@ fn the_bundled_trace_has_an_answer() {
     assert!(terms(&answered.page).iter().any(|(term, _)| term == "Why"));
 }
 
-/// A burst that the disk works off in time is no load that it cannot keep up with.
+/// The disk works off the burst in time, so the load does not count as one that it cannot keep up
+/// with.
 #[test]
 fn a_burst_in_a_calm_trace_is_told_as_a_burst() {
     let traces = Traces::new();
@@ -129,7 +130,7 @@ fn a_lag_is_no_overload_where_requests_wait_for_answers() {
     assert!(!page.headline.contains("cannot keep up"), "{}", page.headline);
 }
 
-/// Makes `count` reads of 4 KiB, scattered over 200 GiB, with arrivals `gap_us` apart.
+/// Writes a trace of `count` reads of 4 KiB, scattered over 200 GiB, that arrive `gap_us` apart.
 fn scattered_reads(traces: &Traces, count: u64, gap_us: u64) -> String {
     let mut text = "time_us,op,offset,len\n".to_string();
     for n in 0..count {

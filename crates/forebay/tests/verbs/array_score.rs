@@ -1,4 +1,4 @@
-//! `array score`.
+//! Tests of `array score`.
 
 use forebay::array_score::ArrayScoreAsk;
 use forebay_ask::{Given, read};

@@ -1,4 +1,4 @@
-//! `cache`.
+//! Tests of `cache`.
 
 use forebay::cache_curve::CacheAsk;
 

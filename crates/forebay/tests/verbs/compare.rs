@@ -1,4 +1,4 @@
-//! `compare`.
+//! Tests of `compare`.
 
 use forebay::compare::CompareAsk;
 use forebay_show::html;

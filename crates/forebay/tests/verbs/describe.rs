@@ -1,4 +1,4 @@
-//! `describe`.
+//! Tests of `describe`.
 
 use forebay::describe::DescribeAsk;
 use forebay_show::page::Place;
@@ -22,7 +22,7 @@ fn a_description_says_how_much_and_in_which_order() {
     }
 }
 
-/// Everything odd about a trace is said where it is seen, up to three sentences.
+/// Up to three unusual properties of a trace are reported on the first screen.
 #[test]
 fn what_is_odd_is_on_the_first_screen() {
     let traces = Traces::new();
@@ -50,7 +50,8 @@ fn what_is_odd_is_on_the_first_screen() {
     assert!(tail.contains("! Long tail: the p99 of reads is 90 ms, their median 1 ms."), "{tail}");
 }
 
-/// A fleet's trace with whole seconds has one stream, many volumes, and no rates below a second.
+/// A fleet's trace with times in whole seconds has one stream, many volumes, and no known rates
+/// below a second.
 #[test]
 fn volumes_are_listed_where_streams_do_not_differ_and_shared_times_are_told() {
     let traces = Traces::new();

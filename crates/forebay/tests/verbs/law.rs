@@ -1,7 +1,7 @@
-//! Rules for every declared verb: its page is sound in every form, and every figure on the page is
-//! in its data.
+//! Rules that every declared verb must obey: its page is sound in every form, and every figure on
+//! the page is in its data.
 
-// Crates with verbs of their own include this file in their tests.
+// Other crates with verbs include this file in their tests.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::walk;
 
-/// Collects the warnings.
+/// A session that only collects warnings.
 #[derive(Default)]
 pub(crate) struct Quiet(Vec<String>);
 
@@ -39,7 +39,7 @@ impl Session for Quiet {
     }
 }
 
-/// Runs verb `V` with these options, and checks the rules that hold for all verbs.
+/// Runs the verb `V` with these options, and checks the rules for all verbs.
 pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     let mut all = Given::default();
     for (name, text) in given {
@@ -51,8 +51,8 @@ pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     answered
 }
 
-/// Returns the message that verb `V` refuses these inputs with.
-#[allow(dead_code)] // not every crate that includes this file refuses inputs here
+/// Returns the error message with which the verb `V` rejects these options.
+#[allow(dead_code)] // not every crate that includes this file tests rejected options
 pub(crate) fn refused<V: Verb>(given: &[(&str, &str)]) -> String {
     let mut all = Given::default();
     for (name, text) in given {
@@ -115,12 +115,12 @@ fn table_figures(table: &Table) -> Vec<Figure> {
     table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns)).flat_map(of).collect()
 }
 
-/// Returns the figures that a page shows large.
+/// Yields the key figures of a page.
 fn key_figures(page: &Page) -> impl Iterator<Item = Figure> {
     page.key_figures.iter().flat_map(|key| [Some(key.figure), key.before]).flatten()
 }
 
-/// What a number in JSON measures, by the last word of its key.
+/// What a number in JSON measures, as the last word of its key tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Dimension {
     Time,
@@ -129,7 +129,7 @@ enum Dimension {
     None,
 }
 
-/// A number in JSON, in the unit's base.
+/// A number in JSON, converted to the base unit.
 #[derive(Debug)]
 struct Number {
     value: f64,
@@ -137,7 +137,7 @@ struct Number {
 }
 
 impl Number {
-    /// Returns whether a page may show the number in `unit`.
+    /// Returns whether a page may show the number as a figure in `unit`.
     fn may_be(&self, unit: Unit) -> bool {
         let expected = match unit {
             Unit::Seconds | Unit::Bound => Dimension::Time,
@@ -149,7 +149,8 @@ impl Number {
     }
 }
 
-/// Returns every number in `data`, in base units. A key without a unit has that of the key above it.
+/// Returns every number in `data`, in base units. If a key has no unit, the unit of the enclosing
+/// key applies.
 fn numbers(data: &Value, dimension: Dimension, scale: f64) -> Vec<Number> {
     match data {
         Value::Number(number) => {
@@ -157,7 +158,7 @@ fn numbers(data: &Value, dimension: Dimension, scale: f64) -> Vec<Number> {
         }
         Value::Array(all) => all.iter().flat_map(|one| numbers(one, dimension, scale)).collect(),
         Value::Object(fields) => {
-            // A row may name its quantity, and thus its unit, in a field.
+            // A field of a row may name the quantity, and thus its unit.
             let name = fields.get("name").and_then(Value::as_str);
             let (dimension, scale) = name.and_then(unit_of_key).unwrap_or((dimension, scale));
             let of = |(key, value): (&String, &Value)| {
@@ -170,7 +171,7 @@ fn numbers(data: &Value, dimension: Dimension, scale: f64) -> Vec<Number> {
     }
 }
 
-/// Returns the dimension and the scale that the end of a key names.
+/// Returns the dimension and the scale that the end of a key stands for.
 fn unit_of_key(key: &str) -> Option<(Dimension, f64)> {
     let is_of_none =
         |word: &str| ["deviation", "share", "ratio"].iter().any(|of| word.starts_with(of));

@@ -1,4 +1,4 @@
-//! `devices` and `policies`.
+//! Tests of `devices` and `policies`.
 
 use forebay::listings::{DevicesAsk, FormatsAsk, PoliciesAsk};
 use forebay::verb::answer;

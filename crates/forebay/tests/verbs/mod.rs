@@ -22,7 +22,7 @@ use forebay_show::table::Table;
 use crate::pages::walk::walk;
 use law::{Quiet, answered, tables};
 
-/// A folder for traces that is removed when dropped.
+/// A folder for traces, which is removed when dropped.
 struct Traces(tempfile::TempDir);
 
 impl Traces {
@@ -36,7 +36,7 @@ impl Traces {
         path
     }
 
-    /// Writes a CSV trace of reads at these milliseconds with these lengths.
+    /// Writes a CSV trace of reads, given as (arrival in milliseconds, length in bytes).
     fn csv(&self, name: &str, rows: impl Iterator<Item = (u64, u64)>) -> PathBuf {
         let mut text = "time_ms,op,offset,len\n".to_string();
         for (nth, (at_ms, len)) in rows.enumerate() {
@@ -45,7 +45,7 @@ impl Traces {
         self.file(name, &text)
     }
 
-    /// Writes a trace with a read every 20 ms and, every 10 s, thirty at once.
+    /// Writes a trace with a read every 20 ms and, every 10 s, thirty reads at once.
     fn bursty(&self, name: &str) -> PathBuf {
         let burst = |n: u64| if n % 500 == 250 { 30 } else { 1 };
         self.csv(name, (0..3000).flat_map(|n| std::iter::repeat_n((n * 20, 4096), burst(n))))

@@ -1,4 +1,4 @@
-//! `offline`.
+//! Tests of `offline`.
 
 use forebay::offline::OfflineAsk;
 

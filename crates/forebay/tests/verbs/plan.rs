@@ -1,4 +1,4 @@
-//! The `plan` verbs.
+//! Tests of the `plan` verbs.
 
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
@@ -19,7 +19,7 @@ fn capacity_says_what_the_last_requests_cost() {
         answered::<CapacityAsk>(&[trace, ("within", "20ms,100ms"), ("fraction", "90%,99%,1")]);
     let rows = found.data["rows"].as_array().unwrap();
     let iops = |nth: usize| rows[nth]["capacity_iops"].as_u64().unwrap();
-    // A burst of thirty within 20 ms needs at least 1,500 per second.
+    // Answering a burst of thirty within 20 ms takes at least 1,500 IOPS.
     assert!(rows.len() == 6 && iops(2) >= 1500 && iops(0) < 100, "{rows:?}");
     let headline = &found.page.headline;
     let all = [2, 5].map(|nth| format!("all of them takes {}, ", iops(nth)));
@@ -139,11 +139,11 @@ fn consolidate_says_what_sharing_saves_and_who_gets_least() {
         )
     );
     assert_eq!(found.page.verdict.words, "Sharing saves capacity");
-    // Three fractions at two shifts.
+    // The table has three promised shares at two shifts each.
     assert_eq!(tables(&found.page)[0].rows.len(), 6);
     let given = [("clients", "12"), ("shift", "0s"), ("within", "20ms"), ("fraction", "0.9")];
     let found = answered::<ConsolidateAsk>(&[&[trace][..], &given].concat());
-    // Without a shift the bursts coincide, so together the clients need the sum of their needs.
+    // Without a shift all bursts coincide, so a shared server needs the sum of the clients' needs.
     assert_eq!(found.page.verdict.words, "Sharing saves nothing");
     assert_eq!(tables(&found.page)[2].rows.len(), 12);
     let given = [("confidence", "0.9"), ("within", "20ms"), ("fraction", "0.9")];
@@ -152,8 +152,8 @@ fn consolidate_says_what_sharing_saves_and_who_gets_least() {
     assert!(cells.iter().any(|cell| matches!(cell, Cell::Interval { .. })), "{cells:?}");
 }
 
-/// Requests of a steady client crowd out those of one that bursts, which the share of all requests
-/// does not show.
+/// The requests of a steady client crowd out those of a client with bursts, which the share of all
+/// requests does not show.
 #[test]
 fn consolidate_leads_with_what_keeps_every_promise_and_names_who_binds() {
     let traces = Traces::new();
@@ -185,7 +185,7 @@ fn capacity_says_how_fast_requests_come() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");
     let found = answered::<CapacityAsk>(&[("trace", trace.to_str().unwrap()), ("within", "20ms")]);
-    // A read every 20 ms, and thirty at once now and then.
+    // The trace has a read every 20 ms, so its busiest second has 49 of them and a burst of thirty.
     assert_eq!(found.data["busiest_second_iops"], 79);
     let mean = found.data["mean_iops"].as_f64().unwrap();
     assert!((50.0..55.0).contains(&mean), "{mean}");
@@ -289,7 +289,7 @@ fn buy_says_why_nothing_keeps_the_promise() {
     assert_eq!(why.unwrap().blocks.len(), found.data["refused"].as_array().unwrap().len());
 }
 
-/// Returns the text of a promise with these tiers.
+/// Returns the text of a file that promises these tiers.
 fn tiers(all: &[(f64, u64)]) -> String {
     let tier = |(fraction, within_ms): &(f64, u64)| {
         format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms}\n")

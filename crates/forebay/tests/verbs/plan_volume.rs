@@ -1,4 +1,4 @@
-//! The verb `plan volume`.
+//! Tests of `plan volume`.
 
 use forebay::plan::volume::VolumeAsk;
 use forebay_ask::{Given, Spelling, read, spelled};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::law::refused;
 use super::{Traces, answered, sample, tables};
 
-/// The latency of the reference figures.
+/// The reference figures assume no latency after the release of a request.
 const NO_LATENCY: (&str, &str) = ("base_latency", "0s");
 
 fn rows(data: &Value) -> &Vec<Value> {
     data["rows"].as_array().unwrap()
 }
 
-/// Returns the IOPS, the MiB/s and the share in time of the first row.
+/// Returns the IOPS, the MiB/s and the share answered in time of the first row.
 fn first(data: &Value) -> (u64, u64, f64) {
     let row = &rows(data)[0];
     let whole = |key: &str| row[key].as_u64().unwrap();
@@ -34,7 +34,8 @@ fn commands(page: &Page) -> Vec<String> {
     lines.flatten().collect()
 }
 
-/// A hundred reads of 4 KiB at once, every second, need 9,900 IOPS to be released within 10 ms.
+/// A hundred reads of 4 KiB arrive at once every second. Releasing them within 10 ms takes 9,900
+/// IOPS.
 #[test]
 fn bursts_decide_the_iops_and_lengths_the_throughput() {
     let traces = Traces::new();
@@ -58,11 +59,11 @@ fn bursts_decide_the_iops_and_lengths_the_throughput() {
     assert_eq!(first(&found.data), (9900, 125, 1.0), "{}", found.data);
     let headline = &found.page.headline;
     assert_eq!(headline, "Buy ebs-gp3, 9900 IOPS and 125 MiB/s: it answers 100 % within 10 ms.");
-    // One IOPS less leaves the last request of each burst late.
+    // With one IOPS less, the last request of each burst is late.
     let less = &rows(&found.data)[0]["cheaper"];
     assert_eq!(less[0]["iops"], 9899);
     assert_eq!(less[0]["in_time_fraction"], 0.99);
-    // 64 KiB take 619 MiB/s as well, and 4 IOPS for each MiB/s.
+    // Reads of 64 KiB also need 619 MiB/s, and each MiB/s requires 4 IOPS.
     let large = traces.csv("large.csv", bursts(65_536));
     let (iops, mibps, share) = first(&answer(&large).data);
     assert_eq!((iops, mibps, share), (9900, 619, 1.0));
@@ -92,7 +93,8 @@ fn a_deeper_volume_needs_less_and_both_ends_are_answered() {
         assert!(price(deep) <= price(shallow), "{shallow} {deep}");
     }
     assert!(of("ebs-io2", 100.0)["iops"].as_u64() < of("ebs-io2", 0.0)["iops"].as_u64());
-    // Types without a price come last. Only some sizes of azure-premium have one, and P1 has none.
+    // Types without a price come last. Only some sizes of azure-premium have a price, and P1 has
+    // none.
     let unpriced = [&rows[3], &rows[4]].map(|row| row["type"].as_str().unwrap());
     assert_eq!(unpriced, ["azure-premium", "azure-ultra"]);
     assert!(rows[3]["tier"] == "P1" && rows[3]["price_month"].is_null(), "{}", rows[3]);
@@ -107,7 +109,8 @@ fn a_deeper_volume_needs_less_and_both_ends_are_answered() {
 #[test]
 fn credit_lasts_once_but_not_if_the_trace_is_repeated() {
     let traces = Traces::new();
-    // 1,000 a second for two minutes use up 84,000 credits more than 300 a second give back.
+    // Two minutes of 1,000 requests per second use 84,000 credits more than a rate of 300 per
+    // second earns back.
     let trace = traces.csv("t.csv", (0..120_000).map(|n| (n, 4096)));
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp2"), ("gib", "100")];
     let gib = |credit: &str| {
@@ -115,9 +118,9 @@ fn credit_lasts_once_but_not_if_the_trace_is_repeated() {
         rows(&found.data)[0]["gib"].as_u64().unwrap()
     };
     assert_eq!(gib("full"), 100);
-    // 3 IOPS per GiB: 1,000 a second for ever.
+    // To sustain 1,000 requests per second at 3 IOPS per GiB takes 334 GiB.
     assert_eq!(gib("steady"), 334);
-    // 999 a second are too few in the long run, however late the credit is used up.
+    // A rate of 999 per second is too low in the long run, however long the credit lasts.
     let steady = answered::<VolumeAsk>(&given);
     let less = &rows(&steady.data)[0]["cheaper"][0];
     assert_eq!((&less["gib"], &less["uses_up_credit"]), (&333.into(), &true.into()));
@@ -139,7 +142,8 @@ fn what_the_users_volume_does_is_said_beside() {
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", "gp2:gib=200")];
     let found = answered::<VolumeAsk>(&given);
     let current = found.data["current"].as_array().unwrap();
-    // gp2 of 200 GiB lets 3,000 a second pass while its credit lasts: 30 at once take less than 10 ms.
+    // A gp2 volume of 200 GiB serves 3,000 requests per second while it has credit, so 30 at once
+    // take less than 10 ms.
     assert_eq!((current.len(), &current[0]["keeps"]), (2, &true.into()));
     assert_eq!((&current[0]["price_month"], &found.data["gib"]), (&20.0.into(), &200.into()));
     let said = found.data["said"][0].as_str().unwrap();
@@ -173,7 +177,8 @@ fn what_nothing_keeps_is_said_with_what_comes_closest() {
 fn a_promise_that_only_a_deep_volume_keeps_is_conditional() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");
-    // Nothing lets 30 at once pass within 0.1 ms one by one, but a tenth of 3,000 a second does.
+    // Released one by one, 30 requests cannot pass within 0.1 ms on any volume, but they can if a
+    // tenth of 3,000 may pass at once.
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("within", "100us")];
     let found =
         answered::<VolumeAsk>(&[&given[..], &[NO_LATENCY, ("trust_times", "true")]].concat());
@@ -195,7 +200,7 @@ fn an_instance_limits_its_volumes() {
     let with =
         |limits: &str| answered::<VolumeAsk>(&[&given[..], &[("instance", limits)]].concat());
     assert_eq!(rows(&with(&limits(50_000)).data)[0]["keeps"], true);
-    // 30 at once within less than 10 ms need more.
+    // To release 30 at once within less than 10 ms takes more than the instance's 1,000 IOPS.
     assert_eq!(rows(&with(&limits(1000)).data)[0]["keeps"], false);
     let named = with("m7i.large").data["cautions"].to_string();
     assert!(named.contains("The limits of m7i.large are those of: Amazon EC2"), "{named}");
@@ -232,7 +237,7 @@ fn prices_of_the_user_replace_all_others() {
     assert!(said.starts_with("--type: got 'gp4'"), "{said}");
 }
 
-/// However fast it is, a volume smaller than the data is not offered.
+/// A volume that is smaller than the data is not offered, however fast it is.
 #[test]
 fn a_volume_that_is_too_small_keeps_nothing() {
     let traces = Traces::new();
@@ -243,7 +248,7 @@ fn a_volume_that_is_too_small_keeps_nothing() {
     assert!(found.page.headline.starts_with("No volume"), "{}", found.page.headline);
 }
 
-/// Requests at one instant never come again, so no credit has to be earned back.
+/// Requests that all arrive at the same time never repeat, so no credit has to be earned back.
 #[test]
 fn one_request_needs_the_smallest_volume() {
     let traces = Traces::new();
@@ -253,7 +258,8 @@ fn one_request_needs_the_smallest_volume() {
     assert_eq!(rows(&found.data)[0]["gib"], 1, "{}", found.data);
 }
 
-/// What has no price is not free, and prices in two currencies are not compared.
+/// A volume without a price does not count as free, and prices in different currencies are not
+/// compared.
 #[test]
 fn what_is_not_priced_is_not_cheapest() {
     let traces = Traces::new();
@@ -278,11 +284,12 @@ fn what_is_not_priced_is_not_cheapest() {
     assert_eq!(rows(&both.data)[0]["type"], "ebs-gp3", "{}", both.data);
 }
 
-/// The depth, latency, credit and merging of the user's volume are its own.
+/// The depth, latency, credit and merging of the user's volume are those in its spec.
 #[test]
 fn the_users_volume_is_taken_as_it_is_described() {
     let traces = Traces::new();
-    // Forty sequential reads of 64 KiB at once, every second: ten units if they are merged.
+    // Every second, forty sequential reads of 64 KiB arrive at once; if the volume merges them,
+    // they count as ten units.
     let trace = traces.csv("t.csv", (0..60).flat_map(|s| [(s * 1000, 65_536); 40]));
     let current = |spec: &str| {
         let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", spec)];
@@ -317,7 +324,7 @@ fn a_volume_that_needs_no_change_is_kept() {
 #[test]
 fn what_lies_beyond_a_price_list_has_no_price() {
     let traces = Traces::new();
-    // 200 at once need 19,900 IOPS.
+    // A burst of 200 requests needs 19,900 IOPS.
     let trace = traces.csv("t.csv", (0..20).flat_map(|s| [(s * 1000, 4096); 200]));
     let text = "currency = \"USD\"\non = \"2026-11\"\n[volume.ebs-gp3]\ngib = 0.08\n\
                 iops = [[3000, 0], [16000, 0.005]]\nmibps = [[125, 0], [1000, 0.04]]\n";
@@ -341,7 +348,7 @@ fn what_lies_beyond_a_price_list_has_no_price() {
 #[test]
 fn the_cheapest_type_at_the_other_depth_is_said_if_it_is_another() {
     let traces = Traces::new();
-    // 40 at once: one by one they need more than the 3,000 IOPS of a small gp2.
+    // Released one by one, 40 requests at once need more than the 3,000 IOPS of a small gp2 volume.
     let burst = |n: u64| if n % 50 == 25 { 40 } else { 1 };
     let rows = (0..300).flat_map(|n| std::iter::repeat_n((n * 200, 4096), burst(n)));
     let trace = traces.csv("t.csv", rows);
@@ -363,7 +370,7 @@ fn the_cheapest_type_at_the_other_depth_is_said_if_it_is_another() {
     assert!(words.join(" ").contains("is the cheapest."), "{screen}");
 }
 
-/// A file without knobs, such as one that `device probe` wrote.
+/// The volume's file has no knobs, like one that `device probe` wrote.
 #[test]
 fn a_measured_volume_is_asked_whether_it_keeps_the_promise() {
     let traces = Traces::new();
@@ -408,7 +415,8 @@ fn types_that_are_not_sold_are_not_offered() {
     }
 }
 
-/// Where throughput requires IOPS, the setting is still a corner: one step less is not enough.
+/// If throughput requires IOPS, the setting is still a corner: one step less in either is not
+/// enough.
 #[test]
 fn one_step_less_is_never_enough() {
     let traces = Traces::new();
@@ -425,11 +433,12 @@ fn one_step_less_is_never_enough() {
     }
 }
 
-/// Counters of a trace need no more than the trace, and the answer says that it is a lower bound.
+/// Counters of a trace never need more than the trace itself, and the answer says that it is a
+/// lower bound.
 #[test]
 fn counters_give_a_lower_bound() {
     let traces = Traces::new();
-    // A read every 20 ms, thirty at once every 10 s, and 6,000 in the last second.
+    // There is a read every 20 ms, thirty at once every 10 s, and 6,000 in the last second.
     let trace = {
         let burst = |n: u64| if n % 500 == 250 { 30 } else { 1 };
         let calm = (0..3000).flat_map(|n| std::iter::repeat_n((n * 20, 4096), burst(n)));
@@ -448,7 +457,8 @@ fn counters_give_a_lower_bound() {
     let exact = answered::<VolumeAsk>(
         &[&given[..], &[("trace", trace.to_str().unwrap()), ("trust_times", "true")]].concat(),
     );
-    // 6,000 in a second and 10 ms.
+    // The lower bound is the rate at which the 6,000 requests of the last second pass within 1.01
+    // s.
     let (iops, _, share) = first(&bound.data);
     assert_eq!((iops, share), (5940, 1.0));
     assert!(first(&exact.data).0 >= iops, "{}", exact.data);
@@ -470,7 +480,7 @@ fn counters_give_a_lower_bound() {
     let cautions = bound.data["cautions"].to_string();
     assert!(cautions.contains("1 row could not be read and is left out (line 63: "), "{cautions}");
     assert!(cautions.contains("Counters record no size: 1 GiB is assumed ("), "{cautions}");
-    // A command would create a volume that may be too small.
+    // No command is shown, because it would create a volume that may be too small.
     assert_eq!(commands(&bound.page), Vec::<String>::new());
     let all = [("type", "gp2,io2,premium,ultra,st1,pd-standard"), ("growth", "2")];
     let file = ("from_counters", counters.to_str().unwrap());
@@ -509,7 +519,7 @@ fn counters_and_a_trace_exclude_each_other() {
 #[test]
 fn a_price_has_an_interval_that_contains_it() {
     let traces = Traces::new();
-    // Bursts of 31 to 90 at once: some resamples have more of the large ones.
+    // Bursts have 31 to 90 requests, so some resamples contain more of the large ones.
     let burst = |n: u64| if n % 10 == 5 { 31 + n as usize % 60 } else { 1 };
     let rows = (0..2000).flat_map(|n| std::iter::repeat_n((n * 37, 4096), burst(n)));
     let trace = traces.csv("t.csv", rows);

@@ -1,4 +1,4 @@
-//! `retrodict`.
+//! Tests of `retrodict`.
 
 use forebay::retrodict::RetrodictAsk;
 use forebay::verb::answer;
@@ -7,14 +7,15 @@ use forebay_show::page::Tone;
 
 use super::{Quiet, Traces, answered, first_table};
 
-/// Makes reads that never overlap, one every 20 ms, each with a latency of `latency_ms`.
+/// Returns a trace of reads that never overlap, one every 20 ms, each with a recorded latency of
+/// `latency_ms`.
 fn recorded(count: u64, latency_ms: &str) -> String {
     let row = |n: u64| format!("{},read,{},4096,{latency_ms}\n", n * 20, n * 7919 % 4096 * 4096);
     (0..count).map(row).collect()
 }
 
 const COLUMNS: (&str, &str) = ("columns", "at:ms,op,offset,len,latency:ms");
-/// A server that takes 10 ms for each request.
+/// The modeled device is a server that takes 10 ms for each request.
 const DEVICE: [(&str, &str); 2] = [("device", "fixed:100"), ("policy", "none")];
 
 #[test]

@@ -1,4 +1,4 @@
-//! `simulate`.
+//! Tests of `simulate`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use forebay_show::terminal::{self, Extent};
 
 use super::{Traces, answered, first_table};
 
-/// Writes a trace of three streams with bursts; two of the streams compete.
+/// Writes a trace of three streams with bursts; two of the streams compete for the heads.
 fn fighting(traces: &Traces) -> PathBuf {
     let row = |n: u64| {
         let at_ms = n * 7 + n / 100 * 300;
@@ -82,7 +82,8 @@ fn many_policies_are_ranked_with_one_unit_a_column() {
     assert_eq!(first_table(&found.page).rows.len(), 6);
 }
 
-/// On an idle disk, a policy with slightly less busy time was named as the best.
+/// Regression test: on an idle disk, a policy with slightly less busy time was once called the
+/// best.
 #[test]
 fn a_difference_that_does_not_matter_names_no_winner() {
     let traces = Traces::new();
@@ -94,7 +95,7 @@ fn a_difference_that_does_not_matter_names_no_winner() {
     let table = first_table(&found.page);
     assert!(table.rows.iter().all(|row| row.mark == RowMark::Plain));
     assert_eq!(table.rows[1].cells[1], Cell::Words("no difference".into()));
-    // With few requests, nothing is compared.
+    // If there are few requests, policies are not compared.
     let few = traces.csv("few.csv", (0..20).map(|n| (n * 100, 4096)));
     let given = [("trace", few.to_str().unwrap()), given[1], given[2]];
     let found = answered::<SimulateAsk>(&given);

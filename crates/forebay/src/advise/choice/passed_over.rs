@@ -1,4 +1,5 @@
-//! The reasons why schedulers are not used, for each scheduler alone and for all in one sentence.
+//! The reasons why schedulers are not recommended, for each scheduler by itself and for all of them
+//! in one sentence.
 
 use std::fmt;
 
@@ -8,49 +9,49 @@ use serde::{Serialize, Serializer};
 use super::super::available::Provider;
 use super::Choice;
 
-/// The reason why a scheduler is not used. Figures are formatted, the scheduler's own before the
-/// other's.
+/// The reason why a scheduler is not recommended. Formatted figures list the scheduler's own value
+/// before the other scheduler's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassedOver {
-    /// Another scheduler is better in a figure and worse in none.
+    /// Another scheduler beats this one: it is better in a figure and worse in none.
     Beaten {
-        /// The other scheduler.
+        /// The name of the scheduler that beats this one.
         by: String,
-        /// That figure for both schedulers.
+        /// The figure in which the other scheduler is better, formatted for both.
         figure: String,
     },
-    /// No maintained system provides the scheduler.
+    /// No maintained operating system provides the scheduler.
     NotToBeHad,
-    /// The scheduler depends on the requesting process, which a server does not see.
+    /// The scheduler needs to know the requesting process, which a server cannot see.
     KernelOnly,
-    /// The scheduler is a reference that shows the effect of more request slots alone.
+    /// The configuration is only a reference that shows what more request slots gain by themselves.
     Yardstick,
     /// The device falls behind with this scheduler.
     FallsBehind,
-    /// The scheduler needs a server, whose path takes about a quarter of a read from flash.
+    /// The scheduler needs a server, which adds about a quarter to the time of a read from flash.
     NeedsServer,
-    /// The scheduler is not better than the baseline under the other replay.
+    /// The scheduler is not better than the baseline in the other replay.
     Disputed,
-    /// The scheduler is not better than the baseline on every drive that the device may be.
+    /// The scheduler is not better than the baseline on every drive that the device might be.
     Unsure,
     /// No scheduler beats this one, but the chosen one is better in a figure.
     Worse {
-        /// The chosen scheduler.
+        /// The name of the chosen scheduler.
         than: String,
-        /// That figure for both schedulers.
+        /// The figure in which the chosen scheduler is better, formatted for both.
         figure: String,
     },
     /// The scheduler cannot be distinguished from the chosen one, which is simpler.
     Alike {
-        /// The chosen scheduler.
+        /// The name of the chosen scheduler.
         to: String,
     },
-    /// The scheduler is worse in all figures that the preference considers taken together, though
-    /// each difference may be chance.
+    /// The scheduler is worse on average over the figures that the preference considers, though
+    /// each single difference may be chance.
     WorseTogether {
-        /// The chosen scheduler.
+        /// The name of the chosen scheduler.
         than: String,
-        /// Those figures for both schedulers.
+        /// The figures that the preference considers, formatted for both schedulers.
         figures: String,
     },
 }
@@ -86,8 +87,8 @@ impl Serialize for PassedOver {
 }
 
 impl PassedOver {
-    /// Formats the reasons for all rejected schedulers, grouped by reason: "bid beats none (...)
-    /// and bfq (...)". Returns none if `all` is empty.
+    /// Formats the reasons for all schedulers that are not recommended, grouped by reason: "bid
+    /// beats none (...) and bfq (...)". Returns `None` if `all` is empty.
     pub(in crate::advise) fn all_told(all: &[(&str, &PassedOver)]) -> Option<String> {
         let mut reasons: Vec<(Reason<'_>, Vec<String>)> = Vec::new();
         for (policy, why) in all {
@@ -103,7 +104,7 @@ impl PassedOver {
     }
 }
 
-/// The part of a reason that several schedulers can share.
+/// A reason reduced to what several schedulers can share, so that they are listed together.
 #[derive(PartialEq, Eq)]
 enum Reason<'a> {
     Beaten(&'a str),
@@ -113,7 +114,8 @@ enum Reason<'a> {
 }
 
 impl<'a> Reason<'a> {
-    /// Returns the reason for a scheduler, and the scheduler's name with its figures.
+    /// Returns the reason for passing over `policy`, and the scheduler's name followed by its
+    /// figures.
     fn of(policy: &str, why: &'a PassedOver) -> (Reason<'a>, String) {
         let with = |figures: &str| format!("{policy} ({figures})");
         match why {
@@ -164,7 +166,8 @@ impl<'a> Reason<'a> {
 }
 
 impl Choice<'_> {
-    /// Returns why `policy` is not used when `chosen` is; none for the chosen scheduler itself.
+    /// Returns why `policy` is not recommended if `chosen` is; `None` for the chosen scheduler
+    /// itself.
     pub(in crate::advise) fn passed_over(&self, policy: &str, chosen: &str) -> Option<PassedOver> {
         let at = |policy: &str| self.runs.iter().position(|run| run.policy == policy);
         let (run, chosen) = (at(policy)?, at(chosen)?);

@@ -9,15 +9,15 @@ use crate::retrodict::tests::{input_of, records};
 use crate::simulate::{Replay, Setup};
 use crate::slices::Slices;
 
-/// Returns a run with this amount of work and these tails, and its slices. The request with number
-/// `id`, a read if `id` is even, takes `took(id)` ms.
+/// Returns a run with the given busy time and tail latencies, and its slices. Request `id` is a
+/// read if `id` is even, and takes `took(id)` ms.
 fn taking(
     policy: &str,
     (busy_s, read_ms, write_ms): (f64, f64, f64),
     took: impl Fn(u64) -> f64,
 ) -> (RunResult, Slices) {
     let mut result = sample::advice().runs[0].clone();
-    // Total time and tails both count in closed replay.
+    // The replay is closed, so that both total time and tails count.
     (result.policy, result.replay) = (policy.to_string(), Replay::Closed);
     let figures = &mut result.figures;
     (figures.busy_s, figures.makespan_s) = (busy_s, busy_s);
@@ -36,18 +36,18 @@ fn taking(
     (result, slices)
 }
 
-/// Returns a run in which all reads and all writes take the same time.
+/// Returns a run in which all reads take `read_ms` and all writes take `write_ms`.
 fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
     let took = |id| if id % 2 == 0 { read_ms } else { write_ms };
     taking(policy, (busy_s, read_ms, write_ms), took)
 }
 
-/// Returns whether a request is in the only burst.
+/// Returns whether request `id` belongs to the only burst.
 fn is_burst(id: u64) -> bool {
     id / 100 == 7
 }
 
-/// Runs that can be compared with one another.
+/// Runs of different schedulers on the same trace.
 struct Runs {
     results: Vec<RunResult>,
     resampled: Resampled,
@@ -65,7 +65,7 @@ impl Runs {
     }
 }
 
-/// Returns the scheduler chosen from all, and the one chosen from those in Linux.
+/// Returns the scheduler chosen from all runs, and the one chosen from those in Linux.
 fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<String>) {
     let runs = Runs::of(runs);
     let choice = runs.choice(prefer);
@@ -122,7 +122,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "own"));
 }
 
-/// Returns a run whose reads take long only in one burst.
+/// Returns a run whose reads are slow only in one burst.
 fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
     let took = |id| match id % 2 {
         0 if is_burst(id) => read_ms,
@@ -132,8 +132,9 @@ fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult,
     taking(policy, (busy_s, read_ms, write_ms), took)
 }
 
-/// One burst determines the reads' tail, so a resample may not contain it. A scheduler that is
-/// three times worse there must not count as unharmed, nor be chosen for being in Linux.
+/// A single burst determines the tail of reads, so some resamples do not contain it. A scheduler
+/// whose tail is three times worse in that burst must neither count as unharmed nor be chosen for
+/// being in Linux.
 #[test]
 fn what_may_well_be_worse_is_not_chosen() {
     let runs = [
@@ -145,7 +146,7 @@ fn what_may_well_be_worse_is_not_chosen() {
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
     let why = choice.passed_over("mq-deadline", "own").unwrap().to_string();
-    // Both take 400 s, so the message omits the time.
+    // Both runs take 400 s, so the message omits the total time.
     assert!(why.starts_with("worse than own as far as can be told: read p99"), "{why}");
 }
 
@@ -175,8 +176,8 @@ fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keep
     assert_eq!(chosen(&runs, Prefer::Total).0, "bfq");
 }
 
-/// In open replay, the length of a backlog is not a request's latency. If requests wait for
-/// responses, there is no backlog.
+/// In an overloaded open replay, latencies measure the backlog, so tails do not count. In other
+/// replays requests wait for responses, no backlog grows, and tails count.
 #[test]
 fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     let overloaded = |policy, replay, reads_ms| {
@@ -190,7 +191,7 @@ fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     }
 }
 
-/// A scheduler that is better under one replay only is not chosen, and the disagreement is
+/// A scheduler that is better in only one of the replays is not chosen, and the disagreement is
 /// reported.
 #[test]
 fn both_replays_have_to_agree() {
@@ -211,17 +212,17 @@ fn both_replays_have_to_agree() {
     };
     let (open, dependent) = (Replay::Open, Replay::Dependent);
     let told = |best: &str, disputed| (best.to_string(), best.to_string(), disputed);
-    // Both replays choose bfq.
+    // Both replays choose bfq, so there is no dispute.
     assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 10.0, 50.0)), told("bfq", false));
-    // Each replay chooses another scheduler, but kyber is better in both.
+    // Each replay by itself chooses a different scheduler, but kyber beats the baseline in both.
     assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 120.0, 50.0)), told("kyber", false));
-    // Only one replay has a better scheduler.
+    // A scheduler beats the baseline in only one of the replays.
     assert_eq!(under(&of(open, 10.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", true));
     assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 10.0, 100.0)), told("none", true));
     assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", false));
 }
 
-/// A noisy tail of writes does not hide an improvement in time and reads.
+/// Noise in the write tail does not hide an improvement in total time and reads.
 #[test]
 fn a_noisy_tail_hides_no_gain() {
     let noisy = |policy, busy_s, read_ms, write_ms| {
@@ -234,7 +235,7 @@ fn a_noisy_tail_hides_no_gain() {
     };
     let runs = [noisy("none", 359.0, 221.0, 100.0), noisy("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "clook");
-    // If each scheduler is better in one figure, the baseline stays.
+    // Each scheduler is better in one figure, so the baseline stays.
     let runs = [run("none", 359.0, 221.0, 100.0), run("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
 }
@@ -288,12 +289,12 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
     assert!(why.contains("read p99 rises against none (read p99 400 ms against 100 ms)"), "{why}");
     assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than own"));
-    // Half the time and half the writes' tail do not make up for slower reads.
+    // Halving the total time and the write tail does not make up for slower reads.
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
     assert_eq!(why, "Not worth flash: read p99 rises against own (read p99 95 ms against 90 ms)");
 }
 
-/// A scheduler that no other beats is compared with flash, even if another is chosen.
+/// Flash is compared with a scheduler that no other beats, even if a different one is chosen.
 #[test]
 fn flash_is_held_against_all_that_nothing_beats() {
     let said = |rival: (f64, f64, f64)| {
@@ -315,7 +316,7 @@ fn flash_is_held_against_all_that_nothing_beats() {
     assert!(why.starts_with(expected), "{why}");
 }
 
-/// A preference for one figure accepts losses in another, but balance does not.
+/// Prefer::Reads and the like accept losses in other figures; Prefer::Balance does not.
 #[test]
 fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     let runs = Runs::of(&[
@@ -334,7 +335,8 @@ fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     assert!(two.choice(Prefer::Total).best_over_baseline().is_some());
 }
 
-/// Flash may worsen a figure in which a scheduler is best that is neither chosen nor the baseline.
+/// Flash may worsen a figure in which some scheduler is best, if that scheduler is neither the
+/// chosen one nor the baseline.
 #[test]
 fn flash_is_spared_the_best_figure_of_every_rival() {
     let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
@@ -352,8 +354,8 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
     assert!(why.starts_with("Not worth flash: read p99 rises against own"), "{why}");
 }
 
-/// A scheduler that may be equal by chance, but is more than a tenth worse, is not chosen for its
-/// simplicity.
+/// A simple scheduler is not chosen if it is more than a tenth worse than the best, even if the
+/// difference may be chance.
 #[test]
 fn what_is_simple_has_to_be_within_a_tenth() {
     let chosen_at = |read_ms| {
@@ -368,8 +370,7 @@ fn what_is_simple_has_to_be_within_a_tenth() {
     assert_eq!(chosen_at(3900.0), "own");
 }
 
-/// Uncertainty about the drive changes the choice to another scheduler, or to none, and the reason
-/// is reported.
+/// If the drive is uncertain, another scheduler or none is chosen, and the reason is reported.
 #[test]
 fn what_is_not_better_on_every_drive_is_not_chosen() {
     let runs = Runs::of(&[
@@ -389,7 +390,7 @@ fn what_is_not_better_on_every_drive_is_not_chosen() {
     let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.best(), Some("mq-deadline"));
     assert!(choice.holds("mq-deadline", &there(0.0, 0.01, -0.02)));
-    // The gain turns into a loss, or another figure gets worse.
+    // On the other drive, the gain turns into a loss, or another figure gets worse.
     assert!(!choice.holds("mq-deadline", &there(0.0, -0.01, 0.0)));
     assert!(!choice.holds("mq-deadline", &there(0.0, 0.4, -0.04)));
     assert!(choice.holds("none", &there(0.0, 0.0, 0.0)));
@@ -403,8 +404,8 @@ fn what_is_not_better_on_every_drive_is_not_chosen() {
     assert_eq!((verdict, recommended.as_deref()), (Verdict::DependsOnDrive, Some("none")));
 }
 
-/// Returns the choice, given the runs on the assumed drive and the results at both ends of the
-/// range.
+/// Returns the scheduler chosen, given the runs on the assumed drive and those on the drives at
+/// both ends of the uncertain range.
 fn chosen_on_every_drive(
     leading: &[(RunResult, Slices)],
     other: &[(RunResult, Slices)],
@@ -453,7 +454,7 @@ fn what_is_recommended_gains_on_every_drive_in_both_replays() {
     assert_eq!(elsewhere([380.0, 250.0], [390.0, 300.0]), ("clook".to_string(), vec![]));
     let unsure = |how| vec![("clook".to_string(), how)];
     assert_eq!(elsewhere([380.0, 410.0], [390.0, 300.0]), ("none".to_string(), unsure(false)));
-    // The gain holds in the leading replay, but not if requests wait for responses.
+    // The gain holds in the leading replay, but not in the one where requests wait for responses.
     assert_eq!(elsewhere([380.0, 250.0], [420.0, 300.0]), ("none".to_string(), unsure(true)));
 }
 
@@ -467,7 +468,8 @@ fn flash_gains_on_every_drive_too() {
     };
     let free = (390.0, 95.0, 95.0);
     assert_eq!(against((300.0, 90.0, 90.0), free), None);
-    // No better than the free alternative, or better but with a worse tail.
+    // Flash is rejected if it is no better than the free alternative, or better but with a worse
+    // tail.
     let why = against((395.0, 96.0, 96.0), free).unwrap();
     assert!(why.contains("395 s against 390 s") && why.ends_with("under clook"), "{why}");
     let why = against((200.0, 110.0, 50.0), free).unwrap();
@@ -525,8 +527,8 @@ fn totals_are_taken_to_be_as_much_longer_as_the_devices_work() {
         run
     };
     let scale = |replay| total_scale(&run(replay, 50.0, 90.0), &run(replay, 100.0, 100.0));
-    // Half the work takes a tenth less time, so 0.4 to 0.6 of the work would take 0.72 to 1.08 of
-    // the time.
+    // Here half the busy time means a tenth less total time. Extrapolated, 0.4 to 0.6 of the busy
+    // time means 0.72 to 1.08 of the total time.
     assert!((scale(Replay::Closed) - 1.8).abs() < 1e-9);
     assert!((scale(Replay::Open) - 1.0).abs() < 1e-9);
 }

@@ -1,4 +1,5 @@
-//! The load that the trace puts on the device, and which streams compete for it.
+//! Describes the load that the trace puts on the device, and the streams that compete for the
+//! device.
 
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
@@ -9,7 +10,7 @@ use crate::quantities::{counted, percent, seconds, significant};
 use crate::simulate::Replay;
 
 impl Case<'_> {
-    /// Reports that a trace contains only reads or only writes.
+    /// Reports that the trace contains only reads, or only writes.
     pub(super) fn one_sided(&self) -> Option<String> {
         let figures = &self.baseline().figures;
         let text = match (figures.reads, figures.writes) {
@@ -30,7 +31,8 @@ impl Case<'_> {
     pub(super) fn load(&self) -> String {
         let figures = &self.baseline().figures;
         let duration_s = self.input.description.duration_s / self.setup.intensity.times();
-        // For a drive as shipped this is the time on the bus, far below what any order can reach.
+        // For a drive with a controller, this bound would be the time on the bus, far below what
+        // any order of requests can reach.
         let floor = match self.device.model {
             DeviceModel::Drive(_) => String::new(),
             _ => format!(

@@ -1,4 +1,5 @@
-//! The first screen: what you have and what you could have, what to do, why, and how far to trust it.
+//! The first screen of the report: the present state and the alternatives, what to do, why, and how far to trust the
+//! answer.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -10,15 +11,15 @@ use crate::advise::{Advice, Provider, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, seconds};
 use crate::simulate::{Replay, RunResult};
 
-/// A row of the first screen's table.
+/// One alternative: a row in the table on the first screen.
 struct Alternative<'a> {
     name: String,
     run: &'a RunResult,
     mark: RowMark,
 }
 
-/// Returns the rows: the present state, the best of Linux, the best of Forebay, and flash. The recommendation that costs
-/// nothing is marked, or else the recommended flash.
+/// Returns the rows of the table: the present state, Linux's best scheduler, Forebay's best, and flash. Marks the
+/// recommendation that costs nothing, or else the recommended use of flash.
 fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let plain = |name: String, run| Alternative { name, run, mark: RowMark::Plain };
@@ -57,7 +58,7 @@ fn own(advice: &Advice) -> Option<&str> {
     is_own.then_some(recommended)
 }
 
-/// Returns the recommended use of flash, or else, unless the disk is idle, a cache that makes no
+/// Returns the recommended use of flash. If none is recommended and the disk is not idle, returns a cache that makes no
 /// latency worse.
 pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     let tried =
@@ -77,7 +78,7 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
 }
 
-/// Builds the table. Latencies that only measure a backlog are left out.
+/// Builds the table of alternatives. Omits latencies that only measure the length of a backlog.
 fn times(advice: &Advice) -> Option<Table> {
     let options = compared(advice);
     let now = options.first()?.run;
@@ -110,7 +111,7 @@ fn times(advice: &Advice) -> Option<Table> {
     Some(table)
 }
 
-/// Returns the table, the commands, the reason, and how far to trust it.
+/// Builds the first screen: the table, the commands, the reason, and how far to trust the answer.
 pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let mut blocks: Vec<Block> = times(advice).map(Block::Table).into_iter().collect();
     let mut terms = Vec::new();
@@ -157,7 +158,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
         let model = format!("{}{by_default}{stands_in}{assumed}", advice.device);
         terms.push(("Model", model));
     }
-    // The first sentence; the details are not for the first screen.
+    // Only the first sentence is shown here; the details are in a later section.
     let trust =
         advice.trust.said.split_once(". ").map_or(&advice.trust.said[..], |(first, _)| first);
     terms.push(("Trust", trust.trim_end_matches('.').to_string()));
@@ -166,14 +167,14 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     blocks
 }
 
-/// Returns the first clause of a reason, without details in brackets.
+/// Returns the first clause of a reason, without details in parentheses.
 fn shortened(reason: &str) -> &str {
     let ends = [reason.find(" ("), reason.find("; ")];
     ends.into_iter().flatten().min().map_or(reason, |end| &reason[..end])
 }
 
-/// Says how flash is used, whether it is worth it, how much each GiB of it gains, and the size at
-/// which the gain ends.
+/// Describes how flash is used, whether it is worth its price, how much time each GiB saves, and the size beyond which
+/// a larger one saves no more.
 fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
@@ -198,14 +199,14 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     said
 }
 
-/// The time that flash saves.
+/// The time that flash saves, per GiB or in total.
 struct SavedTime {
     time_s: f64,
     per: &'static str,
 }
 
-/// Returns the time that flash saves, if it is at least 1 %: on average for each GiB, or in all where there is less
-/// than a GiB.
+/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if there is less than a
+/// GiB.
 fn saved_time(remedy: &Remedy) -> Option<SavedTime> {
     const GIB: f64 = (1u64 << 30) as f64;
     let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);
@@ -217,7 +218,7 @@ fn saved_time(remedy: &Remedy) -> Option<SavedTime> {
     (after <= before * 0.99 && gib > 0.0).then_some(SavedTime { time_s, per })
 }
 
-/// Returns how the recommendation changes the tails and the total time.
+/// Returns the key figures: how the recommendation changes the tail latencies and the total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
     let (Some(now), Some(best)) = (

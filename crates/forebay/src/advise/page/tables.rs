@@ -1,4 +1,4 @@
-//! The tables of remedies, schedulers and redundancy.
+//! The tables of remedies, schedulers and redundancy schemes.
 
 use forebay_show::figure::Unit;
 use forebay_show::page::Block;
@@ -7,8 +7,8 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 use crate::advise::{Advice, Ranked, Redundancy, Remedy, RemedyKind, RemedyStanding};
 use crate::run_page::name;
 
-/// Builds the table of all remedies, free ones first. Each is compared with the present state on
-/// the requests that its own figures cover.
+/// Builds the table of all remedies, those that cost nothing first. Each is compared with the
+/// baseline on the same requests.
 pub(super) fn remedies(advice: &Advice) -> Vec<Block> {
     let mut blocks = Vec::new();
     let tried = advice.remedies.iter().filter(|remedy| remedy.total_s.is_some());

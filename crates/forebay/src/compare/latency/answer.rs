@@ -1,111 +1,112 @@
-//! How the recorded latencies of two traces differ.
+//! The result of comparing the recorded latencies of two traces.
 
 use serde::Serialize;
 
 use super::super::bounds::BoundCheck;
 
-/// Whether latencies rose or fell.
+/// Whether latencies are higher or lower in the second trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyChange {
-    /// Slower by 10 % or more, and beyond chance.
+    /// Latencies are at least 10 % higher, and not by chance.
     Slower,
-    /// Faster by 10 % or more, and beyond chance.
+    /// Latencies are at least 10 % lower, and not by chance.
     Faster,
-    /// Slower in one figure and faster in another.
+    /// Latencies are higher in one figure and lower in another.
     Mixed,
-    /// A difference of 10 % or more that may be chance.
+    /// Latencies differ by at least 10 %, but it may be by chance.
     Unsure,
-    /// No difference of 10 %.
+    /// Latencies differ by less than 10 %.
     Same,
-    /// Too few latencies to tell.
+    /// There are too few latencies for a conclusion.
     TooFew,
 }
 
-/// What the requests of a group have in common.
+/// The property that the requests of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupKind {
-    /// Nothing: all reads and writes.
+    /// No common property: all reads and writes.
     All,
-    /// Reads, or writes.
+    /// The operation: reads or writes.
     Operation,
-    /// A class of sizes.
+    /// The size class of the requests.
     Size,
-    /// The name of the submitter.
+    /// The name of the process that submitted the requests.
     Name,
 }
 
-/// The comparison of recorded latencies.
+/// The result of comparing the recorded latencies of two traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyAnswer {
-    /// The answer in a sentence.
+    /// The result in one sentence.
     pub text: String,
-    /// Whether the second trace is slower or faster.
+    /// Whether latencies are higher or lower in the second trace.
     pub change: LatencyChange,
-    /// The groups that changed, if others did not: "reads of postgres".
+    /// The groups whose latencies changed, if others' did not, as in "reads of postgres".
     pub changed_for: Option<String>,
-    /// The kind of group whose mix changed while no such group changed by itself.
+    /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
+    /// while hardly any of the groups changed by itself.
     pub mix_of: Option<GroupKind>,
-    /// The time in the second trace from which the change holds, if it is a step.
+    /// When the change began, in seconds of the second trace, if it is a step.
     pub since_s: Option<f64>,
     /// The share of the first trace's requests that have a recorded latency.
     pub a_known_share: f64,
     /// The share of the second trace's requests that have a recorded latency.
     pub b_known_share: f64,
-    /// Whether both traces have the same requests over time, so that each block of time is compared
-    /// with its counterpart.
+    /// Whether both traces have the same requests over time, so that each block of time can be
+    /// compared with its counterpart.
     pub is_paired: bool,
-    /// All requests first, then reads and writes, sizes, and names.
+    /// The groups: first all requests, then reads and writes, sizes, and names.
     pub groups: Vec<LatencyGroup>,
 }
 
-/// The latencies of a group of requests.
+/// The recorded latencies of a group of requests in both traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyGroup {
-    /// What the requests have in common.
+    /// The property that the group's requests have in common.
     pub kind: GroupKind,
-    /// The name of the group.
+    /// The group's name, such as "reads" or "up to 4 KiB".
     pub group: String,
-    /// The first trace's requests with a recorded latency.
+    /// The number of the group's requests with a recorded latency in the first trace.
     pub a_requests: u64,
-    /// The second trace's requests with a recorded latency.
+    /// The number of the group's requests with a recorded latency in the second trace.
     pub b_requests: u64,
-    /// Whether the group's latencies rose or fell: for all requests by all three figures, for
-    /// others by the figure that changed for all.
+    /// Whether the group's latencies are higher or lower in the second trace. For all requests, all
+    /// three figures decide; for other groups, the figure that changed for all requests.
     pub change: LatencyChange,
-    /// The mean.
+    /// The mean latency.
     pub mean_ms: LatencyFigure,
-    /// The median.
+    /// The median latency.
     pub p50_ms: LatencyFigure,
-    /// The 99th percentile.
+    /// The 99th percentile of latencies.
     pub p99_ms: LatencyFigure,
 }
 
-/// A figure of both traces.
+/// A latency figure of both traces, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyFigure {
     /// The first trace's figure.
     pub a: f64,
     /// The second trace's figure.
     pub b: f64,
-    /// The deviation of the second figure from the first; none if the first is 0 and the second is
-    /// not.
+    /// The relative deviation of the second trace's figure from the first's; `None` if only the
+    /// first is 0.
     pub deviation: Option<f64>,
-    /// The lower end of the deviation's interval, from resampling both traces; none where that was
-    /// not done.
+    /// The lower end of the deviation's interval, from resampling both traces; `None` if they were
+    /// not resampled.
     pub deviation_low: Option<f64>,
-    /// The upper end of that interval.
+    /// The upper end of the deviation's interval; `None` if the traces were not resampled.
     pub deviation_high: Option<f64>,
 }
 
 impl LatencyAnswer {
-    /// Returns the figures of all requests.
+    /// Returns the group of all requests.
     pub fn all(&self) -> &LatencyGroup {
         &self.groups[0]
     }
 
-    /// Checks the figures of all requests against their bounds.
+    /// Checks the latencies of all requests against their bounds.
     pub fn bound_checks(&self) -> Vec<BoundCheck> {
         let all = self.all();
         let figures = [("mean", all.mean_ms), ("p50", all.p50_ms), ("p99", all.p99_ms)];

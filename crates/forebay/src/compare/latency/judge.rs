@@ -1,6 +1,6 @@
-//! Compares the latencies of two traces, group by group. A change counts if it is 10 % or more and
-//! beyond chance, by the same block bootstrap as the other figures: both traces are resampled. If
-//! they have the same requests over time, the same blocks are drawn for both.
+//! Compares the latencies of two traces, group by group. A change counts if it is at least 10 % and
+//! not by chance, according to the block bootstrap that the other figures use; here both traces are
+//! resampled. If they have the same requests over time, the same blocks are drawn from both.
 
 use super::super::bounds::RELATIVE_MAX;
 use super::super::measure::relative;
@@ -11,19 +11,22 @@ use super::since::since_share;
 use super::{Group, GroupKey, LATENCY_DIGITS, Latencies, LatencySum, SIZE_ENDS_KIB};
 use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 
-/// Two traces pair if their blocks of time differ by at most this share of the requests.
+/// The share of requests by which the traces' blocks of time may differ in total for the traces to
+/// be paired, block by block.
 const PAIRED_SHARE: f64 = 0.01;
-/// A group with this share of all added latency is named alone, if most requests are of others.
+/// The share of all added latency with which a group is reported alone, if most requests belong to
+/// other groups.
 const MOSTLY_SHARE: f64 = 0.8;
-/// The most groups of a kind that are named.
+/// The maximum number of groups of a kind that a sentence names.
 const NAMED_MAX: usize = 2;
-/// A mix is the cause if the groups that changed have at most this share of the requests.
+/// The share of the requests up to which the groups that changed count as few, so that a change of
+/// the mix is given as the cause.
 const UNCHANGED_SHARE: f64 = 0.05;
 
-/// Weights of the blocks of both traces, for each resample.
+/// For each resample, the weights of the blocks of both traces.
 pub(super) type Draws = Vec<[Vec<u64>; 2]>;
 
-/// Compares the latencies of both traces; none if a trace has none.
+/// Compares the latencies of both traces; `None` if either trace has none.
 pub(in super::super) fn latency_answer(
     both: [&Latencies; 2],
     duration_b_s: Option<f64>,
@@ -34,7 +37,8 @@ pub(in super::super) fn latency_answer(
         return None;
     }
     let is_paired = are_paired(both);
-    // The second half of the draws is independent of the first.
+    // Unpaired traces are resampled independently: the first from one half of the draws, the second
+    // from the other.
     let half = weights.len() / 2;
     let draws: Draws = match is_paired {
         true => weights.iter().map(|one| [one.clone(), one.clone()]).collect(),
@@ -66,7 +70,7 @@ pub(in super::super) fn latency_answer(
     })
 }
 
-/// Whether both traces have the same number of requests in each block of time.
+/// Returns whether both traces have nearly the same number of requests in each block of time.
 fn are_paired(both: [&Latencies; 2]) -> bool {
     let requests = |of: &Latencies, block: usize| {
         let mut weights = vec![0; BLOCKS];
@@ -79,7 +83,7 @@ fn are_paired(both: [&Latencies; 2]) -> bool {
 }
 
 impl Latencies {
-    /// Returns the number of groups of a kind.
+    /// Returns how many groups of a kind the trace has.
     fn count(&self, kind: GroupKind) -> usize {
         self.groups.keys().filter(|key| named(key).0 == kind).count()
     }
@@ -91,7 +95,7 @@ struct Comparison<'a> {
     level: f64,
 }
 
-/// The figure by which groups are compared.
+/// The figure in which groups are compared: the one that changed for all requests.
 #[derive(Clone, Copy)]
 enum Lead {
     Mean,
@@ -126,7 +130,8 @@ impl Comparison<'_> {
         Some(all)
     }
 
-    /// Returns the other groups that both traces have, judged by the figure that changed for all.
+    /// Compares the groups that both traces have, apart from all requests, in the figure that
+    /// changed for all requests.
     fn others(&self, all: &LatencyGroup) -> Vec<(GroupKey, LatencyGroup)> {
         let is_changed = |figure: &LatencyFigure| figure.change() == all.change;
         let lead = match () {
@@ -148,9 +153,9 @@ impl Comparison<'_> {
         };
         let keys = self.both[0].groups.keys().filter(|key| **key != GroupKey::All);
         let mut groups: Vec<_> = keys.filter_map(judged).collect();
-        // Where both traces have one group of a kind, it repeats the row of all requests.
+        // If both traces have a single group of a kind, it equals the group of all requests.
         groups.retain(|(_, group)| self.both.iter().any(|of| of.count(group.kind) > 1));
-        // Names by their share of the requests; the others in their own order.
+        // Names are sorted by their number of requests; other groups keep their order.
         groups.sort_by_key(|(key, group)| match key {
             GroupKey::Name(_) => (1, u64::MAX - group.b_requests),
             _ => (0, 0),
@@ -158,7 +163,7 @@ impl Comparison<'_> {
         groups
     }
 
-    /// Compares a group; none if a trace has no such requests.
+    /// Compares the latencies of one group; `None` if either trace has no such requests.
     fn group(&self, key: &GroupKey) -> Option<LatencyGroup> {
         let groups = [self.both[0].groups.get(key)?, self.both[1].groups.get(key)?];
         let (low, high) = self.interval(|side, weights| mean(groups[side], weights));
@@ -183,7 +188,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// Returns the interval of the relative deviation of a figure.
+    /// Returns the bootstrap interval of a figure's relative deviation.
     fn interval(
         &self,
         figure: impl Fn(usize, &[u64]) -> Option<f64>,
@@ -220,7 +225,8 @@ fn named(key: &GroupKey) -> (GroupKind, String) {
 }
 
 impl LatencyFigure {
-    /// Returns whether the figure rose or fell. Without an interval, the size of the change decides.
+    /// Returns whether the figure is higher or lower in the second trace. Without an interval, only
+    /// the size of the deviation counts.
     fn change(&self) -> LatencyChange {
         let deviation = self.deviation.unwrap_or(f64::INFINITY);
         let beyond = |end: Option<f64>| end.unwrap_or(deviation);
@@ -239,7 +245,7 @@ impl LatencyFigure {
 
 const KINDS: [GroupKind; 3] = [GroupKind::Operation, GroupKind::Name, GroupKind::Size];
 
-/// Returns the groups of a kind that have enough requests to be judged.
+/// Returns the groups of a kind that have enough requests to be compared.
 fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupKey, LatencyGroup)> {
     let judged = groups
         .iter()
@@ -247,7 +253,8 @@ fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupK
     judged.collect()
 }
 
-/// Returns the kind of group whose mix changed while hardly any of these groups changed by itself.
+/// Returns a kind of group if hardly any group of that kind changed by itself. Since all requests
+/// together did change, the mix of these groups must have.
 fn mix(groups: &[(GroupKey, LatencyGroup)], change: LatencyChange) -> Option<GroupKind> {
     KINDS.into_iter().find(|kind| {
         let judged = of_kind(groups, *kind);
@@ -260,8 +267,8 @@ fn mix(groups: &[(GroupKey, LatencyGroup)], change: LatencyChange) -> Option<Gro
     })
 }
 
-/// Returns for whom latencies changed, if not for all alike, and the single group that determines
-/// it, if there is one.
+/// Describes the groups whose latencies changed, if not all did, and returns the group itself if
+/// there is only one.
 fn whom(
     groups: &[(GroupKey, LatencyGroup)],
     change: LatencyChange,
@@ -297,8 +304,8 @@ fn whom(
     (is_told.then_some(text), only)
 }
 
-/// Returns the groups that changed; if all did, the one that has most of the added latency though
-/// most requests are of others.
+/// Returns the groups that changed. If all of them did, returns only the one with most of the added
+/// latency, if there is one and most requests belong to other groups.
 fn changed_of<'a>(
     judged: &[&'a (GroupKey, LatencyGroup)],
     change: LatencyChange,

@@ -1,24 +1,27 @@
-//! Finds the time from which a change of latencies holds.
+//! Finds the time at which latencies changed.
 //!
-//! The geometric mean of the latencies is taken in each block of the second trace, and divided by
-//! the first trace's: that of the same block if the traces pair, else of the whole trace. A change
-//! is a step if one point in time splits these ratios much better than chance would, and if the
-//! blocks before that point are as fast as the first trace.
+//! For each block of the second trace, the geometric mean of its latencies is divided by that of
+//! the first trace: that of the same block if the traces are paired, else that of the whole trace.
+//! The change is a step if splitting these ratios at one point in time explains their variance much
+//! better than chance would, and if the blocks before that point are about as fast as the first
+//! trace.
 
 use super::super::tally::{BLOCKS, Counts, Tally, whole};
 use super::{LOG_UNITS, LatencySum};
 use crate::plan::confidence::Random;
 
-/// The share of the variance that a step has to explain.
+/// The share of the variance that the step must explain.
 const EXPLAINED_LEAST: f64 = 0.5;
-/// The number of orders that the blocks are shuffled into.
+/// How many random orders of the blocks the step is compared with.
 const SHUFFLES: usize = 200;
-/// The blocks before a step are off by at most this share of the step, in logarithms.
+/// By how much the blocks before the step may deviate from the first trace, as a share of the
+/// step's logarithm.
 const BEFORE_MAX: f64 = 0.25;
-/// The fewest blocks on either side of a step.
+/// The minimum number of blocks on either side of the step.
 const SIDE_LEAST: usize = 2;
 
-/// Returns the place of the step in the second trace, as a share of its duration.
+/// Returns when the step occurs in the second trace, as a share of the trace's duration; `None` if
+/// there is no step.
 pub(super) fn since_share([a, b]: [&Tally; 2], is_paired: bool) -> Option<f64> {
     let all = log_mean(&a.weigh(&whole()))?;
     let ratio = |block: usize| {
@@ -37,7 +40,7 @@ pub(super) fn since_share([a, b]: [&Tally; 2], is_paired: bool) -> Option<f64> {
     is_step.then(|| ratios[at].0 as f64 / BLOCKS as f64)
 }
 
-/// Returns the mean binary logarithm of the latencies.
+/// Returns the mean of the latencies' binary logarithms.
 fn log_mean(sums: &Counts) -> Option<f64> {
     let [requests, logs] =
         [LatencySum::Requests, LatencySum::Logarithms].map(|sum| sums.of(sum as usize) as f64);
@@ -48,7 +51,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the split that explains most of the variance, and the share that it explains.
+/// Returns the index at which splitting `values` explains most of their variance, and the share
+/// that it explains.
 fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let count = values.len();
     let all = mean(values);
@@ -67,7 +71,7 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, explained)| explained.is_finite())
 }
 
-/// Whether fewer than 1 % of the shuffled orders have a split that explains as much.
+/// Returns whether fewer than 1 % of the random orders have a split that explains as much.
 fn is_beyond_chance(values: &[f64], explained: f64) -> bool {
     let mut random = Random(1);
     let mut shuffled = values.to_vec();
@@ -106,7 +110,8 @@ mod tests {
         let since = |log: &dyn Fn(usize) -> f64| since_share([&a, &tally(log)], false);
         let step = |block: usize| 20.0 + noise(block) + if block >= 30 { 1.0 } else { 0.0 };
         assert_eq!(since(&step), Some(0.6));
-        // Slower throughout, the same, a slow drift that begins slower, and one slow block.
+        // No step: slower throughout, equal, a slow drift that begins slower, and a single slow
+        // block.
         for log in [
             &(|block| 21.0 + noise(block)) as &dyn Fn(usize) -> f64,
             &|block| 20.0 + noise(block),

@@ -1,4 +1,4 @@
-//! Pairs of recordings whose difference is known.
+//! Compares pairs of recordings whose difference is known.
 
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -10,8 +10,8 @@ use crate::plan::confidence::Random;
 const US: u64 = 1000;
 const MS: u64 = 1000 * US;
 
-/// Makes 5,000 requests in 500 s of three processes with latencies of 0.5 to 5 ms; every tenth is a
-/// write of 64 KiB by "kworker".
+/// Returns 5,000 requests of three processes over 500 s, with latencies of 0.5 to 5 ms; every tenth
+/// is a write of 64 KiB by "kworker".
 fn recording(seed: u64) -> Vec<Record> {
     let mut random = Random(seed);
     let request = |number: u64| {
@@ -30,7 +30,7 @@ fn recording(seed: u64) -> Vec<Record> {
     (0..5000).map(request).collect()
 }
 
-/// Changes the latencies by a factor.
+/// Multiplies each record's latency by `factor`.
 fn changed(records: &[Record], factor: impl Fn(&Record) -> f64) -> Vec<Record> {
     let slower = |record: &Record, ns: Nanos| Nanos((ns.0 as f64 * factor(record)) as u64);
     let one = |record: &Record| Record {
@@ -46,7 +46,7 @@ fn input(name: &str, records: Vec<Record>, names: [&str; 3]) -> Input {
     input
 }
 
-/// Compares both, whose processes have other numbers.
+/// Compares two recordings, in which the processes have different numbers.
 fn card(a: Vec<Record>, b: Vec<Record>) -> Card {
     let a = input("before.csv", a, ["postgres/71", "nginx/80", "kworker/4"]);
     let b = input("after.csv", b, ["postgres/1971", "nginx/1980", "kworker/14"]);
@@ -65,7 +65,7 @@ fn holds(card: &Card) -> bool {
     aspects.find(|aspect| aspect.aspect == "recorded latencies").unwrap().holds
 }
 
-/// The same trace with ten times its latencies was called a faithful twin.
+/// Regression test: a copy of a trace with ten times the latencies was once called a faithful twin.
 #[test]
 fn ten_times_the_latencies_is_no_twin() {
     let a = recording(1);
@@ -96,7 +96,7 @@ fn the_same_latencies_are_told_beside_the_twin() {
     assert_eq!((&page.headline, &*page.verdict.words), (&found.text, "A faithful twin"));
 }
 
-/// One slow moment in a recording is a difference, but another recording may not have it.
+/// A slow moment in one recording makes the traces differ, but it may be chance.
 #[test]
 fn a_difference_that_may_be_chance_is_neither_alike_nor_slower() {
     let a = recording(1);
@@ -119,7 +119,8 @@ fn a_difference_that_may_be_chance_is_neither_alike_nor_slower() {
 fn another_draw_of_the_same_latencies_is_no_change() {
     let found = answer(recording(1), recording(2));
     assert_eq!(found.change, LatencyChange::Same, "{}", found.text);
-    // Half as many requests over half the time do not pair with the first trace.
+    // The second trace has half the requests in half the time, so its blocks cannot be paired with
+    // the first's.
     let found = answer(recording(1), recording(2)[..2500].to_vec());
     assert!(!found.is_paired || found.change == LatencyChange::Same, "{}", found.text);
     let slower = changed(&recording(2)[..2500], |_| 1.3);
@@ -139,7 +140,7 @@ fn the_answer_says_for_whom() {
         |is_slow: fn(&Record) -> bool| move |of: &Record| if is_slow(of) { 4.0 } else { 1.0 };
     assert_eq!(whom(&only(|of| of.stream == 1)), "reads of nginx of up to 4 KiB");
     assert_eq!(whom(&only(|of| of.op == Op::Read)), "reads of postgres and nginx of up to 4 KiB");
-    // All are slower, and one operation has nearly all of it.
+    // All requests are slower, but nearly all of the added latency belongs to one operation.
     let mostly = |of: &Record| if of.op == Op::Write { 500.0 } else { 1.2 };
     assert_eq!(whom(&mostly), "writes of kworker of over 16 to 64 KiB");
     let found = answer(a.clone(), changed(&a, only(|of| of.stream == 1)));
@@ -151,7 +152,7 @@ fn the_answer_says_for_whom() {
 
 #[test]
 fn another_mix_is_told_from_slower_requests() {
-    // Writes take ten times as long as reads in both, and the second trace has more of them.
+    // In both traces, writes take ten times as long as reads; the second trace has more writes.
     let slow_writes = |of: &Record| if of.op == Op::Write { 10.0 } else { 1.0 };
     let a = changed(&recording(1), slow_writes);
     let number = |of: &Record| of.at.0 / (100 * MS);
@@ -184,7 +185,7 @@ fn a_step_has_a_time() {
         assert!((since_s - 300.0).abs() < 10.1, "{since_s}");
         assert!(found.text.contains("slower than before.csv since about 3"), "{}", found.text);
     }
-    // A fault of the first trace that the second one does not have.
+    // The first trace is slow from some time on, and the second is not.
     let found = answer(changed(&a, late), a.clone());
     assert_eq!((found.change, found.since_s.is_some()), (LatencyChange::Faster, true));
     assert_eq!(answer(a.clone(), changed(&a, |_| 0.5)).since_s, None);
@@ -204,7 +205,7 @@ fn a_tail_may_change_alone() {
 fn latencies_of_one_trace_only_are_not_compared_and_the_verdict_says_so() {
     let a = recording(1);
     let none: Vec<Record> = a.iter().map(|of| Record { latency: None, ..*of }).collect();
-    // Some formats have zeros where no latency is known.
+    // Some formats write zeros if the latency is unknown.
     let zeros = changed(&a, |_| 0.0);
     for without in [none.clone(), zeros] {
         for (card, lacking) in [

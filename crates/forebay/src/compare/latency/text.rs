@@ -1,15 +1,15 @@
-//! The answer about latencies in a sentence.
+//! Puts the result about latencies into a sentence.
 
 use super::answer::{LatencyAnswer, LatencyChange, LatencyFigure};
 use super::judge::plural;
 use crate::advise::judge::REQUESTS_THAT_MATTER;
 use crate::quantities::{millis, seconds};
 
-/// The most words in the sentence.
+/// The maximum number of words in the sentence.
 const WORDS_MAX: usize = 25;
 
-/// Returns the sentence about the traces of these names. What does not fit into 25 words is left
-/// out, sizes first.
+/// Returns the sentence about two traces called `a` and `b`. If it exceeds 25 words, parts are left
+/// out, beginning with sizes.
 pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> String {
     let since = answer.since_s.map(|since_s| format!(" since about {}", seconds(since_s)));
     let since = since.unwrap_or_default();
@@ -44,8 +44,8 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
     all.into_iter().find(fits).unwrap_or_else(|| said("", ""))
 }
 
-/// Formats the median and the tail, or the mean if only that changed or there are too few requests
-/// for a tail.
+/// Formats the median and the tail. Formats the mean instead if only the mean changed, or if there
+/// are too few requests for a tail.
 fn figures(answer: &LatencyAnswer) -> String {
     let all = answer.all();
     let told = |name: &str, figure: &LatencyFigure| {

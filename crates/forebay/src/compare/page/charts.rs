@@ -1,4 +1,4 @@
-//! Charts of the distributions of both traces.
+//! Builds charts of both traces' distributions.
 
 use forebay_show::figure::Unit;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
@@ -6,7 +6,7 @@ use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
 use crate::compare::Card;
 use crate::quantities::significant;
 
-/// The points of a line: (x, y).
+/// The points of a line, as (x, y).
 type Points = Vec<(f64, f64)>;
 
 const MIB: f64 = 1_048_576.0;
@@ -26,7 +26,7 @@ pub(super) fn side_by_side(card: &Card) -> Vec<Block> {
 
 const SHARES: &str = "The share of the requests that do not exceed a value, of both traces.";
 
-/// Makes a chart of the cumulative distributions of times in milliseconds; none if neither trace
+/// Builds a chart of the cumulative distributions of times in milliseconds; `None` if neither trace
 /// has times.
 pub(super) fn cumulative(id: &str, title: &str, lines: &[Points; 2]) -> Option<Chart> {
     is_drawn(lines).then(|| Chart {
@@ -47,12 +47,12 @@ fn along(name: &str, unit: Unit, labels_per: f64, scale: ChartScale) -> ChartAxi
     ChartAxis { name: name.into(), unit, labels_per, scale }
 }
 
-/// Makes a y axis for shares of the requests.
+/// Builds a y axis for shares of the requests.
 fn shares() -> ChartAxis {
     along("requests, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0))
 }
 
-/// Makes a half-width chart over cache sizes.
+/// Builds a half-width chart with cache sizes on the x axis.
 fn chart(id: &str, title: &str, description: &str, y: ChartAxis, lines: [Points; 2]) -> Chart {
     let names = ["A", "B"].into_iter().zip(lines);
     let series = names.map(|(name, points)| Series { name: name.into(), points, is_faint: false });
@@ -94,7 +94,7 @@ fn dispersion(card: &Card) -> Option<Chart> {
     })
 }
 
-/// Makes a step chart of the request shares by range of the disk.
+/// Builds a step chart of the share of requests in each range of the disk.
 fn heat(card: &Card) -> Chart {
     let heat = &card.heat;
     let range = heat.range_bytes as f64;

@@ -1,5 +1,5 @@
-//! The tables of recorded latencies. All figures of a table have one unit, which its first head
-//! names.
+//! The tables of recorded latencies. All figures in a table have one unit, which the head of the
+//! first column states.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Tone, Verdict};
@@ -7,10 +7,10 @@ use forebay_show::table::{Cell, Column, Row, Table};
 
 use crate::compare::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 
-/// The most rows on the first screen.
+/// The maximum number of rows on the first screen.
 const FOREMOST_MAX: usize = 10;
 
-/// Returns the badge of a change; none if nothing changed.
+/// Returns the badge for a change of latencies; `None` if they did not change.
 pub(super) fn tone(change: LatencyChange) -> Option<Verdict> {
     match change {
         LatencyChange::Slower => Some(Verdict::new(Tone::Warning, "Slower")),
@@ -20,7 +20,8 @@ pub(super) fn tone(change: LatencyChange) -> Option<Verdict> {
     }
 }
 
-/// Makes the table of all requests, of reads and writes, and of the other groups that changed.
+/// Builds the table for the first screen: all requests, reads and writes, and the other groups that
+/// changed.
 pub(super) fn foremost(answer: &LatencyAnswer) -> Table {
     let is_shown = |group: &&LatencyGroup| {
         let is_changed = tone(group.change).is_some();
@@ -31,7 +32,7 @@ pub(super) fn foremost(answer: &LatencyAnswer) -> Table {
     table(shown.into_iter().take(FOREMOST_MAX))
 }
 
-/// Makes the table of all groups.
+/// Builds the table of all groups.
 pub(super) fn every(answer: &LatencyAnswer) -> Table {
     table(answer.groups.iter())
 }

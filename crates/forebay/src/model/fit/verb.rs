@@ -1,5 +1,5 @@
-//! The verb `fit`: makes a small model of a trace, to share in its place, and evaluates what its
-//! twin can stand in for.
+//! The verb `fit`: creates a small model of a trace, to be shared in the trace's place, and
+//! evaluates for which purposes traces generated from it may stand in.
 
 use std::path::{Path, PathBuf};
 
@@ -42,10 +42,10 @@ forebay_ask::ask! {
     }
 }
 
-/// The result of `fit`.
+/// The answer of `fit`.
 #[derive(Serialize)]
 struct FitAnswer {
-    /// The model's file; `None` if nothing was written.
+    /// The path of the model's file; `None` if no file was written.
     model: Option<String>,
     model_bytes: usize,
     requests: u64,
@@ -56,11 +56,11 @@ struct FitAnswer {
     transitions: usize,
     /// What the model reveals about the trace, one sentence each.
     reveals: Vec<String>,
-    /// The purposes that twins are fit for; `None` if no twins were compared.
+    /// The purposes for which the model's twins may stand in; `None` if no twins were compared.
     verdict: Option<VerdictOfTwins>,
-    /// The number of requests of the trace and of each twin that were compared.
+    /// How many requests of the trace and of each twin were compared.
     judged_requests: Option<u64>,
-    /// The verdict in a sentence.
+    /// The verdict in one sentence.
     stands_in: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Verb for FitAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let name = self.trace.name();
-        // Checks the output before the trace is read.
+        // Check that the output can be written before reading the trace.
         let begin = |output: &PathBuf| Draft::new(output, &self.trace.kept());
         let draft = self.output.as_ref().map(begin).transpose().map_err(Error::output)?;
         let consumed = session.begin("fitting", Some(name));

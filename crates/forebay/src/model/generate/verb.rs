@@ -42,7 +42,7 @@ forebay_ask::ask! {
     }
 }
 
-/// A mechanism of the model to leave out.
+/// The name of a mechanism of the model that generation should leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut(Mechanism);
 
@@ -59,7 +59,7 @@ impl Value for LeftOut {
     }
 }
 
-/// The result of `generate` if it writes a fio job.
+/// The answer of `generate` if it writes a fio job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct JobAnswer {
     output: String,
@@ -103,7 +103,7 @@ impl Verb for GenerateAsk {
 }
 
 impl GenerateAsk {
-    /// Returns the number of requests to generate, if known.
+    /// Returns the number of requests that will be generated, if known in advance.
     fn expected(&self, model: &Model) -> Option<u64> {
         self.requests.or(self.r#for.is_none().then_some(model.requests))
     }

@@ -1,7 +1,7 @@
-//! The clients that share the drives: several traces, or the volumes of traces, on one clock, each
-//! with its own promise.
+//! The clients that the drives serve: traces, or volumes of traces, aligned on one clock. Each
+//! client has its own promise.
 //!
-//! A request's stream is its client, as in `forebay serve`, and its volume is numbered across all
+//! A request's stream number is its client, as in `forebay serve`. Volumes are numbered across all
 //! traces.
 
 use std::cmp::Reverse;
@@ -22,69 +22,69 @@ use crate::plan::consolidate::Begin;
 /// A promise to a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
-    /// The time within which requests are answered.
+    /// The time within which requests are promised an answer.
     pub within: Nanos,
-    /// The share of requests that are answered in that time.
+    /// The share of requests that are answered within that time.
     pub fraction: Share,
 }
 
-/// One client.
+/// A client: a trace or a volume, with its promise.
 pub(super) struct Client {
-    /// Its name, unique among all clients.
+    /// The client's name, which is unique among all clients.
     pub(super) name: String,
-    /// Its promise.
+    /// The promise to the client.
     pub(super) promise: Promise,
-    /// The extent of its volumes, in bytes.
+    /// The total extent of the client's volumes in bytes.
     pub(super) bytes: u64,
-    /// The arrival times of its requests.
+    /// The arrival times of the client's requests.
     pub(super) gaps: Gaps,
 }
 
-/// Whether traces or volumes are the clients.
+/// Whether each trace or each volume is a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// One client per trace.
+    /// Each trace is a client.
     Trace,
-    /// One client per volume of any trace.
+    /// Each volume of each trace is a client.
     Volume,
 }
 
-/// All clients and the traces that their requests come from.
+/// All clients, and the traces that contain their requests.
 pub(super) struct Clients<'a> {
     inputs: &'a [Input],
-    /// The delay of each trace after the first.
+    /// The delay of each trace relative to the first.
     shifts: Vec<Nanos>,
-    /// The number of each trace's first volume.
+    /// For each trace, the number of its first volume.
     first_volume: Vec<usize>,
-    /// The client of each volume.
+    /// For each volume, its client; `None` for unused volumes.
     client_of: Vec<Option<usize>>,
-    /// The clients in the order given.
+    /// The clients, in the order in which the user gave them.
     pub(super) clients: Vec<Client>,
-    /// The last arrival.
+    /// When the last request of all clients arrives.
     pub(super) lasts: Nanos,
 }
 
-/// The options for turning traces into clients.
+/// How traces become clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientOptions<'a> {
-    /// Whether traces or volumes are the clients.
+    /// Whether each trace or each volume is a client.
     pub(super) by: By,
-    /// When the clients begin.
+    /// How the clients' start times are aligned.
     pub(super) begin: Begin,
-    /// The promise to all clients that have no promise of their own.
+    /// The promise to clients that have no promise of their own.
     pub(super) promise: Promise,
-    /// Individual promises, by client name.
+    /// Promises to single clients, by client name.
     pub(super) own: &'a [(String, Promise)],
-    /// Whether to trust the traces' times even if a clock seems too coarse.
+    /// Whether to trust the traces' times even if a clock seems too coarse for the promises.
     pub(super) trust_times: bool,
 }
 
 impl<'a> Clients<'a> {
-    /// Makes the clients of `inputs`.
+    /// Creates the clients of `inputs`.
     ///
     /// # Errors
-    /// If a trace has no times or a clock that is too coarse for a promise, or if a promise names
-    /// an unknown client.
+    /// Fails if a trace has no times or a clock that is too coarse for a promise, or if a promise
+    /// names an unknown client.
     pub(super) fn new(inputs: &'a [Input], told: ClientOptions<'_>) -> Result<Clients<'a>, Error> {
         let promises = || told.own.iter().map(|(_, own)| *own).chain([told.promise]);
         let clock = Clock::of(promises().map(|promise| promise.within), told.trust_times);
@@ -106,7 +106,7 @@ impl<'a> Clients<'a> {
         Ok(clients)
     }
 
-    /// Assigns a client to each volume.
+    /// Creates the clients and assigns one to each volume.
     fn named(&mut self, told: ClientOptions<'_>) {
         let one = |name: String, bytes| Client {
             name,
@@ -143,7 +143,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Collects the arrival times of each client's requests.
+    /// Records the arrival times of each client's requests.
     fn count(&mut self) -> Result<(), Error> {
         let everybody: Vec<usize> = (0..self.clients.len()).collect();
         let mut merged = self.merged(&everybody)?;
@@ -173,15 +173,15 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Returns the extent of each volume in bytes; zero for volumes of clients outside `group`.
+    /// Returns the extent of each volume in bytes; 0 for volumes of clients outside `group`.
     pub(super) fn extents(&self, group: &[usize]) -> Vec<u64> {
         let all = self.inputs.iter().flat_map(|input| &input.extents);
         let is_of = |client: &Option<usize>| client.is_some_and(|client| group.contains(&client));
         all.zip(&self.client_of).map(|(bytes, of)| if is_of(of) { *bytes } else { 0 }).collect()
     }
 
-    /// Returns the used areas of each volume, in the same order; none for volumes of clients
-    /// outside `group`.
+    /// Returns the used areas of each volume, in volume order; empty for volumes of clients outside
+    /// `group`.
     pub(super) fn stretches(&self, group: &[usize]) -> Vec<Vec<Stretch>> {
         let used = self.inputs.iter().flat_map(|input| {
             let some = input.stretches.iter().cloned();
@@ -191,7 +191,7 @@ impl<'a> Clients<'a> {
         used.zip(&self.client_of).map(|(of, c)| if is_of(c) { of } else { Vec::new() }).collect()
     }
 
-    /// Returns the size in bytes of the areas that a group uses.
+    /// Returns the total size in bytes of the areas that the clients in `group` use.
     pub(super) fn touched(&self, group: &[usize]) -> u64 {
         let stretches = self.stretches(group);
         let mib = stretches.iter().flatten().map(|area| area.end_mib - area.begin_mib);
@@ -219,10 +219,10 @@ impl<'a> Clients<'a> {
         Ok(merged)
     }
 
-    /// Returns cautions about the clients; one sentence each.
+    /// Returns cautions about the clients, one sentence each.
     ///
     /// # Errors
-    /// If a trace cannot be read again.
+    /// Fails if a trace cannot be read again.
     pub(super) fn cautions(&self, begin: Begin) -> Result<Vec<String>, Error> {
         let mut told = Vec::new();
         for input in self.inputs {
@@ -247,12 +247,12 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// Strips the folder from a path.
+/// Returns the last component of a path.
 fn short(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the delay of each trace after the first.
+/// Returns the delay of each trace relative to the first.
 fn shifts(inputs: &[Input], begin: Begin) -> Result<Vec<Nanos>, Error> {
     if begin == Begin::Together || inputs.len() < 2 {
         return Ok(vec![Nanos::ZERO; inputs.len()]);
@@ -263,11 +263,11 @@ fn shifts(inputs: &[Input], begin: Begin) -> Result<Vec<Nanos>, Error> {
     Ok(began.into_iter().map(|at| at - first).collect())
 }
 
-/// Several traces merged into one.
+/// The requests of several traces, merged by time.
 pub(super) struct Merged<'a> {
     clients: &'a Clients<'a>,
     sources: Vec<(Failed, Records<'a>)>,
-    /// The time of each trace's next request, the earliest first.
+    /// When the next request of each trace arrives, with the earliest on top.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
     heads: Vec<Option<Record>>,
     wanted: Vec<bool>,
@@ -289,7 +289,7 @@ impl Merged<'_> {
         }
     }
 
-    /// Returns the error that ended reading, if any.
+    /// Returns the error that ended the reading of a trace, if there was one.
     pub(super) fn ended(&self) -> Result<(), Error> {
         match self.sources.iter().find_map(|(failed, _)| failed.take()) {
             Some(error) => Err(error.into()),
@@ -297,7 +297,7 @@ impl Merged<'_> {
         }
     }
 
-    /// Returns the slot that holds the read error, if any, once the iterator has ended.
+    /// Returns shared slots, one per trace, that contain the error if reading that trace failed.
     pub(super) fn failed(&self) -> Vec<Failed> {
         self.sources.iter().map(|(failed, _)| Failed::clone(failed)).collect()
     }

@@ -1,9 +1,10 @@
-//! The result as configuration: `forebay serve` tenants, cgroup lines and dmClock parameters.
+//! Writes the result as configurations: `forebay serve` tenants, cgroup lines and dmClock
+//! parameters.
 //!
-//! Drives are represented by files with the model's service times (`emulate`), so that the
-//! configuration can be tried before anything is bought. Each client's promise is kept as a rate:
-//! the constant-rate capacity that it needs. If the rates add up to more than the drives guarantee
-//! for any workload ([`Guarantee`]), each is reduced by the same share. That happens if the clients'
+//! Files with the model's service times (`emulate`) represent the drives, so that the configuration
+//! can be tried before anything is bought. For each client, the constant-rate capacity that its
+//! promise needs is reserved. If the reservations add up to more than the drives guarantee for any
+//! workload ([`Guarantee`]), all are reduced by the same factor. That happens if the clients'
 //! bursts do not overlap, or if their requests are easier for a disk than random ones.
 
 use forebay_ask::AskError;
@@ -20,25 +21,25 @@ use super::rank::{BuyRow, Sharing};
 use super::speed::Speed;
 use crate::error::Error;
 
-/// The generated texts.
+/// The texts of the configuration files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Configuration {
-    /// Commands that create the files named in `serve`.
+    /// The commands that create the drive files named in `serve`.
     pub setup: String,
-    /// A configuration of `forebay serve`.
+    /// A configuration file for `forebay serve`.
     pub serve: String,
-    /// Lines for the cgroup v2 files that they name.
+    /// Lines to write into cgroup v2 files, whose names they include.
     pub cgroup: String,
-    /// The reservation, weight and limit of each client.
+    /// The reservation, weight and limit of each client, for dmClock.
     pub dmclock: String,
 }
 
 impl Configuration {
-    /// Checks that the texts can be written into `folder`, so that an unwritable folder fails
+    /// Checks that the texts can be written into `folder`, so that an unwritable folder is reported
     /// before the long computation.
     ///
     /// # Errors
-    /// If `folder` is not a folder or not writable.
+    /// Fails if `folder` is not a folder or is not writable.
     pub fn check(folder: &Path) -> Result<(), Error> {
         let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
         let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
@@ -56,10 +57,10 @@ impl Configuration {
         })
     }
 
-    /// Writes the texts into `folder`, creating it if needed, without overwriting any of `kept`.
+    /// Writes the texts into `folder`, creating it if needed. Never overwrites any of `kept`.
     ///
     /// # Errors
-    /// If a text cannot be written.
+    /// Fails if a text cannot be written.
     pub fn write(&self, folder: &Path, kept: &ProtectedFiles) -> Result<(), Error> {
         let failed =
             |path: &Path, source| Error::output(TraceError::Io { path: path.into(), source });
@@ -78,16 +79,16 @@ impl Configuration {
     }
 }
 
-/// One set-up of drives and its clients.
+/// A set-up of drives, with the clients that use it.
 struct Back<'a> {
     name: String,
     drives: usize,
-    /// Requests per second that it can serve, whatever the requests.
+    /// The rate that the set-up guarantees for any workload, in requests per second.
     iops: u64,
     clients: Vec<Tenant<'a>>,
 }
 
-/// A client and the rate reserved for it.
+/// A client of a set-up, with the rate reserved for it.
 struct Tenant<'a> {
     need: &'a ClientNeed,
     keep_iops: u64,
@@ -95,13 +96,14 @@ struct Tenant<'a> {
 }
 
 const MIB: u64 = 1 << 20;
-/// The least and the greatest pace of a drive, unless reservations or limits are beyond them.
+/// The minimum and maximum pace of a drive for `io.cost.qos`, in percent. Higher values are used if
+/// reservations or limits require them.
 const PACE_PERCENT: [u64; 2] = [50, 150];
-/// The bytes that `serve` reserves at the end of a disk with a write-back flash cache
+/// The number of bytes that `serve` reserves at the end of a disk with a write-back flash cache
 /// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
-/// Generates the texts for `best`, whose set-ups guarantee `guarantees`.
+/// Generates the texts for `best`. `guarantees` are the rates that its set-ups guarantee.
 pub(super) fn configuration(
     best: &BuyRow,
     kind: &DriveLayout<'_>,
@@ -141,11 +143,13 @@ fn back<'a>(
     group: &'a [ClientNeed],
     growth: f64,
 ) -> Back<'a> {
-    // Rounding must not take one from a server of constant rate.
+    // The small addend keeps rounding down from costing a constant-rate server one request per
+    // second.
     let iops = (guarantee.rate_iops + 1e-6).floor().max(1.0) as u64;
     let wanted: Vec<u64> = group.iter().map(|need| need.capacity_iops.unwrap_or(iops)).collect();
     let shortest_ms = group.iter().map(|need| need.within_ms).fold(f64::INFINITY, f64::min);
-    // Requests in progress when a new one arrives also have to finish within its bound.
+    // Requests already in progress when another arrives also have to finish within its promised
+    // time, so part of the capacity is not reserved.
     let beside = (1e3 / shortest_ms).ceil() as u64;
     let room = iops.saturating_sub(beside);
     let sum = wanted.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
@@ -166,7 +170,7 @@ impl Back<'_> {
         self.clients.iter().any(|tenant| tenant.need.capacity_iops != Some(tenant.keep_iops))
     }
 
-    /// Returns the capacity line, which `serve` requires if any client has a reservation.
+    /// Returns the `capacity_iops` line, which `serve` requires if any client has a reservation.
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
             return format!(
@@ -179,16 +183,16 @@ impl Back<'_> {
         format!("capacity_iops = {}\n{cut}", self.iops)
     }
 
-    /// Returns the rate that `tenant` may reach while all others use their reservations. It is at
-    /// least what its promise needs; otherwise the promise would break even while the others are
-    /// idle.
+    /// Returns the rate that `tenant` may reach while all others use their reservations. It is
+    /// never below the rate that the tenant's promise needs; otherwise the promise would break even
+    /// while all others are idle.
     fn limit_iops(&self, tenant: &Tenant<'_>) -> u64 {
         let all: u64 = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
         let left = self.iops.saturating_sub(all - tenant.keep_iops);
         left.max(tenant.need.capacity_iops.unwrap_or(0)).max(1)
     }
 
-    /// Returns a comment if the promises do not all fit at the same time.
+    /// Returns a comment for the configuration if reservations were reduced.
     fn cut_note(&self) -> String {
         match self.is_cut() {
             true => format!(
@@ -199,9 +203,9 @@ impl Back<'_> {
         }
     }
 
-    /// Returns the least and the greatest pace of `io.cost.qos`, in percent of the rates in
-    /// `io.cost.model`. Even at the least pace a drive serves what is reserved, and at the greatest
-    /// what the limits allow.
+    /// Returns the minimum and maximum pace for `io.cost.qos`, in percent of the rates in
+    /// `io.cost.model`. At the minimum a drive still serves all reservations, and at the maximum
+    /// the highest limit.
     fn pace_percent(&self, speed: Option<Speed>) -> [u64; 2] {
         let reserved = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
         let limit = self.clients.iter().map(|tenant| self.limit_iops(tenant)).max();
@@ -209,7 +213,7 @@ impl Back<'_> {
         let random = speed.map(|speed| speed.read.random_iops.min(speed.write.random_iops));
         let random = random.filter(|_| self.drives == 1).unwrap_or(self.iops);
         let percent = |iops: u64| iops.saturating_mul(100).div_ceil(self.iops.min(random).max(1));
-        // The kernel accepts 1 to 10000 %.
+        // The kernel accepts values from 1 to 10000 %.
         [PACE_PERCENT[0].max(percent(reserved)), PACE_PERCENT[1].max(percent(limit))]
             .map(|pace| pace.min(10_000))
     }
@@ -219,7 +223,7 @@ impl Back<'_> {
     }
 }
 
-/// Quotes a text for TOML.
+/// Quotes a string for TOML.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -229,7 +233,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Replaces characters that a path or a one-line comment cannot contain.
+/// Replaces characters that a path component or a one-line comment cannot contain with underscores.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '/' || c.is_whitespace() { '_' } else { c };
     text.chars().map(plain).collect()
@@ -246,12 +250,13 @@ impl Words<'_> {
         (1..=back.drives).map(|n| format!("drives/{}-{n}.img", back.name)).collect()
     }
 
-    /// Whether one file represents several drives, which `serve` does not combine itself.
+    /// Returns whether several drives must be combined outside of `serve`, which only combines
+    /// those of a volume.
     fn is_striped(&self, back: &Back<'_>) -> bool {
         !self.best.layout.is_volume() && back.drives > 1
     }
 
-    /// Returns the commands that combine the drives represented by one file.
+    /// Returns the mdadm commands that combine the drives that one file represents.
     fn mdadm(&self, back: &Back<'_>) -> String {
         let (name, drives, sets) = (&back.name, back.drives, self.sets(back));
         let create = |name: &str, level: &str, chunk: &str, drives: usize| {
@@ -455,7 +460,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns a client's export with its reservation.
+/// Formats the export of a client, with its reservation.
 fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
     let name = quoted(&tenant.need.client);
     let (offset, size) = (offset / MIB, tenant.bytes / MIB);
@@ -485,7 +490,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_fits_and_limits_are_what_others_leave() {
-        // At 10 ms, up to 100 per second may be in progress when a request arrives.
+        // With a promise of 10 ms, up to 100 requests per second may be in progress when another
+        // arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
         let of = |rate_iops: f64| {
             let guarantee = Guarantee { rate_iops };
@@ -496,8 +502,8 @@ mod tests {
         };
         assert_eq!(of(1000.0), (vec![100, 200], vec![800, 900], false));
         assert_eq!(of(400.0), (vec![100, 200], vec![200, 300], false));
-        // 399 minus 100 is one too few for both: each reservation is reduced by its share, and each
-        // limit covers the promise.
+        // After subtracting 100, 299 are left for reservations of 300, so each is reduced in
+        // proportion. Limits still cover the promises.
         assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
         assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
         assert_eq!(of(90.0).0, [0, 0]);

@@ -1,11 +1,11 @@
-//! The rate that drives in a layout guarantee for any workload of small requests: random 4 KiB reads
-//! or writes over the whole drives, whichever are slower. Flash gets as many at a time as are still
-//! answered within the promised time. A disk gets one: the server lets few into a disk while promises
-//! are due, so a rate that needs a long queue cannot be promised.
+//! Measures the rate that drives in a layout guarantee for any workload of small requests: that of random 4 KiB reads
+//! or writes over the whole drives, whichever are slower. Flash is measured at the greatest queue depth at which
+//! requests are still answered within the promised time. A disk is measured at depth one: while promises are due, the
+//! server sends few requests to a disk, so a rate that needs a long queue cannot be promised.
 //!
-//! The recorded requests may be served faster, because they lie close together or follow one
-//! another; a reservation must not count on that. A flash cache does not count either, because
-//! random requests miss it. Flash is measured worn in, with a smaller drive of the same kind.
+//! The recorded requests may be served faster, because they are close together or sequential, but a reservation must
+//! not count on that. A flash cache does not count either, because random requests miss it. Flash is measured in a
+//! worn-in state, on a smaller drive of the same kind.
 
 use std::cell::Cell;
 
@@ -22,32 +22,34 @@ use crate::error::Error;
 use crate::plan::spread::Spread;
 
 const SMALL_BYTES: u32 = 4096;
-/// The greatest queue depth of a flash drive.
+/// The maximum queue depth per flash drive.
 const FLASH_DEPTH_MAX: u32 = 32;
-/// The number of reads of each drive before those that count.
+/// The number of warm-up reads per drive, which are not counted.
 const READS_BEFORE: u64 = 1_000;
-/// The number of writes of each disk before those that count: they fill its write cache.
+/// The number of warm-up writes per disk, which fill its write cache and are not counted.
 const WRITES_BEFORE: u64 = 10_000;
-/// The same for flash, whose buffer is larger and collects garbage only when it is full. As many
-/// writes count then, so that they see garbage collected many times.
+/// The number of warm-up writes per flash drive. It is higher than for disks because flash has a larger buffer and
+/// collects garbage only when it is full. The same number of writes is then counted, so that garbage is collected many
+/// times.
 const WRITES_OF_FLASH: u64 = 100_000;
-/// The number of other requests that count.
+/// The number of requests that are counted, except for writes to flash.
 const COUNTED: u64 = 40_000;
-/// The most data of a set that are simulated. They are spread over the whole drives.
+/// The maximum amount of simulated data per set, in bytes. The data are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
-/// The size of the worn-in flash drive that stands for a larger one.
+/// The parameters of the worn-in flash drive that is simulated in place of a larger one.
 const WORN: &str = "capacity-gb=16:overwritten-percent=100";
 
-/// The rate that drives guarantee.
+/// The rate, in requests per second, that drives guarantee for any workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guarantee {
     pub(super) rate_iops: f64,
 }
 
-/// Measures `drives` in the layout `kind`. A share of `fraction` is to be answered within `within`.
+/// Measures the rate that `drives` in the layout `kind` guarantee, if a share `fraction` of requests is promised an
+/// answer within `within`.
 ///
 /// # Errors
-/// If the drives cannot form the layout.
+/// Fails if the drives cannot form the layout.
 pub(super) fn guarantee(
     kind: &DriveLayout<'_>,
     drives: usize,
@@ -58,7 +60,7 @@ pub(super) fn guarantee(
     let worn = worn_in(kind);
     let kind =
         DriveLayout { layout, flash: None, drive: worn.as_ref().unwrap_or(kind.drive), ..*kind };
-    // Worn-in flash takes memory, so as few drives as possible stand for all.
+    // Worn-in flash takes memory, so the smallest possible set is simulated to represent all drives.
     let sets = match worn {
         Some(_) => drives / layout.width(),
         None => layout.sets(drives).unwrap_or(1),
@@ -86,9 +88,10 @@ pub(super) fn guarantee(
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
-/// Returns the rate and the depth at the greatest depth at which `at` is in time, out of the powers of two up to
-/// `depth_max`; those of depth 1 if none is. Each depth halves those that are left, because more requests at a time
-/// are never answered sooner. The search starts with about one request for each of `drives`.
+/// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if none is. `at` measures
+/// the rate at a depth and whether requests are in time. Only powers of two up to `depth_max` are tried, in a binary
+/// search, because requests are never answered sooner at a greater depth. The search starts with about one request per
+/// drive.
 fn fastest_in_time(
     drives: u32,
     depth_max: u32,
@@ -111,24 +114,24 @@ fn fastest_in_time(
     Ok(best)
 }
 
-/// Opens a smaller and worn-in drive of the same kind; none unless it is flash, or if the user says
-/// how worn it is.
+/// Opens a smaller, worn-in drive of the same kind; `None` if the drive is not flash, or if the user specified how worn
+/// it is.
 fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     kind.drive.model.wear()?;
     devices::open(&format!("{}:{WORN}", kind.asked)).ok()
 }
 
-/// The requests to measure.
+/// The requests to send in a measurement.
 #[derive(Clone, Copy)]
 struct Load {
     op: Op,
     depth: u32,
     within: Nanos,
-    /// The measurement may end once a greater share is late.
+    /// The measurement may end early once more than this share of requests is late.
     late_share_max: f64,
 }
 
-/// Returns the requests per second and the share answered in time, both of the requests that count.
+/// Returns the rate in requests per second and the share of requests answered in time, without those of the warm-up.
 fn measure(model: &DeviceModel, set: &Set, load: Load) -> Result<(f64, f64), Error> {
     let lanes: u64 = set.lanes.disks.into();
     let drive = Spread::new(model.clone(), set.drive_bytes);
@@ -168,7 +171,7 @@ fn measure(model: &DeviceModel, set: &Set, load: Load) -> Result<(f64, f64), Err
     Ok((watch.requests as f64 / seconds, 1.0 - watch.late as f64 / requests))
 }
 
-/// Random requests, of which a constant number is in progress until the measurement is over.
+/// A workload of random requests with a constant number in progress, until the measurement is over.
 struct AtDepth<'o> {
     op: Op,
     len: u32,
@@ -185,7 +188,7 @@ impl Workload for AtDepth<'_> {
     }
 
     fn take(&mut self) -> Request {
-        // Marsaglia's xorshift64, for reproducible requests.
+        // Marsaglia's xorshift64, so that every run has the same requests.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -211,24 +214,24 @@ impl Workload for AtDepth<'_> {
     }
 }
 
-/// The measure of how long a measurement lasts.
+/// What determines how long a measurement lasts: the number of requests, or of writes to the drives.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Requests,
-    /// Writes to the drives, of which a layout makes several for each request.
+    /// Writes to the drives. A layout may turn one request into several writes.
     DriveWrites,
 }
 
-/// Counts requests, after the first `before` units and during the next `counted`.
+/// An observer that counts requests, after a warm-up of `before` units, for the next `counted` units.
 struct Counter<'o> {
     within: Nanos,
     late_share_max: f64,
     unit: Unit,
     before: u64,
     counted: u64,
-    /// Units so far.
+    /// The number of units so far.
     done: u64,
-    /// The times between which requests are counted.
+    /// When counting began, and when the last request was counted.
     since: Option<Nanos>,
     until: Nanos,
     requests: u64,

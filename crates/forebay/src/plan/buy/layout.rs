@@ -1,10 +1,11 @@
-//! Layouts of data on drives, and the least number of drives that each needs.
+//! Layouts of data on drives, and the least number of drives that each layout needs.
 //!
 //! Drives form *sets*: a single independent drive, an array of up to 32 drives, or disks with the
-//! flash they share. Data are striped over all sets in units of [`STRIPE_BYTES`], so sets can be
-//! simulated one after another. An array either writes in place in chunks of 512 KiB, as md and
-//! controllers do, or is a `forebay volume`, which writes chunks of 64 KiB to fresh cells, with
-//! checksums and without a write hole. A small write to a volume first reads the rest of its chunk.
+//! flash that they share. Data are striped over all sets in units of [`STRIPE_BYTES`], so sets can
+//! be simulated one after another. An array either writes in place in chunks of 512 KiB, as md and
+//! RAID controllers do, or is a `forebay volume`, which writes chunks of 64 KiB to fresh cells,
+//! with checksums and without a write hole. A small write to a volume first reads the rest of its
+//! chunk.
 
 use forebay_core::catalog::{DeviceSet, FlashLane, volume_bytes};
 use forebay_core::{Device, SpecError};
@@ -17,19 +18,21 @@ use crate::plan::devices::STRIPE_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Striped without redundancy.
+    /// Data are striped over the drives without redundancy.
     Single,
-    /// Two copies, written in place.
+    /// Two copies of all data, written in place.
     Mirror,
-    /// RAID 6 with four data and two parity chunks, written in place, in sets of six drives.
+    /// RAID 6 with four data chunks and two parity chunks, written in place, in sets of six drives.
     Raid6,
-    /// A volume with two copies.
+    /// A `forebay volume` with two copies of all data.
     VolumeMirror,
-    /// A volume with four data and two parity chunks.
+    /// A `forebay volume` with RAID 6: four data chunks and two parity chunks.
     VolumeRaid6,
-    /// Striped over disks; the most used data are cached on flash that the disks share.
+    /// Data are striped over disks without redundancy. Frequently used data are cached on flash
+    /// that the disks share.
     FlashCache,
-    /// A volume that uses RAID 6 or three copies for each 256 KiB, whichever suits its writes.
+    /// A `forebay volume` that stores each unit of 256 KiB as RAID 6 or as three copies, whichever
+    /// suits its writes.
     Adaptive,
 }
 
@@ -45,7 +48,7 @@ impl Layout {
         Layout::Adaptive,
     ];
 
-    /// Returns the name used on the command line.
+    /// Returns the layout's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Single => "single",
@@ -58,12 +61,12 @@ impl Layout {
         }
     }
 
-    /// Returns the layout with this name.
+    /// Returns the layout called `name`.
     pub fn named(name: &str) -> Option<Layout> {
         Layout::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
-    /// Returns the number of drives that may fail without data loss, regardless of which they are.
+    /// Returns how many drives may fail without data loss, regardless of which ones.
     pub fn survives(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 0,
@@ -72,17 +75,18 @@ impl Layout {
         }
     }
 
-    /// Whether it is a layout of an array.
+    /// Returns whether the layout is an array.
     pub fn is_array(self) -> bool {
         self.survives() > 0
     }
 
-    /// Whether it is a layout of a `forebay volume`.
+    /// Returns whether the layout is a `forebay volume`.
     pub fn is_volume(self) -> bool {
         matches!(self, Layout::VolumeMirror | Layout::VolumeRaid6 | Layout::Adaptive)
     }
 
-    /// Returns the level of an array; adaptive volumes have none because their level changes.
+    /// Returns the redundancy level of an array. Not meaningful for adaptive volumes, whose level
+    /// changes.
     pub fn level(self) -> &'static str {
         match self {
             Layout::Mirror | Layout::VolumeMirror => "raid10",
@@ -90,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Returns the least number of drives, without the flash.
+    /// Returns the least number of drives that the layout needs, not counting flash caches.
     pub fn width(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 1,
@@ -99,8 +103,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of data chunks for each unit of redundancy: one, of which there are
-    /// copies, or several, which share parities.
+    /// Returns the number of data chunks that share their redundancy: 1 if there are copies of each
+    /// chunk, more if several chunks share parities.
     pub fn data_chunks(self) -> u64 {
         match self {
             Layout::Raid6 | Layout::VolumeRaid6 | Layout::Adaptive => CHUNKS,
@@ -108,8 +112,9 @@ impl Layout {
         }
     }
 
-    /// Returns the largest number of drives in a set. RAID 6 written in place has four data and two
-    /// parity chunks in every stripe; md makes such an array of exactly six drives.
+    /// Returns the maximum number of drives in a set. RAID 6 that is written in place has four data
+    /// chunks and two parity chunks in every stripe, and md makes such an array of exactly six
+    /// drives.
     fn set_max(self) -> usize {
         match self {
             Layout::Single => 1,
@@ -118,63 +123,63 @@ impl Layout {
         }
     }
 
-    /// Returns the number of sets that `drives` form; none if they cannot form equal sets.
+    /// Returns how many sets `drives` form; `None` if they cannot form equal sets.
     pub fn sets(self, drives: usize) -> Option<usize> {
         let sets = drives.div_ceil(self.set_max()).max(1);
         (drives.is_multiple_of(sets) && drives / sets >= self.width()).then_some(sets)
     }
 }
 
-/// A drive in a layout.
+/// A drive in a layout, with the scheduler that it uses.
 #[derive(Clone, Copy)]
 pub(super) struct DriveLayout<'a> {
     pub(super) drive: &'a OpenDevice,
-    /// The name under which the user requested the drive.
+    /// The name by which the user requested the drive.
     pub(super) asked: &'a str,
     pub(super) layout: Layout,
     pub(super) flash: Option<&'a OpenDevice>,
     pub(super) flash_asked: &'a str,
-    /// The scheduler of each drive.
+    /// The scheduler of each disk.
     pub(super) scheduler: &'a str,
 }
 
-/// The data that all sets share.
+/// The amount of data on all sets together.
 #[derive(Clone, Copy)]
 pub(super) struct Data {
-    /// Their extent.
+    /// The extent of the data in bytes.
     pub(super) bytes: u64,
-    /// The bytes that the trace uses.
+    /// The number of bytes that the trace reads or writes.
     pub(super) used: u64,
-    /// The size of the areas in which these lie.
+    /// The total size in bytes of the areas that the trace touches.
     pub(super) touched: u64,
 }
 
-/// The simulated configuration of one set.
+/// How one set is simulated.
 pub(super) struct Set {
-    /// The policy.
+    /// The policy spec of the set.
     pub(super) spec: String,
-    /// The devices behind the policy, one per lane.
+    /// The devices below the policy, one per lane.
     pub(super) lanes: DeviceSet,
-    /// The bytes that clients may use.
+    /// The number of bytes that clients can use.
     pub(super) usable: u64,
-    /// Where the data end on each drive.
+    /// How far the data extend on each drive, in bytes.
     pub(super) drive_bytes: u64,
 }
 
-/// The largest number of units in a simulated array. Its table is in memory and covers the extent
-/// of the data.
+/// The maximum number of units in a simulated array. The array's table is in memory and covers the
+/// extent of the data.
 const UNITS_MAX: u64 = 2 << 20;
-/// An array is simulated at this many times the size of the areas that the trace touches. Distances
-/// within an area stay the same; only the gaps between areas shrink. A short trace of a large volume
-/// then does not have to wait until a large array is filled.
+/// The size of a simulated array, as a multiple of the areas that the trace touches. Distances
+/// within an area are unchanged; only the gaps between areas shrink. This way, simulating a short
+/// trace of a large volume does not require filling a large array.
 const ROOM: u64 = 2;
 const ROOM_MIN_BYTES: u64 = 8 << 30;
-/// The number of data chunks per unit.
+/// The number of data chunks in a unit.
 const CHUNKS: u64 = 4;
-/// The chunk size of a volume. Arrays that write in place use md's default chunk size.
+/// The chunk size of a volume in KiB. Arrays that write in place use md's default.
 const VOLUME_CHUNK_KIB: u64 = 64;
 pub(super) const CHUNK_KIB: u64 = 512;
-/// The largest number of blocks in a simulated cache; larger caches use larger blocks.
+/// The maximum number of blocks in a simulated cache; larger caches have larger blocks.
 const BLOCKS_MAX: u64 = 4 << 20;
 
 impl DriveLayout<'_> {
@@ -192,7 +197,7 @@ impl DriveLayout<'_> {
         }
     }
 
-    /// Returns the policy parameters of the array, without its contents.
+    /// Returns the policy parameters of the array, but not those that describe its contents.
     pub(super) fn array(&self) -> String {
         let level = match self.layout {
             Layout::Adaptive => {
@@ -205,7 +210,7 @@ impl DriveLayout<'_> {
         format!("array:{level}:disk={}", self.inner())
     }
 
-    /// Returns the set's policy, without its contents, as `simulate --policy` accepts it.
+    /// Returns the policy spec of a set for `simulate --policy`, without its contents.
     pub(super) fn named(&self) -> String {
         match self.layout {
             Layout::FlashCache => format!("cache:disk={}", self.inner()),
@@ -214,7 +219,8 @@ impl DriveLayout<'_> {
         }
     }
 
-    /// Returns the policy of a volume for `serve`; the volume's level is fixed when it is created.
+    /// Returns the policy spec of a volume for `serve`, which does not include the level, because
+    /// that is fixed when the volume is created.
     pub(super) fn served(&self) -> String {
         match self.layout {
             Layout::Adaptive => self.array(),
@@ -222,12 +228,12 @@ impl DriveLayout<'_> {
         }
     }
 
-    /// Returns the scheduler as a parameter of another policy.
+    /// Returns the scheduler in the form of a parameter of another policy.
     pub(super) fn inner(&self) -> String {
         self.scheduler.replace('+', "++").replace(':', "+")
     }
 
-    /// Returns the capacity in bytes of a set of `drives`.
+    /// Returns the usable capacity, in bytes, of a set of `drives`.
     fn set_bytes(&self, drives: usize) -> Result<u64, SpecError> {
         let capacity = self.drive.model.capacity();
         let bytes = match self.layout.is_array() {
@@ -237,13 +243,13 @@ impl DriveLayout<'_> {
         Ok(bytes / STRIPE_BYTES * STRIPE_BYTES)
     }
 
-    /// Returns the usable capacity in bytes of `drives`; none if they cannot form equal sets.
+    /// Returns the usable capacity, in bytes, of `drives`; `None` if they cannot form equal sets.
     pub(super) fn holds(&self, drives: usize) -> Result<Option<u64>, SpecError> {
         let Some(sets) = self.layout.sets(drives) else { return Ok(None) };
         Ok(Some(self.set_bytes(drives / sets)?.saturating_mul(sets as u64)))
     }
 
-    /// Returns one of the sets that `drives` form, sized for these data.
+    /// Returns one of the sets that `drives` form, sized for `data`.
     pub(super) fn set(&self, drives: usize, data: Data) -> Result<Set, SpecError> {
         let Data { bytes, used, touched } = data;
         let sets = self.layout.sets(drives).unwrap_or(1);
@@ -263,8 +269,8 @@ impl DriveLayout<'_> {
             let (spec, lanes) = (self.scheduler.to_string(), self.lanes(each, capacity));
             return Ok(Set { spec, lanes, usable: whole, drive_bytes });
         }
-        // Simulates only the part of an array within the extent of the data; the rest would only
-        // use memory.
+        // Only the part of an array that the data occupy is simulated; the rest would only take
+        // memory.
         let room = (touched / sets as u64).saturating_mul(ROOM).max(ROOM_MIN_BYTES);
         let wanted = share.min(whole).min(bytes_max(self.layout)).min(room);
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));
@@ -279,8 +285,8 @@ impl DriveLayout<'_> {
         Ok(Set { spec, lanes: self.lanes(each, enough), usable, drive_bytes: enough })
     }
 
-    /// Returns the cache of a set. It never has to be larger than `used`, the bytes that the trace
-    /// uses.
+    /// Returns the cache parameters of a set. The cache never has to be larger than `used`, the
+    /// bytes that the trace reads or writes.
     fn cache(&self, used: u64) -> String {
         let flash = self.flash.map_or(0, |flash| flash.model.capacity());
         let size = used.next_multiple_of(64 << 20).max(64 << 20).min(flash);
@@ -294,7 +300,7 @@ impl DriveLayout<'_> {
         )
     }
 
-    /// Returns the number of flash drives that accompany `drives` disks.
+    /// Returns how many flash cache drives `drives` disks need.
     pub(super) fn caches(&self, drives: usize) -> usize {
         match self.layout {
             Layout::FlashCache => self.layout.sets(drives).unwrap_or(0),
@@ -303,13 +309,14 @@ impl DriveLayout<'_> {
     }
 }
 
-/// Returns the largest number of bytes in a simulated array.
+/// Returns the maximum size of a simulated array in bytes.
 fn bytes_max(layout: Layout) -> u64 {
     let chunk_kib = if layout.is_volume() { VOLUME_CHUNK_KIB } else { CHUNK_KIB };
     UNITS_MAX * CHUNKS * (chunk_kib << 10)
 }
 
-/// Whether an array in one of `sets` is simulated with its data compressed into a smaller space.
+/// Returns whether an array of `sets` sets is too large to be simulated in full, so that its data
+/// are compressed into a smaller address space.
 pub(super) fn is_pressed(layout: Layout, bytes: u64, sets: usize) -> bool {
     layout.is_array() && bytes / sets.max(1) as u64 > bytes_max(layout)
 }
@@ -337,7 +344,7 @@ mod tests {
             assert_eq!((set(32).usable, set(64).usable), (64 * gib, 32 * gib), "{layout:?}");
             assert_eq!((set(32).lanes.disks, set(64).lanes.disks), (32, 32));
         }
-        // RAID 6 in place has sets of exactly six drives, as md makes them.
+        // RAID 6 that is written in place has sets of exactly six drives, as md requires.
         let set = |drives| kind(Layout::Raid6).set(drives, data).unwrap();
         assert_eq!((set(6).usable, set(12).usable), (64 * gib, 32 * gib));
         assert_eq!((set(6).lanes.disks, set(12).lanes.disks), (6, 6));
@@ -348,8 +355,8 @@ mod tests {
         assert_eq!(holds(Layout::Single, 5), Some(5 * single));
         assert_eq!(holds(Layout::FlashCache, 64), Some(64 * single));
         assert_eq!(holds(Layout::Mirror, 64), holds(Layout::Mirror, 32).map(|bytes| 2 * bytes));
-        // Two copies halve the capacity, two parities of six cost a third, and 33 drives cannot
-        // form equal sets.
+        // Two copies halve the capacity, two parities among six drives take a third, and 33 drives
+        // cannot form equal sets.
         let of = |layout, drives| {
             holds(layout, drives).unwrap() as f64 / (drives as f64 * single as f64)
         };

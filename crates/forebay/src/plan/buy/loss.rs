@@ -1,45 +1,43 @@
-//! The bytes that are expected to be lost in a year, because more drives fail than a layout survives,
-//! or because sectors turn out to be unreadable when they are needed.
+//! Computes how many bytes are expected to be lost per year, because more drives fail than the layout survives, or
+//! because sectors turn out to be unreadable when they are needed.
 //!
-//! Source: Greenan, Plank and Wylie, *Mean time to meaningless: MTTDL, Markov models, and storage
-//! system reliability* (2010), which asks for the expected magnitude of loss in place of a mean time.
-//! Expectations add up, so it is enough to follow one unit of redundancy (the chunks that restore each
-//! other) and to multiply by the data: it does not matter which units fail together.
+//! Source: Greenan, Plank and Wylie, *Mean time to meaningless: MTTDL, Markov models, and storage system reliability*
+//! (2010), which recommends the expected magnitude of loss over a mean time. Expectations add up, so it suffices to
+//! consider one unit of redundancy (the chunks that can restore each other) and to multiply by the amount of data;
+//! which units fail together does not matter.
 //!
-//! A unit is a Markov chain of the number of its drives that have failed. Drives fail and are made
-//! anew independently of each other, at constant rates. Once the last redundancy is gone, a latent
-//! defect in any of the surviving chunks loses a sector of each missing chunk as well. Defects appear
-//! at a constant rate and stay until the next scrub.
+//! A unit is a Markov chain whose state is how many of its drives have failed. Drives fail and are rebuilt
+//! independently of each other, at constant rates. Once no redundancy is left, a latent defect in any surviving chunk
+//! loses a sector of each missing chunk as well. Defects appear at a constant rate and remain until the next scrub.
 
 use forebay_core::Nanos;
 
 use super::layout::Layout;
 
-/// How often drives fail, and how fast that is mended.
+/// How often drives fail and sectors become unreadable, and how fast either is repaired.
 #[derive(Clone, Copy, Debug)]
 pub struct Reliability {
-    /// Failures of a drive in a year.
+    /// The expected number of failures per drive and year.
     pub failures_per_year: f64,
-    /// Sectors of a drive that become unreadable in a year.
+    /// The expected number of sectors that become unreadable, per drive and year.
     pub defects_per_year: f64,
-    /// The time between two scrubs, which find and mend such sectors.
+    /// The time between two scrubs, which find and repair unreadable sectors.
     pub scrub: Nanos,
-    /// The rate at which a failed drive is made anew.
+    /// The rate at which a failed drive is rebuilt, in bytes per second.
     pub rebuild_bytes_per_s: f64,
 }
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
-/// The bytes that one latent defect makes unreadable.
+/// The number of bytes that one latent defect makes unreadable.
 const SECTOR_BYTES: f64 = 4096.0;
 
 impl Reliability {
-    /// Returns the time in which a drive of this size is made anew.
+    /// Returns how long the rebuild of a drive of this size takes.
     pub fn rebuild_s(&self, capacity_bytes: u64) -> f64 {
         capacity_bytes as f64 / self.rebuild_bytes_per_s.max(1.0)
     }
 
-    /// Returns the expected loss, in bytes a year, of `data_bytes` in this layout on drives of
-    /// `capacity_bytes`.
+    /// Returns the expected loss, in bytes per year, of `data_bytes` in this layout on drives of `capacity_bytes`.
     pub(super) fn lost_per_year(
         &self,
         layout: Layout,
@@ -49,14 +47,15 @@ impl Reliability {
         let (survives, chunks) = (layout.survives(), layout.data_chunks() as f64);
         let drives = chunks + survives as f64;
         let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
-        // The mean times in which one drive more fails, from none on.
+        // For each number of failed drives, from zero on: the mean time in years until one more has failed, rebuilds
+        // included.
         let mut each = Vec::new();
         for failed in 0..=survives {
             let rate = (drives - failed as f64) * self.failures_per_year;
             let before = each.last().copied().unwrap_or(0.0);
             each.push((1.0 + failed as f64 / rebuild_years * before) / rate);
         }
-        // The share of a unit's data that is on its missing drives.
+        // The share of a unit's data that is on the missing drives when data are lost.
         let missing = (survives as f64 + 1.0) / drives;
         let by_drives = missing * data_bytes as f64 / each.iter().sum::<f64>();
         let defects_per_byte_year = self.defects_per_year / capacity_bytes as f64;
@@ -95,9 +94,9 @@ mod tests {
         let lost = |layout| rates.lost_per_year(layout, TB, TB) / TB as f64;
         for (layout, expected) in [
             (Layout::Single, 0.01),
-            // Two drives, then the other one within the rebuild.
+            // Either drive fails, then the other one during the rebuild.
             (Layout::Mirror, 2.0 * 0.01 * 0.01 * 0.001),
-            // Half of the unit, if three of six fail; two are made anew at a time.
+            // Half of a unit is lost if three of six drives fail; with two failed, two rebuilds run at the same time.
             (Layout::Raid6, 0.5 * 6.0 * 5.0 * 4.0 * 0.01f64.powi(3) * 0.001 * 0.0005),
         ] {
             let share = lost(layout) / expected;
@@ -121,7 +120,7 @@ mod tests {
         assert!(rarely.lost_per_year(Layout::Mirror, TB, TB) > 5.0 * mirrored);
     }
 
-    /// Compares with drives that fail and are made anew at random.
+    /// Compares the result with a simulation of drives that fail and are rebuilt at random.
     #[test]
     fn frequent_failures_lose_what_a_simulation_loses() {
         let rates = reliability(1.0, 0.2);

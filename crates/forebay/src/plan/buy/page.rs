@@ -1,5 +1,5 @@
-//! The page of `plan buy`: what to buy, the results of all combinations, those that cannot keep the
-//! promises, and the configuration.
+//! The report page of `plan buy`: what to buy, the results of all combinations, those that cannot
+//! keep the promises, and the configuration.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -13,12 +13,12 @@ use super::{Answer, BuyRow, ClientNeed, ClientShare};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
-/// The number of rows on a terminal's first screen.
+/// The number of rows shown on the first screen of a terminal.
 const FIRST_ROWS: usize = 3;
-/// The number of notes on a terminal's first screen.
+/// The number of notes shown on the first screen of a terminal.
 const FIRST_NOTES: usize = 2;
 
-/// Makes the page of `answer`; `written` names the files that the configuration was written to.
+/// Builds the page of `answer`; `written` is a sentence that names the configuration files written.
 pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     let requests: u64 = answer.clients.iter().map(|need| need.requests).sum();
     let reach: f64 = answer.clients.iter().map(|need| need.bytes as f64).sum();
@@ -83,7 +83,7 @@ fn best(answer: &Answer) -> Option<&BuyRow> {
     answer.rows.first().filter(|row| row.drives.is_some())
 }
 
-/// Returns the price of a row, to the cent.
+/// Returns the price of a row's drives, rounded to the cent.
 pub(super) fn price(row: &BuyRow) -> Option<Figure> {
     let currency = row.currency.as_ref()?.as_bytes().try_into().ok()?;
     Some(Figure::new(row.price?, Unit::Money(currency)))
@@ -98,7 +98,7 @@ fn key_figures(answer: &Answer, best: &BuyRow) -> Vec<KeyFigure> {
     price.into_iter().chain(watts).chain(worst).collect()
 }
 
-/// Adds the rows that keep the promises: first the best rows in few columns, then all.
+/// Adds the rows that keep the promises: first the best rows with few columns, then all rows.
 fn add_rows(page: &mut Page, answer: &Answer) {
     let rows: Vec<&BuyRow> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     if rows.is_empty() {
@@ -135,13 +135,13 @@ fn add_rows(page: &mut Page, answer: &Answer) {
 }
 
 /// Returns the name of a row: its drive, its layout and, if there are several clients, whether they
-/// share.
+/// share drives.
 fn name(row: &BuyRow, several: bool) -> String {
     let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
     format!("{}, {}{sharing}", row.drive, row.layout.name())
 }
 
-/// Returns the drives to buy, including flash and spares.
+/// Formats the drives to buy, including flash and spares.
 fn bought(row: &BuyRow) -> String {
     let plus = |extra: usize, what: &str| match extra {
         0 => String::new(),
@@ -252,7 +252,8 @@ fn in_failure(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     table
 }
 
-/// Returns the table of each client's constant-rate need and its share in time in the best row.
+/// Builds the table of clients: the constant-rate capacity that each needs, and the share answered
+/// in time in the best row.
 fn clients(answer: &Answer) -> Table {
     let mut table = Table::new([
         Column::words("client"),
@@ -279,7 +280,7 @@ fn clients(answer: &Answer) -> Table {
     table
 }
 
-/// Formats the promise, e.g. `99 % within 10 ms`, or says that each client has its own.
+/// Formats the promise, as in `99 % within 10 ms`, or states that each client has its own.
 fn promise(needs: &[ClientNeed]) -> String {
     let of = |need: &ClientNeed| (need.fraction, need.within_ms);
     let Some(first) = needs.first() else { return "nothing".into() };
@@ -292,7 +293,7 @@ fn promise(needs: &[ClientNeed]) -> String {
     }
 }
 
-/// Says what to buy, in one sentence.
+/// States what to buy, in one sentence.
 pub(super) fn headline(rows: &[BuyRow], needs: &[ClientNeed], drives_max: usize) -> String {
     let promise = promise(needs);
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {

@@ -1,4 +1,5 @@
-//! Prices and power of drives, from the user's file or else from the device's file.
+//! Prices and power of drives. Those in the user's file take precedence over those in the device's
+//! file.
 //!
 //! ```toml
 //! currency = "EUR"
@@ -17,14 +18,14 @@ use serde::Deserialize;
 use crate::devices::{self, OpenDevice, Price};
 use crate::error::Error;
 
-/// The user's prices and power figures.
+/// The prices and power figures in the user's file.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     of: BTreeMap<String, Figures>,
     currency: Option<String>,
 }
 
-/// The figures of one drive.
+/// The price and power of one drive.
 #[derive(Clone, Debug)]
 struct Figures {
     price: Price,
@@ -47,14 +48,14 @@ struct Table {
     watts: Option<f64>,
 }
 
-/// The highest power that a drive may be given.
+/// The maximum power that the file may give for a drive, in watts.
 const WATTS_MAX: f64 = 1e6;
 
 impl Prices {
-    /// Reads the file at `path`, which may price bundled drives and those called `names`.
+    /// Reads the file at `path`. It may price bundled drives and the drives in `names`.
     ///
     /// # Errors
-    /// If the file cannot be read or is invalid, or if it prices an unknown drive.
+    /// Fails if the file cannot be read, is invalid, or prices an unknown drive.
     pub fn read(path: &Path, names: &[String]) -> Result<Prices, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a file of prices")
             .map_err(|error| Error::Unfit(format!("{}: {error}", path.display())))?;
@@ -88,14 +89,15 @@ impl Prices {
         Ok(Prices { of, currency: Some(file.currency) })
     }
 
-    /// Returns the price of one `device`; none if unknown or in a currency other than the user's.
+    /// Returns the price of one `device`; `None` if it is unknown or in a currency other than the
+    /// user's.
     pub(super) fn price(&self, device: &OpenDevice) -> Option<Price> {
         let own = device.price.as_ref();
         let own = own.filter(|price| self.currency.as_ref().is_none_or(|c| *c == price.currency));
         self.of.get(&device.name).map(|figures| &figures.price).or(own).cloned()
     }
 
-    /// Returns the mean power of one `device`, if the user's file has it.
+    /// Returns the mean power of one `device` in watts, if the user's file states it.
     pub(super) fn watts(&self, device: &OpenDevice) -> Option<f64> {
         self.of.get(&device.name)?.watts
     }
@@ -123,7 +125,7 @@ mod tests {
         let priced = "\n[price]\namount = 561.75\ncurrency = \"USD\"\non = \"2020-09\"\n";
         std::fs::write(&path, text + priced).unwrap();
         let mine = devices::open(path.to_str().unwrap()).unwrap();
-        // The device file's price is in another currency.
+        // The price in the device's own file is in another currency.
         assert_eq!(prices.price(&mine).map(|price| price.amount), None);
         let own = Prices::default().price(&mine).unwrap();
         assert_eq!(

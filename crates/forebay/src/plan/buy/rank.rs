@@ -1,7 +1,8 @@
-//! The rows of the result: each drive in each layout, ranked.
+//! The rows of the answer: each drive in each layout, ranked.
 //!
-//! Rows that keep the promises come first, those with the headroom before those without, ordered by
-//! price, then those without a known price, ordered by power.
+//! Rows that keep the promises come first, and among these, the ones with enough headroom. Rows
+//! with a known price are then ordered by price, followed by those without a price, ordered by
+//! power.
 
 use std::ops::Range;
 
@@ -16,18 +17,18 @@ use super::trial::{Never, TrialResult};
 use super::{Question, Tried};
 use crate::plan::confidence::{Bootstrap, share_interval};
 
-/// Whether clients share drives.
+/// How clients share drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// All clients on the same drives.
+    /// All clients use the same drives.
     Shared,
-    /// Each client on its own drives.
+    /// Each client has its own drives.
     Apart,
 }
 
 impl Sharing {
-    /// Returns its name.
+    /// Returns the name of this way of sharing.
     pub fn name(self) -> &'static str {
         match self {
             Sharing::Shared => "shared",
@@ -36,24 +37,24 @@ impl Sharing {
     }
 }
 
-/// What determines the number of drives.
+/// The requirement that determines the number of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Binds {
-    /// The data, without redundancy.
+    /// The size of the data, without redundancy.
     Bytes,
     /// The redundancy of the data.
     Redundancy,
-    /// The promise.
+    /// The promised response times.
     Time,
-    /// The headroom.
+    /// The headroom: the share of the time that drives must be idle.
     Headroom,
-    /// Several of them, or different ones for different clients.
+    /// Several requirements at once, or different ones for different clients.
     Several,
 }
 
 impl Binds {
-    /// Returns its name.
+    /// Returns the name of the requirement.
     pub fn name(self) -> &'static str {
         match self {
             Binds::Bytes => "bytes",
@@ -65,169 +66,177 @@ impl Binds {
     }
 }
 
-/// The share of a client's requests that is answered in time.
+/// Which share of a client's requests is answered in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientShare {
     /// The client's name.
     pub client: String,
-    /// The promised share of its requests.
+    /// The share of the client's requests that is promised.
     pub fraction: f64,
-    /// The share that was answered in time.
+    /// The share of the client's requests that was answered in time.
     pub in_time_fraction: f64,
-    /// The lower end of its interval over other periods of the same load, if requested.
+    /// The lower end of the interval of `in_time_fraction` over other periods of the same load;
+    /// `None` if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_time_low_fraction: Option<f64>,
-    /// The upper end of that interval.
+    /// The upper end of the interval of `in_time_fraction`; `None` if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_time_high_fraction: Option<f64>,
 }
 
 impl ClientShare {
-    /// Whether the promise is kept.
+    /// Returns whether the promise is kept.
     pub fn is_kept(&self) -> bool {
         self.missing() <= 1e-12
     }
 
-    /// Returns the shortfall from the promise.
+    /// Returns by how much the share answered in time falls short of the promise.
     fn missing(&self) -> f64 {
         self.fraction - self.in_time_fraction
     }
 }
 
-/// The reason that no number of drives was found.
+/// Why no number of drives was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuyRefusal {
-    /// Single requests are too slow even on drives whose arms never have to move.
+    /// Single requests are too slow, even on drives whose arms never have to move.
     AnyNumber,
     /// Single requests are too slow on the maximum number of drives.
     UpToMost,
-    /// The data need more drives than the maximum.
+    /// The data need more than the maximum number of drives.
     Bytes,
-    /// The maximum number of drives is too slow; more might be enough.
+    /// The maximum number of drives is too slow; more drives might be enough.
     MoreMight,
 }
 
-/// The result of a drive in a layout.
+/// A row of the answer: the result for a drive in a layout.
 #[derive(Clone, Debug, Serialize)]
 pub struct BuyRow {
-    /// The drive.
+    /// The name of the drive.
     pub drive: String,
-    /// The layout.
+    /// The layout of the data on the drives.
     pub layout: Layout,
-    /// Whether clients share drives.
+    /// How clients share the drives.
     pub sharing: Sharing,
     /// The scheduler of each drive.
     pub scheduler: String,
-    /// The policy of a set, as accepted by `simulate --policy`.
+    /// The policy spec of a set, as accepted by `simulate --policy`.
     pub policy: String,
-    /// The least number of drives that keeps the promises, without shared flash and spares; none if
-    /// no allowed number does.
+    /// The least number of drives that keeps the promises, not counting flash caches and spares;
+    /// `None` if no number up to the maximum does.
     pub drives: Option<usize>,
-    /// The number of drives of each client on its own, in client order.
+    /// If each client has its own drives, their number for each client, in client order.
     pub drives_each: Vec<usize>,
-    /// The number of flash cache drives.
+    /// The number of flash drives used as caches.
     pub cache_drives: usize,
-    /// The flash cache drive.
+    /// The name of the flash drive used as a cache.
     pub cache_drive: Option<String>,
-    /// The number of spare drives.
+    /// The number of spare drives to buy.
     pub spare_drives: usize,
-    /// The least number of drives that keeps the promises, however busy they are.
+    /// The least number of drives that keeps the promises, regardless of how busy they are.
     pub drives_without_headroom: Option<usize>,
-    /// Whether the drives have the headroom.
+    /// Whether the drives are idle for the required share of the time.
     pub has_headroom: bool,
-    /// The least number of drives that another period of the same load might need, if intervals
-    /// are requested.
+    /// The lower end of the interval of the number of drives that other periods of the same load
+    /// would need; `None` if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drives_low: Option<usize>,
-    /// The number that another period is sure not to exceed; none if it is above the maximum.
+    /// The upper end of the interval of the number of drives that other periods of the same load
+    /// would need; `None` if it exceeds the maximum, or if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drives_high: Option<usize>,
-    /// The number of drives that the data need without redundancy; none if a drive has no size.
+    /// The number of drives that the data need without redundancy; `None` if a drive's capacity is
+    /// unknown.
     pub drives_for_bytes: Option<u64>,
-    /// The number of drives that the data need with redundancy; none if above the maximum.
+    /// The number of drives that the data need with redundancy; `None` if it exceeds the maximum.
     pub drives_for_redundancy: Option<usize>,
-    /// The number of drives that keeps the promises regardless of whether the data fit; none if no
-    /// allowed number does.
+    /// The number of drives that keeps the promises, whether or not the data fit; `None` if no
+    /// number up to the maximum does.
     pub drives_for_time: Option<usize>,
-    /// Which of the three determines the number.
+    /// The requirement that determines the number of drives.
     pub binds: Option<Binds>,
-    /// The number of drives that may fail without data loss.
+    /// How many drives may fail without data loss.
     pub survives: usize,
-    /// The share in time of each client on these drives; if no number was found, on the maximum
-    /// number, or of single requests.
+    /// The share of each client's requests that is answered in time on these drives. If no number
+    /// of drives was found, the share on the maximum number, or for single requests.
     pub clients: Vec<ClientShare>,
-    /// The share in time of the client that gets least with one drive missing; none without
-    /// redundancy.
+    /// The share answered in time while one drive is missing, for the client with the largest
+    /// shortfall; `None` without redundancy.
     pub degraded: Option<ClientShare>,
-    /// The same while that drive is made anew.
+    /// The share answered in time while the missing drive is being rebuilt, for the client with the
+    /// largest shortfall.
     pub rebuilding: Option<ClientShare>,
-    /// The time in which a drive is made anew; none if a drive has no size.
+    /// How long the rebuild of a drive takes, in hours; `None` if a drive's capacity is unknown.
     pub rebuild_hours: Option<f64>,
-    /// The bytes of the clients' data that are expected to be lost in a year; none if a drive has
-    /// no size.
+    /// How many bytes of the clients' data are expected to be lost per year; `None` if a drive's
+    /// capacity is unknown.
     pub lost_per_year_bytes: Option<f64>,
-    /// The TB that are written in a year to the flash drive that gets most; none without flash.
+    /// How many TB per year are written to the flash drive that receives most; `None` without
+    /// flash.
     pub written_per_year_tb: Option<f64>,
-    /// The years in which that is as much as the drive is rated for; none if no rating is known.
+    /// The number of years until these writes reach the drive's rated endurance; `None` if no
+    /// rating is known.
     pub endurance_years: Option<f64>,
-    /// The next smaller number of drives, if the promise determines the number and clients share.
+    /// The result with one drive less, if the promise determines the number and clients share the
+    /// drives.
     pub one_less: Option<OneLess>,
-    /// The mean share of time that the drives are busy.
+    /// The share of the time that the drives are busy, averaged over all drives.
     pub utilisation: Option<f64>,
-    /// The highest share of any drive.
+    /// The share of the time that the busiest drive is busy.
     pub utilisation_max: Option<f64>,
-    /// The mean power of all drives together, with spares idle; none if any drive has no power
+    /// The mean power of all drives together, with idle spares; `None` if any drive has no power
     /// figures.
     pub mean_power_w: Option<f64>,
-    /// The price of all drives; none if a price is unknown.
+    /// The price of all drives together; `None` if a price is unknown.
     pub price: Option<f64>,
-    /// The currency of the price.
+    /// The currency of `price`.
     pub currency: Option<String>,
     /// The date of the oldest price.
     pub priced_on: Option<String>,
-    /// The reason that no number was found.
+    /// Why no number of drives was found.
     pub refusal: Option<BuyRefusal>,
-    /// The number of requests simulated on the proposed drives.
+    /// The number of requests that were simulated on the recommended drives.
     pub simulated_requests: u64,
 }
 
-/// A number of drives that breaks a promise.
+/// A number of drives that does not keep the promises.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OneLess {
-    /// The number of drives.
+    /// The number of drives that was tried.
     pub drives: usize,
-    /// The client furthest below its promise.
+    /// The client whose promise is missed by most.
     #[serde(flatten)]
     pub worst: ClientShare,
 }
 
 impl BuyRow {
-    /// Returns the client with the largest shortfall or the smallest margin.
+    /// Returns the client with the largest shortfall from its promise, or else with the smallest
+    /// margin.
     pub fn worst(&self) -> Option<&ClientShare> {
         self.clients.iter().max_by(|a, b| a.missing().total_cmp(&b.missing()))
     }
 
-    /// Returns the number of all drives to buy, including flash and spares.
+    /// Returns the total number of drives to buy, including flash and spares.
     pub fn bought(&self) -> Option<usize> {
         Some(self.drives? + self.cache_drives + self.spare_drives)
     }
 }
 
 impl Tried<'_> {
-    /// Returns the name that progress messages use.
+    /// Returns the name of the combination for progress messages.
     pub(super) fn name(&self) -> String {
         format!("{} {} {}", self.kind.drive.name, self.kind.layout.name(), self.sharing.name())
     }
 
-    /// Whether `row` is the result of this combination.
+    /// Returns whether `row` is the result of this combination.
     pub(super) fn is(&self, row: &BuyRow) -> bool {
         let is_kind = self.kind.drive.name == row.drive && self.kind.layout == row.layout;
         is_kind && self.sharing == row.sharing
     }
 }
 
-/// Makes the row from the results `found` for each group of clients.
+/// Builds the row from `found`, the results for each group of clients.
 pub(super) fn row(
     kind: &DriveLayout<'_>,
     sharing: Sharing,
@@ -297,7 +306,8 @@ pub(super) fn row(
     }
 }
 
-/// Returns the TB written in a year to the flash drive that gets most, and what it is rated for.
+/// Returns how many TB per year are written to the flash drive that receives most, and the TB that
+/// it is rated for.
 fn worn(kind: &DriveLayout<'_>, found: &[TrialResult]) -> Option<(f64, Option<f64>)> {
     const YEAR_S: f64 = 365.25 * 86_400.0;
     let written =
@@ -310,8 +320,8 @@ fn worn(kind: &DriveLayout<'_>, found: &[TrialResult]) -> Option<(f64, Option<f6
     Some((per_s * YEAR_S / 1e12, device.endurance_tb))
 }
 
-/// Returns what determines the number of drives, over all groups. `least` is the least number of
-/// drives that the layout needs.
+/// Returns the requirement that determines the number of drives, over all groups. `least` is the
+/// least number of drives that the layout needs.
 fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
     let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
@@ -321,7 +331,7 @@ fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
 
 fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
-    // If the least number of drives that the layout needs is fast enough, the promise does not
+    // If the least number of drives for the layout is already fast enough, the promise does not
     // determine the number.
     let is_by_time = found.for_time == Some(drives) && drives > least;
     if found.without_headroom.is_some_and(|first| drives > first) {
@@ -337,7 +347,7 @@ fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     Some(if is_by_bytes { Binds::Bytes } else { Binds::Redundancy })
 }
 
-/// Returns the share in time of each client of `group` from `count`.
+/// Returns the share of requests answered in time, for each client of `group`, from `count`.
 fn shares_of<'a>(
     clients: &'a Clients<'_>,
     group: impl Iterator<Item = usize> + 'a,
@@ -355,7 +365,8 @@ fn shares_of<'a>(
     })
 }
 
-/// Returns the client with the largest shortfall in a run of each group; none if there is none.
+/// Returns the client with the largest shortfall among the runs of all groups; `None` if there were
+/// no runs.
 fn worst_of(
     clients: &Clients<'_>,
     sharing: Sharing,
@@ -370,7 +381,7 @@ fn worst_of(
     each.max_by(|a, b| a.missing().total_cmp(&b.missing()))
 }
 
-/// Returns the clients of a group, by its position.
+/// Returns the clients of group number `at`.
 fn group(clients: &Clients<'_>, sharing: Sharing, at: usize) -> Range<usize> {
     if sharing == Sharing::Shared { 0..clients.clients.len() } else { at..at + 1 }
 }
@@ -434,7 +445,8 @@ pub(super) fn rank(rows: &mut [BuyRow]) {
     });
 }
 
-/// Whether the row's array is simulated with its data compressed into a smaller space.
+/// Returns whether the row's array was simulated with its data compressed into a smaller address
+/// space.
 pub(super) fn is_any_pressed(row: &BuyRow, bytes: u64) -> bool {
     let sets = row.drives.and_then(|drives| row.layout.sets(drives)).unwrap_or(1);
     is_pressed(row.layout, bytes, sets)
@@ -464,8 +476,8 @@ mod tests {
             (1, (3, 3, 1, 3), Binds::Bytes),
             (6, (3, 8, 6, 8), Binds::Redundancy),
             (1, (1, 1, 1, 1), Binds::Bytes),
-            // With the data at their real places it needs more drives than for either requirement
-            // alone.
+            // The real simulation, with the data at their locations, needs more drives than either
+            // requirement alone.
             (2, (2, 3, 2, 4), Binds::Time),
         ] {
             let (bytes, redundancy, time, drives) = numbers;

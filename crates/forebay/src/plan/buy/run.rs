@@ -1,5 +1,5 @@
-//! One run of a set of drives under a group's requests. A run may end as soon as more requests are
-//! late than allowed.
+//! Simulates one set of drives under the requests of a group of clients. A run may end as soon as
+//! more requests are late than allowed.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -23,20 +23,24 @@ use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
 use crate::plan::spread::Spread;
 
-/// The result of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Count {
-    /// For each client of the group, its requests and how many were answered in time.
+    /// For each client of the group, the number of its requests and how many of them were answered
+    /// in time.
     pub(super) of: Vec<(u64, u64)>,
-    /// The sum of the drives' mean power.
+    /// The mean power of all drives together, in watts.
     pub(super) watts: f64,
-    /// The sum of the flash drives' mean power.
+    /// The mean power of all flash cache drives together, in watts.
     pub(super) flash_watts: f64,
-    /// The share of time that drives were busy: the mean over all drives, and the highest.
+    /// The share of the time that drives were busy: the mean over all drives, and that of the
+    /// busiest.
     pub(super) busy: (f64, f64),
-    /// The bytes a second that are written to the drive, and to the flash cache, that get most.
+    /// Bytes per second written to the drive that receives most, and to the flash cache that
+    /// receives most.
     pub(super) written_per_s: (f64, f64),
-    /// For each client of the group, the same as `of` in each of [`BLOCKS`] blocks of equal time.
+    /// For each client of the group, the numbers in `of` for each of [`BLOCKS`] blocks of equal
+    /// time.
     pub(super) blocks: Vec<Vec<(u64, u64)>>,
 }
 
@@ -44,49 +48,49 @@ pub(super) struct Count {
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) clients: &'a Clients<'a>,
-    /// The clients whose requests are simulated.
+    /// The clients in the group whose requests are simulated.
     pub(super) group: &'a [usize],
     pub(super) kind: DriveLayout<'a>,
-    /// How much faster than recorded the requests arrive.
+    /// The speed of arrivals relative to the recording.
     pub(super) intensity: Intensity,
-    /// The factor by which the data outgrow their recorded extent.
+    /// The factor by which the data are assumed to grow beyond their recorded extent.
     pub(super) growth: f64,
-    /// Bytes used by all traces.
+    /// The number of bytes that all traces use.
     pub(super) used: u64,
     pub(super) drives_max: usize,
-    /// The share of time that drives are to be idle.
+    /// The share of the time that drives must be idle.
     pub(super) headroom: f64,
-    /// The rate at which a failed drive is made anew.
+    /// The rate at which a failed drive is rebuilt, in bytes per second.
     pub(super) rebuild_bytes_per_s: f64,
     pub(super) bootstrap: Option<Bootstrap>,
 }
 
-/// The spacing of arrivals.
+/// When requests arrive: as recorded, or far apart.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Come {
     AsRecorded,
-    /// So far apart that requests never overlap.
+    /// Requests arrive so far apart that they never overlap.
     Apart,
 }
 
-/// What the drives are doing besides.
+/// Whether a drive is missing or being rebuilt.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Health {
     /// All drives work.
     Whole,
-    /// One drive is missing.
+    /// One drive is missing, and is not being rebuilt.
     Degraded,
-    /// One drive is missing, and its content is made anew at this rate, in bytes a second.
+    /// One drive is missing and is being rebuilt at this rate, in bytes per second.
     Rebuilding(f64),
 }
 
-/// The spacing of requests that never overlap.
+/// The time between requests that must not overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
-/// The number of arrivals between checks for a stop request.
+/// How many arrivals pass between checks for a requested stop.
 const EVERY: u64 = 4096;
 
-/// One set's run.
+/// A run of one set of drives.
 pub(super) struct Run<'a> {
     pub(super) case: Case<'a>,
     pub(super) set: &'a Set,
@@ -98,7 +102,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the set; none as soon as more requests are late than `allowed`.
+    /// Simulates the set. Returns `None` as soon as more requests are late than `allowed`.
     pub(super) fn count(
         &self,
         allowed: Option<Vec<u64>>,
@@ -175,26 +179,27 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Returns the reads of a rebuild, if there is one. Each chunk that is made anew takes the data
-    /// chunks of its unit.
+    /// Returns the reads that a rebuild causes, if one is under way. Each rebuilt chunk requires
+    /// reading all data chunks of its unit.
     fn rebuild(&self, intensity: Intensity) -> Option<Rebuild> {
         let Health::Rebuilding(bytes_per_s) = self.health else { return None };
         let read_per_s = bytes_per_s * self.case.kind.layout.data_chunks() as f64;
         let len = (CHUNK_KIB << 10).min(self.set.usable);
-        // Arrivals are sped up by the growth, which does not hurry a rebuild.
+        // Intensity speeds up the clock of arrivals, including the rebuild's. Multiplying by it
+        // keeps the rebuild at its real rate.
         let every = len as f64 / read_per_s.max(1.0) * intensity.times();
         Some(Rebuild {
             len: len as u32,
             every: Nanos::from_secs_f64(every),
             chunks: (self.set.usable / len.max(1)).max(1),
-            // The first that is not a client's.
+            // The first stream number that is not a client.
             stream: self.case.clients.clients.len() as u32,
             done: 0,
         })
     }
 }
 
-/// Reads one chunk after another, at a constant rate.
+/// The reads of a rebuild: one chunk after another, at a constant rate.
 struct Rebuild {
     len: u32,
     every: Nanos,
@@ -216,22 +221,22 @@ impl Rebuild {
     }
 }
 
-/// Returns each client's index within the group.
+/// Returns the index of each client within the group.
 fn places(group: &[usize]) -> Vec<usize> {
     let mut places = vec![0; group.iter().max().map_or(0, |most| most + 1)];
     group.iter().enumerate().for_each(|(place, client)| places[*client] = place);
     places
 }
 
-/// The reason that a run ended early.
+/// Why a run ended early.
 #[derive(Clone, Copy)]
 enum Over {
     Late,
     Stopped,
 }
 
-/// A set's requests, striped over its lanes; an array has one lane. A rebuild goes on until the last
-/// of them.
+/// The requests of one set, distributed over its lanes; an array counts as one lane. Reads of a
+/// rebuild are inserted until the last request.
 struct Dealt<'a> {
     striped: Striped<Merged<'a>>,
     lanes: u64,
@@ -260,13 +265,13 @@ impl Iterator for Dealt<'_> {
     }
 }
 
-/// Returns the lane of an offset that is striped over `lanes`, and the offset there.
+/// Returns the lane and the offset on that lane for an offset that is striped over `lanes`.
 fn dealt(offset: u64, lanes: u64) -> (Lane, u64) {
     let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
     ((stripe % lanes) as Lane, stripe / lanes * STRIPE_BYTES + within)
 }
 
-/// A workload that ends once `over` is set.
+/// A workload that ends early once `over` is set.
 struct Until<'o, W> {
     open: W,
     over: &'o Cell<Option<Over>>,
@@ -291,14 +296,14 @@ impl<W: Workload> Workload for Until<'_, W> {
 }
 
 struct Watch<'o, 't, 'm> {
-    /// The index of each client in the vectors below.
+    /// For each client, its index in the vectors below.
     place: Vec<usize>,
     within: Vec<Nanos>,
     of: Vec<(u64, u64)>,
     blocks: Vec<Vec<(u64, u64)>>,
-    /// Bytes written to each drive, then to the flash cache.
+    /// Bytes written to each drive, and last to the flash cache.
     written: Vec<u64>,
-    /// The last arrival.
+    /// When the last request arrives.
     lasts: Nanos,
     allowed: Option<Vec<u64>>,
     over: &'o Cell<Option<Over>>,
@@ -323,7 +328,7 @@ impl Observer for Watch<'_, '_, '_> {
     }
 
     fn finished(&mut self, now: Nanos, done: &Done) {
-        // A rebuild is no client's.
+        // Requests of a rebuild belong to no client.
         let Some(place) = self.place.get(done.request.stream as usize).copied() else { return };
         let is_in_time = done.latency(now) <= self.within[place] && done.outcome.is_ok();
         let parts = u128::from(done.request.at.0) * u128::from(BLOCKS);
@@ -344,7 +349,7 @@ struct Visit<'a, 'o, 't, 'm> {
     watch: Watch<'o, 't, 'm>,
     drives: usize,
     models: Vec<Failing<Spread>>,
-    /// The end of the trace: devices draw power until then.
+    /// When the trace ends; devices draw power until then.
     lasts: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! Sentences about the result: what it is based on, and which combinations cannot keep the
+//! Formats sentences about the answer: what it is based on, and which combinations cannot keep the
 //! promises.
 
 use forebay_ask::named;
@@ -7,10 +7,10 @@ use super::rank::{BuyRefusal, BuyRow, Sharing};
 use super::{Binds, ClientNeed, Question};
 use crate::quantities::{self, achieved, counted};
 
-/// The number of [`reasons`] that are on the first screen.
+/// How many of the [`reasons`] appear on the first screen.
 pub(super) const REASONS_FIRST: usize = 2;
 
-/// Explains what the result means and is based on; a sentence or two each.
+/// Explains what the answer means and what it is based on; one or two sentences per entry.
 pub(super) fn reasons(
     rows: &[BuyRow],
     needs: &[ClientNeed],
@@ -29,7 +29,7 @@ pub(super) fn reasons(
     all
 }
 
-/// Says how many drives would do without headroom, if that is fewer.
+/// States how many drives would suffice without headroom, if fewer would.
 fn headroom(best: &BuyRow, question: &Question<'_>) -> String {
     match (best.binds, best.drives_without_headroom) {
         (Some(Binds::Headroom | Binds::Several), Some(fewer)) if best.drives > Some(fewer) => {
@@ -40,7 +40,7 @@ fn headroom(best: &BuyRow, question: &Question<'_>) -> String {
     }
 }
 
-/// Says what happens when a drive fails, and what that costs in a year.
+/// Explains what happens when a drive fails, and how much data that is expected to cost per year.
 fn failures(best: &BuyRow) -> String {
     let mut said = String::new();
     if let (Some(degraded), Some(rebuilding)) = (&best.degraded, &best.rebuilding) {
@@ -66,7 +66,7 @@ fn failures(best: &BuyRow) -> String {
     }
 }
 
-/// Warns that the drives have too little headroom, and no number that was tried has more.
+/// Warns if the drives have too little headroom and no number that was tried has more.
 pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
     (!best.has_headroom).then(|| {
         format!(
@@ -77,10 +77,10 @@ pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
     })
 }
 
-/// The time that flash is expected to last, in years: as long as vendors warrant it.
+/// How many years flash should last: as long as vendors warrant it.
 const LASTS_YEARS: f64 = 5.0;
 
-/// Warns that the best row's flash wears out soon, or that nobody says how much it lasts.
+/// Warns if the best row's flash wears out early, or if its rated endurance is unknown.
 pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
     let written = best.written_per_year_tb.filter(|tb| *tb > 0.0)?;
     let name = best.cache_drive.as_ref().unwrap_or(&best.drive);
@@ -112,7 +112,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
     }
 }
 
-/// Says what determines the number of drives.
+/// States which requirement determines the number of drives.
 fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
@@ -133,7 +133,7 @@ fn why(best: &BuyRow) -> String {
     )
 }
 
-/// Says that the number was simulated, and what one drive less would achieve.
+/// States that the number was simulated, and what one drive less would achieve.
 fn checked(best: &BuyRow) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
@@ -150,10 +150,10 @@ fn checked(best: &BuyRow) -> String {
     format!("Checked by simulating {}{kept}{less}.", counted(best.simulated_requests, "request"))
 }
 
-/// The most drives to name per reason; the rest are only counted.
+/// The maximum number of drives to name per reason; the rest are counted.
 const NAMED: usize = 8;
 
-/// Says which drives cannot keep the promises, and why; a sentence per reason.
+/// States which drives cannot keep the promises and why, one sentence per reason.
 pub(super) fn refusals(rows: &[BuyRow], drives_max: usize) -> Vec<String> {
     let reasons =
         [BuyRefusal::AnyNumber, BuyRefusal::UpToMost, BuyRefusal::Bytes, BuyRefusal::MoreMight];

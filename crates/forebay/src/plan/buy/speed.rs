@@ -1,20 +1,20 @@
-//! The peak rates of one drive, as Linux's `io.cost.model` requires them: sequential bytes per
-//! second, and sequential and random 4 KiB I/Os per second, for reads and for writes, at the queue
-//! depth that the drive accepts. A disk gets sequential reads one at a time, because it reads ahead
-//! itself. Flash has no such figures: a model that was never written to is faster than a real drive
-//! is in the long run.
+//! Measures the peak rates of one drive as Linux's `io.cost.model` requires them: bytes per second
+//! of sequential I/O, and I/Os per second of sequential and of random 4 KiB I/O, for reads and for
+//! writes, at the queue depth that the drive accepts. A disk gets sequential reads one at a time,
+//! because it reads ahead by itself. Flash has no such figures: a model that was never written to
+//! is faster than a real drive is in the long run.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
-/// The rates of reads and writes.
+/// The peak rates of a drive for reads and for writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
     pub(super) read: Direction,
     pub(super) write: Direction,
 }
 
-/// The rates of reads or of writes.
+/// The peak rates of reads, or of writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub(super) bytes_per_s: u64,
@@ -24,11 +24,11 @@ pub(super) struct Direction {
 
 const SMALL: u32 = 4096;
 const LARGE: u32 = 1 << 20;
-/// The highest queue depth.
+/// The maximum queue depth to use.
 const DEPTH: usize = 32;
 
 impl Speed {
-    /// Measures a disk or a constant-rate server; none for flash.
+    /// Measures a disk or a constant-rate server; returns `None` for flash.
     pub(super) fn of(model: &DeviceModel) -> Option<Speed> {
         if matches!(model, DeviceModel::Ssd(_)) {
             return None;
@@ -46,7 +46,7 @@ fn large(model: &DeviceModel) -> u32 {
     LARGE.min(model.len_max())
 }
 
-/// Returns the I/Os per second, after enough I/Os to fill the drive's own memory.
+/// Returns the rate in I/Os per second, after enough I/Os to fill the drive's buffer.
 fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
     let (mut device, len) = (model.clone(), len.min(model.len_max()));
     let ios: u64 = if len <= SMALL { 20_000 } else { 2_000 };
@@ -57,7 +57,7 @@ fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
     let (mut begun, mut ended) = (0u64, 0u64);
     while ended < ios {
         while begun < ios && under_way < depth && device.room() {
-            // Marsaglia's xorshift64, for reproducible I/Os.
+            // Marsaglia's xorshift64, so that every run has the same I/Os.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -1,4 +1,4 @@
-//! The price and power of a row's drives.
+//! Computes the price and the power of a row's drives.
 
 use forebay_core::{Device, Nanos};
 
@@ -8,7 +8,7 @@ use super::run::Count;
 use super::trial::TrialResult;
 use crate::devices::OpenDevice;
 
-/// The drives to pay for and power.
+/// The drives of a row that have to be paid for and powered.
 pub(super) struct Spent<'a> {
     pub(super) kind: &'a DriveLayout<'a>,
     pub(super) found: &'a [TrialResult],
@@ -19,7 +19,7 @@ pub(super) struct Spent<'a> {
 }
 
 impl Spent<'_> {
-    /// Returns the amount, the currency and the oldest date.
+    /// Returns the total price, its currency, and the date of the oldest price.
     pub(super) fn price(&self) -> Option<(f64, String, String)> {
         let price = self.question.prices.price(self.kind.drive)?;
         let drives = (self.drives? + self.spare_drives) as f64 * price.amount;
@@ -31,7 +31,7 @@ impl Spent<'_> {
         (cache.currency == price.currency).then(|| (all, price.currency, price.on.min(cache.on)))
     }
 
-    /// Returns the mean power in watts, with spares idle; none if any drive has no power figures.
+    /// Returns the mean power in watts, with idle spares; `None` if any drive has no power figures.
     pub(super) fn watts(&self) -> Option<f64> {
         let (drives, prices) = (self.drives?, self.question.prices);
         let sum = |of: fn(&Count) -> f64| -> f64 {
@@ -51,7 +51,7 @@ impl Spent<'_> {
     }
 }
 
-/// Returns the power of an idle drive.
+/// Returns the power of an idle drive in watts.
 fn idle_watts(device: &OpenDevice) -> f64 {
     let hour = Nanos::from_secs(3600);
     device.model.joules(hour) / hour.as_secs_f64()

@@ -1,5 +1,5 @@
-//! Small traces on servers whose times can be worked out by hand, and the least number compared
-//! with trying all.
+//! Tests with small traces on servers whose times can be worked out by hand. The number of drives
+//! found is compared with trying every number.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::devices::STRIPE_BYTES;
 
-/// Makes reads from (arrival in ms, stripe, volume).
+/// Returns a trace of reads, given as (arrival in ms, stripe, volume).
 fn input(requests: &[(u64, u64, u32)]) -> Input {
     input_of(Op::Read, requests)
 }
@@ -24,7 +24,7 @@ fn input_with(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     input_at(op, len, &requests.collect::<Vec<_>>())
 }
 
-/// Makes requests from (arrival in ms, offset, volume).
+/// Returns a trace of requests, given as (arrival in ms, offset, volume).
 fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     let record = |&(at, offset, volume): &(u64, u64, u32)| Record {
         at: Nanos::from_millis(at),
@@ -39,7 +39,7 @@ fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
 }
 
-/// Makes a burst of `count` requests at once, each in its own stripe.
+/// Returns `count` requests that arrive at once, each to a stripe of its own.
 fn burst(count: u64) -> Vec<(u64, u64, u32)> {
     (0..count).map(|stripe| (0, stripe, 0)).collect()
 }
@@ -48,7 +48,7 @@ fn promise(within_ms: u64, fraction: &str) -> Promise {
     Promise { within: Nanos::from_millis(within_ms), fraction: fraction.parse().unwrap() }
 }
 
-/// The options of most tests: all requests within 20 ms, on `fixed:100`, layout single.
+/// The options of most tests: all requests within 20 ms, on `fixed:100`, in the layout `single`.
 struct Ask {
     drives: Vec<Candidate>,
     flash: Candidate,
@@ -101,8 +101,8 @@ fn asked(inputs: &[Input], question: &Question<'_>) -> Answer {
     answer(inputs, question, &mut crate::progress::unheard).unwrap()
 }
 
-/// Counts the requests in time per client on `servers`, first come, first served, each on the
-/// server of its stripe.
+/// Computes for each client how many requests there are and how many are answered in time. Each of
+/// the `servers` takes requests to its stripes, first come, first served.
 fn in_time(requests: &[(u64, u64, u32)], servers: usize, within_ms: u64) -> Vec<(u64, u64)> {
     let (mut free, mut of) = (vec![0; servers], vec![(0, 0); 2]);
     for (at, stripe, client) in requests {
@@ -118,8 +118,8 @@ fn in_time(requests: &[(u64, u64, u32)], servers: usize, within_ms: u64) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Compares with first come, first served computed by hand on 1, 2, 3, ... servers of 100
-    /// requests per second each.
+    /// Compares the result with serving requests first come, first served on 1, 2, 3, ... servers
+    /// of 100 requests per second each.
     #[test]
     fn the_number_is_the_least_that_keeps_every_promise(
         gaps in prop::collection::vec((prop_oneof![Just(0u64), 0u64..30], 0u64..6, 0u32..2), 2..60),
@@ -129,8 +129,8 @@ proptest! {
         let mut at = 0;
         let mut requests: Vec<(u64, u64, u32)> =
             gaps.iter().map(|(gap, stripe, client)| { at += gap; (at, *stripe, *client) }).collect();
-        // Both clients exist and reach as far, so the second client's stripes begin after the first
-        // one's eight.
+        // Both clients have a request to stripe 7, so each has eight stripes, and the second
+        // client's follow the first one's.
         requests.insert(0, (0, 7, 0));
         requests.insert(0, (0, 7, 1));
         let inputs = [input(&requests)];
@@ -166,8 +166,8 @@ proptest! {
 
 #[test]
 fn growth_brings_requests_faster_and_data_more_room() {
-    // One request every 20 ms keeps a server of 100 per second half busy; four times as many
-    // overload it.
+    // One request every 20 ms keeps a server of 100 per second half busy, so growth by four
+    // overloads it.
     let steady: Vec<(u64, u64, u32)> = (0..40).map(|n| (n * 20, n % 8, 0)).collect();
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let drives =
@@ -190,7 +190,7 @@ fn growth_brings_requests_faster_and_data_more_room() {
 
 #[test]
 fn clients_share_a_clock_and_drives_or_have_their_own() {
-    // The bursts never overlap, so both clients together need as much as one.
+    // The two clients' bursts never overlap, so together they need no more than one of them does.
     let apart = [input(&burst(4)), input(&[(500, 0, 0), (500, 1, 0), (500, 2, 0), (500, 3, 0)])];
     let meeting = [input(&burst(4)), input(&burst(4))];
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
@@ -202,7 +202,7 @@ fn clients_share_a_clock_and_drives_or_have_their_own() {
     };
     assert_eq!(drives(&apart), (Some(2), vec![2, 2]));
     assert_eq!(drives(&meeting), (Some(4), vec![2, 2]));
-    // By their own clocks they begin half a second apart.
+    // On their own clocks, the traces begin half a second apart.
     let mut recorded = meeting;
     recorded[0].notes.began = Some(Nanos::from_millis(7000));
     recorded[1].notes.began = Some(Nanos::from_millis(7500));
@@ -216,7 +216,8 @@ fn each_volume_takes_whole_stripes_and_each_drive_draws() {
     let model = &ask.drives[0].device.model;
     let whole = model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
     let mut two = input(&[(0, 0, 0), (1000, 1, 0)]);
-    // Together the clients fill one drive, but start a new stripe and so need one stripe more.
+    // Together the clients' data would fit on one drive, but each client starts a new stripe, which
+    // takes one stripe more.
     two.extents = vec![STRIPE_BYTES / 2, whole - STRIPE_BYTES / 2];
     let question = Question { promise: promise(50, "1"), ..ask.question() };
     let row = asked(&[two], &question).rows.remove(0);
@@ -227,7 +228,8 @@ fn each_volume_takes_whole_stripes_and_each_drive_draws() {
 
 #[test]
 fn drives_are_busy_for_a_share_of_the_whole_trace() {
-    // One drive answers four of five in time; the last arrives when all else is done.
+    // One drive answers four of the five requests in time. The last one arrives when the others are
+    // done.
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let uneven = [input(&[(0, 0, 0), (0, 2, 0), (0, 4, 0), (0, 1, 0), (100, 0, 0)])];
     let question = Question { promise: promise(30, "1"), ..ask.question() };
@@ -235,8 +237,8 @@ fn drives_are_busy_for_a_share_of_the_whole_trace() {
     assert_eq!((row.drives, row.utilisation_max), (Some(2), Some(40.0 / 110.0)));
     let mean = (40.0 / 110.0 + 10.0 / 100.0) / 2.0;
     assert!((row.utilisation.unwrap() - mean).abs() < 1e-9, "{:?}", row.utilisation);
-    // A client that sends one request at the beginning has an idle drive until the other client
-    // ends.
+    // The first client sends a single request at the beginning. Its drive is then idle until the
+    // other client ends.
     let apart = [input(&[(0, 0, 0)]), input(&[(0, 0, 0), (990, 0, 0)])];
     let busy = |growth| {
         let question = Question { growth, sharings: &[Sharing::Apart], ..ask.question() };
@@ -248,8 +250,8 @@ fn drives_are_busy_for_a_share_of_the_whole_trace() {
 
 #[test]
 fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
-    // Spread over a whole disk, a request with a seek takes longer than 12 ms; without the seek,
-    // less.
+    // If data are spread over a whole disk, a request takes a seek and thus more than 12 ms;
+    // without the seek it would take less.
     let ask = Ask::of(&["sata250:plain"], &[Layout::Single]);
     let mut far = input(&(0..40).map(|n| (n * 1000, n * 90_001 % 200_000, 0)).collect::<Vec<_>>());
     far.extents = vec![200_000 * STRIPE_BYTES];
@@ -261,7 +263,8 @@ fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
 #[test]
 fn what_is_too_slow_alone_is_so_in_any_number() {
     let ask = Ask::of(&["fixed:50", "hc550"], &[Layout::Single, Layout::Mirror]);
-    // No disk rotates in 2 ms, and a server of 50 per second takes 20 ms.
+    // No disk can answer in 2 ms, because it rotates too slowly, and a server of 50 requests per
+    // second takes 20 ms.
     let slow = [input(&(0..40).map(|n| (n * 100, n * 37 % 900, 0)).collect::<Vec<_>>())];
     let question = Question { promise: promise(2, "0.9"), ..ask.question() };
     let found = asked(&slow, &question);
@@ -291,13 +294,13 @@ fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
     assert_eq!(drives(2), two);
     let one = [("mirror", Some(2)), ("volume-mirror", Some(2))];
     assert_eq!(drives(1), [two[0], one[0], two[1], one[1], two[2]]);
-    // A server has no arm, so it gets no flash cache.
+    // A constant-rate server has no arm, so the layout with a flash cache is not tried for it.
     assert_eq!(drives(0), [two[0], one[0], two[1], ("single", Some(1)), one[1], two[2]]);
     assert_eq!(Layout::ALL.map(Layout::survives), [0, 1, 2, 0, 1, 2, 2]);
 }
 
-/// Writes of 4 KiB on servers that take 10 ms: in place, a mirror writes both copies at once; a
-/// volume first reads the rest of the chunk.
+/// Writes of 4 KiB to servers that take 10 ms per I/O. A mirror writes both copies in place at
+/// once; a volume first reads the rest of the chunk.
 #[test]
 fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     let writes: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
@@ -312,9 +315,10 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     };
     assert_eq!(drives(9), [("mirror", None), ("volume-mirror", None)]);
     assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
-    // With room for a round of records in between.
+    // The time limit leaves room for writing a round of records between requests.
     assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
-    // 128 KiB fit in one chunk of 512 KiB but span two chunks of 64 KiB: twice as many I/Os.
+    // A read of 128 KiB fits in one chunk of 512 KiB, but takes two chunks of 64 KiB and thus twice
+    // as many I/Os.
     let reads: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
     let reads = [input_with(Op::Read, 128 << 10, &reads)];
     let question = Question { promise: promise(21, "1"), ..ask.question() };
@@ -326,14 +330,14 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
 
 #[test]
 fn a_cache_of_flash_is_tried_before_disks_only() {
-    // The same few blocks repeatedly: from the second time on they are on flash.
+    // The same few blocks are read repeatedly, so from the second time on they are on flash.
     let again: Vec<(u64, u64, u32)> = (0..400).map(|n| (n * 40, n % 4 * 50, 0)).collect();
     let mut ask = Ask::of(&["sata250:plain"], &[Layout::Single, Layout::FlashCache]);
     ask.flash = Candidate::open("samsung-830").unwrap();
     let question = Question { promise: promise(2, "0.95"), ..ask.question() };
     let rows = asked(&[input(&again)], &question).rows;
     let best = &rows[0];
-    // One rotation of the disk takes 8 ms, so most cache misses are late and cache hits are not.
+    // The disk takes 8 ms per rotation, so most cache misses are late and cache hits are not.
     assert_eq!((best.layout, best.drives, best.cache_drives), (Layout::FlashCache, Some(1), 1));
     assert_eq!(best.cache_drive.as_deref(), Some("samsung-830"));
     assert_eq!(rows[1].drives, None);
@@ -364,7 +368,7 @@ fn spares_draw_as_idle_drives_and_flash_costs_with_its_disks() {
     assert_eq!((single.drives, single.price), (Some(2), Some(200.0)));
     assert_eq!((cached.drives, cached.cache_drives, cached.price), (Some(2), 2, Some(300.0)));
     assert_eq!(two[0].price, Some(500.0));
-    // A price is as old as the oldest of its parts.
+    // The date of a price is that of its oldest part.
     let days = [cached, single].map(|row| row.priced_on.as_deref());
     assert_eq!(days, [Some("2020-09"), Some("2026-11")]);
     let model = &ask.drives[0].device.model;
@@ -387,14 +391,15 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     let found = asked(&[input(&burst(8))], &question);
     let told: Vec<_> =
         found.rows.iter().map(|row| (row.drive.as_str(), row.drives, row.price)).collect();
-    // Eight at once in 20 ms: four drives of 100 per second, one of 400, or two of 300.
+    // Eight requests at once within 20 ms need four drives of 100 per second, one of 400, or two of
+    // 300.
     let expected = [
         ("fixed:100", Some(4), Some(50.0)),
         ("fixed:400", Some(1), Some(100.0)),
         ("fixed:300", Some(2), None),
     ];
     assert_eq!(told, expected);
-    // The cheapest, although it draws the most power.
+    // The cheapest drives come first, although they draw the most power.
     assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
         found.said.starts_with("Buy 4 fixed:100 (single), 1 spare, for 50.00 EUR, to keep "),
@@ -422,8 +427,8 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
 
 #[test]
 fn reservations_are_cut_where_all_do_not_fit() {
-    // Two clients need 200 per second each for their bursts, which never overlap on a server of 200
-    // per second.
+    // Two clients need 200 requests per second each for their bursts. These never overlap, so a
+    // server of 250 per second is enough.
     let later: Vec<(u64, u64, u32)> =
         burst(4).iter().map(|(_, stripe, _)| (5000, *stripe, 0)).collect();
     let inputs = [input(&burst(4)), input(&later)];
@@ -431,10 +436,11 @@ fn reservations_are_cut_where_all_do_not_fit() {
     let found = asked(&inputs, &ask.question());
     assert_eq!((found.rows[0].drives, found.clients[0].capacity_iops), (Some(1), Some(200)));
     let text = found.configuration.unwrap();
-    // 50 per second are set aside for the requests in progress.
+    // A rate of 50 requests per second is set aside for requests already in progress.
     assert!(text.serve.contains("capacity_iops = 250\n# All promises together"), "{}", text.serve);
     assert_eq!(text.serve.matches("keep_iops = 100\n").count(), 2, "{}", text.serve);
-    // 150 are left beside the other client's reservation, but the client's own promise needs 200.
+    // The other client's reservation leaves 150, but the limit is 200, because the client's own
+    // promise needs that.
     assert_eq!(text.dmclock.lines().nth(2), Some("(memory) 100 100 200"));
     for said in [&text.dmclock, &text.cgroup] {
         assert!(said.contains("# data: all promises together are more"), "{said}");
@@ -473,7 +479,7 @@ fn number(text: &str, key: &str) -> u64 {
 
 #[test]
 fn what_is_reserved_holds_for_any_workload_and_limits_admit_it() {
-    // Bursts of reads in order, of which a disk does far more than of random ones.
+    // Bursts of sequential reads, which a disk serves at a far higher rate than random ones.
     let reads: Vec<(u64, u64, u32)> =
         (0..1000).map(|nth| (nth / 25 * 1000, nth * 4096, 0)).collect();
     let inputs = [input_at(Op::Read, 4096, &reads)];
@@ -499,12 +505,13 @@ fn what_is_reserved_holds_for_any_workload_and_limits_admit_it() {
     }
 }
 
-/// Returns the options of a disk for reads all over the first gibibyte of a disk.
+/// Returns options for reads on disks, in which 95 % of requests are promised an answer within
+/// `within_ms`.
 fn disk_question<'a>(ask: &'a Ask, within_ms: u64) -> Question<'a> {
     Question { promise: promise(within_ms, "0.95"), drives_max: 32, ..ask.question() }
 }
 
-/// Reads at random places of the first GiB, so many a second.
+/// Returns a trace of reads at random locations in the first GiB, at a rate of `per_s`.
 fn scattered(per_s: u64, seconds: u64) -> Input {
     let reads = (0..per_s * seconds).map(|n| (n * 1000 / per_s, n * 7919 % 1024, 0));
     input(&reads.collect::<Vec<_>>())
@@ -512,8 +519,9 @@ fn scattered(per_s: u64, seconds: u64) -> Input {
 
 #[test]
 fn data_lie_all_over_a_disk_and_not_at_its_outer_edge() {
-    // A GiB at the edge of 18 TB is read without moving the arm: 240 a second would keep one disk
-    // busy but in time. All over the disk it takes more than one.
+    // A GiB at the outer edge of 18 TB is read without moving the arm, so 240 reads per second
+    // would keep one disk busy but in time. With the data spread over the whole disk, it takes more
+    // than one.
     let ask = Ask::of(&["hc550"], &[Layout::Single]);
     let found = asked(&[scattered(240, 20)], &disk_question(&ask, 50));
     assert!(found.rows[0].drives >= Some(2), "{:?}", found.rows[0]);
@@ -527,7 +535,7 @@ fn drives_have_the_headroom_or_the_answer_says_so() {
         let question = Question { headroom, promise: promise(60, "1"), ..ask.question() };
         asked(&[input(&steady)], &question)
     };
-    // Eighty a second, on a server of a hundred.
+    // The load is 80 requests per second, on servers of 100.
     let (without, with) = (of(0.0), of(0.3));
     assert_eq!((without.rows[0].drives, with.rows[0].drives), (Some(1), Some(2)));
     assert!(without.rows[0].utilisation_max.unwrap() > 0.75, "{:?}", without.rows[0]);
@@ -536,7 +544,7 @@ fn drives_have_the_headroom_or_the_answer_says_so() {
     assert!(row.has_headroom && row.utilisation_max.unwrap() <= 0.7, "{row:?}");
     assert!(with.reasons[0].ends_with("1 would keep the promise, but not with 30 % of headroom."));
     assert_eq!(with.cautions.iter().filter(|said| said.contains("headroom")).count(), 0);
-    // All requests go to one drive, however many there are.
+    // All requests go to one drive, no matter how many drives there are.
     let one_place: Vec<(u64, u64, u32)> = steady.iter().map(|(at, ..)| (*at, 0, 0)).collect();
     let question = Question { headroom: 0.3, promise: promise(60, "1"), ..ask.question() };
     let found = asked(&[input(&one_place)], &question);
@@ -546,7 +554,7 @@ fn drives_have_the_headroom_or_the_answer_says_so() {
     assert_eq!(page::page(&found, None).verdict.words, "Too little headroom");
 }
 
-/// A mirror of two servers that is two thirds busy; one alone is overloaded.
+/// A mirror of two servers is two thirds busy, so a single server would be overloaded.
 #[test]
 fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_made_anew() {
     let steady: Vec<(u64, u64, u32)> = (0..800).map(|n| (n * 15 / 2, n % 64, 0)).collect();
@@ -570,7 +578,7 @@ fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_made_anew(
         if drives == 2 {
             assert!(degraded < 0.5, "133 a second on one server of 100: {row:?}");
         }
-        // 400 chunks a second, or four times as many.
+        // A rebuild reads 400 chunks per second in a mirror, and four times as many in RAID 6.
         assert!(rebuilding < 0.2, "{row:?}");
     }
     let mirror = found.rows.iter().find(|row| row.layout == Layout::Mirror).unwrap();
@@ -595,7 +603,8 @@ fn layouts_with_more_redundancy_lose_less() {
 
 #[test]
 fn flash_lasts_as_long_as_its_rating() {
-    // 16 MB a second, to both copies: 505 TB a year, and a little for whole blocks.
+    // Both copies receive 16 MB per second, which is 505 TB per year, plus some to fill whole
+    // blocks.
     let writes: Vec<(u64, u64, u32)> = (0..160).map(|n| (n * 62 + n / 2, n % 64, 0)).collect();
     let ask = Ask::of(&["990-pro", "samsung-830", "hc550"], &[Layout::Mirror]);
     let question = Question { promise: promise(90, "0.9"), ..ask.question() };
@@ -629,7 +638,8 @@ fn shingled_drives_are_not_offered_for_random_writes() {
 
 #[test]
 fn numbers_have_intervals_where_they_are_asked_for() {
-    // Four at once, and now and then twelve: a promise that hangs on how often that is.
+    // Most bursts have four requests and every tenth has twelve, so whether the promise is kept
+    // depends on how often the longer ones occur.
     let bursts = (0..200u64).flat_map(|n| {
         let many = if n % 10 == 0 { 12 } else { 4 };
         (0..many).map(move |stripe| (n * 100, stripe, 0))

@@ -1,7 +1,7 @@
-//! Finds how many drives of a kind, in a layout, keep each client's promise.
+//! Finds how many drives of one kind, in one layout, keep each client's promise.
 //!
 //! Numbers are tried in ascending order, so the result is the least: every smaller number was
-//! simulated and breaks a promise. A run ends as soon as it has broken one.
+//! simulated and breaks a promise. A run ends as soon as a promise is broken.
 
 use std::collections::BTreeMap;
 
@@ -16,49 +16,54 @@ use crate::jobs::Tell;
 use crate::plan::confidence::{BLOCKS, share_interval};
 use crate::plan::devices::STRIPE_BYTES;
 
-/// The number of trials before checking whether any number can succeed.
+/// How many numbers are tried before checking whether any number can succeed.
 const TRIED_FIRST: usize = 4;
 
-/// The trials of a case; each is run only once.
+/// The trials for one combination of drive, layout and clients. Each number of drives is simulated
+/// only once.
 pub(super) struct Trial<'a, 't> {
     pub(super) case: Case<'a>,
-    /// The number of requests that arrived in all trials so far.
+    /// The number of requests that have arrived in all trials so far, for reporting progress.
     counted: &'t mut u64,
     tell: Tell<'t>,
     known: BTreeMap<usize, Option<Count>>,
 }
 
-/// The result for a case.
+/// The number of drives found for one combination, and how it was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrialResult {
     pub(super) for_bytes: Option<u64>,
     pub(super) for_redundancy: Option<usize>,
     pub(super) for_time: Option<usize>,
-    /// The least number that keeps the promise with the data at their places, however busy it is.
+    /// The least number of drives that keeps the promises with the data at their locations, however
+    /// busy the drives are.
     pub(super) without_headroom: Option<usize>,
-    /// The least number that also has the headroom; if none has, the same as `without_headroom`.
+    /// The least number of drives that keeps the promises and has enough headroom. If no number
+    /// has, equals `without_headroom`.
     pub(super) drives: Option<usize>,
     pub(super) has_headroom: bool,
-    /// The range of numbers over other periods of the same load; the upper end is none if it is
-    /// above the maximum.
+    /// The interval of the number of drives that other periods of the same load would need; the
+    /// upper end is `None` if it exceeds the maximum.
     pub(super) range: Option<(usize, Option<usize>)>,
-    /// The bytes of the data, growth included.
+    /// The size of the data in bytes, including growth.
     pub(super) bytes: u64,
-    /// The outcome on the drives found, or else on the maximum number allowed.
+    /// The outcome with the number of drives found, or else with the maximum number.
     pub(super) count: Option<Count>,
-    /// The outcome on the drives found with one of them missing, if they have redundancy.
+    /// The outcome with the number of drives found while one of them is missing, if the layout has
+    /// redundancy.
     pub(super) degraded: Option<Count>,
-    /// The same while that one is made anew.
+    /// The outcome with the number of drives found while one of them is being rebuilt, if the
+    /// layout has redundancy.
     pub(super) rebuilding: Option<Count>,
-    /// The next smaller number and its outcome, if the promise determines the number.
+    /// The next smaller number of drives and its outcome, if the promise determines the number.
     pub(super) one_less: Option<(usize, Count)>,
     pub(super) never: Option<Never>,
 }
 
-/// The reason that no number succeeds.
+/// Why no number of drives can keep the promises.
 #[derive(Clone, Debug)]
 pub(super) enum Never {
-    /// Single requests are too slow even if arms were always in place.
+    /// Single requests are too slow even on drives whose arms never have to move.
     AnyNumber(Count),
     /// Single requests are too slow on the maximum number of drives.
     UpTo(Count),
@@ -69,7 +74,7 @@ impl<'a, 't> Trial<'a, 't> {
         Trial { case, counted, tell, known: BTreeMap::new() }
     }
 
-    /// Finds the least number and what determines it.
+    /// Finds the least number of drives and what determines it.
     pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.growth).ceil() as u64;
@@ -118,28 +123,30 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(found)
     }
 
-    /// Returns the numbers of drives that may be tried.
+    /// Returns the numbers of drives that may be tried, in ascending order.
     fn numbers(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let (layout, max) = (self.case.kind.layout, self.case.drives_max);
         (layout.width()..=max).filter(move |drives| layout.sets(*drives).is_some())
     }
 
-    /// Returns the extent of the group's data in bytes, rounded up to whole stripes per volume.
+    /// Returns the extent of the group's data in bytes, with each volume rounded up to whole
+    /// stripes.
     fn bytes(&self) -> u64 {
         let extents = self.case.clients.extents(self.case.group);
         let stripes = extents.iter().map(|bytes| bytes.div_ceil(STRIPE_BYTES));
         stripes.fold(0, u64::saturating_add).saturating_mul(STRIPE_BYTES)
     }
 
-    /// Returns the number of drives that hold `needed` bytes without redundancy; none if a drive
-    /// has no size.
+    /// Returns how many drives hold `needed` bytes without redundancy; `None` if the drive's
+    /// capacity is unknown.
     fn for_bytes(&self, needed: u64) -> Option<u64> {
         let capacity = self.case.kind.drive.model.capacity();
         let whole = (capacity / STRIPE_BYTES * STRIPE_BYTES).max(STRIPE_BYTES);
         (capacity < u64::MAX).then(|| needed.div_ceil(whole).max(1))
     }
 
-    /// Returns the least number of drives that hold `needed` bytes with redundancy.
+    /// Returns the least number of drives that hold `needed` bytes with redundancy; `None` if it
+    /// exceeds the maximum.
     fn for_redundancy(&self, needed: u64) -> Result<Option<usize>, Error> {
         for drives in self.numbers() {
             if self.case.kind.holds(drives)?.is_some_and(|bytes| bytes >= needed) {
@@ -149,7 +156,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Tests whether single requests are too slow even if no arm ever had to move.
+    /// Tests whether single requests are too slow even on drives whose arms never have to move.
     fn slow_anywhere(&mut self) -> Result<Option<Never>, Error> {
         let still = self.case.kind.drive.without_seeks();
         let Some(least) = self.numbers().next() else { return Ok(None) };
@@ -157,8 +164,8 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(alone.map(Never::AnyNumber))
     }
 
-    /// Tests whether single requests are too slow on the maximum number of drives. Without an arm,
-    /// [`slow_anywhere`](Self::slow_anywhere) has already tested this.
+    /// Tests whether single requests are too slow on the maximum number of drives. For drives
+    /// without an arm, [`slow_anywhere`](Self::slow_anywhere) has already tested this.
     fn slow_up_to_most(&mut self) -> Result<Option<Never>, Error> {
         let Some(most) = self.numbers().last() else { return Ok(None) };
         if self.case.kind.drive.model.cylinders() == 0 {
@@ -168,7 +175,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(alone.map(Never::UpTo))
     }
 
-    /// Returns the outcome of requests sent one at a time, if that breaks a promise.
+    /// Sends the requests one at a time. Returns the outcome if this breaks a promise.
     fn alone(&mut self, drives: usize, still: Option<&OpenDevice>) -> Result<Option<Count>, Error> {
         let allowed = self.allowed();
         if self.over(drives, Come::Apart, Some(&allowed), still)?.is_some() {
@@ -177,7 +184,7 @@ impl<'a, 't> Trial<'a, 't> {
         self.over(drives, Come::Apart, None, still)
     }
 
-    /// Returns how many requests of each client may be late.
+    /// Returns how many requests of each client may be late without breaking its promise.
     fn allowed(&self) -> Vec<u64> {
         let late = |client: &usize| {
             let client = &self.case.clients.clients[*client];
@@ -187,7 +194,8 @@ impl<'a, 't> Trial<'a, 't> {
         self.case.group.iter().map(late).collect()
     }
 
-    /// Finds the least number from `first` on, trying at most `numbers` of them.
+    /// Finds the least number of drives from `first` on that keeps every promise, trying at most
+    /// `numbers` numbers.
     fn least(&mut self, first: usize, numbers: usize) -> Result<Option<usize>, Error> {
         for drives in self.numbers().filter(|drives| *drives >= first).take(numbers) {
             if self.keeps(drives)? {
@@ -197,7 +205,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Whether this number of drives keeps every promise.
+    /// Returns whether this number of drives keeps every promise.
     fn keeps(&mut self, drives: usize) -> Result<bool, Error> {
         if !self.known.contains_key(&drives) {
             let allowed = self.allowed();
@@ -207,8 +215,9 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.known[&drives].is_some())
     }
 
-    /// Finds the least number from `first` on that keeps every promise and has the headroom. Beyond
-    /// some number more drives do not help, as one of them has all the load.
+    /// Finds the least number of drives from `first` on that keeps every promise and has enough
+    /// headroom. Gives up at some point, because more drives do not help if one of them receives
+    /// all of the load.
     fn with_headroom(&mut self, first: usize) -> Result<Option<usize>, Error> {
         let share = 1.0 - self.case.headroom;
         let last = 2 * (first as f64 / share).ceil() as usize + self.case.kind.layout.width();
@@ -220,9 +229,10 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Whether a number that keeps every promise has the headroom. A disk has it if it is idle for
-    /// that share of the time. Flash works on many requests at a time, so the time that it has any
-    /// says little: it has to keep the promises when requests come faster by as much.
+    /// Returns whether a number of drives that keeps every promise has enough headroom. Disks have
+    /// it if they are idle for that share of the time. For flash, which serves many requests at a
+    /// time, being busy says little. Instead, it has to keep the promises if requests arrive faster
+    /// by a corresponding factor.
     fn has_headroom(&mut self, drives: usize) -> Result<bool, Error> {
         let share = 1.0 - self.case.headroom;
         if self.case.kind.drive.model.wear().is_none() {
@@ -236,8 +246,9 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(count?.is_some())
     }
 
-    /// Returns the range around `drives` of the numbers that other periods of the same load may
-    /// need: the least that might keep every promise, and the least that is sure to.
+    /// Returns the interval around `drives` of the numbers that other periods of the same load
+    /// might need: the least number that may keep every promise, and the least that keeps them at
+    /// the requested confidence.
     fn range(&mut self, drives: usize) -> Result<Option<(usize, Option<usize>)>, Error> {
         let Some(bootstrap) = self.case.bootstrap else { return Ok(None) };
         let mut low = drives;
@@ -257,26 +268,27 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(Some((low, None)))
     }
 
-    /// Whether `share` of each client's blocks is as much as it was promised.
+    /// Returns whether `share`, computed from the blocks of each client, reaches what the client
+    /// was promised.
     fn all_in_time(&self, count: &Count, share: impl Fn(&[(u64, u64)]) -> f64) -> bool {
         let promised = |client: &usize| self.case.clients.clients[*client].promise.fraction;
         let mut each = self.case.group.iter().map(promised).zip(&count.blocks);
         each.all(|(promised, blocks)| share(blocks) >= promised.as_f64())
     }
 
-    /// Runs `drives` of which one is missing to the end of the trace.
+    /// Simulates `drives` with one of them missing or being rebuilt, to the end of the trace.
     fn with_one_failed(&mut self, drives: usize, health: Health) -> Result<Count, Error> {
         let count = self.over_with(drives, (Come::AsRecorded, health), None, None)?;
         Ok(count.unwrap_or_default())
     }
 
-    /// Returns the next smaller number and its outcome.
+    /// Returns the next smaller number of drives and its outcome.
     fn before(&mut self, drives: usize) -> Result<Option<(usize, Count)>, Error> {
         let before = self.numbers().rev().find(|fewer| *fewer < drives);
         before.map(|fewer| Ok((fewer, self.whole(fewer)?))).transpose()
     }
 
-    /// Runs `drives` to the end of the trace.
+    /// Simulates `drives` to the end of the trace.
     fn whole(&mut self, drives: usize) -> Result<Count, Error> {
         if let Some(Some(count)) = self.known.get(&drives) {
             return Ok(count.clone());
@@ -284,8 +296,8 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.over(drives, Come::AsRecorded, None, None)?.unwrap_or_default())
     }
 
-    /// Runs `drives`; none as soon as more requests of a client are late than `allowed`. `still`,
-    /// if given, replaces each drive.
+    /// Simulates `drives`. Returns `None` as soon as more requests of a client are late than
+    /// `allowed`. If `still` is given, it replaces each drive.
     fn over(
         &mut self,
         drives: usize,
@@ -296,7 +308,7 @@ impl<'a, 't> Trial<'a, 't> {
         self.over_with(drives, (come, Health::Whole), allowed, still)
     }
 
-    /// Does the same with the first set in this state of health.
+    /// Simulates `drives` like [`over`](Self::over), with the first set in this state of health.
     fn over_with(
         &mut self,
         drives: usize,

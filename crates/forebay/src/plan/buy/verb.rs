@@ -1,4 +1,4 @@
-//! The verb `plan buy`.
+//! The inputs of `plan buy`, and writing its configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ forebay_ask::ask! {
     }
 }
 
-/// A promise to one client.
+/// A promise to a single client, as `CLIENT=TIME:SHARE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnPromise {
     client: String,
@@ -92,7 +92,7 @@ impl Value for OwnPromise {
 
     fn parse(text: &str) -> Result<OwnPromise, String> {
         let wrong = || format!("got '{text}', expected CLIENT=TIME:SHARE, as in web=5ms:0.999");
-        // A client's name may contain any character, but a promise never contains '='.
+        // The client's name may contain '=', but the promise cannot, so the last '=' separates them.
         let (client, promised) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
         let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
@@ -100,7 +100,7 @@ impl Value for OwnPromise {
     }
 }
 
-/// A share of time to be idle, from 0 to 0.9.
+/// The share of the time that drives must be idle, from 0 to 0.9.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Headroom(f64);
 
@@ -145,7 +145,7 @@ impl Value for Layout {
     }
 }
 
-/// Whether clients share drives, use their own, or both.
+/// Whether to try sharing drives among clients, separate drives for each client, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared(&'static [Sharing]);
 
@@ -237,7 +237,7 @@ impl Verb for BuyAsk {
 }
 
 impl BuyAsk {
-    /// Returns the clients' own promises; each client may have only one.
+    /// Returns the promises to single clients; fails if a client has several.
     fn own_promises(&self) -> Result<Vec<(String, Promise)>, Error> {
         let own = || self.promise.iter();
         for OwnPromise { client, .. } in own() {
@@ -259,7 +259,7 @@ impl BuyAsk {
         names.iter().map(|name| Candidate::open(name)).collect()
     }
 
-    /// Writes the configuration if requested and available, and returns a note of what was written.
+    /// Writes the configuration if requested and available. Returns a note that names the files written.
     fn configured(
         &self,
         answer: &Answer,

@@ -1,4 +1,4 @@
-//! The page of `plan capacity`.
+//! The report pages of `plan capacity`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
@@ -10,10 +10,10 @@ use crate::plan::page::{about_load, key, mean_rate};
 use crate::plan::{costed, devices};
 use crate::quantities::{bound, promised, significant};
 
-/// For each bound, the points (share, IOPS) from a share of 0.9 on.
+/// For each time bound, points (share of requests, IOPS) for shares from 0.9 on.
 type Curves = [Vec<(f64, u64)>];
 
-/// Makes the page for constant-rate capacities.
+/// Builds the page for capacities of a constant-rate server.
 pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> Page {
     let mut page = Page {
         title: called("Capacity", &[&answer.trace]),
@@ -37,8 +37,8 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
     still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
     rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
 
-/// Compares the capacity for 99 % of the requests (or the largest share below) with that for all,
-/// at the bound where they differ most.
+/// Compares the capacity for 99 % of the requests (or the largest share below that) with the
+/// capacity for all of them, at the time bound where these differ most.
 fn headline(answer: &Answer) -> String {
     let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.part().is_none()).collect();
     let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
@@ -72,7 +72,8 @@ fn headline(answer: &Answer) -> String {
     format!("{kept}; answering {what} takes {}, {times} times as many.", last.capacity_iops)
 }
 
-/// Makes the table with bounds as rows and fractions as columns; checks are below each bound.
+/// Builds the table with time bounds as rows and shares as columns. Results of checks are below
+/// each bound.
 fn prices(answer: &Answer, promises: &Promises) -> Table {
     let part = answer.rows.iter().find_map(|row| row.part());
     let fractions = promises.fractions.iter().map(|share| promised(share.as_f64()));
@@ -90,7 +91,7 @@ fn prices(answer: &Answer, promises: &Promises) -> Table {
     table
 }
 
-/// A line of the table: its label after the bound, and the function that makes its cell from a row.
+/// A line of the table: its label, and the function that returns the cell for a row of the answer.
 type Line = (&'static str, fn(&CapacityRow) -> Cell);
 
 fn lines(rows: &[CapacityRow]) -> Vec<Line> {
@@ -153,7 +154,7 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
     [("curve", 0.9, "tenth"), ("knee", 0.99, "hundredth")].map(chart).into()
 }
 
-/// Makes the page for speeds, if the cost of a request depends on its length.
+/// Builds the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     let [unit, meant] = answer.meant(costs);
     let mut page = Page {
@@ -206,8 +207,8 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     page
 }
 
-/// Says the speed for most requests within each bound: for 99 % of them, or for the largest share
-/// below that.
+/// States the speed for most requests within each time bound: for 99 % of them, or for the largest
+/// share below that.
 fn speed_headline(answer: &costed::Answer) -> String {
     let first = answer.bounds().next().unwrap_or(&[]).iter().enumerate();
     let most = first.filter(|(_, row)| row.fraction <= 0.99);
@@ -221,10 +222,10 @@ fn speed_headline(answer: &costed::Answer) -> String {
     format!("Answering {} of the requests takes {}.", promised(share), each.join(", "))
 }
 
-/// The most promises that are described on a terminal's first screen.
+/// The maximum number of promises that are described on the first screen of a terminal.
 const SENTENCES_MAX: usize = 2;
 
-/// Makes the page for numbers of devices; `notes` are about their model.
+/// Builds the page for numbers of devices; `notes` are about the devices' model.
 pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     let told = answer.told();
     let mut page = Page {
@@ -255,8 +256,8 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     page
 }
 
-/// Formats a number of devices, or why there is none: the highest number that was tried and the
-/// share that it answers in time.
+/// Formats a number of devices. If no number keeps the promise, formats the highest number that was
+/// tried, with the share that it answers in time.
 fn number(row: &devices::DevicesRow, devices_max: usize) -> Cell {
     let never = row.alone_fraction.is_some_and(|alone| alone < row.fraction) && !row.has_arm;
     match row.devices {
@@ -269,7 +270,7 @@ fn number(row: &devices::DevicesRow, devices_max: usize) -> Cell {
     }
 }
 
-/// Says the number of devices for the strictest promise that can be kept.
+/// States the number of devices for the strictest promise that can be kept.
 fn device_headline(answer: &devices::Answer) -> String {
     let kept = answer.rows.iter().filter(|row| row.devices.is_some());
     let strictest = kept.max_by(|one, other| {

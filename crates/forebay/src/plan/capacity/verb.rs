@@ -1,5 +1,5 @@
-//! The verb `plan capacity`: for a constant-rate server, for devices, or for costs by request
-//! length.
+//! The verb `plan capacity`, in three variants: for a constant-rate server, for a number of devices, and for costs that
+//! depend on a request's length.
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ impl CapacityAsk {
         Clock::of(self.within.iter().copied(), self.trust_times)
     }
 
-    /// Finds the capacity of a constant-rate server.
+    /// Answers for a constant-rate server.
     fn at_a_rate(&self, promises: &Promises, session: &mut dyn Session) -> Result<Answered, Error> {
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out.map(|share| share.0) };
@@ -107,7 +107,7 @@ impl CapacityAsk {
         Answered::new(&found, page::of_rate(&found, promises, &curves))
     }
 
-    /// Finds the speed of a server on which requests cost by length.
+    /// Answers for a server on which a request's cost depends on its length.
     fn by_cost(
         &self,
         cost: &str,
@@ -121,7 +121,7 @@ impl CapacityAsk {
         Answered::new(&found, page::of_cost(&found, &costs))
     }
 
-    /// Finds the number of devices.
+    /// Answers for a number of devices.
     fn in_devices(
         &self,
         device: &str,

@@ -1,5 +1,5 @@
-//! How the bursts of clients that share a server overlap: their requests per second over time,
-//! stacked.
+//! Charts that show how the bursts of clients on a shared server overlap: the clients' requests per
+//! second over time, stacked.
 
 use std::fmt::Write;
 
@@ -14,10 +14,10 @@ use forebay_show::page::Block;
 use super::merged::times;
 use super::page::{COLORS, Shown, apart, client_names, color, legend};
 
-/// The number of shifts that have charts.
+/// The maximum number of shifts for which there are charts.
 const PICTURES_MAX: usize = 3;
 
-/// Makes the charts of how the clients' bursts overlap, for the first shifts.
+/// Builds the charts of the clients' overlapping bursts, for the first shifts.
 pub(super) fn bursts(page: &Shown<'_>) -> Vec<Block> {
     let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
     let mut blocks: Vec<Block> =
@@ -31,9 +31,9 @@ pub(super) fn bursts(page: &Shown<'_>) -> Vec<Block> {
 /// The number of time steps in a chart.
 pub(super) const STEPS: usize = 400;
 
-/// Returns the duration of all clients together, in seconds, and the cumulative layers of requests
-/// per time step: each layer includes all clients before it, so the last layer is the outline.
-/// `None` if all requests arrive at once.
+/// Returns the total duration of all clients in seconds, and the layers of the chart as requests
+/// per time step. Layers are cumulative: each includes all clients before it, so the last layer is
+/// the total. Returns `None` if all requests arrive at once.
 pub(super) fn layers(page: &Shown<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
     let each = || times(page.clients, page.begin, shift).into_iter();
     let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
@@ -50,7 +50,7 @@ pub(super) fn layers(page: &Shown<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; S
     Some((end, layers))
 }
 
-/// Makes a stacked chart of each client's requests per second over time.
+/// Builds a stacked chart of each client's requests per second over time.
 fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     const SIZE: (f64, f64) = (1140.0, 240.0);
     let (end, layers) = layers(page, shift)?;
@@ -88,7 +88,7 @@ fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     Some(Block::Picture { svg: plot.finish(), caption })
 }
 
-/// Adds the tooltips of the time steps: the requests per second, and the client with the most of
+/// Adds a tooltip for each time step: the requests per second, and the client that sends most of
 /// them.
 fn strips(plot: &mut Plot, layers: &[[u64; STEPS]], step: f64, called: &[String]) {
     let part = STEPS.div_ceil(STRIPS);

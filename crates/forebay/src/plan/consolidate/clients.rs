@@ -1,4 +1,5 @@
-//! The clients of a shared server: traces, or the volumes of each, and when each begins.
+//! The clients of a shared server, which are traces or the volumes of traces, and the alignment of
+//! their start times.
 
 use std::path::Path;
 
@@ -11,14 +12,14 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::costed::Load;
 use crate::progress::Progress;
 
-/// A client's requests, with or without their lengths.
+/// A client's requests: their arrival times, with or without their lengths.
 pub trait OneClient: Sized {
-    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, volumes are
-    /// also recorded separately.
+    /// Reads all requests from `reader`. Error messages call the trace `name`. With `by_volume`,
+    /// the requests of each volume are also recorded separately.
     ///
     /// # Errors
-    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
-    /// promises.
+    /// Fails if the trace cannot be read, has no requests or no times, or has a clock too coarse
+    /// for the promises.
     fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -28,14 +29,15 @@ pub trait OneClient: Sized {
     ) -> Result<Self, Error>;
     /// Returns the notes from reading the trace.
     fn notes(&self) -> &Notes;
-    /// Returns cautions if the trace is too short or too coarse to say much; one sentence each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
+    /// load; one sentence each.
     fn cautions(&self) -> Vec<String>;
-    /// Returns each volume as a client.
+    /// Returns each volume as a client of its own.
     fn split(self) -> Vec<Self>;
-    /// Converts the times to the source's own clock.
+    /// Converts arrival times to the clock of the trace's source.
     ///
     /// # Errors
-    /// If the source does not record its clock.
+    /// Fails if the trace does not record its source's clock.
     fn by_own_clock(self) -> Result<Self, Error>;
     /// Returns when the client begins and ends.
     fn span(&self) -> Span<'_>;
@@ -95,13 +97,13 @@ impl OneClient for Load {
     }
 }
 
-/// Returns the clients and when they begin. The clients are `traces`, or their volumes if those
-/// were separated. The volumes of a trace begin by the trace's clock; traces begin together or,
-/// with `keep_times`, each by its source's own clock.
+/// Returns the clients and how their start times are aligned. The clients are `traces`, or their
+/// volumes if these were recorded separately. The volumes of a trace share the trace's clock.
+/// Traces begin together or, with `keep_times`, as recorded on their sources' own clocks.
 ///
 /// # Errors
-/// If a trace does not record its clock, if there are fewer than two volumes, or if a common clock
-/// is requested for the volumes of several traces.
+/// Fails if a trace does not record its source's clock, if there are fewer than two volumes, or if
+/// a common clock is requested for the volumes of several traces.
 pub fn clients<C: OneClient>(
     traces: Vec<C>,
     by_volume: bool,

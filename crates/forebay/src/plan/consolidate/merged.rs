@@ -1,6 +1,6 @@
-//! The merged arrivals of several clients; each request keeps its client.
+//! The arrivals of several clients, merged by time. The client of each request is kept.
 //!
-//! Memory: six bytes per request.
+//! Each request takes six bytes of memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,8 +13,8 @@ use crate::plan::consolidate::Begin;
 use crate::plan::search;
 use forebay_ask::Share;
 
-/// Returns the arrival times of each of `clients`, which begin as `begin` says; client `k` is
-/// delayed by `k` shifts.
+/// Returns the arrival times of each of `clients`, with their start times aligned as `begin` says
+/// and client `k` delayed by `k` shifts.
 pub(crate) fn times<'a>(
     clients: &[&'a ArrivalTimes],
     begin: Begin,
@@ -32,18 +32,18 @@ pub(crate) fn times<'a>(
     each.collect()
 }
 
-/// All arrivals in order of time.
+/// The arrivals of all clients in order of time.
 pub(super) struct Merged {
     pub(super) times: Gaps,
-    /// The client of each arrival.
+    /// The client of each arrival, by index.
     clients: Vec<u16>,
     /// The number of requests of each client.
     pub(super) requests: Vec<u64>,
 }
 
 impl Merged {
-    /// Merges the arrivals of up to 65,536 `clients`, which begin as `begin` says; client `k` is
-    /// delayed by `k` shifts.
+    /// Merges the arrivals of up to 65,536 `clients`, with their start times aligned as `begin`
+    /// says and client `k` delayed by `k` shifts.
     pub(super) fn new(clients: &[&ArrivalTimes], begin: Begin, shift: Nanos) -> Merged {
         let mut sources = times(clients, begin, shift);
         let mut heads = BinaryHeap::new();
@@ -60,7 +60,7 @@ impl Merged {
         Merged { times, clients: owners, requests }
     }
 
-    /// Counts the requests of each client that RTT over all clients answers in time.
+    /// Returns how many requests of each client are answered in time by RTT over all clients.
     pub(super) fn answered(&self, within: Nanos, capacity_iops: u64) -> Vec<u64> {
         let mut answered = vec![0; self.requests.len()];
         let Ok(mut rtt) = Rtt::new(capacity_iops, within) else { return answered };
@@ -70,8 +70,8 @@ impl Merged {
         answered
     }
 
-    /// Merges what RTT admits of each client's requests at its own one of `capacities_iops`: all
-    /// requests that are promised.
+    /// Merges the requests that RTT admits for each client by itself, at that client's capacity in
+    /// `capacities_iops`. These are all the requests that were promised an answer.
     pub(super) fn shaped(&self, within: Nanos, capacities_iops: &[u64]) -> Gaps {
         let mut shapers: Vec<Option<Rtt>> =
             capacities_iops.iter().map(|iops| Rtt::new(*iops, within).ok()).collect();
@@ -85,7 +85,8 @@ impl Merged {
         promised
     }
 
-    /// Returns the client that is furthest below `fraction` at this capacity; `None` if none is.
+    /// Returns the client whose share falls short of `fraction` by most at this capacity; `None` if
+    /// no client's does.
     pub(super) fn misses(&self, within: Nanos, fraction: Share, capacity: u64) -> Option<usize> {
         let answered = self.answered(within, capacity);
         let short = answered.iter().zip(&self.requests).enumerate();
@@ -94,11 +95,11 @@ impl Merged {
         short.min_by(|a, b| share(a.1).total_cmp(&share(b.1))).map(|(client, _)| client)
     }
 
-    /// Finds by bisection, from `least` on, the capacity that keeps `fraction` for every client;
-    /// `None` if the highest does not.
+    /// Finds by bisection, from `least` on, the capacity that answers the share `fraction` of every
+    /// client's requests; `None` if the highest capacity does not.
     pub(super) fn every_client(&self, within: Nanos, fraction: Share, least: u64) -> Option<u64> {
         let kept = |capacity: u64| self.misses(within, fraction, capacity).is_none();
-        // A capacity that answers all requests answers all requests of each client.
+        // A capacity that answers all requests in time certainly keeps the promise to every client.
         let most = least_rate_for_all(&self.times, within).unwrap_or(RATE_MAX_IOPS);
         search::least(least, most, most.saturating_sub(least), kept)
     }
@@ -144,7 +145,7 @@ mod tests {
             answered[0] >= 32 && answered[1] >= 48
         };
         assert!(kept(found) && !kept(found - 1), "{found}");
-        // A search that starts above the need does not look below its start.
+        // If the search starts above the capacity needed, it returns where it started.
         assert_eq!(merged.every_client(within, fraction, found + 7), Some(found + 7));
     }
 }

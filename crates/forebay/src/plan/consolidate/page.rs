@@ -1,5 +1,5 @@
-//! The page of `plan consolidate`: the clients' needs together and alone, how their bursts overlap,
-//! and each client's share.
+//! The report pages of `plan consolidate`: what the clients need alone and together, how their
+//! bursts overlap, and each client's share.
 
 use std::cmp::Ordering;
 
@@ -22,24 +22,24 @@ use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
 
-/// The contents of the page.
+/// What the page is built from.
 pub(super) struct Shown<'a> {
     /// The arrival times of the clients' requests.
     pub(super) clients: &'a [&'a ArrivalTimes],
     pub(super) begin: Begin,
-    /// The delay of each client after the one before it.
+    /// The delays of each client relative to the previous one that were computed.
     pub(super) shifts: &'a [Nanos],
     pub(super) found: &'a Consolidation,
 }
 
-/// The number of client colors; all further clients share the last one.
+/// The number of colors for clients; further clients all have the last color.
 pub(super) const COLORS: usize = 9;
-/// The most clients that have their own part of a bar; the others share one.
+/// The maximum number of clients with a segment of their own in a bar; the others share a segment.
 const PARTS_MAX: usize = 40;
-/// The most promises that have charts.
+/// The maximum number of promises for which there are charts.
 const PROMISES_MAX: usize = 4;
 
-/// Makes the page for constant-rate capacities.
+/// Builds the page for capacities of a constant-rate server.
 pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     let found = shown.found;
     let clients = found.clients.len();
@@ -86,7 +86,8 @@ const HOW: &str = "Each client alone: the smallest capacity that keeps its promi
     answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
     share.";
 
-/// Says whether to let the clients share, and the capacity that keeps the promise to each of them.
+/// States whether the clients should share a server, and which capacity keeps the promise to each
+/// of them.
 fn headline(clients: usize, row: &Shared) -> String {
     let promise = promise(row.fraction, row.within_ms, row.shift_s);
     let (each, sum) = (row.every_client_iops, row.sum_iops);
@@ -103,8 +104,8 @@ fn headline(clients: usize, row: &Shared) -> String {
     }
 }
 
-/// Says which client decides the capacity, and who gets less than its promise if it is bought for
-/// all requests together.
+/// States which client determines the capacity, and which clients get less than promised if the
+/// server is only sized for all requests together.
 fn why(found: &Consolidation, row: &Shared) -> String {
     let names = client_names(&found.clients);
     let (each, pooled) = (row.every_client_iops, row.merged_iops);
@@ -162,13 +163,14 @@ pub(super) fn color(client: usize) -> String {
     format!("k{}", client.min(COLORS - 1))
 }
 
-/// Returns client names: the number, and enough of the trace's path to distinguish it from others.
+/// Returns a name for each client: its number, and as much of its trace's path as distinguishes it
+/// from others.
 pub(super) fn client_names(clients: &[Client]) -> Vec<String> {
     let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
     names::clients(&traces)
 }
 
-/// Makes the legend of the clients' colors.
+/// Builds the legend of the clients' colors.
 pub(super) fn legend(clients: &[Client]) -> Block {
     let last = COLORS - 1;
     let names = client_names(clients).into_iter().enumerate().take(COLORS);
@@ -179,7 +181,8 @@ pub(super) fn legend(clients: &[Client]) -> Block {
     Block::Legend(names.collect())
 }
 
-/// Compares, per promise, the stacked needs of the clients alone with their need together.
+/// Builds, for each promise, bars that compare the stacked needs of the clients alone with their
+/// need together.
 fn needs(found: &Consolidation) -> Vec<Block> {
     let mut shown = Vec::new();
     let called = client_names(&found.clients);
@@ -230,7 +233,7 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
 }
 
-/// Returns the columns with each row's promise and, if clients begin at different times, its shift.
+/// Returns columns with each row's promise and, if clients are shifted, its shift.
 fn promises<'a>(
     rows: impl Iterator<Item = &'a Shared> + Clone,
 ) -> (Vec<Column>, impl Fn(&Shared) -> Vec<Cell>) {
@@ -272,7 +275,7 @@ fn together(found: &Consolidation) -> Table {
     table
 }
 
-/// Returns the table of capacities that keep all requests admitted by the clients' own shapers.
+/// Builds the table of capacities that serve all requests admitted by the clients' own shapers.
 fn shaped(found: &Consolidation) -> Table {
     let (columns, promise) = promises(found.rows.iter());
     let more = [Column::of("Q1s", Unit::Count), Column::of("ratio", Unit::Number)];
@@ -304,7 +307,7 @@ fn alone(clients: &[Client]) -> Table {
     table
 }
 
-/// Returns the table of each client's share at the capacity that all need together.
+/// Builds the table of each client's share in time at the capacity that all clients need together.
 fn shares(found: &Consolidation) -> Table {
     let heads = found.rows.iter().map(|row| promise(row.fraction, row.within_ms, row.shift_s));
     let heads = heads.map(|head| Column::of(head, Unit::Achieved));
@@ -316,7 +319,7 @@ fn shares(found: &Consolidation) -> Table {
     table
 }
 
-/// Formats a capacity with its interval, if any.
+/// Formats a capacity with its interval, if it has one.
 fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
     let value = iops as f64;
     interval.map_or(Cell::Value(value), |(low, high)| Cell::Interval {
@@ -326,7 +329,7 @@ fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
     })
 }
 
-/// Makes the page for speeds, if the cost of a request depends on its length.
+/// Builds the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(found: &SpeedConsolidation, costs: &Costs) -> Page {
     let clients = found.clients.len();
     let mut page = Page {
@@ -408,8 +411,8 @@ mod tests {
         let at = |layer: &[u64; STEPS]| -> Vec<(usize, u64)> {
             layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
         };
-        // Relative to each client's first request: 0, 0 and 8 s, and 0 and 4 s; the last is in the
-        // last step.
+        // Relative to each client's first request, the arrivals are at 0, 0 and 8 s, and at 0 and 4
+        // s. The last one is in the last time step.
         let (end, found) = layers(&page, Nanos::ZERO).unwrap();
         assert_eq!((end, found.len()), (8.0, 2));
         assert_eq!(at(&found[0]), [(0, 2), (399, 1)]);
@@ -442,7 +445,8 @@ mod tests {
         let Some(Block::Picture { svg: needs, .. }) = blocks.last() else { panic!("{blocks:?}") };
         let told: Vec<&str> =
             needs.split("alone: ").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
-        // Half of ten and of four, then all of them, at either shift.
+        // The clients need 5 and 2 IOPS for half of their requests, then 10 and 4 for all of them,
+        // at either shift.
         assert!(needs.contains("client 2 (t) alone: 4 IOPS"), "{needs}");
         let (broad, slim) = told.split_at(8);
         assert_eq!(broad, slim);

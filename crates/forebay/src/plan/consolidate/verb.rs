@@ -1,4 +1,4 @@
-//! The verb `plan consolidate`.
+//! The inputs of `plan consolidate`.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ forebay_ask::ask! {
     }
 }
 
-/// The clients and when they begin.
+/// The clients, and how their start times are aligned.
 struct Clients<C> {
     each: Vec<C>,
     /// The number of clients that each trace represents.

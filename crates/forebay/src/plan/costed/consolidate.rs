@@ -1,13 +1,14 @@
-//! `plan consolidate --cost-us`: clients that share a server on which long requests cost more.
+//! The verb `plan consolidate` with `--cost-us`: clients share a server on which longer requests
+//! cost more.
 //!
-//! Compares the sum of what each client needs alone with what all need together and with what keeps
-//! the promise to each client (`shaped_speed`). For the latter, each client's requests are
-//! decomposed alone, the admitted requests are merged, and all of those are kept. It is at most the
-//! sum and at least what all need together.
+//! Compares three speeds: the sum of what the clients need on servers of their own; what they need
+//! together; and what keeps the promise to each client (`shaped_speed`). For the last one, each
+//! client's requests are decomposed separately, the admitted requests are merged, and all of these
+//! are served in time. It is at most the sum, and at least what all need together.
 //!
-//! Each client's share under a common decomposition is not reported: with unequal costs, several
-//! sets of admitted requests are equally large, and the choice between them would decide the
-//! clients' shares.
+//! Each client's share under a common decomposition is not reported. If costs differ, several sets
+//! of admitted requests are equally large, and the choice among them would determine the clients'
+//! shares.
 
 use forebay_core::Nanos;
 use serde::Serialize;
@@ -21,57 +22,57 @@ use crate::plan::capacity::{Promises, once};
 use crate::plan::consolidate::{Begin, cautions, named};
 use forebay_ask::Share;
 
-/// The price of one promise to clients that share a server.
+/// The speed that a promise to clients on one shared server needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shared {
-    /// The delay of each client after the one before it.
+    /// The delay of each client relative to the previous one, in seconds.
     pub shift_s: f64,
-    /// The bound.
+    /// The time within which requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of requests, both of each client alone and of all together.
+    /// The promised share of requests, for each client alone and for all clients together.
     pub fraction: f64,
-    /// The sum of the speeds that the clients need alone.
+    /// The sum of the speeds that the clients need on servers of their own.
     pub sum_speed: f64,
-    /// The speed that they need together.
+    /// The speed that the clients need together, if the promise is about all requests.
     pub merged_speed: f64,
-    /// `merged_speed` divided by `sum_speed`: 1 if sharing saves nothing.
+    /// `merged_speed` divided by `sum_speed`; 1 means that sharing saves nothing.
     pub ratio: f64,
-    /// The speed that keeps the promise to each client.
+    /// The speed that keeps the promise to every client.
     pub shaped_speed: f64,
-    /// `shaped_speed` divided by `sum_speed`.
+    /// `shaped_speed` divided by `sum_speed`; 1 means that sharing saves nothing.
     pub shaped_ratio: f64,
 }
 
-/// A client alone on a server.
+/// What a client needs on a server of its own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
-    /// Its position in the order given, counted from 1.
+    /// The client's number: its position in the order given, counted from 1.
     pub client: usize,
-    /// Its trace.
+    /// The client's trace.
     #[serde(flatten)]
     pub about: About,
-    /// The prices of its promises.
+    /// The speeds that the promises to this client need.
     pub rows: Vec<CostedRow>,
 }
 
-/// The savings from sharing a server.
+/// The answer of `plan consolidate` with `--cost-us`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
     /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
-    /// The needs of each client alone, in the order given.
+    /// What each client needs on a server of its own, in the order given.
     pub clients: Vec<Client>,
-    /// Cautions; one sentence each.
+    /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// The needs of the clients together.
+    /// What the clients need on a shared server, by promise and shift.
     pub rows: Vec<Shared>,
 }
 
-/// Prices `promises` to `clients`, which begin as `begin` says, with client `k` delayed by `k`
-/// shifts, for each of `shifts`.
+/// Finds the speeds that `promises` to `clients` need. Start times are aligned as `begin` says;
+/// then client `k` is delayed by `k` shifts, for each of `shifts`.
 ///
 /// # Errors
-/// If no speed up to a million keeps a promise.
+/// Fails if no speed up to a million keeps a promise.
 pub fn consolidate(
     clients: &[&Load],
     begin: Begin,
@@ -116,7 +117,7 @@ fn alone(clients: &[&Load], promises: &Promises, cost: Cost) -> Result<Vec<Clien
     Ok(alone)
 }
 
-/// The clients of a server and the question about them.
+/// The clients of a server, and what to compute for them.
 struct Question<'a> {
     clients: &'a [&'a Load],
     begin: Begin,
@@ -126,8 +127,8 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Makes a row for each fraction; `alone` returns the speeds that the clients need by
-    /// themselves.
+    /// Builds a row for each promised share; `alone` returns the speeds that the clients need on
+    /// servers of their own.
     fn rows(
         &self,
         fractions: &[Share],
@@ -162,7 +163,7 @@ impl Question<'_> {
         fractions.iter().zip(prices).enumerate().map(row).collect()
     }
 
-    /// Merges the requests in `each`, one list per client, in order of arrival.
+    /// Merges the requests of all clients (a list for each) in order of arrival.
     fn merged(&self, each: impl Iterator<Item = Vec<Arrival>>) -> Vec<Arrival> {
         let firsts = || self.clients.iter().map(|client| client.span().first);
         let earliest = firsts().min().unwrap_or_default();
@@ -180,7 +181,8 @@ impl Question<'_> {
     }
 }
 
-/// Whether all of `requests` are answered within the bound at `speed`, in thousandths.
+/// Returns whether a server of `speed`, in thousandths, answers all of `requests` within the time
+/// bound.
 fn all_in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u64) -> bool {
     let (bound, mut all) = (u128::from(within.0) * scale(speed), true);
     first_come(requests, cost, speed, |took| all &= took <= bound);

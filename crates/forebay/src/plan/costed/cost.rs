@@ -1,4 +1,4 @@
-//! The cost of a request on a server of speed 1: a fixed amount plus an amount per KiB, computed
+//! The cost of a request on a server of speed 1: a fixed part plus a part per KiB, computed
 //! exactly.
 
 use std::fmt;
@@ -13,30 +13,31 @@ use crate::input::Input;
 use crate::simulate::{self, Setup};
 use forebay_ask::decimal;
 
-/// The divisor that makes costs whole numbers: picoseconds per nanosecond times bytes per KiB.
+/// The number of units per nanosecond in which costs are whole numbers: picoseconds per nanosecond
+/// times bytes per KiB.
 pub(super) const PARTS_OF_NS: u128 = 1000 * 1024;
 
-/// The cost of a request on a server of speed 1.
+/// The cost of a request on a server of speed 1, as a function of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// The fixed cost per request, in ps.
+    /// The fixed cost per request in picoseconds.
     pub(super) base_ps: u64,
-    /// The cost per KiB, in ps.
+    /// The cost per KiB in picoseconds.
     pub(super) kib_ps: u64,
 }
 
 impl Cost {
-    /// Returns the cost in units of `1 / PARTS_OF_NS` ns.
+    /// Returns the cost of a request of `len` bytes, in units of `1 / PARTS_OF_NS` ns.
     pub(super) fn parts(self, len: u32) -> u128 {
         u128::from(self.base_ps) * 1024 + u128::from(self.kib_ps) * u128::from(len)
     }
 
-    /// Derives the cost from random reads on an idle `device`, one at a time: those of 4 KiB and of
-    /// 256 KiB (or the longest that the device accepts at once) determine the cost per KiB. Longer
-    /// requests may be split by the system.
+    /// Derives the cost from random reads on an otherwise idle `device`, one at a time. Reads of 4
+    /// KiB and of 256 KiB (or the longest that the device accepts at once) determine the two parts.
+    /// The operating system may split longer requests.
     ///
     /// # Errors
-    /// If the device cannot be simulated.
+    /// Fails if the device cannot be simulated.
     pub fn of_device(device: &OpenDevice) -> Result<Cost, Error> {
         const SHORT: u32 = 4096;
         let long = device.model.len_max().clamp(2 * SHORT, 256 << 10);
@@ -46,12 +47,12 @@ impl Cost {
         Ok(Cost { base_ps: base_ps.round() as u64, kib_ps: kib_ps.round() as u64 })
     }
 
-    /// Parses `text` as a cost, or else as the name of a device that determines it.
+    /// Parses `text` as a cost, or else as the name of a device from which to derive it.
     ///
     /// # Errors
-    /// If `text` is neither.
+    /// Fails if `text` is neither.
     pub fn named(text: &str) -> Result<Cost, Error> {
-        // A text that begins like a number is meant to be a cost.
+        // Text that begins like a number is meant to be a cost, not the name of a device.
         let begins = |first: char| first.is_ascii_digit() || "+-.".contains(first);
         let is_number = text.starts_with(begins) || text.parse::<f64>().is_ok();
         match text.parse::<Cost>() {
@@ -63,7 +64,7 @@ impl Cost {
         }
     }
 
-    /// Formats the cost with four digits per part.
+    /// Formats the cost with four significant digits per part.
     pub fn shown(self) -> String {
         let us = |ps: u64| {
             let us = ps as f64 / 1e6;
@@ -82,13 +83,14 @@ impl Cost {
         }
     }
 
-    /// Returns the cost of `len` bytes in microseconds.
+    /// Returns the cost of a request of `len` bytes in microseconds.
     pub fn us(self, len: f64) -> f64 {
         (self.base_ps as f64 + self.kib_ps as f64 * len / 1024.0) / 1e6
     }
 }
 
-/// Measures the mean time of a read of `len` bytes at offsets that are multiples of `apart`.
+/// Measures the mean time of reads of `len` bytes at offsets that are multiples of `apart`, in
+/// picoseconds.
 fn read_ps(device: &OpenDevice, len: u32, apart: u32) -> Result<f64, Error> {
     const READS: u64 = 500;
     let places = device.model.capacity() / u64::from(apart);

@@ -1,25 +1,24 @@
-//! The most requests of unequal cost that a server answers in time, and the least speed for a
-//! number of them.
+//! Computes the highest number of requests of unequal cost that a server can answer in time, and
+//! the least speed at which it answers a given number.
 //!
-//! With unequal costs, it is not optimal to admit whatever still fits, as RTT does: a long request
-//! may displace several short ones. Deadlines are in the order of arrivals here, and for that case
-//! there is an exact rule (H. Kise, T. Ibaraki, H. Mine, *A solvable case of the one-machine
-//! scheduling problem with ready and due times*, Operations Research 26(1), 1978): take requests in
-//! order of arrival; when one would be late, put aside the request, possibly an earlier one, whose
-//! removal lets the last one end soonest. The rule is offline: it knows
-//! later arrivals when it puts a request aside. The result is therefore a bound for every online
-//! scheduler.
-//! Departure from the source: only the current busy period is kept, since no earlier removal can
-//! make anything end sooner.
+//! If costs are unequal, it is not optimal to admit whatever still fits, as RTT does: a long
+//! request may displace several short ones. Deadlines are in the order of arrivals here, and for
+//! that case there is an exact rule (H. Kise, T. Ibaraki, H. Mine, *A solvable case of the
+//! one-machine scheduling problem with ready and due times*, Operations Research 26(1), 1978): take
+//! requests in order of arrival. Whenever one would be late, put aside the request, possibly an
+//! earlier one, whose removal lets the last one end soonest. The rule is offline, because a request
+//! may be put aside when a later one arrives. The result is therefore a bound for every online
+//! scheduler. Departure from the source: only the current busy period is kept, because removing a
+//! request before it cannot make anything end sooner.
 //!
-//! **Monotone.** A faster server can answer in time whatever a slower one can, so the result never
-//! falls with the speed.
+//! **Monotone.** A faster server can answer in time whatever a slower one can, so the number never
+//! falls as the speed increases.
 //!
-//! **Several servers.** One server with the sum of their speeds answers in time whatever they do:
-//! it can work for each of them at that server's speed, and does not have to divide its time, since
-//! deadlines are in the order of arrivals.
+//! **Several servers.** One server with the sum of the speeds of several can answer in time
+//! whatever these answer together. It can work for each of them at that server's speed; and because
+//! deadlines are in the order of arrivals, it does not have to divide its time.
 //!
-//! Invariant: exact integer arithmetic.
+//! Invariant: all arithmetic is in exact integers.
 
 use forebay_core::Nanos;
 
@@ -32,15 +31,16 @@ pub(super) const SPEED_MAX: u64 = 1_000_000_000;
 /// A request's arrival time and its length in bytes.
 pub(super) type Arrival = (Nanos, u32);
 
-/// Finds the least speed in thousandths, from `from` on, that is `enough`; none above
-/// [`SPEED_MAX`]. Every higher speed must be enough as well.
+/// Finds the least speed, in thousandths, from `from` on, for which `enough` returns true; `None`
+/// if there is none up to [`SPEED_MAX`]. Every higher speed must be enough as well.
 pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<u64> {
-    // Doubles first: passes at low speeds, which put many requests aside, are the slowest.
+    // Doubling comes first because low speeds, at which many requests are put aside, take longest
+    // to test.
     let from = from.max(1);
     least(from, SPEED_MAX, from, enough)
 }
 
-/// A request that is to be answered in time.
+/// A request that is served in time, unless it is put aside later.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     index: usize,
@@ -55,14 +55,16 @@ impl Taken {
     }
 }
 
-/// Counts the most of `requests` that a server answers within the bound at `speed`, in thousandths.
+/// Returns the highest number of `requests` that a server of `speed`, in thousandths, can answer
+/// within the time bound.
 pub(super) fn in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u64) -> u64 {
     let mut aside = 0;
     put_aside_of(requests, cost, within, speed, |_| aside += 1);
     requests.len() as u64 - aside
 }
 
-/// Returns the requests that it answers: of the largest sets, the one that the rule ends with.
+/// Returns the requests that a server of `speed` answers in time. Of several sets of the same,
+/// largest size, returns the one that the rule arrives at.
 pub(super) fn answered(
     requests: &[Arrival],
     cost: Cost,
@@ -74,8 +76,8 @@ pub(super) fn answered(
     requests.iter().zip(kept).filter(|(_, kept)| *kept).map(|(request, _)| *request)
 }
 
-/// Calls `took` with the response time of each of `requests`, first come, first served, with none
-/// put aside, in units of `1 / scale(speed)` ns (see [`scale`]).
+/// Serves all of `requests` first come, first served. Calls `took` with the response time of each,
+/// in units of `1 / scale(speed)` ns (see [`scale`]).
 pub(super) fn first_come(requests: &[Arrival], cost: Cost, speed: u64, mut took: impl FnMut(u128)) {
     let (scale, mut free) = (scale(speed), 0);
     for (at, len) in requests {
@@ -85,13 +87,13 @@ pub(super) fn first_come(requests: &[Arrival], cost: Cost, speed: u64, mut took:
     }
 }
 
-/// Returns the number of time units per nanosecond that makes service times at `speed`, in
-/// thousandths, whole numbers.
+/// Returns the number of units per nanosecond in which service times at `speed`, in thousandths,
+/// are whole numbers.
 pub(super) fn scale(speed: u64) -> u128 {
     PARTS_OF_NS * u128::from(speed)
 }
 
-/// Calls `aside` with the index of each request that is put aside.
+/// Applies the rule, and calls `aside` with the index of each request that is put aside.
 fn put_aside_of(
     requests: &[Arrival],
     cost: Cost,
@@ -125,11 +127,11 @@ fn put_aside_of(
     }
 }
 
-/// Returns the index in `taken` of the request to put aside so that all others and `new` end sooner
-/// than without `new`; none if `new` itself is to be put aside.
+/// Returns the index in `taken` of the request to put aside, so that the other requests and `new`
+/// end sooner than without `new`; `None` if `new` itself should be put aside.
 fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     let (mut most, mut best) = (new.service, None);
-    // No later request may begin before it arrives.
+    // Later requests cannot begin before they arrive, which limits how much sooner they can end.
     let mut limit = new.waits();
     for (index, one) in taken.iter().enumerate().rev() {
         if limit <= most {
@@ -144,7 +146,7 @@ fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     best
 }
 
-/// Removes a request, lets those after it begin sooner, and returns when all are done.
+/// Removes a request, moves up those after it, and returns when the last one ends.
 fn put_aside(taken: &mut Vec<Taken>, aside: usize) -> u128 {
     let mut sooner = taken[aside].service;
     let mut begins = 0;
@@ -156,7 +158,8 @@ fn put_aside(taken: &mut Vec<Taken>, aside: usize) -> u128 {
         }
     }
     let free = taken.last().map_or(0, |last| last.begins + last.service);
-    // Requests before one that does not wait can no longer let anything end sooner.
+    // A request that does not wait separates busy periods: removing one before it cannot make
+    // anything end sooner.
     if begins > aside {
         taken.drain(..begins);
     } else {

@@ -1,6 +1,6 @@
 //! The arrival times and lengths of a trace's requests.
 //!
-//! Memory: 16 bytes per request, and the same again if volumes are separated.
+//! Each request takes 16 bytes of memory, or 32 if volumes are recorded separately.
 
 use std::path::{Path, PathBuf};
 
@@ -14,24 +14,25 @@ use crate::input::read_through;
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::progress::Progress;
 
-/// The arrivals and lengths of a trace.
+/// The arrival times and lengths of a trace's requests.
 pub struct Load {
-    /// The file or stream that they were read from.
+    /// The file or stream from which the trace was read.
     pub path: PathBuf,
-    /// Notes from reading the trace.
+    /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
     pub(super) requests: Vec<Arrival>,
-    /// The requests of each volume that has any, by volume name; empty unless requested.
+    /// The requests of each volume, by volume name, for volumes that have any; empty unless
+    /// requested.
     volumes: Vec<(String, Vec<Arrival>)>,
 }
 
 impl Load {
-    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, volumes are
-    /// also recorded separately.
+    /// Reads all requests from `reader`. Error messages call the trace `name`. With `by_volume`,
+    /// the requests of each volume are also recorded separately.
     ///
     /// # Errors
-    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
-    /// promises.
+    /// Fails if the trace cannot be read, has no requests or no times, or has a clock too coarse
+    /// for the promises.
     pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -63,8 +64,8 @@ impl Load {
         })
     }
 
-    /// Returns each volume as a trace of its own, by the same clock. Empty unless volumes were
-    /// separated.
+    /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
+    /// recorded separately.
     pub fn split(self) -> Vec<Load> {
         let Load { path, notes, volumes, .. } = self;
         let of = |(volume, requests): (String, Vec<Arrival>)| Load {
@@ -76,30 +77,30 @@ impl Load {
         volumes.into_iter().map(of).collect()
     }
 
-    /// Converts the times to the source's own clock, which other traces may share.
+    /// Converts arrival times to the clock of the trace's source, which other traces may share.
     ///
     /// # Errors
-    /// If the source does not record its clock.
+    /// Fails if the trace does not record its source's clock.
     pub fn by_own_clock(mut self) -> Result<Load, Error> {
         let began = own_clock(&self.path, &self.notes)?;
         self.requests.iter_mut().for_each(|(at, _)| *at += began);
         Ok(self)
     }
 
-    /// Returns when the trace began and ended.
+    /// Returns when the trace begins and ends.
     pub fn span(&self) -> Span<'_> {
         let at = |request: Option<&Arrival>| request.map_or(Nanos::ZERO, |(at, _)| *at);
         Span { path: &self.path, first: at(self.requests.first()), last: at(self.requests.last()) }
     }
 
-    /// Returns cautions about a trace that is too short or too coarse to say much; one sentence
-    /// each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
+    /// load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.requests.iter().map(|(at, _)| *at));
         cautions(self.count(), self.span().duration(), clock)
     }
 
-    /// Returns the mean length in bytes.
+    /// Returns the mean length of the requests in bytes.
     pub fn mean_bytes(&self) -> f64 {
         let sum: u128 = self.requests.iter().map(|(_, len)| u128::from(*len)).sum();
         sum as f64 / self.requests.len().max(1) as f64
@@ -110,7 +111,7 @@ impl Load {
         self.requests.len() as u64
     }
 
-    /// Makes a load from requests in order of time, given as arrival and length in bytes.
+    /// Creates a load from requests in order of time, given as (arrival, length in bytes).
     pub fn of(name: &str, requests: Vec<(Nanos, u32)>) -> Load {
         Load { path: PathBuf::from(name), notes: Notes::default(), requests, volumes: Vec::new() }
     }

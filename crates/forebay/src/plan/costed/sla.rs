@@ -1,14 +1,15 @@
-//! `plan sla --cost-us`: a promise of several tiers on a server on which long requests cost more.
+//! The verb `plan sla` with `--cost-us`: a promise of several tiers, on a server on which longer
+//! requests cost more.
 //!
-//! Prices one server that serves requests first come, first served, and puts none aside. A faster
-//! server answers every request no later, so its least speed is found exactly. Below the floor, the
-//! speed of the most expensive tier alone, no scheduler keeps the promise, and neither do several
-//! servers with that total speed ([`super::in_time`]).
+//! Computes the speed of one server that serves all requests first come, first served. A faster
+//! server answers no request later, so the least speed is found exactly. The floor is the highest
+//! speed that any tier needs alone. Below the floor, no scheduler keeps the promise, and neither do
+//! several servers with that total speed ([`super::in_time`]).
 //!
-//! Separate servers for the tiers, and Miser, are not priced. The requests that one tier puts aside
-//! go to the next. With unequal costs several sets of admitted requests are equally large and leave
-//! different work for the next tier, so the price would not be unique. Moreover, a server that
-//! admits whatever still fits may admit fewer requests as it gets faster.
+//! Separate servers for the tiers, and Miser, are not covered. There, the requests that one tier
+//! puts aside go to the next. If costs differ, several sets of admitted requests are equally large
+//! and leave different work for the next tier, so the result would not be unique. Moreover, a
+//! server that admits whatever still fits may admit fewer requests as it gets faster.
 
 use serde::Serialize;
 
@@ -18,43 +19,43 @@ use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::sla::Sla;
 
-/// A tier and its outcome.
+/// A tier of the promise, with the speed that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
-    /// The bound.
+    /// The time within which the tier's requests are promised an answer.
     pub within_ms: f64,
-    /// The promised share of all requests.
+    /// The share of all requests that is promised an answer within this time.
     pub fraction: f64,
-    /// The least speed for this tier alone, regardless of the scheduler.
+    /// The least speed that keeps this tier alone, with any scheduler.
     pub alone_speed: f64,
-    /// The share of all requests that is answered within the bound at `fcfs_speed`.
+    /// The share of all requests that is answered within this time at `fcfs_speed`.
     pub achieved_fraction: f64,
 }
 
-/// The price of a promise.
+/// The answer of `plan sla` with `--cost-us`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
     /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
-    /// The trace.
+    /// The trace that the answer is about.
     #[serde(flatten)]
     pub about: About,
-    /// Cautions; one sentence each.
+    /// Cautions about the speeds, one sentence each.
     pub cautions: Vec<String>,
     /// The speed below which no scheduler keeps the promise.
     pub floor_speed: f64,
-    /// The speed that one first-come, first-served server needs.
+    /// The least speed of a first-come, first-served server that keeps the promise.
     pub fcfs_speed: f64,
-    /// Requests of the mean length per second at this speed.
+    /// How many requests of the mean length a server of `fcfs_speed` serves per second.
     pub mean_length_iops: f64,
-    /// The tiers, ordered from the strictest bound.
+    /// The tiers, in order of increasing time.
     pub tiers: Vec<Tier>,
 }
 
-/// Prices `sla` on `load` at `cost`.
+/// Finds the speeds that `sla` needs for `load`, if requests cost `cost`.
 ///
 /// # Errors
-/// If no speed up to a million keeps a promise.
+/// Fails if no speed up to a million keeps a promise.
 pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
     let about = About::of(load, cost);
     let alone = on_all_cores(&sla.tiers, |tier| {
@@ -87,7 +88,8 @@ pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
     })
 }
 
-/// Counts the requests that are answered within the bound of each tier, first come, first served.
+/// Returns how many requests are answered within each tier's time if they are served first come,
+/// first served.
 fn answered(load: &Load, cost: Cost, sla: &Sla, speed: u64) -> Vec<u64> {
     let bounds = sla.tiers.iter().map(|tier| u128::from(tier.within.0) * scale(speed));
     let bounds: Vec<u128> = bounds.collect();

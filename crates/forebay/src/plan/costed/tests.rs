@@ -13,7 +13,7 @@ fn cost(text: &str) -> Cost {
     text.parse().unwrap()
 }
 
-/// Counts the most requests in time by trying every subset, in order of arrival.
+/// Finds the highest number of requests in time by serving every subset in order of arrival.
 fn brute_force(requests: &[(Nanos, u32)], cost: Cost, within: Nanos, speed: u64) -> u64 {
     let kept = |subset: u32| {
         let mut free = 0u128;
@@ -76,7 +76,8 @@ proptest! {
         let times: Vec<Nanos> = gaps.into_iter().map(|gap| { at += gap; Nanos(at) }).collect();
         let gaps: Gaps = times.iter().copied().collect();
         let requests: Vec<(Nanos, u32)> = times.iter().map(|at| (*at, 512)).collect();
-        // At a cost of 1 ms, the speed in thousandths equals the requests per second.
+        // If each request costs 1 ms, the speed in thousandths equals the rate in requests per
+        // second.
         let found = in_time(&requests, cost("1000"), Nanos(within), rate);
         prop_assert_eq!(found, admitted(&gaps, Nanos(within), &[rate])[0]);
     }
@@ -90,7 +91,7 @@ fn scattered(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
 }
 
-/// Makes `count` requests of 4 to 128 KiB that depend on `seed`.
+/// Returns `count` requests of 4 to 128 KiB that depend on `seed`.
 fn mixed(count: u64, seed: u64) -> Vec<Arrival> {
     let mut at = 0;
     let request = |n: u64| {
@@ -112,7 +113,8 @@ fn the_least_speed_keeps_the_promise_and_a_thousandth_less_does_not() {
         assert!(in_time(&requests, cost, within, speed - 1) < need, "{fraction}");
     }
     assert!(found.is_sorted() && found[0] < found[3]);
-    // A second of service within a nanosecond needs more than the highest speed.
+    // Serving requests that take seconds within a nanosecond would need more than the highest
+    // speed.
     let none = least_speeds(&requests, "10000000".parse().unwrap(), Nanos(1), &fractions);
     assert_eq!(none, [None; 4]);
     assert_eq!(least_speed(1, |speed| speed >= SPEED_MAX), Some(SPEED_MAX));
@@ -133,8 +135,8 @@ fn what_is_answered_is_as_much_as_can_be_and_all_of_it_in_time() {
     }
 }
 
-/// Whether `requests` keep both tiers at `speed`, first come, first served; computed request by
-/// request in integers.
+/// Returns whether `requests` keep both tiers at `speed` if they are served first come, first
+/// served. Computes each request in integers.
 fn both_kept(requests: &[Arrival], cost: Cost, tiers: &[(u64, u64)], speed: u64) -> bool {
     let (mut free, mut in_time) = (0, vec![0; tiers.len()]);
     for (at, len) in requests {
@@ -166,7 +168,7 @@ fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() 
     let kept = found.tiers.iter().all(|tier| tier.achieved_fraction >= tier.fraction);
     assert!(kept && found.tiers[2].achieved_fraction == 1.0, "{found:?}");
     let hopeless = Sla::new(&[(1.0, 1e-6)]).unwrap();
-    // Ten seconds of service within a nanosecond.
+    // Requests that take ten seconds must be served within a nanosecond.
     let said = sla::price(&Load::of("t", requests), "10000000".parse().unwrap(), &hopeless)
         .unwrap_err()
         .to_string();
@@ -252,7 +254,7 @@ proptest! {
 #[test]
 fn a_long_request_is_put_aside_for_several_short_ones() {
     let requests = [8, 1, 1, 1].map(|kib| (Nanos::ZERO, kib * 1024));
-    // At 1 us per KiB, the first request alone takes all of the 8 us.
+    // At 1 µs per KiB, the first request alone takes all of the 8 µs.
     assert_eq!(in_time(&requests, cost("1/KiB"), Nanos::from_micros(8), 1000), 3);
     assert_eq!(in_time(&requests, cost("1/KiB"), Nanos::from_micros(8), 1374), 3);
     assert_eq!(in_time(&requests, cost("1/KiB"), Nanos::from_micros(8), 1375), 4);
@@ -261,7 +263,8 @@ fn a_long_request_is_put_aside_for_several_short_ones() {
 #[test]
 fn a_device_costs_what_scattered_reads_take_on_it() {
     let disk = Cost::of_device(&crate::devices::open("st1000nm0011").unwrap()).unwrap();
-    // Half a rotation at 7200 rpm and a seek; about 100 MB/s.
+    // The expected fixed cost is half a rotation at 7200 rpm and a seek; the rate is about 100
+    // MB/s.
     assert!((8_000.0..16_000.0).contains(&disk.us(0.0)), "{disk:?}");
     let kib_us = disk.us(1024.0) - disk.us(0.0);
     assert!((5.0..20.0).contains(&kib_us), "{disk:?}");

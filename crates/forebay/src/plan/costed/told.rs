@@ -1,4 +1,4 @@
-//! Sentences about prices by length, for the terminal and for pages.
+//! Formats sentences about speeds and costs, for the terminal and for pages.
 
 use forebay_ask::AskError;
 
@@ -6,26 +6,26 @@ use super::{About, Answer, Cost, CostedRow};
 use crate::error::Error;
 use crate::quantities::{bytes, millis};
 
-/// A cost and the text that requested it.
+/// A cost, with the text from which it was parsed.
 pub struct Costs {
     asked: String,
-    /// The cost.
+    /// The cost of a request.
     pub cost: Cost,
 }
 
 impl Costs {
-    /// Parses `asked` as a cost, or as a device whose random reads set it.
+    /// Parses `asked` as a cost, or as the name of a device whose random reads determine the cost.
     ///
     /// # Errors
-    /// If `asked` is neither; the message says what was expected.
+    /// Fails if `asked` is neither; the message says what was expected.
     pub fn named(asked: &str) -> Result<Costs, Error> {
         Ok(Costs { asked: asked.into(), cost: Cost::named(asked)? })
     }
 
-    /// Does the same as [`Costs::named`] for the option `cost_us`.
+    /// Like [`Costs::named`], but errors mention the option `cost_us`.
     ///
     /// # Errors
-    /// Same as [`Costs::named`].
+    /// Fails like [`Costs::named`].
     pub(in crate::plan) fn asked(asked: &str) -> Result<Costs, Error> {
         Costs::named(asked).map_err(|wrong| {
             let said = match wrong {
@@ -38,7 +38,7 @@ impl Costs {
         })
     }
 
-    /// Says what a server of speed 1 takes for a request.
+    /// States how long a server of speed 1 takes for a request.
     pub fn unit(&self) -> String {
         let told = self.cost.shown();
         let is_same = self.asked == told || self.asked == self.cost.to_string();
@@ -46,7 +46,8 @@ impl Costs {
         format!("A server of speed 1 takes {told} µs for a request{of}")
     }
 
-    /// Says the same, with the cost of a request of the mean length of `about`.
+    /// States how long a server of speed 1 takes for a request, and for one of the mean length of
+    /// `about`.
     pub(in crate::plan) fn of(&self, about: &About) -> String {
         format!(
             "{}, {} for one of the mean length, {}.",
@@ -58,7 +59,7 @@ impl Costs {
 }
 
 impl Answer {
-    /// Explains what the speeds mean.
+    /// Explains what the speeds in the answer mean.
     pub fn meant(&self, costs: &Costs) -> [String; 2] {
         [
             costs.of(&self.about),
@@ -67,7 +68,7 @@ impl Answer {
         ]
     }
 
-    /// Returns the rows of each bound.
+    /// Yields the rows of the answer, grouped by time bound.
     pub fn bounds(&self) -> impl Iterator<Item = &[CostedRow]> + Clone {
         self.rows.chunk_by(|one, other| one.within_ms == other.within_ms)
     }

@@ -1,5 +1,5 @@
-//! The requests that one of several devices gets from a trace whose volumes are striped over all
-//! devices.
+//! Selects the requests that go to one of several devices, if the trace's volumes are striped over
+//! all of them.
 
 use forebay_core::{Nanos, Request};
 use forebay_trace::Record;
@@ -7,15 +7,15 @@ use forebay_trace::Record;
 use super::STRIPE_BYTES;
 use crate::layout::VolumeLayout;
 
-/// The requests of one device.
+/// An iterator over the requests that go to one device.
 pub(in crate::plan) struct Striped<R> {
     pub(in crate::plan) records: R,
     pub(in crate::plan) layout: VolumeLayout,
     pub(in crate::plan) devices: usize,
     pub(in crate::plan) lane: usize,
-    /// The usable bytes of a device.
+    /// The usable capacity of a device in bytes.
     pub(in crate::plan) usable: u64,
-    /// The time between arrivals, if not as recorded.
+    /// The time between arrivals; `None` to keep the recorded arrivals.
     pub(in crate::plan) apart: Option<Nanos>,
     pub(in crate::plan) next: u64,
 }
@@ -51,7 +51,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Returns the offsets that `lane` of two devices, of four stripes each, gets from these reads.
+    /// Returns the offsets on device `lane` of these reads, with two devices of four stripes each.
     fn offsets(lane: usize, reads: &[(u64, u32)]) -> Vec<u64> {
         let record = |&(offset, len): &(u64, u32)| Record {
             at: Nanos::ZERO,
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn what_would_reach_beyond_a_device_ends_with_it() {
-        // The last 4 KiB of the device's last stripe, and a read that extends beyond it.
+        // The first read is the last 4 KiB of a device; the second starts there and extends beyond
+        // the device.
         let reads = [(7 * MIB - 4096, 4096), (7 * MIB - 4096, 65_536)];
         assert_eq!(offsets(0, &reads), [4 * MIB - 4096, 4 * MIB - 65_536]);
     }

@@ -1,11 +1,11 @@
-//! Small traces on devices whose times can be worked out by hand.
+//! Tests with small traces on devices whose times can be worked out by hand.
 
 use super::trial::binds;
 use super::*;
 use forebay_core::{Flags, Op};
 use forebay_trace::Record;
 
-/// Makes requests at these milliseconds, a megabyte apart.
+/// Returns requests that arrive at these milliseconds, at offsets 1 MiB apart.
 fn input(at_ms: &[u64]) -> Input {
     let record = |(index, at): (usize, &u64)| Record {
         at: Nanos(at * 1_000_000),
@@ -36,7 +36,8 @@ fn asked(promises: &Promises) -> Question<'_> {
     Question { policy, promises, devices_max: 8, price_each: Some(50.0), trust_times: true }
 }
 
-/// Sends requests at these milliseconds, `apart` bytes from one another, to drives of 250 GB.
+/// Sends requests that arrive at these milliseconds, at offsets `apart` bytes from one another, to
+/// drives of 250 GB.
 fn on_drives(at_ms: &[u64], apart: u64, within_ms: u64) -> DevicesRow {
     let mut input = input(at_ms);
     input.extents = vec![apart * at_ms.len() as u64];
@@ -54,14 +55,14 @@ fn data_take_devices_too() {
     assert_eq!((held.devices_for_bytes, held.devices_for_time), (Some(5), Some(1)));
     assert_eq!((held.devices, held.binds), (Some(5), Some(Binds::Bytes)));
     assert_eq!((held.price, held.one_less_fraction), (Some(250.0), None));
-    // Five drives of several watts each, idle for most of the second.
+    // Five drives of several watts each are idle for most of the second.
     assert!(held.mean_power_w.is_some_and(|watts| (10.0..100.0).contains(&watts)), "{held:?}");
     let small = on_drives(&[0, 1000], 1 << 20, 100);
     assert_eq!((small.devices, small.binds), (Some(1), Some(Binds::Both)));
     let busy = on_drives(&[0; 8], 1 << 20, 40);
     assert_eq!((busy.devices_for_bytes, busy.binds), (Some(1), Some(Binds::Time)), "{busy:?}");
     assert!(busy.one_less_fraction.unwrap() < 1.0);
-    // The data need more drives than allowed, so no number is claimed.
+    // The data need more drives than the maximum, so no number is reported.
     let vast = on_drives(&[0, 1000], 2 << 40, 100);
     assert_eq!((vast.devices_for_bytes, vast.devices), (Some(18), None));
 }
@@ -80,7 +81,8 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
     };
     assert_eq!((slow(9_999).devices, slow(9_999).alone_fraction), (None, Some(0.0)));
     assert!(!slow(9_999).has_arm);
-    // Twenty at once on eight: a single request is in time, so more devices would be enough.
+    // Twenty requests at once are too many for the maximum of eight devices. A single request is in
+    // time, so more devices might be enough.
     assert_eq!((slow(10_000).devices, slow(10_000).alone_fraction), (None, Some(1.0)));
     assert_eq!((slow(30_000).devices_for_bytes, slow(30_000).mean_power_w), (None, None));
     assert_eq!((slow(30_000).capacity_iops, slow(30_000).alone_fraction), (Some(667), None));
@@ -88,12 +90,13 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
 
 #[test]
 fn a_burst_takes_as_many_servers_as_finish_it_in_time() {
-    // Eight at once at 100 per second each: 80 ms on one server, 20 ms on four.
+    // A device serves 100 requests per second, so eight at once take 80 ms on one and 20 ms on
+    // four.
     let burst = [0; 8];
     assert_eq!(devices(&burst, "fixed:100", 80, "1"), Some(1));
     assert_eq!(devices(&burst, "fixed:100", 79, "1"), Some(2));
     assert_eq!(devices(&burst, "fixed:100", 20, "1"), Some(4));
-    // Three servers get three, three and two of them.
+    // Three devices get three, three and two of the requests.
     assert_eq!(devices(&burst, "fixed:100", 30, "1"), Some(3));
     assert_eq!(devices(&burst, "fixed:100", 20, "0.75"), Some(3));
     assert_eq!(devices(&burst, "fixed:100", 9, "1"), None);
@@ -114,8 +117,8 @@ fn what_binds_is_what_asks_for_as_many() {
         ((4, 2, 4), Binds::Bytes),
         ((2, 2, 2), Binds::Both),
         ((1, 3, 3), Binds::Time),
-        // With the data at their real places it needs more devices than for either requirement
-        // alone.
+        // With the data at their real locations, more devices are needed than for either
+        // requirement alone.
         ((3, 2, 4), Binds::Time),
         ((2, 2, 3), Binds::Time),
     ];
@@ -130,8 +133,8 @@ fn what_binds_is_what_asks_for_as_many() {
 
 #[test]
 fn alone_means_that_no_request_meets_another() {
-    // A second each: eight devices answer only eight of twenty within a second; alone, each is in
-    // time.
+    // Each request takes a second, so eight devices answer only eight of twenty within a second.
+    // Requests that never overlap are all in time.
     let device = crate::devices::open("fixed:1").unwrap();
     let within = vec![Nanos::from_secs(1)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
@@ -141,7 +144,8 @@ fn alone_means_that_no_request_meets_another() {
     assert_eq!((row.devices, row.alone_fraction), (None, Some(1.0)));
 }
 
-/// Makes an input as [`input`] does, with one operation and volumes of `extent` bytes.
+/// Like [`input`], but all requests have the operation `op`, and volumes have an extent of `extent`
+/// bytes.
 fn all_of(op: Op, at_ms: &[u64], extent: u64) -> Input {
     let record = |(index, at): (usize, &u64)| Record {
         at: Nanos::from_millis(*at),
@@ -159,7 +163,8 @@ fn all_of(op: Op, at_ms: &[u64], extent: u64) -> Input {
     input
 }
 
-/// Returns the row for all requests within `within_ms` on drives of 250 GB with their cache.
+/// Returns the row for all requests within `within_ms`, on drives of 250 GB with their write cache
+/// on.
 fn with_cache(input: &Input, within_ms: u64) -> DevicesRow {
     let within = vec![Nanos::from_millis(within_ms)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
@@ -172,7 +177,8 @@ fn without_its_cache_a_drive_is_slow_to_write_and_reads_are_as_they_were() {
     let at_ms: Vec<u64> = (0..40).map(|k| k / 4 * 100).collect();
     let reads = with_cache(&all_of(Op::Read, &at_ms, 0), 200);
     assert!(reads.devices.is_some() && reads.without_write_cache.is_none(), "{reads:?}");
-    // Four writes at once take the arm longer than the bound, but the cache no time.
+    // Four writes at once take the arm longer than the promised time, but the cache takes no time
+    // for them.
     let writes = with_cache(&all_of(Op::Write, &at_ms, 0), 30);
     let without = writes.without_write_cache.as_ref().unwrap();
     assert_eq!(writes.devices, Some(1), "{writes:?}");
@@ -182,7 +188,7 @@ fn without_its_cache_a_drive_is_slow_to_write_and_reads_are_as_they_were() {
 
 #[test]
 fn without_their_cache_drives_hold_no_more_data() {
-    // One device would be fast enough; three hold the data.
+    // One device would be fast enough, but only three hold the data.
     let writes = with_cache(&all_of(Op::Write, &[0, 1000], 700_000_000_000), 200);
     assert_eq!((writes.devices, writes.devices_for_time), (Some(3), Some(1)));
     assert_eq!(writes.without_write_cache.unwrap().devices, Some(3));
@@ -190,7 +196,8 @@ fn without_their_cache_drives_hold_no_more_data() {
 
 #[test]
 fn a_device_draws_power_to_the_end_of_the_trace() {
-    // Two hold the data; the second has nothing to do after its first request.
+    // Two devices are needed to hold the data. The second has nothing to do after its first
+    // request.
     let mut input = input(&[0, 0, 20_000, 40_000, 60_000]);
     input.extents = vec![400_000_000_000];
     let within = vec![Nanos::from_secs(1)];
@@ -199,13 +206,14 @@ fn a_device_draws_power_to_the_end_of_the_trace() {
     let row =
         table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0);
     assert_eq!(row.devices, Some(2));
-    // 6.2 W each, and a little for five requests in a minute.
+    // Each drive draws 6.2 W, plus a little for five requests in a minute.
     assert!(row.mean_power_w.is_some_and(|watts| (12.4..12.5).contains(&watts)), "{row:?}");
 }
 
 #[test]
 fn a_drive_that_is_late_draws_no_more_than_when_busy() {
-    // Two hundred at once and one 10 ms later: the trace ends long before the drive is done.
+    // Two hundred requests arrive at once and one 10 ms later, so the trace ends long before the
+    // drive has served them.
     let mut at_ms = vec![0; 200];
     at_ms.push(10);
     let mut input = input(&at_ms);

@@ -1,4 +1,4 @@
-//! Sentences about a number of devices.
+//! Formats sentences about a number of devices.
 
 use forebay_ask::named;
 
@@ -6,7 +6,7 @@ use super::{Binds, DevicesRow};
 use crate::quantities::{achieved, bound, money, promised, watts};
 
 impl DevicesRow {
-    /// Describes the row, given at most `max` devices called `device`.
+    /// Describes the row, if up to `max` devices called `device` were tried.
     pub fn told(&self, device: &str, max: usize) -> String {
         sentence(self, device, max)
     }
@@ -45,7 +45,8 @@ fn sentence(row: &DevicesRow, device: &str, max: usize) -> String {
     format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
 }
 
-/// Describes the effect of the write cache on this number of `devices`; none if it changes nothing.
+/// Describes what changes with the write cache off, compared with `devices` devices; `None` if
+/// nothing does.
 fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
     let without = row.without_write_cache.as_ref()?;
     let takes = match without.devices {
@@ -58,7 +59,7 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
     ))
 }
 
-/// Says why no number of devices was found.
+/// Explains why no number of devices was found.
 fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
     match (row.alone_fraction, row.devices_for_bytes) {
         (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(

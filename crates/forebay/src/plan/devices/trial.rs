@@ -21,7 +21,8 @@ use crate::plan::spread::Spread;
 use crate::progress::{ProgressReport, Telling};
 use forebay_ask::Share;
 
-/// The requests of a run, those within each bound, and the energy of the devices.
+/// The outcome of a run: the number of requests, how many were answered within each time bound, and
+/// the devices' power.
 #[derive(Clone, Debug, Default)]
 struct Count {
     requests: u64,
@@ -35,7 +36,7 @@ impl Count {
     }
 }
 
-/// Reports the progress of a table before each of its runs.
+/// Reports the progress of a table, before each of its runs.
 pub(super) struct Teller<'a> {
     progress: RefCell<Telling<'a>>,
     done_share: Cell<f64>,
@@ -46,12 +47,12 @@ impl<'a> Teller<'a> {
         Teller { progress: RefCell::new(progress), done_share: Cell::new(0.0) }
     }
 
-    /// Reports the share of the work that is done.
+    /// Reports which share of the work is done.
     pub(super) fn at(&self, done_share: f64) {
         self.done_share.set(done_share);
     }
 
-    /// Reports that `doing` begins. Fails if a stop was requested.
+    /// Reports that the step `doing` begins. Fails if a stop was requested.
     pub(super) fn before(&self, doing: String) -> Result<(), Error> {
         let told = ProgressReport { doing, done_share: self.done_share.get() };
         let stops = (self.progress.borrow_mut())(&told).is_break();
@@ -59,19 +60,19 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// A device and a scheduler, tried in different numbers.
+/// The trials of a device with a scheduler, by number of devices.
 pub(super) struct Trial<'a> {
     of: Tried<'a>,
     tell: &'a dyn Fn(String) -> Result<(), Error>,
     known: BTreeMap<usize, Count>,
-    /// The result for requests sent one at a time.
+    /// The outcome for requests that never overlap, once simulated.
     alone: Option<Count>,
 }
 
-/// The spacing of requests that never overlap.
+/// The time between requests that must not overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
-/// The result of one number of devices.
+/// What is simulated in every trial: the trace, the device, the scheduler and the time bounds.
 #[derive(Clone, Copy)]
 struct Tried<'a> {
     input: &'a Input,
@@ -81,7 +82,7 @@ struct Tried<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Makes the trials; `tell` is called before each run and may stop it.
+    /// Creates the trials. `tell` is called before each run and may stop it.
     pub(super) fn new(
         input: &'a Input,
         device: &'a OpenDevice,
@@ -96,7 +97,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Makes a row without its rate.
+    /// Builds the row for one promise, but leaves out its constant-rate capacity.
     pub(super) fn row(
         &mut self,
         index: usize,
@@ -154,7 +155,8 @@ impl<'a> Trial<'a> {
         Ok(WithoutCache { devices, achieved_fraction })
     }
 
-    /// Returns the devices that hold the volumes' extents, rounded up to whole stripes.
+    /// Returns how many devices hold the volumes' extents, rounded up to whole stripes; `None` if
+    /// the device has no capacity limit.
     fn for_bytes(&self) -> Option<u64> {
         let capacity = self.of.device.model.capacity();
         if capacity == u64::MAX {
@@ -166,7 +168,8 @@ impl<'a> Trial<'a> {
         u64::try_from(reached.sum::<u128>().div_ceil(stripes).max(1)).ok()
     }
 
-    /// Finds the least number from `first` on. The result is `first`, or one less is not enough.
+    /// Finds the least number of devices, from `first` on, that keeps the promise. Unless the
+    /// result is `first`, one device less does not keep it.
     fn least(
         &mut self,
         index: usize,
@@ -198,7 +201,8 @@ impl<'a> Trial<'a> {
         Ok(sum)
     }
 
-    /// Runs `devices`, with requests as recorded or each `apart` from the next.
+    /// Simulates `devices` devices, with arrivals as recorded or, if `apart` is given, at that
+    /// distance.
     fn over(&self, devices: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         (self.tell)(format!("simulating {devices} {}", self.of.device.name))?;
         let of = self.of;
@@ -214,7 +218,7 @@ impl<'a> Trial<'a> {
 }
 
 impl Tried<'_> {
-    /// Runs `lane` of `devices`.
+    /// Simulates number `lane` of `devices` devices.
     fn run(&self, devices: usize, lane: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         let records = self.input.records()?;
         let failed = records.failed();
@@ -236,7 +240,7 @@ impl Tried<'_> {
     }
 }
 
-/// Returns what determines the number of devices.
+/// Returns the requirement that determines the number of devices.
 pub(super) fn binds(for_bytes: usize, for_time: usize, devices: usize) -> Binds {
     match for_bytes.cmp(&for_time) {
         Ordering::Greater if for_bytes == devices => Binds::Bytes,
@@ -249,7 +253,7 @@ struct Visit<'a> {
     striped: Striped<Records<'a>>,
     drive: Spread,
     within: &'a [Nanos],
-    /// The trace's duration: devices draw power until its end.
+    /// The duration of the trace; devices draw power until it ends.
     lasts: Nanos,
 }
 
@@ -260,7 +264,7 @@ impl Visit<'_> {
         let mut workload = Open::new(self.striped, Intensity::RECORDED);
         let mut devices = [self.drive];
         let end = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
-        // Devices draw power until the end of the trace or until they are done.
+        // Devices draw power until the trace has ended and all requests are done.
         let until = end.max(self.lasts);
         watch.count.watts = devices[0].joules(until) / until.as_secs_f64().max(1e-9);
         watch.count

@@ -1,39 +1,40 @@
-//! The disk model of `plan power`: its request rate and its power.
+//! The request rate and the power of the disks in `plan power`.
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use crate::devices::{self, DiskSpec};
 use crate::error::Error;
 
-/// The number and length of the random reads that measure a disk's rate.
+/// The number of random reads with which a disk's rate is measured.
 const READS: u64 = 2000;
 const LEN_BYTES: u32 = 4096;
 
-/// A disk's rate and power.
+/// The request rate and the power of a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
-    /// The name shown in tables.
+    /// The name of the disk in tables.
     pub name: String,
-    /// Requests per second.
+    /// The rate of the disk in requests per second.
     pub iops: u64,
-    /// Power while it spins without serving requests.
+    /// The power while the disk spins without serving requests, in watts.
     pub idle_w: f64,
-    /// Power while it serves a request: the higher of seeking and transferring.
+    /// The power while the disk serves a request, in watts: that of seeking or of transferring,
+    /// whichever is higher.
     pub active_w: f64,
-    /// Power while it is stopped.
+    /// The power while the disk is stopped, in watts.
     pub standby_w: f64,
-    /// Energy of one spin-up.
+    /// The energy of one spin-up, in joules.
     pub spin_up_j: f64,
-    /// Time of one spin-up.
+    /// How long a spin-up takes.
     pub spin_up: Nanos,
 }
 
 impl Disk {
-    /// Opens the disk that a device's name or file describes. Without `iops`, its rate is that of
+    /// Opens a disk by its name or device file. If `iops` is not given, the rate is that of
     /// simulated random 4 KiB reads over the whole disk, one at a time.
     ///
     /// # Errors
-    /// If the disk does not exist, or its file has no standby and spin-up figures.
+    /// Fails if the disk does not exist, or if its file has no standby and spin-up figures.
     pub fn open(name_or_path: &str, iops: Option<u64>) -> Result<Disk, Error> {
         let (name, spec) = devices::open_spec(name_or_path)?;
         let power = match spec {
@@ -63,7 +64,7 @@ impl Disk {
 }
 
 impl Disk {
-    /// Returns how long the disk has to stay stopped to save the energy of its next spin-up.
+    /// Returns how long the disk must stay stopped to save the energy of its next spin-up.
     pub fn break_even(&self) -> Nanos {
         let saved_w = self.idle_w - self.standby_w;
         if saved_w > 0.0 { Nanos::from_secs_f64(self.spin_up_j / saved_w) } else { Nanos::MAX }
@@ -74,7 +75,7 @@ fn random_reads_per_s(mut device: impl Device) -> u64 {
     let blocks = (device.capacity() / u64::from(LEN_BYTES)).max(1);
     let (mut now, mut state) = (Nanos::ZERO, 1u64);
     for id in 0..READS {
-        // Marsaglia's xorshift64, for reproducible reads.
+        // Marsaglia's xorshift64, so that every run has the same reads.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -101,10 +102,10 @@ mod tests {
     fn the_papers_drive_has_the_papers_power() {
         let disk = Disk::open("ultrastar-36z15", None).unwrap();
         assert_eq!((disk.active_w, disk.idle_w), (13.5, 10.2));
-        // 0.2 ms of overhead, 3.4 ms of seeking, half a rotation of 4 ms.
+        // A read takes 0.2 ms of overhead, a seek of 3.4 ms and half a rotation of 4 ms.
         assert!((160..200).contains(&disk.iops), "{}", disk.iops);
         assert_eq!(Disk::open("ultrastar-36z15", Some(100)).unwrap().iops, 100);
-        // 175 J over 3.7 W.
+        // The break-even time is 175 J divided by 3.7 W.
         let rest = Disk::open("st1000nm0011", Some(100)).unwrap().break_even();
         assert!((47.0..48.0).contains(&rest.as_secs_f64()), "{rest}");
     }

@@ -1,5 +1,5 @@
-//! The page of `plan power`: which plan to choose, the power of each, and how well each keeps the
-//! promise.
+//! The report page of `plan power`: which plan to choose, each plan's power, and how well each
+//! keeps the promise.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
@@ -74,7 +74,7 @@ fn within(question: &Question) -> String {
     bound(question.within.as_millis_f64())
 }
 
-/// Says what to do.
+/// States which plan to choose.
 pub(super) fn headline(power: &Power, question: &Question) -> String {
     let promise = promise(question);
     let Some(best) = power.recommended() else {
@@ -143,7 +143,7 @@ fn key_figures(power: &Power) -> Vec<KeyFigure> {
     ]
 }
 
-/// Returns the table of the recommended plan of each trace.
+/// Builds the table with the recommended plan for each trace.
 fn overview(traces: &[OfTrace]) -> Table {
     let mut table = Table::new([
         Column::words("trace"),
@@ -163,7 +163,7 @@ fn overview(traces: &[OfTrace]) -> Table {
     table
 }
 
-/// Adds the sections of one trace; their titles end with `whose`.
+/// Adds the sections about one trace, whose titles end with `whose`.
 fn add_trace(page: &mut Page, of: &OfTrace, (index, whose): (usize, &str), question: &Question) {
     let (power, mut blocks) = (&of.power, Vec::new());
     let place = if whose.is_empty() { Place::FirstScreen } else { Place::Detail };
@@ -183,7 +183,7 @@ fn add_trace(page: &mut Page, of: &OfTrace, (index, whose): (usize, &str), quest
     );
 }
 
-/// Says how many pools are never switched off, and whether switching changes anything.
+/// States how many pools are never switched off, and whether switching changes anything.
 fn always(power: &Power, question: &Question) -> String {
     let (Power { pool_disks, disk_iops, device, .. }, all) = (power, &power.rows[0]);
     let pools = counted(all.max_pools as u64, "pool");
@@ -215,7 +215,7 @@ fn words(question: &Question) -> String {
     )
 }
 
-/// Makes a bar chart of the power of every plan.
+/// Builds a bar chart of each plan's power.
 fn picture(power: &Power, index: usize) -> Option<Block> {
     let best = power.recommended().map(|row| row.plan);
     let bar = |row: &PowerRow| {
@@ -267,7 +267,7 @@ fn pools(power: &Power) -> Table {
     })
 }
 
-/// Returns the table of response times by plan.
+/// Builds the table of response times under each plan.
 fn times(power: &Power) -> Table {
     let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
     let steps = steps.iter().map(|step| format!("within {}", bound(step.within_ms)));
@@ -279,7 +279,7 @@ fn times(power: &Power) -> Table {
     })
 }
 
-/// Makes a table with a row per plan; the recommended plan is highlighted.
+/// Builds a table with one row per plan, in which the recommended plan is highlighted.
 fn by_plan(power: &Power, columns: Vec<Column>, figures: impl Fn(&PowerRow) -> Vec<f64>) -> Table {
     let best = power.recommended().map(|row| row.plan);
     let mut table = Table::new([Column::words("plan")].into_iter().chain(columns));

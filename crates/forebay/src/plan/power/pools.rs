@@ -1,8 +1,8 @@
 //! Finds how many pools each epoch needs, in one pass.
 //!
-//! A request that the first pool cannot answer in time is offered to the second, and so on, so pool
-//! `k` never depends on those after it. Therefore a single run with as many pools as needed gives
-//! the number of answered requests for every smaller number of pools as well.
+//! A request that the first pool cannot answer in time is offered to the second, and so on, so a
+//! pool is never affected by those after it. Therefore a single run with enough pools also gives
+//! the number of answered requests for every smaller number of pools.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::Question;
 use super::run::Plant;
 use forebay_ask::Share;
 
-/// The highest number of epochs in a trace.
+/// The maximum number of epochs in a trace.
 pub const EPOCHS_MAX: u64 = 1_000_000;
 
-/// The highest number of pools.
+/// The maximum number of pools.
 pub const POOLS_MAX: usize = 4096;
 
-/// For each epoch, the requests that each pool answers in time.
+/// How many requests each pool answers in time, for each epoch.
 pub(super) struct Profile {
-    /// The requests by pool of each epoch that has any.
+    /// For each epoch that has requests, their number by the pool that answers them.
     counts: BTreeMap<u64, Vec<u64>>,
     epochs: u64,
 }
@@ -61,7 +61,7 @@ impl Profile {
         Ok(Profile { counts, epochs })
     }
 
-    /// Returns the number of pools that the whole trace needs for `fraction`.
+    /// Returns how many pools the whole trace needs to answer a share `fraction` in time.
     pub(super) fn needed(&self, fraction: Share) -> usize {
         let mut all = Vec::new();
         for epoch in self.counts.values() {
@@ -71,7 +71,7 @@ impl Profile {
         needed(&all, fraction)
     }
 
-    /// Returns the number of pools that each epoch needs, at least one.
+    /// Returns how many pools each epoch needs to answer a share `fraction` in time; at least one.
     pub(super) fn needed_by_epoch(&self, fraction: Share) -> Vec<usize> {
         let of = |epoch| self.counts.get(&epoch).map_or(1, |counts| needed(counts, fraction));
         (0..self.epochs).map(of).collect()

@@ -1,4 +1,5 @@
-//! Simulates a trace on pools that are switched by a schedule: response times and energy.
+//! Simulates a trace on pools that are switched on and off by a schedule, for response times and
+//! energy.
 
 use std::collections::VecDeque;
 
@@ -8,49 +9,50 @@ use forebay_core::rtt::Gaps;
 use super::Disk;
 use forebay_ask::Share;
 
-/// The pools and their parameters.
+/// The installed pools.
 #[derive(Clone, Debug)]
 pub(super) struct Plant {
-    /// Requests per second of one pool.
+    /// The rate of one pool in requests per second.
     pub(super) rate_iops: u64,
     pub(super) within: Nanos,
-    /// The response times to count requests within, in ascending order; the last is the bound.
+    /// The times within which answered requests are counted, in ascending order; the last is the
+    /// promised time.
     pub(super) steps: [Nanos; 3],
     pub(super) epoch: Nanos,
-    /// Disks per pool.
+    /// The number of disks per pool.
     pub(super) disks: u64,
     pub(super) disk: Disk,
 }
 
-/// The number of pools that are on in each epoch.
+/// A schedule: how many pools are on in each epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     pub(super) pools: Vec<usize>,
-    /// Whether the schedule is known early enough to spin up before the epoch begins.
+    /// Whether the schedule is known early enough to spin up disks before an epoch begins.
     pub(super) foreseen: bool,
 }
 
-/// The result of a run.
+/// The outcome of a run: counts of requests, and energy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) requests: u64,
-    /// Requests answered within each step.
+    /// The number of requests answered within each of the plant's times.
     pub(super) within: [u64; 3],
     pub(super) sum_ms: f64,
     pub(super) longest: Nanos,
     pub(super) broken_epochs: u64,
     /// The number of times that a pool was switched on.
     pub(super) spin_ups: u64,
-    /// The pool-seconds on, spin-up included.
+    /// The sum of the times that pools were on, including spin-ups, in seconds.
     pub(super) pool_s: f64,
     pub(super) duration_s: f64,
     pub(super) energy_j: f64,
 }
 
-/// One pool.
+/// A pool of disks, which acts as one server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pool {
-    /// When it finishes its accepted requests, in units of `1 / rate` ns.
+    /// When the pool will have served its accepted requests, in units of `1 / rate` ns.
     free: u128,
     served: u64,
 }
@@ -58,15 +60,16 @@ struct Pool {
 struct Run<'a> {
     plant: &'a Plant,
     pools: Vec<Pool>,
-    /// The number of serving pools, which are always the first ones.
+    /// The number of pools that currently serve requests. These are always the first ones.
     on: usize,
     late: VecDeque<Nanos>,
     tally: Tally,
-    /// This epoch's requests, and how many of them were answered in time.
+    /// The number of requests in the current epoch, and how many of them were answered in time.
     epoch: (u64, u64),
 }
 
-/// Runs `gaps` with `installed` pools; `fraction` of each epoch's requests is promised.
+/// Simulates the requests in `gaps` with `installed` pools. A share `fraction` of each epoch's
+/// requests is promised an answer in time.
 pub(super) fn run(
     gaps: &Gaps,
     plant: &Plant,
@@ -104,17 +107,18 @@ pub(super) fn run(
     run.tally
 }
 
-/// Computes the changes in the number of serving pools.
+/// Computes when the number of serving pools changes.
 struct Switches;
 
 impl Switches {
-    /// Returns the changes in order of time: at the start of an epoch pools are switched off; pools
-    /// switched on serve once they spin.
+    /// Returns the changes in order of time. Pools are switched off at the start of an epoch. Pools
+    /// that are switched on serve once they spin.
     fn of(schedule: &Schedule, plant: &Plant) -> Vec<(Nanos, usize)> {
         let mut all: Vec<(Nanos, usize)> = Vec::new();
         for (epoch, pair) in (1u64..).zip(schedule.pools.windows(2)) {
             let begins = Nanos(plant.epoch.0.saturating_mul(epoch));
-            // A pool that is still spinning up when it is no longer needed never serves.
+            // A pool that is still spinning up when the schedule switches it off again never
+            // serves.
             while all.last().is_some_and(|last| last.0 >= begins) {
                 all.pop();
             }
@@ -135,7 +139,8 @@ impl Run<'_> {
         u128::from(at.0) * u128::from(self.plant.rate_iops)
     }
 
-    /// Gives the request to the first pool that answers it in time; if none can, it waits.
+    /// Gives the request to the first pool that can answer it in time. If none can, the request
+    /// waits.
     fn arrive(&mut self, at: Nanos) {
         let (now, bound) = (self.units(at), self.units(self.plant.within));
         self.tally.requests += 1;
@@ -150,7 +155,7 @@ impl Run<'_> {
         self.epoch.1 += 1;
     }
 
-    /// Lets pools that are idle before `until` serve the waiting requests, one after another.
+    /// Lets pools that become idle before `until` serve the waiting requests, one after another.
     fn serve_late(&mut self, until: Nanos) {
         let until = self.units(until);
         while let Some(&at) = self.late.front() {
@@ -184,7 +189,7 @@ impl Run<'_> {
         self.tally.broken_epochs += u64::from(in_time < fraction.of(requests));
     }
 
-    /// Adds up the energy of all pools until the end of the trace.
+    /// Adds the energy of all pools until the end of the trace.
     fn account(&mut self, schedule: &Schedule, duration: Nanos) {
         let (plant, disk) = (self.plant, &self.plant.disk);
         let (duration_s, epoch_s) = (duration.as_secs_f64(), plant.epoch.as_secs_f64());
@@ -195,7 +200,7 @@ impl Run<'_> {
             before = *pools;
             self.tally.spin_ups += new as u64;
             on_s += *pools as f64 * lasts_s;
-            // A foreseen spin-up takes time from the epoch before; its energy is counted
+            // A spin-up that is foreseen takes place in the previous epoch; its energy is counted
             // separately.
             let spin_up_s = disk.spin_up.as_secs_f64();
             spinning_s += new as f64 * if schedule.foreseen { 0.0 } else { spin_up_s.min(lasts_s) };

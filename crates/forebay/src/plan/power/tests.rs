@@ -1,4 +1,4 @@
-//! Small plants whose energy can be worked out by hand.
+//! Tests with few pools, whose energy can be worked out by hand.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ fn arrivals(times: Vec<u64>) -> ArrivalTimes {
     }
 }
 
-/// Asks for pools of one disk with 10 requests per second, a bound of one second, and epochs of 100
-/// s.
+/// Returns options for pools of one disk with 10 requests per second, a promised time of one
+/// second, and epochs of 100 s.
 fn question(fraction: &str) -> Question {
     let disk = Disk {
         name: "d".into(),
@@ -39,7 +39,8 @@ fn question(fraction: &str) -> Question {
     }
 }
 
-/// Makes a burst of the given size in the middle of each epoch, and one request at the very end.
+/// Returns a burst of the given number of requests in the middle of each epoch, and one request at
+/// the very end.
 fn bursts(bursts: &[u64]) -> ArrivalTimes {
     let middle = |epoch: usize| (epoch as u64 * 100 + 50) * SECOND;
     let mut times = vec![0];
@@ -56,7 +57,7 @@ fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<PowerRow> {
 
 #[test]
 fn energy_adds_up() {
-    // Twenty at once need two pools; later epochs need one.
+    // Twenty requests at once need two pools; the bursts of later epochs need one.
     let found = rows(&bursts(&[20, 5, 5]), &question("1"));
     let (served_s, all_s) = (32.0 / 10.0, 300.0);
     let joules = |on_pool_s: f64, spin_ups: f64| {
@@ -77,7 +78,7 @@ fn a_prediction_that_is_too_low_breaks_its_epoch_and_spins_up_late() {
     assert_eq!((predicted.broken_epochs, predicted.late_requests), (1, 10));
     assert_eq!((oracle.broken_epochs, oracle.late_requests), (0, 0));
     assert_eq!((predicted.disk_spin_ups, oracle.disk_spin_ups), (1, 1));
-    // The ten late requests wait for the first ten, then for each other.
+    // The ten late requests wait for the first ten, and then for each other.
     assert_eq!(predicted.max_ms, 2000.0);
     assert_eq!(predicted.answered[2].within_ms, 1000.0);
     assert!((predicted.answered[2].fraction - 42.0 / 52.0).abs() < 1e-12);
@@ -104,7 +105,8 @@ fn a_spin_up_costs_its_energy_and_draws_nothing_else_meanwhile() {
 
 #[test]
 fn a_request_at_an_epochs_start_is_of_that_epoch() {
-    // The pool is busy until 200.95 s, so the request at 200 s, alone in its epoch, is late.
+    // The pool is busy until 200.95 s, so the request at 200 s is late. It is the only one in its
+    // epoch.
     let mut times: Vec<u64> = (0..100).map(|second| second * SECOND).collect();
     times.extend([199_950_000_000; 10]);
     times.push(200 * SECOND);
@@ -125,7 +127,7 @@ fn who_comes_as_a_pool_is_free_goes_before_those_that_are_late() {
 
 #[test]
 fn spinning_up_takes_a_part_of_the_epoch() {
-    // The second burst arrives 5 s into the third epoch, before the second pool spins.
+    // The second burst arrives 5 s into the third epoch, when the second pool is still spinning up.
     let mut times = vec![0, 150 * SECOND];
     times.extend([150 * SECOND; 20]);
     times.extend([205 * SECOND; 20]);
@@ -203,7 +205,7 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
         _ => "Switch pools by past needs (predicted): ",
     }));
     assert_eq!(found.recommended, Some(best.plan));
-    // If an epoch needs more than the last one did, a prediction breaks the promise.
+    // If an epoch needs more pools than the previous one, the prediction breaks the promise.
     let surprised = power(&bursts(&[5, 5, 20, 5]), &asked).unwrap();
     let predicted = surprised.rows.iter().find(|row| row.plan == "predicted").unwrap();
     assert!(predicted.broken_epochs > 0 && predicted.energy_j < surprised.rows[0].energy_j);

@@ -1,4 +1,4 @@
-//! The verb `plan power`.
+//! The inputs of `plan power`.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ forebay_ask::ask! {
     }
 }
 
-/// The options and the result for each trace.
+/// The options of `plan power`, and the result for each trace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) within_ms: f64,
@@ -55,7 +55,7 @@ pub(super) struct Answer {
     pub(super) traces: Vec<OfTrace>,
 }
 
-/// The result for one trace.
+/// The result of `plan power` for one trace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OfTrace {
     pub(super) trace: String,

@@ -1,4 +1,4 @@
-//! The file that defines a promise.
+//! The file that defines a promise of several tiers.
 //!
 //! ```toml
 //! [[tier]]
@@ -18,19 +18,19 @@ use forebay_ask::{Share, positive_duration};
 /// The syntax of a tier, for error messages.
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
 
-/// The valid range of a bound, for error messages.
+/// The valid range of a tier's time, for error messages.
 const TIME: &str = "expected a time in milliseconds with at most 6 decimals, above 0 and below 500 years, e.g. 0.5";
 
-/// The highest number of tiers in a promise.
+/// The maximum number of tiers in a promise.
 pub const TIERS_MAX: usize = 8;
 
-/// A promise: tiers with increasing bounds and increasing fractions.
+/// A promise of several tiers, with increasing times and increasing shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sla {
     pub(in crate::plan) tiers: Vec<Tier>,
 }
 
-/// At least `fraction` of all requests within `within`.
+/// A tier, which promises that a share `fraction` of all requests is answered within `within`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct Tier {
     pub(in crate::plan) fraction: Share,
@@ -52,7 +52,7 @@ struct TierRow {
 }
 
 impl Sla {
-    /// Returns the bounds of its tiers.
+    /// Yields the times of the tiers.
     pub fn within(&self) -> impl Iterator<Item = Nanos> {
         self.tiers.iter().map(|tier| tier.within)
     }
@@ -60,7 +60,7 @@ impl Sla {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// If the file cannot be read, or for the same reasons as [`Sla::read`].
+    /// Fails if the file cannot be read, or like [`Sla::read`].
     pub fn open(path: &Path) -> Result<Sla, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a promise").map_err(|error| {
             Error::Unfit(format!(
@@ -71,11 +71,11 @@ impl Sla {
         Sla::read(path, &text)
     }
 
-    /// Parses `text`, which messages call `path`.
+    /// Parses `text`. Error messages call it `path`.
     ///
     /// # Errors
-    /// If the text is not a promise, or if tiers contradict each other: a tier with a longer bound
-    /// has to promise a larger fraction.
+    /// Fails if the text is not a promise, or if tiers contradict each other: a tier with a longer
+    /// time must promise a larger share.
     pub fn read(path: &Path, text: &str) -> Result<Sla, Error> {
         let wrong = |said: String| Error::Unfit(format!("{}: {said}", path.display()));
         let file: File = toml::from_str(text).map_err(|error| {
@@ -90,10 +90,10 @@ impl Sla {
         Sla::from_rows(&rows).map_err(wrong)
     }
 
-    /// Makes a promise from tiers (fraction, milliseconds).
+    /// Creates a promise from tiers, given as (share, milliseconds).
     ///
     /// # Errors
-    /// Same as [`Sla::read`].
+    /// Fails like [`Sla::read`].
     pub fn new(rows: &[(f64, f64)]) -> Result<Sla, Error> {
         Sla::from_rows(rows).map_err(Error::Unfit)
     }
@@ -104,7 +104,7 @@ impl Sla {
         }
         let mut tiers = Vec::new();
         for (number, (fraction, within_ms)) in (1..).zip(rows) {
-            // The shortest decimal form of a number is the form in which it was written.
+            // The shortest decimal form of a number equals what the user wrote.
             let fraction = fraction.to_string().parse();
             let fraction = fraction.map_err(|said| format!("tier {number}: {said}"))?;
             let within = positive_duration(&format!("{within_ms}ms"))

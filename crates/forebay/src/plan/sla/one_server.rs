@@ -1,13 +1,14 @@
-//! A promise of several tiers on one server that all requests share.
+//! Evaluates a promise of several tiers on one server that all requests share.
 //!
-//! **FCFS.** First come, first served, with no request put aside. A faster server answers every
-//! request no later, so the number answered in time never falls with the capacity, and bisection
-//! finds the least capacity exactly. Time is counted as RTT counts it ([`forebay_core::rtt`]).
+//! **FCFS.** Requests are served first come, first served, and none is put aside. A faster server
+//! answers no request later, so the number answered in time never falls as the capacity increases,
+//! and bisection finds the least capacity exactly. Time is counted as in RTT
+//! ([`forebay_core::rtt`]).
 //!
-//! **Miser.** The classes of separate servers, at their rates, on one server that is smaller than
-//! their sum: a less urgent class waits while the slack of the classes before it requires this.
-//! Whether that keeps the promise is simulated. More capacity is not always better, so the result
-//! is the least found by bisection; one IOPS less was simulated and breaks a tier.
+//! **Miser.** The classes of separate servers, with their rates, are scheduled on one server that
+//! is smaller than their sum. Less urgent classes wait whenever the slack of more urgent ones
+//! requires it. Whether that keeps the promise is simulated. More capacity is not always better, so
+//! the result is the least that bisection finds; one IOPS less was simulated and breaks a tier.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::AnyPolicy;
@@ -20,19 +21,19 @@ use super::Server;
 use super::file::Tier;
 use crate::plan::search::least;
 
-/// The highest number of requests for which Miser is simulated; longer traces would take minutes.
+/// The maximum number of requests for which Miser is simulated; longer traces would take minutes.
 pub(super) const MISER_REQUESTS_MAX: usize = 2_000_000;
 
-/// Returns the least capacity, not below `floor_iops`, at which FCFS keeps every one of `tiers`.
+/// Returns the least capacity, but not below `floor_iops`, at which FCFS keeps all of `tiers`.
 pub(super) fn fcfs(gaps: &Gaps, tiers: &[Tier], floor_iops: u64) -> Option<u64> {
-    // The result is usually near the floor.
+    // The result is usually near the floor, so the search starts with small steps.
     least(floor_iops, RATE_MAX_IOPS, floor_iops / 16, |capacity| {
         keeps(tiers, &fcfs_in_time(gaps, tiers, capacity))
     })
 }
 
-/// Finds a capacity from `floor_iops` up to but not including `most_iops` at which Miser keeps
-/// every one of `tiers` with the classes of `servers`, if there is one.
+/// Finds a capacity from `floor_iops` up to but excluding `most_iops` at which Miser, with the
+/// classes of `servers`, keeps all of `tiers`; `None` if it finds none.
 pub(super) fn miser(
     gaps: &Gaps,
     tiers: &[Tier],
@@ -47,7 +48,7 @@ pub(super) fn miser(
     })
 }
 
-/// Counts the requests that FCFS answers within the bound of each tier.
+/// Counts the requests that FCFS answers within each tier's time.
 pub(super) fn fcfs_in_time(gaps: &Gaps, tiers: &[Tier], capacity_iops: u64) -> Counts {
     let rate = u128::from(capacity_iops.max(1));
     let bounds: Vec<u128> = tiers.iter().map(|tier| u128::from(tier.within.0) * rate).collect();
@@ -63,8 +64,8 @@ pub(super) fn fcfs_in_time(gaps: &Gaps, tiers: &[Tier], capacity_iops: u64) -> C
     counts
 }
 
-/// Counts the requests that Miser answers within each bound, with the classes of `servers` on one
-/// server; none if it cannot be built.
+/// Counts the requests that Miser answers within each tier's time, with the classes of `servers` on
+/// one server; `None` if Miser does not accept these classes.
 pub(super) fn miser_in_time(
     gaps: &Gaps,
     tiers: &[Tier],
@@ -80,10 +81,10 @@ pub(super) fn miser_in_time(
     Some(counted(gaps, tiers, device, build(&spec, u32::MAX).ok()?))
 }
 
-/// A service, in units of `1 / rate` nanoseconds.
+/// The duration of a service, in units of `1 / rate` nanoseconds.
 const SERVICE: u128 = 1_000_000_000;
 
-/// The number of requests, and of those answered within each tier's bound.
+/// The number of requests, and how many of them are answered within each tier's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) requests: u64,
@@ -95,7 +96,7 @@ pub(super) fn keeps(tiers: &[Tier], counts: &Counts) -> bool {
     counts.in_time.iter().zip(needs).all(|(count, need)| *count >= need)
 }
 
-/// Runs `policy` with the arrivals on `device`.
+/// Simulates `policy` on `device` with these arrivals, and counts the requests answered in time.
 fn counted(gaps: &Gaps, tiers: &[Tier], device: Fixed, mut policy: AnyPolicy) -> Counts {
     let request = |(index, at): (usize, Nanos)| Request {
         at,

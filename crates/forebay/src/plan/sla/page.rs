@@ -1,4 +1,4 @@
-//! The page of `plan sla`.
+//! The report page of `plan sla`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
@@ -14,7 +14,7 @@ use crate::plan::costed::sla::Price as SpeedPrice;
 use crate::plan::page::{about_load, key, mean_rate};
 use crate::quantities::{bound, promised};
 
-/// Makes the page for constant-rate capacities.
+/// Builds the page for capacities of a constant-rate server.
 pub(super) fn of_rate(answer: &Answer) -> Page {
     let price = &answer.price;
     let verdict = match price.checked.as_ref().map(|checked| checked.kept) {
@@ -37,7 +37,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         key("smallest capacity", price.least.capacity_iops as f64, Unit::Iops),
         key("floor for any scheduler", price.floor_iops as f64, Unit::Iops),
     ];
-    // A user who gives a capacity wants its result first.
+    // If the user gave a capacity, its result comes first.
     let place = if price.checked.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(checked) = &price.checked {
         let blocks = vec![Block::Text(check(checked)), Block::Table(tiers_of(checked))];
@@ -94,7 +94,7 @@ fn headline(price: &Price) -> String {
     }
 }
 
-/// Returns the caption of the tiers' table at the checked capacity.
+/// Returns the caption of the table of tiers at the capacity that the user gave.
 fn check(checked: &Division) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
@@ -102,8 +102,8 @@ fn check(checked: &Division) -> String {
     }
 }
 
-/// Returns the ways that were tried and the capacity of each, the cheapest first; none if no
-/// capacity is enough.
+/// Returns the ways that were tried with the capacity that each needs, the least first; that is
+/// `None` if no supported capacity is enough.
 fn tried(price: &Price) -> Vec<(Way, Option<u64>)> {
     let mut tried =
         vec![(Way::Fcfs, price.fcfs_iops), (Way::SeparateServers, Some(price.separate_iops))];
@@ -164,7 +164,7 @@ fn tiers_of(division: &Division) -> Table {
     table
 }
 
-/// Returns the capacity of a tier's server, or says which other server keeps the tier.
+/// Formats the capacity of a tier's server, or states which other server keeps the tier.
 fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
@@ -173,7 +173,7 @@ fn server(tier: &TierResult, way: Way) -> Cell {
     }
 }
 
-/// Makes the page for speeds, if the cost of a request depends on its length.
+/// Builds the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
     let mut page = Page {
         title: called("Promise", &[&price.about.trace]),

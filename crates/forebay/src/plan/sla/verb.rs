@@ -1,4 +1,4 @@
-//! The verb `plan sla`.
+//! The inputs of `plan sla`.
 
 use std::path::{Path, PathBuf};
 
@@ -37,12 +37,12 @@ forebay_ask::ask! {
     }
 }
 
-/// A promise as the user gives it.
+/// A promise, in either of the forms in which users can give it.
 #[derive(Clone, Debug)]
 pub enum PromiseInput {
-    /// The file that defines it.
+    /// The path of a file that defines the promise.
     File(PathBuf),
-    /// Its tiers as (fraction, milliseconds).
+    /// The tiers of the promise, as (share, milliseconds).
     Tiers(Vec<(f64, f64)>),
 }
 
@@ -76,14 +76,14 @@ impl Value for PromiseInput {
     }
 }
 
-/// The price of the promise and the trace that it applies to.
+/// The capacity that the promise needs, with figures that describe the trace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) trace: String,
     pub(super) requests: u64,
-    /// The time from the first request to the last.
+    /// The time from the trace's first request to its last, in seconds.
     pub(super) duration_s: f64,
-    /// The mean rate; none if all requests arrive at one instant.
+    /// The mean request rate; `None` if all requests arrive at the same time.
     pub(super) mean_iops: Option<f64>,
     #[serde(flatten)]
     pub(super) price: Price,

@@ -1,43 +1,45 @@
-//! Commands and configuration that apply a setting.
+//! Commands and configuration that apply a volume's settings.
 
 use serde::Serialize;
 
 use super::row::{Setting, VolumeRow};
 
-/// The beginnings of the names of each provider's types.
+/// How the names of AWS's volume types begin; the other providers' follow.
 pub(super) const AWS: &str = "ebs-";
 pub(super) const AZURE: &str = "azure-";
 pub(super) const GOOGLE: &str = "gcp-";
 
-/// How to get a volume, and how to set the same limits elsewhere.
+/// Commands that provide a volume, and configuration that sets the same limits elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Apply {
-    /// The command that creates the volume; none for types without a known command.
+    /// The command that creates the volume; `None` for types without a known command.
     pub create: Option<String>,
-    /// The command that changes an existing volume.
+    /// The command that changes an existing volume; `None` for types without a known command.
     pub modify: Option<String>,
-    /// The element of a disk in libvirt's XML that sets the same limits, with libvirt's own depth.
+    /// The XML element that gives a disk in libvirt the same limits. The depth of the limits is
+    /// libvirt's own.
     pub libvirt: String,
-    /// The line for `io.max` of cgroup v2. It limits reads and writes apart, so both together may
-    /// get twice as much.
+    /// The line for `io.max` of cgroup v2. It limits reads and writes separately, so both together
+    /// may get twice as much.
     pub cgroup: String,
 }
 
-/// Returns whether the user has the volume to buy.
+/// Returns whether the user already has the volume to buy.
 pub(super) fn is_same(current: &VolumeRow, best: &VolumeRow) -> bool {
     current.kind == best.kind && current.setting == best.setting
 }
 
-/// Returns whether the provider's command turns the current volume into the best one.
+/// Returns whether the provider's command can turn the present volume into the best one.
 pub(super) fn is_modifiable(current: &VolumeRow, best: &VolumeRow) -> bool {
     let both =
         |provider: &str| current.kind.starts_with(provider) && best.kind.starts_with(provider);
     let is_tiered = |row: &VolumeRow| row.setting.tier.is_some();
-    // Google's disks keep their type, and Azure's Premium SSD v2 and Ultra have no tiers.
+    // Google does not change a disk's type. On Azure, only types with tiers can be converted to
+    // each other, which excludes Premium SSD v2 and Ultra.
     current.kind == best.kind || both(AWS) || both(AZURE) && is_tiered(current) && is_tiered(best)
 }
 
-/// Returns what applies the setting of `row`.
+/// Returns the commands and the configuration for the setting of `row`.
 pub(super) fn apply(row: &VolumeRow) -> Apply {
     let (create, modify) = commands(&row.kind, &row.setting).unzip();
     let iops = row.setting.sustained_iops.unwrap_or_default().round();
@@ -56,7 +58,7 @@ pub(super) fn apply(row: &VolumeRow) -> Apply {
     }
 }
 
-/// Returns the command that creates the volume and the one that changes a volume.
+/// Returns the commands that create the volume and that change an existing one.
 fn commands(kind: &str, setting: &Setting) -> Option<(String, String)> {
     if let Some(name) = kind.strip_prefix(AWS) {
         return Some(aws(name, setting));
@@ -67,7 +69,7 @@ fn commands(kind: &str, setting: &Setting) -> Option<(String, String)> {
     kind.strip_prefix(GOOGLE).map(|name| google(name, setting))
 }
 
-/// Returns ` --OPTION VALUE`; nothing without a value.
+/// Formats a command-line option as ` --OPTION VALUE`; empty without a value.
 fn option(name: &str, value: Option<u64>) -> String {
     value.map_or(String::new(), |value| format!(" --{name} {value}"))
 }
@@ -100,7 +102,7 @@ fn google(name: &str, setting: &Setting) -> (String, String) {
     let rates =
         option("provisioned-iops", setting.iops) + &option("provisioned-throughput", setting.mibps);
     let size = setting.gib;
-    // gcloud resizes by a command of its own.
+    // gcloud has a separate command for changing the size.
     let modify = match rates.is_empty() {
         true => format!("gcloud compute disks resize NAME --zone ZONE --size {size}GB"),
         false => format!("gcloud compute disks update NAME --zone ZONE --size {size}GB{rates}"),

@@ -1,11 +1,12 @@
-//! Counters of operations and bytes, one reading per second or so, in place of a trace.
+//! Reads counters of operations and bytes, which replace a trace. There is a reading every second
+//! or so.
 //!
-//! Within an interval the counters say nothing about when requests arrived. The settings found for
-//! them are therefore a lower bound ([`least`]).
+//! Counters do not tell when requests arrive within an interval, so the settings found for them are
+//! a lower bound ([`least`]).
 //!
 //! Formats: Forebay's own CSV and the CSV of other collectors ([`csv`]), `iostat -x -t` and
-//! `sar -d` ([`sysstat`]), and node_exporter's metrics with timestamps ([`scrape`]). The intervals
-//! of a disk run from each reading to the next. Readings that cannot be used are counted.
+//! `sar -d` ([`sysstat`]), and node_exporter's metrics with timestamps ([`scrape`]). A disk's
+//! intervals are between consecutive readings. Readings that cannot be used are counted.
 
 mod clock;
 mod csv;
@@ -24,20 +25,21 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::quantities::seconds;
 
-/// The longest interval. Averages over more hide what a volume does.
+/// The longest interval accepted, in seconds. Averages over a longer time would hide how a volume
+/// is used.
 const INTERVAL_MAX_S: f64 = 60.0;
 
-/// The longest file.
+/// The maximum size of a file of counters in bytes.
 const BYTES_MAX: u64 = 1 << 28;
 
-/// Operations and bytes of an interval.
+/// The operations and bytes of one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     pub from_s: f64,
     pub len_s: f64,
-    /// Reads, writes, and operations of unknown direction.
+    /// The number of reads, of writes, and of operations of unknown kind.
     pub ops: [f64; 3],
-    /// Bytes read and written.
+    /// The number of bytes read, and of bytes written.
     pub bytes: [f64; 2],
 }
 
@@ -47,41 +49,42 @@ impl Sample {
     }
 }
 
-/// What a file of counters contains.
+/// A description of a file of counters, and of what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CountersRead {
-    /// The format.
+    /// The format of the file.
     pub format: String,
-    /// The disk, if the file names any.
+    /// The name of the disk, if the file names any.
     pub disk: Option<String>,
-    /// The intervals that were used.
+    /// The number of intervals that were used.
     pub intervals: u64,
-    /// The usual length of an interval.
+    /// The usual length of an interval, in seconds.
     pub interval_s: f64,
-    /// The rows that could not be read.
+    /// The number of rows that could not be read.
     pub bad_rows: u64,
     /// The first row that could not be read, with the reason.
     pub first_bad_row: Option<String>,
-    /// The times at which cumulative counters began anew. The intervals around them are left out.
+    /// How many times cumulative counters restarted. The intervals around a restart are left out.
     pub resets: u64,
-    /// The intervals longer than a minute, which are left out.
+    /// The number of intervals longer than a minute, which are left out.
     pub gaps: u64,
-    /// The intervals with discards, whose operations cannot be distinguished from others and are
-    /// left out.
+    /// The number of intervals with discards. They are left out because their discards cannot be
+    /// separated from other operations.
     pub with_discards: u64,
 }
 
-/// The counters of a disk.
+/// The counters of one disk.
 #[derive(Clone, Debug)]
 pub(super) struct Counters {
     pub samples: Vec<Sample>,
-    /// An upper bound of the operations, including those left out because of discards.
+    /// An upper bound of the number of operations, which includes those left out because of
+    /// discards.
     pub ops_most: f64,
     pub read: CountersRead,
 }
 
 impl Counters {
-    /// Makes the same operations come `growth` times as fast.
+    /// Speeds up the load, so that the same operations arrive `growth` times as fast.
     pub(super) fn growing(mut self, growth: f64) -> Counters {
         for sample in &mut self.samples {
             (sample.from_s, sample.len_s) = (sample.from_s / growth, sample.len_s / growth);
@@ -90,18 +93,18 @@ impl Counters {
     }
 }
 
-/// What the figures of a file mean.
+/// What the figures in a file count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
-    /// Per second, since the previous reading.
+    /// Rates per second since the previous reading.
     Rates,
-    /// Since the previous reading.
+    /// Numbers since the previous reading.
     Counts,
-    /// Since the counters began.
+    /// Totals since the counters were last reset.
     Totals,
 }
 
-/// A row of a file.
+/// One reading of a disk's counters: a row of a file.
 #[derive(Clone, Debug, PartialEq)]
 struct Reading {
     line: usize,
@@ -112,7 +115,7 @@ struct Reading {
     has_discards: bool,
 }
 
-/// A file as its format reads it.
+/// The readings in a file, as parsed by its format.
 struct Parsed {
     format: &'static str,
     meaning: Meaning,
@@ -120,7 +123,7 @@ struct Parsed {
     bad: BadRows,
 }
 
-/// The rows that cannot be read.
+/// The rows that could not be read.
 #[derive(Clone, Debug, Default)]
 struct BadRows {
     count: u64,
@@ -134,11 +137,12 @@ impl BadRows {
     }
 }
 
-/// Reads the counters of `disk` from the file at `path`; of the only disk if none is given.
+/// Reads the counters of `disk` from the file at `path`. Without `disk`, the file must contain only
+/// one.
 ///
 /// # Errors
-/// If the file cannot be read, has another format, contains several disks of which none is given,
-/// or has intervals longer than a minute.
+/// Fails if the file cannot be read, has another format, contains several disks and `disk` is not
+/// given, or has intervals longer than a minute.
 pub(super) fn read(path: &Path, disk: Option<&str>) -> Result<Counters, Error> {
     let unfit = |what: String| Error::Unfit(format!("{}: {what}", path.display()));
     let text = whole::read_text(path, BYTES_MAX, "a table of counters")
@@ -158,7 +162,7 @@ fn parsed(text: &str) -> Result<Parsed, String> {
     csv::parsed(text)
 }
 
-/// Returns the disk to read; an empty name if the file names none.
+/// Returns the name of the disk to use; empty if the file names no disks.
 fn chosen(
     parsed: &Parsed,
     wanted: Option<&str>,
@@ -194,7 +198,7 @@ fn listed(disks: &[&str]) -> String {
     }
 }
 
-/// Converts the readings of a disk into samples.
+/// Converts the readings of a disk to samples.
 fn counters(parsed: Parsed, disk: &str) -> Result<Counters, String> {
     let Parsed { format, meaning, readings, mut bad } = parsed;
     let readings: Vec<Reading> = readings.into_iter().filter(|of| of.disk == disk).collect();
@@ -251,7 +255,7 @@ fn counters(parsed: Parsed, disk: &str) -> Result<Counters, String> {
     Ok(Counters { samples, ops_most, read })
 }
 
-/// Returns the median interval.
+/// Returns the median length of the intervals in seconds.
 fn interval_s(readings: &[Reading]) -> Result<f64, String> {
     let mut all: Vec<f64> = readings.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     all.retain(|len_s| *len_s > 0.0);
@@ -275,7 +279,7 @@ fn interval_s(readings: &[Reading]) -> Result<f64, String> {
 }
 
 impl CountersRead {
-    /// Describes what was left out; one sentence each.
+    /// Describes what was left out, one sentence each.
     pub(super) fn cautions(&self) -> Vec<String> {
         let mut all = Vec::new();
         let mut add = |count: u64, sentence: String| all.extend((count > 0).then_some(sentence));

@@ -1,40 +1,41 @@
-//! When token buckets release the requests of a trace.
+//! Computes when token buckets release the requests of a trace.
 //!
-//! A bucket empties at a constant rate and holds at most its depth. A request passes when no bucket
-//! is overdrawn, and is then charged to all of them, so a request may overdraw each bucket once.
-//! Requests pass in order. With V the time at which a bucket would be empty again, a request is
-//! released at the latest of its arrival, the previous release, and V - depth / rate of every
-//! bucket; then V becomes the later of V and the release, plus cost / rate.
+//! This is the leaky-bucket view of token buckets: a bucket drains at a constant rate, and holds at
+//! most its depth. A request passes once no bucket is overdrawn, and is then charged to all of
+//! them, so each bucket may be overdrawn by one request. Requests pass in order. Let V be the time
+//! at which a bucket would be empty again. A request is released at the latest of its arrival, the
+//! previous release, and V - depth / rate for every bucket. Then V becomes the later of V and the
+//! release, plus cost / rate.
 //!
-//! The release of every request is monotone: it is never later with a higher rate or depth, on
-//! which all searches rely. (Unroll the recurrence: where a bucket binds, the release is that of an
-//! earlier request plus the cost since then, less the depth, by the rate.)
+//! Releases are monotone: none is ever later if a rate or a depth is higher. All searches rely on
+//! that. (Unroll the recurrence: if a bucket limits a request, its release is that of an earlier
+//! request plus the cost since then, less the depth, divided by the rate.)
 //!
-//! Times are nanoseconds in floating point, which is exact to 0.1 ns for eleven days, and delays
-//! are compared to whole nanoseconds.
+//! Times are in nanoseconds in floating point, which is exact to 0.1 ns for eleven days. Delays are
+//! rounded to whole nanoseconds before they are compared.
 
 use forebay_core::device::throttled::{Bucket, Cost, Direction, Measure, Throttle, side};
 use forebay_core::{Nanos, Op};
 
-/// A token bucket, measured in the time that tokens take to drain.
+/// A token bucket in which every amount is expressed as the time that it takes to drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drain {
-    /// What the bucket counts.
+    /// Whether the bucket counts operations or bytes.
     pub measure: Measure,
-    /// The time for one operation or byte of a read and of any other request; 0 where the bucket
-    /// does not limit them.
+    /// The time for one operation or byte, of a read and of any other request; 0 if the bucket does
+    /// not limit these.
     unit_ns: [f64; 2],
-    /// By how much the bucket may be ahead when a read, or any other request, passes; infinite
-    /// where the bucket does not limit them.
+    /// How far V may be ahead of the present when a read, or any other request, passes; infinite if
+    /// the bucket does not limit these.
     ahead_ns: [f64; 2],
-    /// The time for the whole depth.
+    /// The time in which the whole depth drains.
     depth_ns: f64,
-    /// How much of the depth is spent at the start.
+    /// How much of the depth is already spent at the start, as a time.
     spent_ns: f64,
 }
 
 impl Drain {
-    /// Converts a bucket of a volume with one queue.
+    /// Converts a bucket of a volume on which all requests share one queue.
     pub fn of(bucket: &Bucket) -> Drain {
         let unit_ns = 1e9 / bucket.rate_per_s;
         let depth_ns = bucket.depth * unit_ns;
@@ -51,19 +52,19 @@ impl Drain {
     }
 }
 
-/// The requests of a trace in order of arrival, with their cost in every measure.
+/// The requests of a trace in order of arrival, with the operations and the bytes that each costs.
 #[derive(Clone, Debug, Default)]
 pub struct Costed {
     at_ns: Vec<f64>,
     ops: Vec<u32>,
     bytes: Vec<u32>,
-    /// 0 for reads, 1 for all others.
+    /// For each request, 0 for reads and 1 for all others.
     side: Vec<u8>,
 }
 
 impl Costed {
-    /// Adds a request. Times must not decrease. Costs are whole numbers, as those of providers'
-    /// volumes are.
+    /// Adds a request. Times must not decrease. Costs must be whole numbers, as they are on
+    /// providers' volumes.
     pub fn push(&mut self, at: Nanos, op: Op, cost: Cost) {
         self.at_ns.push(at.0 as f64);
         self.ops.push(cost.ops as u32);
@@ -81,12 +82,13 @@ impl Costed {
         self.at_ns.is_empty()
     }
 
-    /// Returns the arrivals.
+    /// Yields the arrival times.
     pub fn times(&self) -> impl Iterator<Item = Nanos> {
         self.at_ns.iter().map(|at_ns| Nanos(*at_ns as u64))
     }
 
-    /// Calls `each` with the arrival, the direction and the costs of every request.
+    /// Calls `each` with the arrival, the side (0 for reads, 1 for others) and the costs of every
+    /// request.
     pub fn for_each(&self, mut each: impl FnMut(f64, usize, Cost)) {
         for (nth, &at_ns) in self.at_ns.iter().enumerate() {
             let cost = Cost { ops: self.ops[nth].into(), bytes: self.bytes[nth].into() };
@@ -94,12 +96,12 @@ impl Costed {
         }
     }
 
-    /// Returns the same requests, each of which costs one operation.
+    /// Returns the same requests, with a cost of one operation each.
     pub fn each_as_one(&self) -> Costed {
         Costed { ops: vec![1; self.len()], ..self.clone() }
     }
 
-    /// Returns the time from the first arrival to the last.
+    /// Returns the time from the first arrival to the last in nanoseconds.
     pub fn span_ns(&self) -> f64 {
         match (self.at_ns.first(), self.at_ns.last()) {
             (Some(first), Some(last)) => last - first,
@@ -107,7 +109,7 @@ impl Costed {
         }
     }
 
-    /// Returns the time that all requests together take in a bucket.
+    /// Returns the time that a bucket needs to drain the cost of all requests.
     pub fn total_ns(&self, drain: &Drain) -> f64 {
         let each = self.costs(drain.measure).iter().zip(&self.side);
         each.map(|(cost, side)| f64::from(*cost) * drain.unit_ns[usize::from(*side)]).sum()
@@ -120,7 +122,8 @@ impl Costed {
         }
     }
 
-    /// Calls `each` with the index, arrival and release of every request. Stops if it returns false.
+    /// Calls `each` with the index, the arrival and the release of every request, until it returns
+    /// false.
     #[inline(always)]
     fn run<const N: usize>(
         &self,
@@ -133,7 +136,7 @@ impl Costed {
         let costs: [&[u32]; N] = drains.map(|drain| &self.costs(drain.measure)[..len]);
         for nth in 0..len {
             let (at_ns, side) = (self.at_ns[nth], usize::from(side[nth] & 1));
-            // Flushes and trims cost nothing, so they wait only for the requests before them.
+            // Flushes and trims cost nothing, so they wait only for earlier requests.
             let release_ns = match ops[nth] {
                 0 => later(at_ns, state.released_ns),
                 _ => state.release(drains, at_ns, side),
@@ -151,12 +154,12 @@ impl Costed {
     }
 }
 
-/// The state of the buckets between two requests.
+/// The state of the buckets after a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Levels<const N: usize> {
-    /// When each bucket would be empty again.
+    /// For each bucket, when it would be empty again.
     empty_ns: [f64; N],
-    /// The latest release.
+    /// When the previous request was released.
     released_ns: f64,
 }
 
@@ -174,7 +177,8 @@ impl<const N: usize> Levels<N> {
         release_ns
     }
 
-    /// Returns whether all buckets are empty at `at_ns`, so that nothing before matters any more.
+    /// Returns whether all buckets are empty at `at_ns`, so that earlier requests have no effect
+    /// any more.
     #[inline(always)]
     fn is_idle(&self, at_ns: f64) -> bool {
         self.released_ns <= at_ns && self.empty_ns.iter().all(|empty_ns| *empty_ns <= at_ns)
@@ -186,13 +190,13 @@ fn later(a_ns: f64, b_ns: f64) -> f64 {
     if a_ns > b_ns { a_ns } else { b_ns }
 }
 
-/// The longest delays with which reads, and all other requests, are still in time.
+/// The longest delays of reads, and of all other requests, that are still in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits([f64; 2]);
 
 impl Limits {
-    /// Returns the limits that a promise `within` a time leaves where served requests still take
-    /// these latencies. Delays are rounded to whole nanoseconds.
+    /// Returns the delays that a promise `within` a time allows, if requests take the given
+    /// latencies after their release.
     pub fn new(within: Nanos, read_latency: Nanos, other_latency: Nanos) -> Limits {
         let left = |latency: Nanos| within.0 as f64 - latency.0 as f64 + 0.5;
         Limits([left(read_latency), left(other_latency)])
@@ -204,7 +208,7 @@ impl Limits {
     }
 }
 
-/// Counts the requests that are late. Counting stops above `late_max`.
+/// Counts the late requests. Stops counting above `late_max`.
 pub fn late<const N: usize>(
     requests: &Costed,
     drains: &[Drain; N],
@@ -220,7 +224,8 @@ pub fn late<const N: usize>(
     late
 }
 
-/// Counts the late requests of each part that ends at these indexes.
+/// Counts the late requests in each part of the trace; `ends` are the indices at which the parts
+/// end.
 pub fn late_by_part<const N: usize>(
     requests: &Costed,
     drains: &[Drain; N],
@@ -241,8 +246,8 @@ pub fn late_by_part<const N: usize>(
     late
 }
 
-/// Returns how much of each bucket is spent, as time to refill it, when the trace begins again
-/// after it passed once.
+/// Returns how much of each bucket is spent when the trace starts again after it has passed once,
+/// as the time to refill it.
 pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> [f64; N] {
     let mut levels = Levels::new(drains);
     requests.run(drains, &mut levels, |_, _, _, _| true);
@@ -250,18 +255,19 @@ pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> [f64;
     levels.empty_ns.map(|empty_ns| (empty_ns - begins_ns).max(0.0))
 }
 
-/// Returns the time after which the trace begins again if it is repeated, a mean gap after its end.
+/// Returns the time after which the trace starts again if it is repeated: a mean gap after its end.
 pub fn period_ns(requests: &Costed) -> f64 {
     let gaps = requests.len().saturating_sub(1).max(1) as f64;
     requests.span_ns() * (1.0 + 1.0 / gaps)
 }
 
-/// Keeps the requests that can be late in any setting at least as high as `drains`.
+/// Returns the requests that may be late in settings at least as high as `drains`, without those
+/// that cannot.
 ///
-/// Where all buckets are empty in this setting, they are also empty in any higher one, so the
-/// stretches between such instants do not depend on each other; and a stretch in which no request
-/// is late has no late request in any higher setting. The arrivals do not change, so the buckets
-/// are again empty where a stretch that is kept begins.
+/// Whenever all buckets are empty in this setting, they are also empty in any higher one, so the
+/// stretches between such moments are independent of each other. A stretch in which no request is
+/// late has no late request in any higher setting, and is left out. Arrivals do not change, so the
+/// buckets are still empty when a remaining stretch begins.
 pub fn that_may_be_late<const N: usize>(
     requests: &Costed,
     drains: &[Drain; N],
@@ -295,16 +301,16 @@ impl Costed {
     }
 }
 
-/// The delays of all requests in one setting.
+/// The delays of all requests in one setting of a volume.
 #[derive(Clone, Debug)]
 pub struct Delays {
-    /// The delay of each request.
+    /// The delay of each request in nanoseconds.
     pub each_ns: Vec<u64>,
     /// The number of late requests.
     pub late: u64,
-    /// For each bucket, the sum of the delays during which it was the one to wait for.
+    /// For each bucket, the sum of the delays that it caused.
     pub waited_ns: Vec<f64>,
-    /// For each bucket, the smallest share of its depth that was left.
+    /// For each bucket, the smallest share of its depth that was left at any time.
     pub least_left_share: Vec<f64>,
 }
 
@@ -316,7 +322,7 @@ pub fn delays<const N: usize>(requests: &Costed, drains: &[Drain; N], limits: Li
         waited_ns: vec![0.0; N],
         least_left_share: vec![1.0; N],
     };
-    // The bucket that determined the latest release that was not at an arrival.
+    // The bucket that determined the most recent release that was delayed.
     let mut cause = 0;
     let mut levels = Levels::new(drains);
     requests.run(drains, &mut levels, |nth, at_ns, release_ns, levels| {
@@ -341,17 +347,17 @@ pub fn delays<const N: usize>(requests: &Costed, drains: &[Drain; N], limits: Li
     found
 }
 
-/// The latencies of requests: delay and base latency.
+/// Latencies of requests, each consisting of its delay and the base latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latencies {
-    /// The least latency that 99.9 % of the requests do not exceed.
+    /// The 99.9th percentile of the latencies.
     pub p999_ns: u64,
-    /// The longest latency.
+    /// The longest latency of any request.
     pub longest_ns: u64,
 }
 
 impl Costed {
-    /// Summarizes the latencies of requests with these delays.
+    /// Computes the latencies of requests with these delays.
     pub fn latencies(&self, delays_ns: &[u64], throttle: &Throttle) -> Latencies {
         let base = [throttle.read_latency.0, throttle.write_latency.0];
         let each = delays_ns.iter().zip(&self.side);
@@ -399,7 +405,7 @@ mod tests {
         [flat(Measure::Ops, iops), flat(Measure::Bytes, mibps * f64::from(MIB))]
     }
 
-    /// Worked example A of the reference: ten reads at once.
+    /// Example A of the reference: ten reads arrive at once.
     #[test]
     fn requests_at_once_pass_one_by_one() {
         let requests = costed(&[(0, 1, 4096); 10]);
@@ -409,11 +415,11 @@ mod tests {
         assert_eq!(passed(1000.0, 5e6), ahead);
         let limits = Limits::new(Nanos::from_millis(3), Nanos::ZERO, Nanos::ZERO);
         let late = |iops| late(&requests, &pair(iops, 1e6, 0.0), limits, 10);
-        // All within 3 ms take 9 / 3 ms; nine of ten take 8 / 3 ms.
+        // For all ten to be released within 3 ms, the rate must be 9 / 3 ms; for nine, 8 / 3 ms.
         assert_eq!([3000.0, 2999.0, 2667.0, 2666.0].map(late), [0, 1, 1, 2]);
     }
 
-    /// Worked example B of the reference: both buckets together delay more than each alone.
+    /// Example B of the reference: both buckets together delay requests by more than either alone.
     #[test]
     fn a_request_may_wait_for_both_buckets() {
         let mut all = vec![(0, 1, MIB)];
@@ -427,7 +433,7 @@ mod tests {
         assert_eq!(both[1..], expected[1..]);
     }
 
-    /// Worked example C of the reference: a request of several units.
+    /// Example C of the reference: a request costs several units.
     #[test]
     fn a_request_of_several_units_delays_the_next() {
         let requests = costed(&[
@@ -451,7 +457,7 @@ mod tests {
         assert_eq!(late(credits), 9);
         let empty = Drain { spent_ns: credits.depth_ns, ..credits };
         assert_eq!(late(empty), 29);
-        // All requests arrive at one instant, so nothing is refilled before the trace repeats.
+        // All requests arrive at the same time, so nothing is refilled before the trace repeats.
         assert_eq!(spent_ns(&requests, &[credits]), [30.0 * 1e7]);
         let found = delays(&requests, &[credits], limits);
         assert_eq!((found.late, found.least_left_share[0]), (9, 0.0));
@@ -475,12 +481,13 @@ mod tests {
         let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
         let found = |drains: &[Drain; 2]| delays(&requests, drains, limits).each_ns;
         let apart = [of(Direction::Write, 100.0), of(Direction::Read, 50.0)];
-        // One queue: a read waits for the writes before it, and is not charged for them.
+        // There is one queue, so a read waits for earlier writes, but is not charged to their
+        // bucket.
         let in_ms: Vec<u64> = found(&apart).iter().map(|ns| ns / 1_000_000).collect();
         assert_eq!(in_ms, [0, 10, 10, 20, 30]);
     }
 
-    /// Draws gaps in microseconds, units and KiB of up to 150 requests.
+    /// Draws up to 150 requests with gaps in microseconds, units and KiB.
     fn drawn() -> impl Strategy<Value = Costed> {
         let gap = prop_oneof![3 => Just(0u64), 3 => 0u64..3000, 1 => 0u64..200_000];
         let request = (gap, 1u32..5, 1u32..1024, any::<bool>());
@@ -499,7 +506,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// No request is later with a higher rate or depth.
+        /// No request is released later if a rate or a depth is higher.
         #[test]
         fn every_delay_falls_with_every_rate_and_depth(
             requests in drawn(),
@@ -520,7 +527,7 @@ mod tests {
             prop_assert!(low.iter().zip(&high).all(|(low, high)| high <= low), "{low:?} {high:?}");
         }
 
-        /// Requests that are left out are late in no higher setting.
+        /// The requests that are left out are not late in any higher setting.
         #[test]
         fn leaving_idle_stretches_out_changes_no_count(
             requests in drawn(),

@@ -1,8 +1,8 @@
-//! The cheapest setting of a type of volume that keeps a promise.
+//! Finds the cheapest setting of a volume type that keeps a promise.
 //!
 //! Sizes and single rates are bisected, two rates are searched together ([`staircase`]), and fixed
-//! sizes are tried from the cheapest on. All of it relies on delays that never grow with a rate or
-//! a depth ([`drain`]), so each result is exact for requests that arrive as recorded.
+//! sizes are tried from the cheapest on. All of this relies on delays that never grow if a rate or
+//! a depth increases ([`drain`]). The result is exact for requests that arrive as recorded.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,52 +16,55 @@ use super::kind::{self, Rate, Shape};
 use super::staircase::{self, Pairs, first};
 use crate::devices::volume::{Knobs, VolumeType};
 
-/// The promise, as a number of late requests that it tolerates.
+/// The promise, with the number of late requests that it allows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
     pub within: Nanos,
     pub late_max: u64,
 }
 
-/// The load to be answered in time.
+/// The load for which the promise must be kept.
 #[derive(Clone, Copy)]
 pub(super) enum Demand<'a> {
-    /// The requests of a trace, as the type counts them.
+    /// The requests of a trace, with costs as the volume type counts them.
     Requests(&'a Costed),
-    /// Counters, for which every result is a lower bound.
+    /// Counters; every result is then a lower bound.
     Counters(&'a Counters),
 }
 
-/// What is known and assumed about a volume before it is searched.
+/// A volume type to search, with everything that is fixed before the search.
 #[derive(Clone, Debug)]
 pub(super) struct Case<'a> {
     pub kind: &'a VolumeType,
-    /// The assumed depth, credit, latency and merging.
+    /// The assumed bucket depth, credit, latency and merging.
     pub base: Knobs,
-    /// The least size, in GiB.
+    /// The minimum size in GiB.
     pub gib: u64,
     pub bound: Bound,
-    /// Whether the trace is repeated, so that it begins with the credit that it leaves.
+    /// Whether the trace is repeated over and over, so that it begins with the credit that it
+    /// leaves.
     pub is_steady: bool,
-    /// Buckets of the instance, which limit the requests as well.
+    /// The buckets of the instance, which limit the requests in addition to those of the volume.
     pub instance: Vec<Bucket>,
 }
 
-/// The greatest depth that may be assumed where it is unknown. Deeper buckets hold credit.
+/// The greatest bucket depth that can be assumed if the real one is unknown. Deeper buckets hold
+/// credit.
 pub(super) const DEPTH_MAX: Nanos = Nanos::from_secs(10);
 
-/// Returns whether a bucket holds credit that lasts, and not only what may pass at once.
+/// Returns whether a bucket holds burst credit, in contrast to just smoothing the rate.
 pub(super) fn holds_credit(bucket: &Bucket) -> bool {
     bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
-/// Returns whether the requests of a period take more from a bucket than it is refilled.
+/// Returns whether the requests of a period take more tokens from a bucket than it is refilled with.
 fn uses_up(bucket: &Bucket, requests: &Costed, period_ns: f64) -> bool {
-    // Requests that all come at one instant have no period in which they are repeated.
+    // If all requests arrive at the same time, the trace has no period in which it could be
+    // repeated.
     period_ns > 0.0 && requests.total_ns(&Drain::of(bucket)) > period_ns
 }
 
-/// Calls `$run` with the buckets as an array.
+/// Calls `$run` with the drains of the buckets as an array, whose length is known at compile time.
 macro_rules! with_drains {
     ($buckets:expr, $drains:ident => $run:expr, [$($count:literal)*]) => {{
         let all: Vec<Drain> = $buckets.iter().map(Drain::of).collect();
@@ -78,16 +81,17 @@ macro_rules! with_drains {
     };
 }
 
-/// The most buckets of a volume and an instance together.
+/// The maximum number of buckets of a volume and an instance together.
 pub(super) const BUCKETS_MAX: usize = 12;
 
 impl Case<'_> {
-    /// Returns the throttle of a setting, with the buckets of the instance. If the trace is
-    /// repeated, its credit at the start is what the requests leave: none if they use it up faster
-    /// than it is refilled.
+    /// Returns the throttle of a setting, including the buckets of the instance. If the trace is
+    /// repeated, its credit at the start is what the requests leave, or none if they use it up
+    /// faster than it is refilled.
     ///
     /// # Errors
-    /// A setting that the type does not permit, or limits of a kind that cannot be searched.
+    /// Fails if the type does not permit the setting, or has limits of a kind that cannot be
+    /// searched.
     pub(super) fn throttle(
         &self,
         knobs: &Knobs,
@@ -104,7 +108,7 @@ impl Case<'_> {
                 self.kind.name
             )));
         }
-        // Counters are passed twice instead.
+        // For counters, two passes are made instead.
         if let Demand::Requests(requests) = demand
             && self.is_steady
             && throttle.buckets.iter().any(holds_credit)
@@ -130,8 +134,8 @@ impl Case<'_> {
         Limits::new(self.bound.within, throttle.read_latency, throttle.write_latency)
     }
 
-    /// Returns whether the load uses up credit faster than it is refilled, so that the queue grows
-    /// without end if the trace is repeated.
+    /// Returns whether the load uses up credit faster than it is refilled. If so, the queue grows
+    /// without end when the trace is repeated.
     pub(super) fn is_exhausted(&self, throttle: &Throttle, demand: Demand<'_>) -> bool {
         let requests = match demand {
             Demand::Requests(requests) => requests,
@@ -144,8 +148,8 @@ impl Case<'_> {
         self.is_steady && credits.any(|bucket| uses_up(bucket, requests, period_ns))
     }
 
-    /// Counts the late requests of a setting, up to `late_max`. A setting that is not permitted
-    /// makes all of them late.
+    /// Counts the late requests in a setting, up to `late_max`. In a setting that is not permitted,
+    /// all requests count as late.
     fn late(&self, demand: Demand<'_>, knobs: &Knobs, late_max: u64) -> u64 {
         let Ok(throttle) = self.throttle(knobs, demand) else { return u64::MAX };
         if self.is_exhausted(&throttle, demand) {
@@ -162,7 +166,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns a lower bound of the late requests among those counted.
+    /// Returns a lower bound of the number of late requests, given counters.
     pub(super) fn least_late(&self, throttle: &Throttle, counters: &Counters) -> f64 {
         least::late(counters, throttle, self.bound.within.as_secs_f64(), self.is_steady)
     }
@@ -171,14 +175,14 @@ impl Case<'_> {
         self.late(demand, knobs, self.bound.late_max) <= self.bound.late_max
     }
 
-    /// Computes the delay of every request in a setting.
+    /// Computes the delay of every request under the throttle of a setting.
     pub(super) fn delays(&self, requests: &Costed, throttle: &Throttle) -> Delays {
         let limits = self.limits(throttle);
         with_drains!(throttle.buckets, drains => drain::delays(requests, drains, limits))
     }
 
-    /// Counts the late requests of each part that ends at these indexes; none if the setting is not
-    /// permitted.
+    /// Counts the late requests in each part of the trace; `ends` are the indices at which the
+    /// parts end. Returns `None` if the setting is not permitted.
     pub(super) fn late_by_part(
         &self,
         requests: &Costed,
@@ -192,7 +196,7 @@ impl Case<'_> {
         }))
     }
 
-    /// Finds the cheapest setting; `None` if no setting keeps the promise.
+    /// Finds the cheapest setting that keeps the promise; `None` if no setting does.
     pub(super) fn find(&self, shape: &Shape, demand: Demand<'_>) -> Option<Knobs> {
         match shape {
             Shape::Fixed => Some(self.base.clone()).filter(|knobs| self.keeps(demand, knobs)),
@@ -203,12 +207,12 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the highest setting.
+    /// Returns the highest setting that the type permits.
     pub(super) fn highest(&self, shape: &Shape) -> Option<Knobs> {
         kind::highest(self.kind, shape, &self.base)
     }
 
-    /// Tries fixed sizes from the cheapest on, or from the smallest on if a price is unknown.
+    /// Tries the fixed sizes from the cheapest on, or from the smallest on if a price is unknown.
     fn cheapest_size(&self, sizes: &[f64], demand: Demand<'_>) -> Option<Knobs> {
         let large = sizes.iter().filter(|gib| **gib >= self.gib as f64);
         let sized = large.map(|gib| self.base.clone().with(kind::SIZE, *gib));
@@ -227,7 +231,7 @@ impl Case<'_> {
 
     fn least_rate(&self, rate: &Rate, demand: Demand<'_>) -> Option<Knobs> {
         let settled = |value: u64| kind::settled(self.kind, &self.base, self.gib, &[(rate, value)]);
-        // The highest rates may need a larger size than there is.
+        // The highest rates may require a larger size than the type has.
         let most = match settled(rate.most) {
             Some(_) => rate.most,
             None => {
@@ -237,7 +241,7 @@ impl Case<'_> {
         self.least(rate.least, most, demand, settled)
     }
 
-    /// Returns the first setting from `low` to `high` that keeps the promise.
+    /// Returns the setting for the least value from `low` to `high` that keeps the promise.
     fn least(
         &self,
         low: u64,
@@ -267,7 +271,8 @@ impl Case<'_> {
         let is_priced = rates.price(x.least, y.least).is_finite();
         let cheapest =
             is_priced.then(|| staircase::cheapest(&mut rates, xs.clone(), ys.clone())).flatten();
-        // A price list may end below what is needed, so what has no price is tried as well.
+        // The price list may not cover settings that are high enough. If so, settings without a
+        // price are searched as well.
         let (x, y) = match cheapest {
             Some(pair) => pair,
             None => staircase::balanced(&mut rates, xs, ys)?,
@@ -275,23 +280,24 @@ impl Case<'_> {
         rates.settled(x, y)
     }
 
-    /// Returns the monthly price, in millionths, so that prices that differ only by how their parts
-    /// were rounded are equal; infinite if it is unknown.
+    /// Returns the monthly price in millionths, rounded so that prices that differ only in rounding
+    /// errors are equal; infinite if it is unknown.
     fn price(&self, knobs: &Knobs) -> f64 {
         self.kind.price(knobs).map_or(f64::INFINITY, |price| (price.amount * 1e6).round())
     }
 }
 
-/// Trials of settings with rates or sizes that rise.
+/// Tries settings whose rates or sizes increase.
 struct Trials<'a> {
     case: &'a Case<'a>,
     all: Demand<'a>,
-    /// The requests that may be late in settings at least as high as this one.
+    /// The lowest setting that will still be tried, and the requests that may be late in it or in
+    /// higher ones.
     few: Option<((u64, u64), Costed)>,
 }
 
 impl Trials<'_> {
-    /// Returns the requests that may be late at `at` and above.
+    /// Returns the requests that may be late in the setting `at` and in higher ones.
     fn demand(&self, at: (u64, u64)) -> Demand<'_> {
         match &self.few {
             Some((from, few)) if from.0 <= at.0 && from.1 <= at.1 => Demand::Requests(few),
@@ -303,8 +309,9 @@ impl Trials<'_> {
         self.case.keeps(self.demand(at), knobs)
     }
 
-    /// Leaves out the requests that are late in no setting at least as high as `knobs`, the only
-    /// settings to be tried from now on. Credit remembers all requests, so none is left out.
+    /// Called when only settings at least as high as `knobs` will still be tried; leaves out the
+    /// requests that are late in none of these. With burst credit, earlier requests always matter,
+    /// so none is left out.
     fn begin_at(&mut self, at: (u64, u64), knobs: &Knobs) {
         if self.few.as_ref().is_some_and(|(from, _)| *from == at) {
             return;
@@ -322,7 +329,7 @@ impl Trials<'_> {
     }
 }
 
-/// Two rates of a type of volume, as knobs of the search.
+/// The two rates of a volume type, as knobs of the staircase search.
 struct Rates<'a> {
     trials: Trials<'a>,
     x: &'a Rate,
@@ -341,8 +348,8 @@ impl Rates<'_> {
         kind::settled(case.kind, &case.base, case.gib, &[(self.x, x), (self.y, y)])
     }
 
-    /// Returns the least x that is permitted with `y`. Finding it takes many trials of formulas, so
-    /// that is done once.
+    /// Returns the least x that is permitted with `y`. The result is cached, because finding it
+    /// evaluates formulas many times.
     fn lift(&self, y: u64) -> u64 {
         let least = || self.of(self.x.least, y).and_then(|knobs| knobs.get(&self.x.name));
         let mut lifts = self.lifts.borrow_mut();

@@ -1,11 +1,11 @@
-//! How reliable a price is: a confidence interval by block bootstrap over time, as that of
+//! Estimates how reliable a price is: a confidence interval by block bootstrap over time, as for
 //! capacities ([`crate::plan::confidence`]).
 //!
-//! The trace is cut into blocks of equal time. The cheapest settings for several numbers of late
-//! requests are found, and how many requests of each block are late in each. A resample draws as
-//! many blocks as there are, with replacement, and takes the cheapest of these settings in which no
-//! more of its requests are late than promised. A backlog at the start of a block is that of the
-//! trace, and so is the credit.
+//! The trace is divided into blocks of equal time. The cheapest setting is found for several
+//! numbers of late requests, and for each setting, the number of late requests in each block. A
+//! resample draws as many blocks as there are, with replacement, and takes the cheapest of these
+//! settings in which no more of its requests are late than promised. The backlog and the credit at
+//! the start of a block are those in the trace.
 //!
 //! Limitation: the interval cannot account for bursts that are too rare to occur in the trace.
 
@@ -17,20 +17,22 @@ use super::row::Finder;
 use crate::jobs::on_all_cores;
 use crate::plan::confidence::{BLOCKS, Bootstrap, RESAMPLES, Random, ends};
 
-/// The numbers of late requests to find settings for, in shares of those that the promise allows.
+/// The numbers of late requests for which to find settings, as multiples of the number that the
+/// promise allows.
 const LEVELS: [f64; 11] = [0.0, 0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0];
 
-/// The numbers to find settings for in addition to those that the promise allows, which may be
-/// none.
+/// Further numbers of late requests for which to find settings, to be added to the number that the
+/// promise allows, since that may be 0.
 const MORE: [u64; 5] = [1, 3, 10, 30, 100];
 
-/// A setting with its price and the late requests of each block.
+/// A setting's price, with the number of late requests in each block.
 struct Priced {
     amount: f64,
     late: Vec<u64>,
 }
 
-/// Returns the interval of the price of the setting that `finder` finds; none if it has no price.
+/// Returns the confidence interval of the price of the setting that `finder` finds; `None` if it
+/// has no price.
 pub(super) fn interval(
     finder: &Finder<'_>,
     fraction: Share,
@@ -64,7 +66,7 @@ pub(super) fn interval(
         let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
         let requests = weigh(&sizes);
         let late_max = requests - fraction.of(requests).min(requests);
-        // The dearest setting has no late requests, or as few as the type allows.
+        // The most expensive setting has no late requests, or as few as the type allows.
         let enough = settings.iter().find(|setting| weigh(&setting.late) <= late_max);
         drawn.push(enough.or(settings.last())?.amount);
     }
@@ -73,7 +75,7 @@ pub(super) fn interval(
     Some((cents(low), cents(high)))
 }
 
-/// Returns the end of each block of time, as an index into the requests.
+/// Returns where each block of time ends, as an index into the requests.
 fn block_ends(requests: &Costed) -> Vec<usize> {
     let times: Vec<u64> = requests.times().map(|at| at.0).collect();
     let first = times.first().copied().unwrap_or_default();

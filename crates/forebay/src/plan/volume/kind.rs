@@ -1,23 +1,23 @@
-//! What a type of volume leaves to choose, and which settings it permits.
+//! What users can choose about a volume type, and which settings the type permits.
 
 use crate::devices::volume::{Knobs, VolumeType};
 
-/// The knobs of a type that the search turns. The size is always chosen, too.
+/// The knobs of a type that the search adjusts, in addition to the size.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Nothing: the volume is as it is.
+    /// Nothing can be chosen, not even the size.
     Fixed,
-    /// The size decides everything; only these sizes in GiB are sold.
+    /// The size determines the rates, and only these sizes in GiB are sold.
     Sizes(Vec<f64>),
-    /// The size decides everything.
+    /// The size determines the rates, and any size is sold.
     Size,
-    /// One rate.
+    /// One rate can be chosen.
     One(Rate),
-    /// Two rates.
+    /// Two rates can be chosen.
     Two(Rate, Rate),
 }
 
-/// A rate that users choose.
+/// A rate that users choose, with its range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rate {
     pub name: String,
@@ -25,11 +25,11 @@ pub(super) struct Rate {
     pub most: u64,
 }
 
-/// The name of the knob for the size.
+/// The name of the knob for the size in GiB.
 pub(super) const SIZE: &str = "gib";
 
-/// Returns what `kind` leaves to choose; `None` for limits that are not sold, such as those of a
-/// hypervisor, and for more than two rates.
+/// Returns what users can choose about `kind`. Returns `None` for limits that are not sold, such as
+/// those of a hypervisor, and for types with more than two rates.
 pub(super) fn shape(kind: &VolumeType) -> Option<Shape> {
     if kind.knobs().is_empty() {
         return Some(Shape::Fixed);
@@ -46,14 +46,14 @@ pub(super) fn shape(kind: &VolumeType) -> Option<Shape> {
     match rates.collect::<Vec<_>>().as_slice() {
         [] => Some(Shape::Size),
         [one] => Some(Shape::One(one.clone())),
-        // The rate with the longer range is searched by bisection.
+        // The rate with the longer range becomes x, which is searched by bisection.
         [a, b] if a.most >= b.most => Some(Shape::Two(a.clone(), b.clone())),
         [a, b] => Some(Shape::Two(b.clone(), a.clone())),
         _ => None,
     }
 }
 
-/// Returns the range of sizes of `kind`, in whole GiB.
+/// Returns the smallest and the largest size of `kind` in whole GiB.
 pub(super) fn sizes(kind: &VolumeType) -> Option<[u64; 2]> {
     let knob = kind.knobs().iter().find(|knob| knob.name == SIZE)?;
     Some([knob.least as u64, knob.most as u64])
@@ -63,9 +63,9 @@ pub(super) fn is_permitted(kind: &VolumeType, knobs: &Knobs) -> bool {
     kind.at(knobs).is_ok()
 }
 
-/// Finds the smallest permitted setting with at least these `rates` and at least `gib`: first the
-/// smallest size that permits the rates as they are, and otherwise the smallest rates that the
-/// size permits. `None` if nothing is permitted.
+/// Finds the smallest permitted setting with at least these `rates` and at least `gib`. Prefers the
+/// smallest size that permits the rates as they are; if there is none, raises the first rate as
+/// little as possible. Returns `None` if nothing is permitted.
 pub(super) fn settled(
     kind: &VolumeType,
     base: &Knobs,
@@ -86,7 +86,7 @@ pub(super) fn settled(
     if let Some(gib) = first_ok(gib, most, |gib| is_ok(gib, rates)) {
         return Some(with(gib, rates));
     }
-    // A limit asks for more of the first rate, as where 4 IOPS are needed for each MiB/s.
+    // A limit may require more of the first rate, as when each MiB/s requires 4 IOPS.
     let (&(rate, value), rest) = rates.split_first()?;
     let raised = |value: u64| [&[(rate, value)], rest].concat();
     let fits = |gib: u64| first_ok(value, rate.most, |value| is_ok(gib, &raised(value)));
@@ -97,8 +97,8 @@ pub(super) fn settled(
     Some(with(gib, &raised(fits(gib)?)))
 }
 
-/// Returns the least number from `low` to `high` that is `ok`. The numbers that are lie in one
-/// range, which spans at least a tenth of its lower end.
+/// Returns the least number from `low` to `high` for which `ok` returns true. These numbers must
+/// form one range, which spans at least a tenth of its lower end.
 fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64> {
     if ok(low) {
         return Some(low);
@@ -116,7 +116,7 @@ fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64>
     }
 }
 
-/// Returns the smallest setting with at least `gib`.
+/// Returns the smallest setting with a size of at least `gib`.
 pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64) -> Option<Knobs> {
     let sized = |gib: f64| base.clone().with(SIZE, gib);
     match shape {
@@ -130,7 +130,7 @@ pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64)
     }
 }
 
-/// Returns the highest setting.
+/// Returns the highest setting that the type permits.
 pub(super) fn highest(kind: &VolumeType, shape: &Shape, base: &Knobs) -> Option<Knobs> {
     let sized = || Some(base.clone().with(SIZE, sizes(kind)?[1] as f64));
     let most = |knobs: Knobs, rate: &Rate| knobs.with(&rate.name, rate.most as f64);
@@ -143,8 +143,8 @@ pub(super) fn highest(kind: &VolumeType, shape: &Shape, base: &Knobs) -> Option<
     is_permitted(kind, &highest).then_some(highest)
 }
 
-/// Returns the settings that are one step below `knobs` in one choice each, where that is
-/// permitted. The size is a choice only where it decides the rates.
+/// Returns the permitted settings that are one step below `knobs` in one of the choices. The size
+/// is a choice only if it determines the rates.
 pub(super) fn steps_below(kind: &VolumeType, shape: &Shape, knobs: &Knobs, gib: u64) -> Vec<Knobs> {
     let less = |name: &str| knobs.get(name).map(|value| knobs.clone().with(name, value - 1.0));
     let below = match shape {

@@ -1,4 +1,4 @@
-//! The page of `plan volume`: what to buy, why, what is uncertain, and the commands.
+//! The report page of `plan volume`: what to buy, why, what is uncertain, and the commands.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
@@ -12,7 +12,7 @@ use super::{Answer, REPLAYED_ROWS, apply, shaped};
 use crate::plan::page::{about_load, key};
 use crate::quantities::{bound, percent, promised};
 
-/// The longest line of a command on a terminal's first screen.
+/// The maximum length of a command's line on the first screen of a terminal, in characters.
 const COMMAND_COLUMNS: usize = 74;
 
 const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
@@ -23,7 +23,7 @@ const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of
     between the beginning of the interval and its end plus the bound of the promise; whatever the bucket cannot let pass by then is \
     late, however the requests came. The settings are the least with which no more are late than promised.";
 
-/// Makes the page of `answer`.
+/// Builds the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
     let best = answer.best();
     let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);
@@ -65,7 +65,7 @@ pub(super) fn page(answer: &Answer) -> Page {
     page
 }
 
-/// Formats the promise: `99 % within 10 ms`.
+/// Formats the promise, as in `99 % within 10 ms`.
 fn promise(answer: &Answer) -> String {
     format!("{} within {}", promised(answer.fraction), bound(answer.within_ms))
 }
@@ -74,7 +74,8 @@ fn headline(answer: &Answer) -> String {
     let promise = promise(answer);
     match answer.best() {
         Some(best) => {
-            // Only if more passes at once than is sure.
+            // State a condition if the promise is kept only at a bucket depth above the smallest
+            // assumed one.
             let condition = match answer.is_sure() {
                 true => String::new(),
                 false => format!(", if {} pass at once", passes(best.depth_ms)),
@@ -102,7 +103,7 @@ fn headline(answer: &Answer) -> String {
     }
 }
 
-/// Returns the price of a month.
+/// Returns the monthly price.
 fn price(setting: &Setting) -> Option<Figure> {
     let currency = setting.currency.as_ref()?.as_bytes().try_into().ok()?;
     Some(Figure::new(setting.price_month?, Unit::Money(currency)))
@@ -150,7 +151,8 @@ fn add_first(page: &mut Page, answer: &Answer) {
     page.add("What else is assumed", Place::Detail, more.collect());
 }
 
-/// Returns the command that gets the best volume, with its title; none if the user has it.
+/// Returns the command that creates or changes to the best volume, with its title; `None` if the
+/// user already has that volume.
 fn command(answer: &Answer) -> Option<(&'static str, &String)> {
     let (best, apply) = (answer.best()?, answer.apply.as_ref()?);
     if answer.counters.is_some() {
@@ -165,20 +167,21 @@ fn command(answer: &Answer) -> Option<(&'static str, &String)> {
     }
 }
 
-/// The most sentences on a terminal's first screen.
+/// The maximum number of sentences on the first screen of a terminal.
 const FIRST_SENTENCES: usize = 4;
-/// The lines of a terminal's first screen.
+/// The number of lines on the first screen of a terminal.
 const SCREEN_LINES: usize = 24;
-/// The blank lines, the key figures and the head of the table.
+/// The number of lines taken by blank lines, key figures and the head of the table.
 const OTHER_LINES: usize = 6;
 
 /// Returns the number of lines that `text` takes on a terminal.
 fn lines_of(text: &str) -> usize {
-    // A line that ends with a whole word is shorter than the screen is wide.
+    // Lines are broken between words, so assume that they are a little shorter than the screen is
+    // wide.
     text.chars().count().div_ceil(COMMAND_COLUMNS)
 }
 
-/// Returns how many sentences, with a blank line after each, fit on `lines`.
+/// Returns how many sentences fit into `lines`, with a blank line after each.
 fn fitting(said: &[String], lines: usize) -> usize {
     let mut left = lines;
     let fits = |sentence: &&String| {
@@ -204,7 +207,7 @@ fn words(words: Option<String>) -> Cell {
     words.unwrap_or_else(|| NONE.into()).into()
 }
 
-/// Returns the type, with its tier.
+/// Returns the name of the row's volume type, with its tier.
 fn name(row: &VolumeRow) -> String {
     match &row.setting.tier {
         Some(tier) => format!("{} {tier}", row.kind),
@@ -282,7 +285,7 @@ fn in_detail(rows: &[&VolumeRow]) -> Table {
     table
 }
 
-/// Makes the table of settings below that of `best`.
+/// Builds the table of settings below that of `best`.
 fn cheaper(best: &VolumeRow) -> Table {
     let mut table = Table::new([
         Column::of("GiB", Unit::Count),
@@ -336,7 +339,7 @@ fn applied(apply: &apply::Apply) -> Vec<Block> {
     all
 }
 
-/// Breaks a command into lines before its options.
+/// Breaks a command into several lines, each starting with an option.
 fn wrapped(command: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut parts = command.split(" --");

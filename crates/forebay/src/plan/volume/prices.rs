@@ -1,4 +1,4 @@
-//! Prices of volumes from the user's file.
+//! Reads prices of volumes from the user's file.
 //!
 //! ```toml
 //! currency = "EUR"
@@ -6,7 +6,7 @@
 //! region = "eu-central-1"
 //! [volume.ebs-gp3]
 //! gib = 0.0952
-//! iops = [[3000, 0], [80000, 0.006]]     # up to so many, each costs so much
+//! iops = [[3000, 0], [80000, 0.006]]     # price per IOPS, up to the given number
 //! mibps = [[125, 0], [2000, 0.048]]
 //! [volume.azure-premium]
 //! tiers = { P10 = 19.71 }                # the whole price of a size
@@ -34,10 +34,10 @@ struct File {
 }
 
 /// Replaces the prices of `kinds` by those in the file at `path`. Types that are not in the file
-/// lose theirs, so that prices of different places and days are never compared.
+/// lose their prices, so that prices from different regions and dates are never compared.
 ///
 /// # Errors
-/// If the file cannot be read or is invalid, or prices a type that is not among `known`.
+/// Fails if the file cannot be read, is invalid, or prices a type that is not among `known`.
 pub(super) fn replaced(
     path: &Path,
     kinds: Vec<VolumeType>,
@@ -57,7 +57,7 @@ pub(super) fn replaced(
     kinds.into_iter().map(priced).collect()
 }
 
-/// Returns the prices by type, and the price of all other types, which is unknown.
+/// Returns the price of each type in the file, and an unknown price for all other types.
 fn parsed(
     text: &str,
     known: &[String],

@@ -1,4 +1,5 @@
-//! One type of volume at one depth: the setting, its figures and its neighbors.
+//! A row of the answer: the setting found for one volume type at one bucket depth, with its figures
+//! and neighboring settings.
 
 use forebay_core::Nanos;
 use forebay_core::device::throttled::{Bucket, Measure, Throttle};
@@ -15,102 +16,105 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::replayed::Replay;
 
-/// The result for one type at one depth.
+/// The result for one volume type at one bucket depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeRow {
-    /// The type.
+    /// The name of the volume type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The assumed depth.
+    /// The assumed bucket depth, in milliseconds.
     pub depth_ms: f64,
-    /// Whether a setting keeps the promise. If not, the setting is the highest one.
+    /// Whether the setting keeps the promise. If no setting does, this is the highest one.
     pub keeps: bool,
-    /// The setting.
+    /// The setting of the volume.
     #[serde(flatten)]
     pub setting: Setting,
-    /// The share answered in time if requests arrive as recorded, by simulation.
+    /// The share of requests answered in time if they arrive as recorded, by simulation.
     pub in_time_fraction: f64,
-    /// The same if requests wait for one another. Known for the user's volume and the first rows
-    /// that keep the promise at each depth, if the trace records latencies.
+    /// The share of requests answered in time if requests wait for earlier ones. Computed for the
+    /// user's volume, and for the first rows that keep the promise at each bucket depth, if the
+    /// trace records latencies.
     pub dependent_in_time_fraction: Option<f64>,
-    /// Whether the load uses up credit faster than it is refilled. If the trace is repeated, the
-    /// queue then grows without end, so no request is in time in the long run.
+    /// Whether the load uses up credit faster than it is refilled. If so, the queue grows without
+    /// end when the trace is repeated, and no request is in time in the long run.
     pub uses_up_credit: bool,
-    /// The latency that 99.9 % of the requests do not exceed; none if the queue grows without end.
+    /// The 99.9th percentile of latencies; `None` if the queue grows without end.
     pub p999_ms: Option<f64>,
-    /// The longest latency; none if the queue grows without end.
+    /// The longest latency of any request; `None` if the queue grows without end.
     pub longest_ms: Option<f64>,
-    /// The assumed latency of a read after its release, which is part of every latency.
+    /// The assumed latency of a read after the buckets release it, which is part of every read's
+    /// latency.
     pub base_read_ms: f64,
-    /// The same for all other requests.
+    /// The assumed latency of any other request after the buckets release it.
     pub base_write_ms: f64,
-    /// The low end of the confidence interval of the price of a month. Known for the first row that
-    /// keeps the promise at each depth, if an interval was requested.
+    /// The lower end of the confidence interval of the monthly price. Computed for the first row
+    /// that keeps the promise at each bucket depth, if intervals are requested.
     pub price_low_month: Option<f64>,
-    /// The high end.
+    /// The upper end of the confidence interval of the monthly price.
     pub price_high_month: Option<f64>,
-    /// What limits the setting; none if the smallest setting of the type is enough.
+    /// The limit that determines the setting; `None` if the smallest setting of the type is enough.
     pub decides: Option<Decides>,
-    /// The share of all delay for which operations were waited for. The rest was for bytes.
+    /// The share of the total delay that limits on operations cause; limits on bytes cause the
+    /// rest.
     pub delay_ops_share: Option<f64>,
-    /// The share of all delay for which credit was waited for.
+    /// The share of the total delay that is due to exhausted credit.
     pub delay_credit_share: Option<f64>,
-    /// How long full credit lasts at the highest rate.
+    /// How long full credit lasts at the highest rate, in seconds.
     pub burst_s: Option<f64>,
-    /// The smallest share of its credit that a bucket had left.
+    /// The smallest share of its credit that any bucket had left.
     pub credit_least_share: Option<f64>,
-    /// The settings one step below, none of which is enough.
+    /// The settings one step below this one, none of which is enough.
     pub cheaper: Vec<CheaperSetting>,
-    /// The smallest setting of the type.
+    /// The smallest setting of the type, for comparison.
     pub smallest: Option<CheaperSetting>,
-    /// The limits of the setting.
+    /// The limits of the volume in this setting.
     #[serde(skip)]
     throttle: Throttle,
 }
 
-/// The choices for a volume, and its price.
+/// The user's choices for a volume, and their price.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
-    /// Whether the volume is as it is, because its type leaves nothing to choose.
+    /// Whether the volume's type leaves nothing to choose.
     #[serde(skip)]
     pub is_fixed: bool,
-    /// The provider's name of the size.
+    /// The provider's name for the size, if sizes have names.
     pub tier: Option<String>,
-    /// The size.
+    /// The size of the volume in GiB.
     pub gib: u64,
-    /// The provisioned IOPS.
+    /// The IOPS that are provisioned.
     pub iops: Option<u64>,
-    /// The provisioned MiB/s.
+    /// The throughput that is provisioned, in MiB/s.
     pub mibps: Option<u64>,
-    /// The provisioned MB/s.
+    /// The throughput that is provisioned, in MB/s.
     pub mbps: Option<u64>,
-    /// The operations per second that the volume sustains.
+    /// The operations per second that the volume can sustain.
     pub sustained_iops: Option<f64>,
-    /// The throughput that the volume sustains.
+    /// The throughput that the volume can sustain, in MB/s.
     pub sustained_mb_per_s: Option<f64>,
-    /// The price of a month.
+    /// The monthly price.
     pub price_month: Option<f64>,
-    /// The three-letter code of its currency.
+    /// The currency of the price, as a three-letter code.
     pub currency: Option<String>,
-    /// The year, month or day of the price.
+    /// The year, month or day at which the price was valid.
     pub priced_on: Option<String>,
-    /// Where the price holds.
+    /// The region in which the price applies.
     pub region: Option<String>,
 }
 
-/// A cheaper setting and what it does.
+/// A setting below the one found, and how well it keeps the promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheaperSetting {
-    /// The setting.
+    /// The lower setting.
     #[serde(flatten)]
     pub setting: Setting,
-    /// The share answered in time if requests arrive as recorded, by simulation.
+    /// The share of requests answered in time if they arrive as recorded, by simulation.
     pub in_time_fraction: f64,
-    /// Whether the load uses up credit faster than it is refilled.
+    /// Whether the load uses up credit faster than it is refilled in this setting.
     pub uses_up_credit: bool,
 }
 
-/// What limits a setting.
+/// The limit that determines a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decides {
@@ -136,11 +140,11 @@ impl Decides {
 }
 
 impl VolumeRow {
-    /// Replays `input` with requests that wait for one another as recorded, and returns the share
-    /// answered in time.
+    /// Replays `input` with requests that wait for earlier ones, and returns the share answered in
+    /// time.
     ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub(super) fn dependent(
         &self,
         input: &Input,
@@ -152,7 +156,7 @@ impl VolumeRow {
     }
 }
 
-/// Finds the row of one case.
+/// Finds the setting for one case, and computes its row.
 pub(super) struct Finder<'a> {
     pub case: Case<'a>,
     pub shape: &'a Shape,
@@ -160,15 +164,17 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// Finds the setting and returns its row; `None` if the type permits no setting.
+    ///
     /// # Errors
-    /// If the trace cannot be read again.
+    /// Fails if the trace cannot be read again.
     pub(super) fn find(&self) -> Result<Option<VolumeRow>, Error> {
         let found = self.case.find(self.shape, self.demand);
         let Some(knobs) = found.clone().or_else(|| self.case.highest(self.shape)) else {
             return Ok(None);
         };
         let mut row = self.row(&knobs)?;
-        // Even the largest size may be too small for the data, however fast it is.
+        // A setting may be fast enough but too small for the data, even at the largest size.
         let bytes = row.throttle.capacity_bytes;
         row.keeps &= bytes.div_ceil(1 << 30) >= self.case.gib;
         if found.is_some() {
@@ -181,10 +187,10 @@ impl Finder<'_> {
         Ok(Some(row))
     }
 
-    /// Computes the figures of the user's setting.
+    /// Computes the row for the user's setting.
     ///
     /// # Errors
-    /// If the type does not permit it, or the trace cannot be read again.
+    /// Fails if the type does not permit the setting, or if the trace cannot be read again.
     pub(super) fn of_setting(&self, chosen: &Knobs) -> Result<VolumeRow, Error> {
         let all = self.case.kind.knobs().iter();
         let values = all.filter_map(|of| Some((&of.name, chosen.get(&of.name).or(of.default)?)));
@@ -192,7 +198,7 @@ impl Finder<'_> {
         self.row(&values.fold(base, |knobs, (name, value)| knobs.with(name, value)))
     }
 
-    /// Computes the figures of a setting.
+    /// Computes the row for a setting.
     fn row(&self, knobs: &Knobs) -> Result<VolumeRow, Error> {
         let throttle = self.case.throttle(knobs, self.demand)?;
         Ok(match self.demand {
@@ -201,7 +207,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Computes the figures of a setting from the counters' lower bound of late requests.
+    /// Computes the row for a setting from counters, using the lower bound of the number of late
+    /// requests.
     fn bounded(&self, knobs: &Knobs, throttle: Throttle, counters: &Counters) -> VolumeRow {
         let case = &self.case;
         let late = case.least_late(&throttle, counters);
@@ -213,7 +220,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a row without what the load does.
+    /// Builds a row without the figures that depend on the load.
     fn blank(&self, knobs: &Knobs, throttle: Throttle) -> VolumeRow {
         VolumeRow {
             kind: self.case.kind.name.clone(),
@@ -240,7 +247,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Computes the figures of a setting by simulating `requests`.
+    /// Computes the row for a setting by simulating `requests`.
     fn simulated(&self, knobs: &Knobs, throttle: Throttle, requests: &Costed) -> VolumeRow {
         let case = &self.case;
         let delays = case.delays(requests, &throttle);
@@ -250,7 +257,7 @@ impl Finder<'_> {
         let waited = Waited::new(&throttle, &delays);
         let is_exhausted = case.is_exhausted(&throttle, self.demand);
         let in_time = simulated::open(requests, &throttle, case.bound.within);
-        // The search and the replay count late requests separately; a setting has to pass both.
+        // The search and the replay count late requests independently; a setting has to pass both.
         let late = delays.late.max(in_time.late());
         let in_ms = |ns: u64| (!is_exhausted).then_some(ns as f64 / 1e6);
         VolumeRow {
@@ -267,13 +274,13 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the settings one step below `knobs` in one choice each.
+    /// Returns the settings one step below `knobs` in one of the choices, with their results.
     fn cheaper(&self, knobs: &Knobs) -> Result<Vec<CheaperSetting>, Error> {
         let all = kind::steps_below(self.case.kind, self.shape, knobs, self.case.gib);
         all.iter().map(|knobs| self.cheaper_setting(knobs)).collect()
     }
 
-    /// Returns the smallest setting of the type, unless it is `knobs`.
+    /// Returns the smallest setting of the type with its results; `None` if that is `knobs`.
     fn smallest(&self, knobs: &Knobs) -> Result<Option<CheaperSetting>, Error> {
         let smallest = kind::smallest(self.case.kind, self.shape, &self.case.base, self.case.gib);
         let other = smallest.filter(|smallest| smallest != knobs);
@@ -298,12 +305,12 @@ impl Finder<'_> {
     }
 }
 
-/// Returns the largest share of the requests that may be in time.
+/// Returns an upper bound of the share of requests answered in time.
 fn in_time_at_most(late: f64, counters: &Counters) -> f64 {
     1.0 - (late / counters.ops_most.max(1.0)).min(1.0)
 }
 
-/// What requests waited for.
+/// What delayed the requests.
 #[derive(Default)]
 struct Waited {
     most: Option<Decides>,
@@ -320,7 +327,7 @@ impl Waited {
         let each = || throttle.buckets.iter().map(Decides::of).zip(&delays.waited_ns);
         let share = |counts: &dyn Fn(Decides) -> bool| {
             let ns = each().filter(|(of, _)| counts(*of)).map(|(_, ns)| ns);
-            // The sum of no numbers is -0.
+            // An iterator's `sum` of no numbers is -0.0, so fold from 0.0 instead.
             Some(ns.fold(0.0, |sum, ns| sum + ns) / all_ns)
         };
         Waited {
@@ -331,7 +338,8 @@ impl Waited {
     }
 }
 
-/// Returns how long full credit lasts if the highest rate is used; the shortest of all buckets.
+/// Returns how long full credit lasts at the highest rate, in seconds; the shortest time of all
+/// buckets.
 fn burst_s(throttle: &Throttle) -> Option<f64> {
     let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
     let lasts = credits.filter_map(|credit| {
@@ -345,7 +353,7 @@ fn burst_s(throttle: &Throttle) -> Option<f64> {
     lasts.reduce(f64::min)
 }
 
-/// Describes the setting `knobs` of `kind`.
+/// Describes the setting `knobs` of `kind`, with its price.
 fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
     let whole = |name: &str| knobs.get(name).map(|value| value as u64);
     let size = throttle.capacity_bytes;
@@ -372,8 +380,8 @@ fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
     }
 }
 
-/// Orders rows: by depth; those that keep the promise first; by price, in the currency of the
-/// first priced one; then by name.
+/// Sorts rows by bucket depth. Within a depth, those that keep the promise come first, then by
+/// price in the currency of the first row that has one, then by name.
 pub(super) fn rank(rows: &mut [VolumeRow]) {
     let currency = rows.iter().find_map(|row| row.setting.currency.clone());
     rows.sort_by(|a, b| {

@@ -1,4 +1,5 @@
-//! The sentences of the answer: what decides, what would be cheaper, and what is uncertain.
+//! Formats sentences about the answer: what determines the setting, what would be cheaper, and what
+//! is uncertain.
 
 use forebay_ask::named;
 
@@ -6,7 +7,7 @@ use super::row::{CheaperSetting, Decides, Setting, VolumeRow};
 use super::{CountersRead, Credit, Question, apply};
 use crate::quantities::{achieved, bound, money, percent, seconds};
 
-/// Describes a setting: `8865 IOPS and 415 MiB/s`, `1234 GiB`, `P30`.
+/// Formats a setting, as in `8865 IOPS and 415 MiB/s`, `1234 GiB` or `P30`.
 pub(super) fn choice(setting: &Setting) -> String {
     let iops = setting.iops.map(|iops| format!("{iops} IOPS"));
     let rates: Vec<String> = iops.into_iter().chain(throughput(setting)).collect();
@@ -18,13 +19,13 @@ pub(super) fn choice(setting: &Setting) -> String {
     }
 }
 
-/// Describes the provisioned throughput.
+/// Formats the provisioned throughput.
 pub(super) fn throughput(setting: &Setting) -> Option<String> {
     let mibps = setting.mibps.map(|mibps| format!("{mibps} MiB/s"));
     mibps.or(setting.mbps.map(|mbps| format!("{mbps} MB/s")))
 }
 
-/// Returns the price of a month with its currency.
+/// Formats the monthly price with its currency.
 pub(super) fn price(setting: &Setting) -> Option<String> {
     Some(money(setting.price_month?, setting.currency.as_ref()?))
 }
@@ -34,7 +35,7 @@ fn priced(setting: &Setting) -> String {
 }
 
 impl Decides {
-    /// Returns what it is, at the start of a sentence.
+    /// Returns the name of the limit, for the start of a sentence.
     pub(super) fn name(self) -> &'static str {
         match self {
             Decides::Operations => "IOPS",
@@ -45,7 +46,7 @@ impl Decides {
     }
 }
 
-/// Describes the best row; nothing if no setting keeps the promise.
+/// Describes the best row in sentences; empty if no setting keeps the promise.
 pub(super) fn said(
     rows: &[VolumeRow],
     current: &[VolumeRow],
@@ -65,7 +66,7 @@ pub(super) fn said(
     all
 }
 
-/// Describes the best row for counters, and how little they say.
+/// Describes the best row found for counters, and explains how limited these are.
 pub(super) fn of_counters(
     rows: &[VolumeRow],
     current: &[VolumeRow],
@@ -93,7 +94,7 @@ pub(super) fn of_counters(
     all
 }
 
-/// Says what the user's volume does.
+/// States how well the user's present volume keeps the promise.
 fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     let same = current.iter().find(|row| row.depth_ms == best.depth_ms).or(current.first())?;
     let both = same.setting.price_month.zip(best.setting.price_month);
@@ -115,13 +116,13 @@ fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     ))
 }
 
-/// Formats the share answered in time.
+/// Formats the share of requests answered in time.
 fn in_time(fraction: f64, uses_up_credit: bool) -> String {
     let used_up = if uses_up_credit { " once its credit is used up" } else { "" };
     format!("{} in time{used_up}", achieved(fraction))
 }
 
-/// Says which limit requests wait for.
+/// States which limit delays requests.
 fn decides(best: &VolumeRow) -> String {
     let (Some(decides), Some(ops)) = (best.decides, best.delay_ops_share) else {
         let is_used_up = best.cheaper.iter().any(|of| of.uses_up_credit);
@@ -143,7 +144,7 @@ fn decides(best: &VolumeRow) -> String {
     )
 }
 
-/// Says what cheaper settings would do.
+/// States how well cheaper settings would keep the promise.
 fn cheaper(best: &VolumeRow) -> Option<String> {
     let answers = |of: &CheaperSetting| {
         let in_time = in_time(of.in_time_fraction, of.uses_up_credit);
@@ -155,12 +156,12 @@ fn cheaper(best: &VolumeRow) -> Option<String> {
     (!all.is_empty()).then(|| format!("Less is not enough: {}.", all.join("; ")))
 }
 
-/// Describes what passes at once beyond the rate.
+/// Formats how much may pass at once, beyond the rate.
 pub(super) fn passes(depth_ms: f64) -> String {
     if depth_ms == 0.0 { "nothing".into() } else { format!("{} of the rate", bound(depth_ms)) }
 }
 
-/// Says how the unknown depth changes the result.
+/// States how the unknown bucket depth affects the result.
 fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
     let others = || rows.iter().filter(|row| row.depth_ms != best.depth_ms);
     let depth_ms = others().map(|row| row.depth_ms).reduce(f64::max)?;
@@ -200,7 +201,7 @@ fn base_latency(best: &VolumeRow) -> String {
     )
 }
 
-/// Says how reliable the price is.
+/// States how reliable the price is.
 fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let level = question.bootstrap?.level;
     let (low, high) = best.price_low_month.zip(best.price_high_month)?;
@@ -214,7 +215,7 @@ fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     ))
 }
 
-/// Says what happens if requests wait for one another.
+/// States how the result changes if requests wait for earlier ones.
 fn dependent(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let share = best.dependent_in_time_fraction?;
     let less = if share < question.fraction.as_f64() { ", less than promised" } else { "" };
@@ -224,7 +225,7 @@ fn dependent(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     ))
 }
 
-/// Says how long the credit of a volume lasts.
+/// States how long the credit of the volume lasts.
 fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     let start = match credit {
         Credit::Full => "all of it at the start",
@@ -238,7 +239,7 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     ))
 }
 
-/// Says which setting comes closest if none keeps the promise.
+/// If no setting keeps the promise, states which comes closest.
 fn closest(rows: &[VolumeRow]) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
     Some(format!(
@@ -249,7 +250,7 @@ fn closest(rows: &[VolumeRow]) -> Option<String> {
     ))
 }
 
-/// Returns cautions about prices and the instance; one sentence each.
+/// Returns cautions about prices and about the instance, one sentence each.
 pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<String> {
     let mut all: Vec<String> =
         question.instance.and_then(|instance| instance.note.clone()).into_iter().collect();

@@ -1,8 +1,8 @@
-//! What a shaper in front of the volume saves.
+//! Computes what a shaper in front of the volume would save.
 //!
 //! A volume serves requests first come, first served, so a burst delays everything behind it. A
 //! shaper that puts aside what it cannot answer in time ([`forebay_core::rtt`]) keeps the promise
-//! with fewer operations per second: no scheduler needs less. Both figures count every request as
+//! with fewer operations per second; no scheduler needs less. Both figures count every request as
 //! one operation and ignore bytes.
 
 use forebay_core::Nanos;
@@ -15,21 +15,22 @@ use super::find::Bound;
 use super::staircase::first;
 use crate::plan::search::least_capacities;
 
-/// The operations per second that the promise needs with and without a shaper.
+/// The rates that the promise needs, with a shaper and without.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shaped {
-    /// The time within which the volume has to release a request.
+    /// The time within which the volume must release a request, in milliseconds.
     pub bound_ms: f64,
-    /// What a shaper needs.
+    /// The operations per second that the promise needs with a shaper.
     pub shaped_iops: u64,
-    /// What first come, first served needs.
+    /// The operations per second that the promise needs if requests are served first come, first
+    /// served.
     pub fifo_iops: u64,
     /// The command that serves the volume through a shaper.
     pub serve: String,
 }
 
-/// Returns the figures for requests that are served in `latency` after their release; `None` if
-/// that alone takes too long, or if no rate is enough.
+/// Computes both rates, if requests take `latency` after their release. Returns `None` if that
+/// alone is too long, or if no rate is enough.
 pub(super) fn shaped(requests: &Costed, bound: Bound, latency: Nanos) -> Option<Shaped> {
     let within = Nanos(bound.within.0.checked_sub(latency.0).filter(|left| *left > 0)?);
     let gaps: Gaps = requests.times().collect();
@@ -66,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_shaper_puts_late_requests_aside() {
-        // Twenty at once every second, and then ten more that a queue of all would delay.
+        // Every second, twenty requests arrive at once, followed by ten that a single queue would
+        // delay.
         let mut requests = Costed::default();
         for second in 0..10u64 {
             for nth in 0..30 {
@@ -76,7 +78,8 @@ mod tests {
         }
         let bound = Bound { within: Nanos::from_millis(10), late_max: 100 };
         let found = shaped(&requests, bound, Nanos::ZERO).unwrap();
-        // Of each thirty, twenty must be in time: ten by 10 ms and ten more by 15 ms.
+        // Of each thirty requests, twenty must be in time: ten are due after 10 ms, and ten more
+        // after 15 ms.
         assert_eq!(found.shaped_iops, 1334);
         assert!(found.fifo_iops > found.shaped_iops, "{found:?}");
         assert!(found.serve.contains("cmin=1334:delta-ms=10:"), "{}", found.serve);

@@ -1,4 +1,4 @@
-//! A trace on a throttled device: the requests with their costs, and the replay of all requests.
+//! Simulates a trace on a throttled device: computes the costs of its requests, and replays them.
 
 use forebay_core::contract::policy::Done;
 use forebay_core::device::throttled::{Meter, Releases, Throttle, Throttled, to_nanos};
@@ -12,9 +12,9 @@ use crate::layout::{Map, VolumeLayout};
 use crate::progress::{self, Meter as Progress};
 use crate::replayed::{Replay, Replayed, Setup};
 
-/// Replays `input` as `replay` says, `growth` times as fast as recorded. Volumes lie one behind the
-/// other and nothing is scaled, because a throttle does not depend on addresses except where
-/// requests are sequential.
+/// Replays `input` in the mode `replay`, `growth` times as fast as recorded. Volumes are laid out
+/// one after another and addresses are not scaled, because a throttle depends on addresses only to
+/// detect sequential requests.
 fn replayed(input: &Input, replay: Replay, growth: Intensity) -> Result<Replayed<'_>, Error> {
     let layout = VolumeLayout::new(&input.extents, u64::MAX, Map::Scale);
     let setup = Setup { replay, intensity: growth, ..Setup::default() };
@@ -24,10 +24,10 @@ fn replayed(input: &Input, replay: Replay, growth: Intensity) -> Result<Replayed
     Ok(replayed)
 }
 
-/// Returns the requests of `input` with their costs as `throttle` counts them.
+/// Returns the requests of `input` with their costs, as `throttle` counts them.
 ///
 /// # Errors
-/// If the trace cannot be read again.
+/// Fails if the trace cannot be read again.
 pub(super) fn costed(
     input: &Input,
     throttle: &Throttle,
@@ -46,7 +46,7 @@ pub(super) fn costed(
     }
 }
 
-/// The requests of a run, and those answered in time.
+/// The number of requests in a run, and how many of them were answered in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InTime {
     pub requests: u64,
@@ -63,8 +63,8 @@ impl InTime {
     }
 }
 
-/// Passes `requests` through the buckets of a device with this `throttle` at their recorded times,
-/// which is all that such a device does in open replay.
+/// Passes `requests` through the buckets of a device with this `throttle` at their recorded times.
+/// This is equivalent to simulating such a device in open replay.
 pub(super) fn open(requests: &Costed, throttle: &Throttle, within: Nanos) -> InTime {
     let mut releases = Releases::new(throttle);
     let latency = [throttle.read_latency, throttle.write_latency];
@@ -76,11 +76,11 @@ pub(super) fn open(requests: &Costed, throttle: &Throttle, within: Nanos) -> InT
     count
 }
 
-/// Replays `input` on a device with this `throttle`. No scheduler is in between, because a device
-/// that takes any number of requests never lets one choose.
+/// Replays `input` on a device with this `throttle`. There is no scheduler, because the device
+/// accepts any number of requests and so leaves a scheduler nothing to choose from.
 ///
 /// # Errors
-/// If the trace cannot be read again, or if the throttle is invalid.
+/// Fails if the trace cannot be read again, or if the throttle is invalid.
 pub(super) fn run(
     input: &Input,
     throttle: &Throttle,
@@ -116,7 +116,7 @@ mod tests {
     use forebay_core::{Flags, Op};
     use forebay_trace::Record;
 
-    /// Returns bursts of reads and writes, some of which are longer than a unit.
+    /// Returns bursts of reads and writes, some of which are longer than one unit.
     fn bursts() -> Input {
         let record = |nth: u64| Record {
             at: Nanos::from_millis(nth / 30 * 100 + nth % 7),
@@ -158,7 +158,7 @@ mod tests {
         let found = run(Replay::Open);
         assert_eq!(found, open(&requests, &throttle, within));
         assert!(found.in_time > 300 && found.in_time < found.requests, "{found:?}");
-        // The only task waits for its answers, so its bursts are thinner.
+        // The only task waits for responses, so its bursts are less dense than in open replay.
         let dependent = run(Replay::Dependent);
         assert!(dependent.in_time > found.in_time, "{dependent:?} {found:?}");
     }

@@ -1,48 +1,48 @@
-//! The cheapest pair of two knobs that keeps a promise.
+//! Finds the cheapest pair of values for two knobs that keeps a promise.
 //!
-//! Let a pair (x, y) keep the promise whenever a pair with a smaller or equal x and y does. The
-//! pairs that keep it are then bounded by a staircase: `least(y)`, the least x that is enough at y,
-//! never rises with y. Finding the least x and the least y one by one is not enough, because a
-//! request may wait for both knobs in turn.
+//! If a pair (x, y) keeps the promise, so does every pair that is at least as high in both. The
+//! pairs that keep it are therefore bounded by a staircase: `least(y)`, the least x that is enough
+//! at y, never rises with y. Finding the least x and the least y separately is not enough, because
+//! a request may have to wait for both knobs in turn.
 //!
-//! The search is exact for every price that never falls when a knob rises. It splits the range of y
-//! and bounds the price of each part from below by the price of its smallest y and of an x that is
+//! The search is exact for every price that never falls when a knob rises. It divides the range of
+//! y into parts. The price of a part is at least that of its smallest y together with an x that is
 //! known to be necessary there. Parts that cannot be cheaper than the best pair so far are dropped
-//! without a trial, and a single trial per split shows whether a part can hold a cheaper pair at
+//! without a trial, and a single trial per split shows whether a part can contain a cheaper pair at
 //! all.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
-/// Two knobs with whole settings.
+/// Two knobs with integer values.
 pub(super) trait Pairs {
-    /// Returns whether the promise is kept. Must be monotone in both knobs.
+    /// Returns whether the pair keeps the promise. Must be monotone in both knobs.
     fn keeps(&mut self, x: u64, y: u64) -> bool;
 
-    /// Returns the x that a pair really has, where `y` requires more than `x`. Must never fall when
-    /// a knob rises.
+    /// Returns the x that a pair actually has, if `y` requires a higher one than `x`. Must never
+    /// fall when a knob rises.
     fn lifted(&self, x: u64, _y: u64) -> u64 {
         x
     }
 
-    /// Returns the price, infinite if no permitted setting is as high. Must never fall when a knob
-    /// rises.
+    /// Returns the price of a pair; infinite if no permitted setting is as high. Must never fall
+    /// when a knob rises.
     fn price(&self, x: u64, y: u64) -> f64;
 
-    /// Tells that no pair with a smaller x or y will be tried from now on.
+    /// Tells the knobs that no pair with a smaller x or y will be tried from now on.
     fn begin_at(&mut self, _x: u64, _y: u64) {}
 }
 
-/// A range of y that may contain a cheaper pair. The least x of its settings is from `x_floor` to
-/// `x_ceil`.
+/// A range of y that may contain a cheaper pair. The least x for any y in the range is between
+/// `x_floor` and `x_ceil`.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     y_from: u64,
     y_to: u64,
     x_floor: u64,
     x_ceil: u64,
-    /// No pair in the range is cheaper.
+    /// A lower bound for the price of the pairs in the range.
     price_floor: f64,
 }
 
@@ -61,13 +61,13 @@ impl PartialOrd for Part {
 }
 
 impl Ord for Part {
-    /// The part with the lowest possible price is the greatest, so that a heap returns it first.
+    /// Orders parts so that a heap returns the one with the lowest possible price first.
     fn cmp(&self, other: &Part) -> Ordering {
         other.price_floor.total_cmp(&self.price_floor).then(other.y_from.cmp(&self.y_from))
     }
 }
 
-/// The best pair so far, with its price.
+/// The best pair found so far, with its price.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     price: f64,
@@ -75,18 +75,19 @@ struct Best {
 }
 
 impl Best {
-    /// Returns whether a pair at this price and `y` is better: cheaper, or equal with a smaller y.
+    /// Returns whether a pair with this price and `y` is better than `best`: cheaper, or equally
+    /// expensive with a smaller y.
     fn is_beaten_by(best: Option<Best>, price: f64, y: u64) -> bool {
         price < f64::INFINITY
             && best.is_none_or(|best| price < best.price || price == best.price && y < best.pair.1)
     }
 }
 
-/// After so many splits, the knobs learn which pairs are not tried any more.
+/// How many splits are made between calls of [`Pairs::begin_at`].
 const SPLITS_BETWEEN: usize = 16;
 
-/// Finds the cheapest pair from the ranges `xs` and `ys` that keeps the promise; of several, the one
-/// with the smallest y. `None` if no permitted pair does.
+/// Finds the cheapest pair within the ranges `xs` and `ys` that keeps the promise; of several, the
+/// one with the smallest y. Returns `None` if no permitted pair does.
 pub(super) fn cheapest(
     knobs: &mut impl Pairs,
     xs: RangeInclusive<u64>,
@@ -110,16 +111,17 @@ pub(super) fn cheapest(
             }
         }
         let y = part.y_from + (part.y_to - part.y_from) / 2;
-        // The least x below y, and the greatest above it.
+        // `below` is the least x that pairs with a smaller y need; `above` is the most that pairs
+        // with a greater y need.
         let (below, above) = match affordable(knobs, &part, y, best) {
-            // Nothing from y on is better.
+            // No pair with this y or a greater one can be better.
             None => (part.x_floor, part.x_floor),
             Some(x) if knobs.keeps(x, y) => {
                 let x = first(part.x_floor, x, |x| knobs.keeps(x, y));
                 best = Some(Best { price: knobs.price(x, y), pair: (x, y) });
                 (x, x)
             }
-            // Every x up to this one is too low.
+            // No affordable x is enough at this y.
             Some(x) => (x + 1, part.x_ceil),
         };
         if y > part.y_from {
@@ -132,9 +134,9 @@ pub(super) fn cheapest(
     best.map(|best| best.pair)
 }
 
-/// Finds the pair that raises both knobs by the same share above what each needs alone, and then
-/// lowers y and x as far as possible, for knobs without a price: a corner of the staircase. `None`
-/// if no pair keeps the promise.
+/// For knobs without a price, finds a balanced pair that keeps the promise. It raises both knobs by
+/// the same share above what each needs alone, and then lowers y and x as far as possible, to a
+/// corner of the staircase. Returns `None` if no pair keeps the promise.
 pub(super) fn balanced(
     knobs: &mut impl Pairs,
     xs: RangeInclusive<u64>,
@@ -154,7 +156,7 @@ pub(super) fn balanced(
     });
     let (mut x, mut y) = pair(mille);
     loop {
-        // If y requires more than this x, the higher x may allow a lower y.
+        // If y requires a higher x than this, that higher x may in turn allow a lower y.
         let lifted = knobs.lifted(x, y).min(x_most);
         let lower_y = first(y_alone, y, |y| knobs.keeps(lifted, y));
         x = first(x_alone, lifted, |x| knobs.keeps(x, lower_y));
@@ -165,8 +167,8 @@ pub(super) fn balanced(
     }
 }
 
-/// Returns the least x with the highest y, and the least y with the highest x; `None` if no pair
-/// keeps the promise.
+/// Returns the least x at the highest y, and the least y at the highest x; `None` if no pair keeps
+/// the promise.
 fn alone(
     knobs: &mut impl Pairs,
     xs: RangeInclusive<u64>,
@@ -194,7 +196,7 @@ fn alone(
     Some((x_alone, y_alone))
 }
 
-/// Adds a part unless it cannot hold a pair that is better than the best.
+/// Adds a part, unless it cannot contain a pair that is better than the best.
 fn push(
     parts: &mut BinaryHeap<Part>,
     knobs: &impl Pairs,
@@ -207,8 +209,8 @@ fn push(
     }
 }
 
-/// Returns the highest x of the part that would be better than the best at `y`; none if there is no
-/// such x.
+/// Returns the highest x of the part that would be better than the best pair at this `y`; `None` if
+/// there is none.
 fn affordable(knobs: &impl Pairs, part: &Part, y: u64, best: Option<Best>) -> Option<u64> {
     let is_dear = |x: u64| !Best::is_beaten_by(best, knobs.price(x, y), y);
     if is_dear(part.x_floor) {
@@ -218,7 +220,8 @@ fn affordable(knobs: &impl Pairs, part: &Part, y: u64, best: Option<Best>) -> Op
     Some(dear - 1)
 }
 
-/// Returns the first number from `low` to `high` that is `enough`; `high` must be.
+/// Returns the least number from `low` to `high` for which `enough` returns true; it must be true
+/// for `high`.
 pub(super) fn first(mut low: u64, mut high: u64, mut enough: impl FnMut(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;
@@ -232,11 +235,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A staircase given by the least x of each y, and a price that may have steps.
+    /// A staircase given by the least x for each y, and a price that may have steps.
     #[derive(Debug)]
     struct Drawn {
         least_x: Vec<u64>,
-        /// The least x that each y allows.
+        /// For each y, the least x that is permitted with it.
         lift: Vec<u64>,
         price: Vec<Vec<f64>>,
         trials: usize,
@@ -257,7 +260,7 @@ mod tests {
     }
 
     impl Drawn {
-        /// Returns the least price of all pairs, and the least y at which it is paid.
+        /// Finds the lowest price of any pair, and the least y that has it, by trying all pairs.
         fn brute(&self) -> Option<(f64, u64)> {
             let pairs = (0..self.least_x.len()).flat_map(|y| {
                 let xs = self.least_x[y].max(self.lift[y]) as usize..self.price[y].len();
@@ -268,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Draws steps that never rise, and prices that never fall.
+    /// Draws a staircase that never rises, and prices that never fall.
     fn drawn(xs: usize, ys: usize) -> impl Strategy<Value = Drawn> {
         let steps = prop::collection::vec(0..=xs as u64 + 2, ys);
         let lift = prop_oneof![Just(1), Just(xs as u64)];
@@ -331,7 +334,7 @@ mod tests {
         }
         let mut knobs = Product(least_x, 0);
         let (x, y) = cheapest(&mut knobs, 1..=80_000, 1..=1999).unwrap();
-        // At the optimum, both terms are nearly equal: x = 2,828, y = 354.
+        // At the optimum, both terms are almost equal: x = 2,828, y = 354.
         let price = knobs.price(x, y);
         let brute = (1..2000u64).map(|y| knobs.price(knobs.0[y as usize], y));
         assert_eq!(Some(price), brute.min_by(f64::total_cmp));

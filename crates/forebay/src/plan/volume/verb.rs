@@ -1,4 +1,4 @@
-//! The verb `plan volume`.
+//! The inputs of `plan volume`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -141,14 +141,14 @@ impl Verb for VolumeAsk {
     }
 }
 
-/// The load, as a trace or as counters.
+/// The load, given as a trace or as counters.
 enum Source {
     Trace(Box<Input>),
     Counters(PathBuf, Counters),
 }
 
 impl Source {
-    /// Returns the least size in GiB. Counters do not record one.
+    /// Returns the minimum size in GiB; counters do not record one.
     fn least_gib(&self, growth: f64) -> u64 {
         match self {
             Source::Trace(input) => least_gib(input, growth),
@@ -157,7 +157,7 @@ impl Source {
     }
 }
 
-/// Returns each depth once, the smallest first.
+/// Returns the bucket depths in milliseconds, in ascending order and without duplicates.
 fn depths_ms(given: &[Delay]) -> Result<Vec<f64>, AskError> {
     let mut all: Vec<Nanos> = given.iter().map(|depth| depth.0).collect();
     all.sort_unstable();
@@ -172,14 +172,14 @@ fn depths_ms(given: &[Delay]) -> Result<Vec<f64>, AskError> {
     }
 }
 
-/// Returns the size that holds the trace's data, in GiB.
+/// Returns the size in GiB that holds the trace's data.
 fn least_gib(input: &Input, growth: f64) -> u64 {
     let bytes = input.extents.iter().fold(0, |sum: u64, extent| sum.saturating_add(*extent));
     (bytes as f64 * growth / f64::from(1 << 30)).ceil().max(1.0) as u64
 }
 
 impl VolumeAsk {
-    /// Reads the trace or the counters.
+    /// Reads the trace, or the counters.
     fn load(&self, session: &mut dyn Session) -> Result<Source, Error> {
         match (&self.trace, &self.from_counters) {
             (_, Some(path)) => {
@@ -198,7 +198,7 @@ impl VolumeAsk {
         }
     }
 
-    /// Returns the types to try.
+    /// Returns the volume types to try.
     fn kinds(&self) -> Result<Vec<VolumeType>, Error> {
         let bundled = offered()?;
         let known = names(&bundled);
@@ -211,13 +211,13 @@ impl VolumeAsk {
         Ok(kinds)
     }
 
-    /// Returns the volume that the user has, if it was given.
+    /// Returns the volume that the user has now, if given.
     fn current(&self) -> Result<Option<ChosenVolume>, Error> {
         let Some(spec) = &self.current else { return Ok(None) };
         Ok(Some(chosen(spec, &names(&offered()?))?))
     }
 
-    /// Replaces the prices of all types by those of the user, if there are any.
+    /// Replaces the prices of all types by those in the user's file, if given.
     fn price(
         &self,
         kinds: &mut Vec<VolumeType>,
@@ -235,7 +235,7 @@ impl VolumeAsk {
         Ok(())
     }
 
-    /// Returns the instance with its limits.
+    /// Returns the EC2 instance with its limits, if given.
     fn instance(&self) -> Result<Option<Instance>, Error> {
         let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
@@ -262,7 +262,7 @@ impl VolumeAsk {
     }
 }
 
-/// Returns the bundled types that are sold.
+/// Returns the bundled types that providers sell.
 fn offered() -> Result<Vec<VolumeType>, Error> {
     let all = volume::list()?.into_iter();
     Ok(all.filter(|kind| super::Offered::new(kind).is_some()).collect())
@@ -272,14 +272,14 @@ fn names(kinds: &[VolumeType]) -> Vec<String> {
     kinds.iter().map(|kind| kind.name.clone()).collect()
 }
 
-/// Returns the name of a type that is written without its provider; unknown names as they are.
+/// Adds the provider to the name of a type if it is missing. Unknown names are returned unchanged.
 pub(super) fn whole_name(name: &str, known: &[String]) -> String {
     let providers = ["", apply::AWS, apply::AZURE, apply::GOOGLE];
     let whole = providers.map(|provider| format!("{provider}{name}"));
     whole.into_iter().find(|whole| known.contains(whole)).unwrap_or_else(|| name.into())
 }
 
-/// Returns the volume of a spec such as `gp3:gib=500`.
+/// Parses the spec of a volume, such as `gp3:gib=500`.
 fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let (name, choices) = spec.split_once(':').unwrap_or((spec, ""));
     let whole = format!("{}:{choices}", whole_name(name, known));
@@ -301,7 +301,7 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     }
 }
 
-/// Returns the type called `name`, with or without its provider, or the one in a file.
+/// Returns the type called `name`, with or without its provider, or the type described by the file of that name.
 fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let found = &whole_name(name, known);
     let is_file = Path::new(name).is_file();
@@ -323,7 +323,7 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     Err(AskError::new("type", said).into())
 }
 
-/// Returns whether a bundled type has this name, even if it is not sold.
+/// Returns whether a bundled type has this name, even if providers do not sell it.
 fn is_bundled(name: &str) -> Result<bool, Error> {
     Ok(volume::list()?.iter().any(|kind| kind.name == name))
 }

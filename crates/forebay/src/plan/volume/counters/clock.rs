@@ -1,9 +1,9 @@
-//! Times as collectors write them.
+//! Parses times as collectors write them.
 
 use forebay_trace::columns::date_ns;
 
-/// Returns the seconds of a time: a date as in traces, a number of seconds or milliseconds since
-/// 1970, or seconds since any beginning.
+/// Parses a time and returns it in seconds. Accepts a date as in traces, seconds or milliseconds
+/// since 1970, or seconds since any other time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     if let Some(ns) = date_ns(text.as_bytes()) {
@@ -13,12 +13,13 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
         return Some(day_s(day)? + time_of_day_s(time)?);
     }
     let number: f64 = text.parse().ok().filter(|number: &f64| (0.0..1e15).contains(number))?;
-    // A second of the year 5138 is a millisecond of 1973.
+    // Numbers this large are milliseconds: as seconds they would be in the year 5138 or later, as
+    // milliseconds in 1973 or later.
     Some(if number >= 1e11 { number / 1e3 } else { number })
 }
 
-/// Returns the seconds from 1970 to a day: `2026-11-29`, or with month, day and year `11/29/26` or
-/// `11/29/2026`.
+/// Returns the seconds from 1970 to the start of a day, given as `2026-11-29`, or as month, day and
+/// year: `11/29/26` or `11/29/2026`.
 pub(super) fn day_s(text: &str) -> Option<f64> {
     let iso = match text.split('/').collect::<Vec<_>>().as_slice() {
         [month, day, year] => {
@@ -32,7 +33,7 @@ pub(super) fn day_s(text: &str) -> Option<f64> {
     date_ns(format!("{iso}T00:00:00").as_bytes()).map(|ns| ns as f64 / 1e9)
 }
 
-/// Returns the seconds from midnight to a time: `19:38:21` or `07:38:21 PM`.
+/// Returns the seconds from midnight to a time, given as `19:38:21` or `07:38:21 PM`.
 pub(super) fn time_of_day_s(text: &str) -> Option<f64> {
     let (time, half) = text.split_once(' ').map_or((text, None), |(time, half)| (time, Some(half)));
     let parts: Vec<u32> = time.split(':').map(str::parse).collect::<Result<_, _>>().ok()?;

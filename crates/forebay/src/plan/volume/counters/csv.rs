@@ -1,13 +1,13 @@
-//! Counters as CSV, with a row per reading and the names of the columns in the first line.
+//! Parses counters in CSV, with a row per reading and the names of the columns in the first line.
 //!
 //! ```text
 //! time,read_ops,write_ops,read_bytes,write_bytes
 //! 2026-11-29T07:38:18Z,3,2001,94208,131076096
 //! ```
 //!
-//! Each figure is that of the time since the previous row. The names of CloudWatch, the CloudWatch
-//! agent, EBS's NVMe statistics, node_exporter and `sadf -d` are accepted as well. A column `disk`
-//! is optional.
+//! Each figure covers the time since the previous row. The column names of CloudWatch, the
+//! CloudWatch agent, EBS's NVMe statistics, node_exporter and `sadf -d` are accepted as well. A
+//! column `disk` is optional.
 
 use super::{BadRows, Meaning, Parsed, Reading, clock};
 
@@ -16,9 +16,9 @@ use super::{BadRows, Meaning, Parsed, Reading, clock};
 enum Role {
     Time,
     Disk,
-    /// Operations by direction: 0 for reads, 1 for writes, 2 for both together.
+    /// The number of operations: 0 for reads, 1 for writes, 2 for both together.
     Ops(usize),
-    /// Bytes by direction, and the bytes of a unit.
+    /// The amount of data: 0 for data read, 1 for data written; and the number of bytes per unit.
     Bytes(usize, f64),
     Discards,
 }
@@ -26,7 +26,7 @@ enum Role {
 use Meaning::{Counts, Rates, Totals};
 use Role::{Bytes, Discards, Disk, Ops, Time};
 
-/// The names of columns, in lower case, and the sources of figures.
+/// The accepted names of columns, in lower case, with what each counts.
 const NAMES: &[(&str, Role, Option<Meaning>)] = &[
     ("time", Time, None),
     ("timestamp", Time, None),
@@ -38,7 +38,7 @@ const NAMES: &[(&str, Role, Option<Meaning>)] = &[
     ("write_ops", Ops(1), Some(Counts)),
     ("read_bytes", Bytes(0, 1.0), Some(Counts)),
     ("write_bytes", Bytes(1, 1.0), Some(Counts)),
-    // CloudWatch, statistic Sum.
+    // CloudWatch, with the statistic `Sum`.
     ("volumereadops", Ops(0), Some(Counts)),
     ("volumewriteops", Ops(1), Some(Counts)),
     ("volumereadbytes", Bytes(0, 1.0), Some(Counts)),
@@ -48,7 +48,7 @@ const NAMES: &[(&str, Role, Option<Meaning>)] = &[
     ("diskio_writes", Ops(1), Some(Counts)),
     ("diskio_read_bytes", Bytes(0, 1.0), Some(Counts)),
     ("diskio_write_bytes", Bytes(1, 1.0), Some(Counts)),
-    // EBS's statistics on NVMe, since the volume was attached.
+    // EBS's NVMe statistics, which count since the volume was attached.
     ("total_read_ops", Ops(0), Some(Totals)),
     ("total_write_ops", Ops(1), Some(Totals)),
     ("total_read_bytes", Bytes(0, 1.0), Some(Totals)),
@@ -57,7 +57,7 @@ const NAMES: &[(&str, Role, Option<Meaning>)] = &[
     ("node_disk_writes_completed_total", Ops(1), Some(Totals)),
     ("node_disk_read_bytes_total", Bytes(0, 1.0), Some(Totals)),
     ("node_disk_written_bytes_total", Bytes(1, 1.0), Some(Totals)),
-    // sadf -d.
+    // The output of `sadf -d`.
     ("tps", Ops(2), Some(Rates)),
     ("rkb/s", Bytes(0, 1024.0), Some(Rates)),
     ("wkb/s", Bytes(1, 1024.0), Some(Rates)),
@@ -77,7 +77,7 @@ pub(super) fn parsed(text: &str) -> Result<Parsed, String> {
     let (mut readings, mut bad) = (Vec::new(), BadRows::default());
     for (at, line) in lines {
         let fields: Vec<&str> = fields(line, separator).collect();
-        // sadf repeats the names after a restart.
+        // sadf repeats the line of names after a restart.
         if line.starts_with('#') || line.trim() == head.trim() {
             continue;
         }
@@ -100,7 +100,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Returns the columns that the first line names; if there are too few, what it has.
+    /// Returns the columns named by the first line; if required ones are missing, fails with those
+    /// that it has.
     fn of(head: &str, separator: char) -> Result<Columns, String> {
         let names: Vec<String> =
             fields(head.trim_start_matches(['#', ' ']), separator).map(String::from).collect();
@@ -158,12 +159,12 @@ impl Columns {
     }
 }
 
-/// Returns a count or a rate.
+/// Parses a count or a rate.
 pub(super) fn number(field: &str) -> Option<f64> {
     field.parse().ok().filter(|number| (0.0..1e18).contains(number))
 }
 
-/// Returns the beginning of a line in quotes.
+/// Returns the beginning of a line, in quotes.
 fn shown(line: &str) -> String {
     const CHARS: usize = 60;
     let short: String = line.chars().filter(|letter| !letter.is_control()).take(CHARS).collect();

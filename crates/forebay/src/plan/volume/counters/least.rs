@@ -1,22 +1,22 @@
-//! A lower bound of the late requests of counted intervals in a setting.
+//! Computes a lower bound for the number of late requests in a setting, given counters.
 //!
-//! However requests arrive within their interval, those that are in time pass a bucket between the
-//! beginning of the interval and its end plus the bound of the promise. Until then the bucket lets
-//! pass what it holds at the beginning, what it is refilled with, and one request that overdraws
-//! it. The rest is late. Late requests are assumed to take no tokens, so they delay nothing. The
-//! buckets are considered one by one; together they may delay more.
+//! However requests arrive within an interval, those in time must pass each bucket between the
+//! beginning of the interval and its end plus the promised time. In that time, the bucket lets
+//! through what it holds at the beginning, what it is refilled with, and one request that overdraws
+//! it. All other requests are late. Late requests are assumed to take no tokens, so that they delay
+//! nothing. Each bucket is considered separately, although several together may delay more.
 //!
-//! Counters record no lengths: the requests of an interval are assumed to be equally long. A
-//! request counts as at least one operation and, on volumes that merge sequential requests, at
-//! least as its bytes by the unit.
+//! Counters do not record lengths, so all requests of an interval are assumed to be equally long. A
+//! request counts as at least one operation and, on volumes that merge sequential requests, as at
+//! least its bytes divided by the unit.
 
 use forebay_core::device::throttled::{Bucket, Count, Direction, Measure, Throttle};
 
 use super::{Counters, Sample};
 use crate::plan::volume::find::holds_credit;
 
-/// Counts the requests that are late in any case. Infinite if the intervals repeated use up credit
-/// faster than it is refilled.
+/// Returns the number of requests that are certainly late; infinite if the intervals, repeated over
+/// and over, use up credit faster than it is refilled.
 pub(in crate::plan::volume) fn late(
     counters: &Counters,
     throttle: &Throttle,
@@ -44,18 +44,18 @@ pub(in crate::plan::volume) fn late(
     each.fold(0.0, f64::max)
 }
 
-/// Rounds a number of late requests up. Collectors round what they print.
+/// Rounds a number of late requests up, but tolerates the rounding of collectors' output.
 pub(in crate::plan::volume) fn whole(late: f64) -> u64 {
     (late - 0.1).ceil().max(0.0) as u64
 }
 
-/// Returns whether the intervals, if they are repeated, use up credit faster than it is refilled.
+/// Returns whether the intervals, repeated over and over, use up credit faster than it is refilled.
 pub(in crate::plan::volume) fn uses_up_credit(counters: &Counters, throttle: &Throttle) -> bool {
     let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
     credits.into_iter().any(|bucket| Load { counters, throttle, bucket }.uses_up())
 }
 
-/// The intervals as a bucket counts them.
+/// The load of the intervals on one bucket.
 struct Load<'a> {
     counters: &'a Counters,
     throttle: &'a Throttle,
@@ -63,7 +63,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Returns the requests of an interval that the bucket limits, and what they cost at least.
+    /// Returns how many requests of an interval the bucket limits, and their minimum cost.
     fn of(&self, sample: &Sample) -> (f64, f64) {
         let Sample { ops: [reads, writes, _], bytes: [read, written], .. } = *sample;
         let (ops, bytes) = match self.bucket.direction {
@@ -90,16 +90,16 @@ impl Load<'_> {
         cost > self.bucket.rate_per_s * self.span_s()
     }
 
-    /// Returns the time after which the intervals begin again if they are repeated: an interval
-    /// after their end, because a trace begins again a mean gap after its end.
+    /// Returns the time after which the intervals start again if they are repeated: one interval
+    /// after their end, just as a trace starts again a mean gap after its end.
     fn span_s(&self) -> f64 {
         let samples = &self.counters.samples;
         let ends = samples.first().zip(samples.last());
         ends.map_or(0.0, |(first, last)| last.from_s + 2.0 * last.len_s - first.from_s)
     }
 
-    /// Passes all intervals through the bucket, which holds `tokens` at first. Returns the late
-    /// requests and the tokens that are left.
+    /// Passes all intervals through the bucket, which holds `tokens` at first. Returns the number
+    /// of late requests and the tokens that are left.
     fn pass(&self, mut tokens: f64, left_s: f64) -> (f64, f64) {
         let Bucket { rate_per_s, depth, .. } = *self.bucket;
         let (mut late, mut until_s) = (0.0, f64::NAN);
@@ -132,7 +132,7 @@ mod tests {
         Bucket { measure, direction: Direction::Both, rate_per_s, depth, start_share: 1.0 }
     }
 
-    /// Counts reads of 4 KiB at these microseconds in intervals of a second.
+    /// Returns counters of 4 KiB reads that arrive at these microseconds, in intervals of a second.
     fn counted(at_us: &[u64]) -> Counters {
         let mut samples: Vec<Sample> = (0..=at_us.last().map_or(0, |last| last / 1_000_000))
             .map(|s| Sample { from_s: s as f64, len_s: 1.0, ops: [0.0; 3], bytes: [0.0; 2] })
@@ -147,21 +147,24 @@ mod tests {
 
     #[test]
     fn no_arrangement_of_a_second_needs_less() {
-        // 2,000 in a second: 1,000 + 10 pass until 10 ms after it, and one overdraws the bucket.
+        // Of 2,000 requests in a second, 1,000 + 10 pass until 10 ms after the second, and one
+        // overdraws the bucket.
         let counters = counted(&(0..2000).map(|n| n * 500).collect::<Vec<_>>());
         let throttle = |rate, depth| Throttle::of(vec![bucket(Measure::Ops, rate, depth)]);
         let late = |rate, depth| late(&counters, &throttle(rate, depth), 0.01, false);
         assert!((late(1000.0, 0.0) - 989.0).abs() < 1e-6);
         assert!((late(1000.0, 500.0) - 489.0).abs() < 1e-6);
         assert_eq!(late(1980.0, 0.0), 0.0);
-        // Bytes: 1,000 reads of 4 KiB a second.
+        // Here the bucket counts bytes, at the rate of 1,000 reads of 4 KiB per second.
         let throttle = Throttle::of(vec![bucket(Measure::Bytes, 4_096_000.0, 0.0)]);
         assert!((super::late(&counters, &throttle, 0.01, false) - 989.0).abs() < 1e-6);
-        // The latency of a request after its release is part of its time.
+        // The promised time includes a request's latency after its release, which here is longer
+        // than that time.
         let slow = Throttle { read_latency: Nanos::from_millis(11), ..throttle.clone() };
         let slow = Throttle { write_latency: Nanos::from_millis(11), ..slow };
         assert_eq!(super::late(&counters, &slow, 0.01, false), f64::INFINITY);
-        // A second of the load and one until it is repeated: 2,000 need 1,000 a second.
+        // The load takes one second and is repeated after another, so its 2,000 requests need a
+        // rate of 1,000 per second.
         let credit = Throttle::of(vec![bucket(Measure::Ops, 1000.0, 15_000.0)]);
         assert!(!uses_up_credit(&counters, &credit));
         let credit = Throttle::of(vec![bucket(Measure::Ops, 999.0, 15_000.0)]);
@@ -173,7 +176,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// The bound is never above what the requests themselves meet.
+        /// The lower bound never exceeds the actual number of late requests.
         #[test]
         fn the_bound_is_not_above_the_late_requests(
             mut at_us in prop::collection::vec(

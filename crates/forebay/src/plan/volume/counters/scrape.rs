@@ -1,4 +1,4 @@
-//! node_exporter's metrics with timestamps in milliseconds, as Prometheus's `/federate` and
+//! Parses node_exporter's metrics with timestamps in milliseconds, as Prometheus's `/federate` and
 //! `promtool tsdb dump` print them:
 //!
 //! ```text
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::csv::number;
 use super::{BadRows, Meaning, Parsed, Reading};
 
-/// The metrics: reads, writes, bytes read and written.
+/// The metrics used: reads, writes, bytes read, and bytes written.
 const METRICS: [&str; 4] = [
     "node_disk_reads_completed_total",
     "node_disk_writes_completed_total",
@@ -19,7 +19,7 @@ const METRICS: [&str; 4] = [
     "node_disk_written_bytes_total",
 ];
 
-/// Returns whether a line of the text is such a metric.
+/// Returns whether a line of the text is one of these metrics.
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().any(|line| line.contains('{') && metric(line).is_some())
 }
@@ -61,13 +61,13 @@ pub(super) fn parsed(text: &str) -> Parsed {
     Parsed { format: "node_exporter", meaning: Meaning::Totals, readings, bad }
 }
 
-/// A disk and a time.
+/// The name of a disk, and a time in milliseconds.
 type DiskAtMs = (String, u64);
 
-/// The line of the first metric, and the metrics.
+/// The line number of the first metric, and the values of all [`METRICS`].
 type Metrics = (usize, [Option<f64>; 4]);
 
-/// Returns the disk and the time of a metric, and its value.
+/// Parses a line, and returns the disk and the time of a metric, with its value.
 fn value(line: &str) -> Option<(DiskAtMs, f64)> {
     let (labels, figures) = line.rsplit_once('}')?;
     let (_, device) = labels.split_once("device=\"")?;

@@ -1,12 +1,12 @@
-//! The output of `iostat -x -t` and `sar -d` (sysstat).
+//! Parses the output of `iostat -x -t` and `sar -d` (sysstat).
 //!
-//! The first report of iostat covers the time since the machine started, unless `-y` is given,
-//! which the output does not show. It is left out.
+//! The first report of iostat is left out. It covers the time since the machine was booted, unless
+//! `-y` is given, and the output does not show whether it is.
 
 use super::csv::number;
 use super::{BadRows, Meaning, Parsed, Reading, clock};
 
-/// Returns whether the text begins as sysstat's output does, or has its table.
+/// Returns whether the text begins like sysstat's output, or contains one of its tables.
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().take(20).any(|line| is_iostat(line) || is_sar(line))
 }
@@ -72,7 +72,7 @@ fn iostat(text: &str) -> Result<Parsed, String> {
                 ));
             }
         } else if let Some(heads) = &heads {
-            // The first report covers the time since the machine started.
+            // The first report covers the time since the machine was booted.
             if reports == 1 {
                 continue;
             }
@@ -91,7 +91,7 @@ fn row(line: usize, words: &[&str], heads: &Heads, at_s: f64) -> Option<Reading>
     if words.len() != heads.count {
         return None;
     }
-    // Some languages have a decimal comma.
+    // Some locales use a decimal comma.
     let value = |at: usize| number(&words[at].replace(',', "."));
     let bytes = |(at, unit): (usize, f64)| Some(value(at)? * unit);
     Some(Reading {
@@ -104,8 +104,8 @@ fn row(line: usize, words: &[&str], heads: &Heads, at_s: f64) -> Option<Reading>
     })
 }
 
-/// Reads rows such as `07:38:21  vda  26.00  0.00  16.00 ...`. A time before that of the row before
-/// is one of the next day.
+/// Reads rows such as `07:38:21  vda  26.00  0.00  16.00 ...`. If a row's time is before that of
+/// the previous row, the row belongs to the next day.
 fn sar(text: &str) -> Parsed {
     let (mut readings, mut bad) = (Vec::new(), BadRows::default());
     let mut heads: Vec<String> = Vec::new();
@@ -164,7 +164,7 @@ fn sar_row(line: usize, words: &[&str], heads: &[String], at_s: f64) -> Option<R
         disk: (*words.first()?).into(),
         ops: [0.0, 0.0, value("tps")?],
         bytes: [bytes("r")?, bytes("w")?],
-        // They are counted in tps.
+        // sar includes discards in tps, so these intervals are marked.
         has_discards: value("dkB/s").is_some_and(|discards| discards > 0.0),
     })
 }

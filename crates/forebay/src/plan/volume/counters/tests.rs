@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// The output of `S_TIME_FORMAT=ISO iostat -x -t -d 1 4` (sysstat 12.6.1), with two disks left.
+/// The output of `S_TIME_FORMAT=ISO iostat -x -t -d 1 4` (sysstat 12.6.1), reduced to two disks.
 const IOSTAT: &str = "\
 Linux 6.18.44-fc-v657 (vm) \t2026-11-29 \t_x86_64_\t(2 CPU)
 
@@ -78,7 +78,7 @@ fn the_output_of_iostat_is_read_without_its_first_report() {
     assert!(both.contains("got 2 disks, expected one: choose from loop0, vda with"), "{both}");
     let near = read_text(IOSTAT, Some("vdb")).unwrap_err();
     assert!(near.contains("got 'vdb', expected one of loop0, vda (did you mean vda?)"), "{near}");
-    // In the local format of time, with a row cut short and one that is none.
+    // The times have the local format; the last row is cut short and another one is not a row.
     let local = IOSTAT.replace("2026-11-29T", "11/29/2026 ").replace("+0000", " AM");
     let cut = local.trim_end().strip_suffix("0.22  21.60").unwrap_or(&local).to_string() + "\n";
     let cut = cut.replace("3.00     92.00", "3.00     x");
@@ -105,7 +105,7 @@ fn the_output_of_sar_leaves_operations_with_discards_out() {
     assert!((found.ops_most - 53.67).abs() < 1e-9);
     let said = found.read.cautions();
     assert!(said[0].starts_with("1 interval with discards"), "{said:?}");
-    // The second report is of the next day.
+    // The second report is after midnight.
     let night = SAR.replace("07:38:24", "23:59:59").replace("07:38:25", "00:00:00");
     assert_eq!(read_text(&night, Some("vda")).unwrap().read.interval_s, 1.0);
 }
@@ -142,7 +142,7 @@ fn csv_has_the_columns_of_several_collectors() {
                 vm;1;2026-11-29 07:38:22 UTC;vda;3.00;0.00;40.00;0.00;28.00\n";
     assert_eq!(figures(&read_text(sadf, None).unwrap())[0].0[2], 26.0);
     let head = "time,read_ops,write_ops,read_bytes,write_bytes\n";
-    // Rows that are wrong, out of order or after a gap are counted.
+    // Rows that are malformed, out of order or after a gap are counted.
     let rows = "0,1,1,512,512\n1,1,1,512,512\n1,1,1,512,512\n2,x,1,5,5\n3,1\n4,-1,1,5,5\n5,1,1,5,5\n99,1,1,5,5\n";
     let found = read_text(&format!("{head}{rows}"), None).unwrap();
     assert_eq!((found.read.intervals, found.read.bad_rows, found.read.gaps), (3, 4, 1));
