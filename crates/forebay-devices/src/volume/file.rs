@@ -141,7 +141,10 @@ impl VolumeFile {
             }
             let depths = u8::from(table.depth.is_some()) + u8::from(table.depth_ms.is_some());
             if self.slice_ms.is_some() && depths > 0 {
-                return Err(fault(span, "bucket: expected neither depth nor depth_ms with slice_ms"));
+                return Err(fault(
+                    span,
+                    "bucket: expected neither depth nor depth_ms with slice_ms",
+                ));
             }
             if self.slice_ms.is_none() && depths != 1 {
                 return Err(fault(span, "bucket: expected either depth or depth_ms"));
