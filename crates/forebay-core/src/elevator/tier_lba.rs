@@ -140,7 +140,7 @@ mod tests {
             (Op::Write, mib(100) + 8192),
             (Op::Write, mib(101)), // near the group
             (Op::Write, mib(500)), // far away
-            (Op::Read, mib(700)), // far away, but a read
+            (Op::Read, mib(700)),  // far away, but a read
             (Op::Write, mib(500) + 8192),
         ];
         for (id, (op, offset)) in rows.into_iter().enumerate() {
