@@ -8,14 +8,14 @@ use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::rtt::Classes;
 
-/// A lane a class.
+/// A shaper with one lane per class.
 #[derive(Clone, Debug)]
 pub struct Split {
     tiers: Classes,
 }
 
 impl Split {
-    /// Serves `tiers`, and one more class for the rest.
+    /// Creates a shaper with a class for each of `tiers` and one for the rest.
     pub fn new(tiers: Classes) -> Split {
         Split { tiers }
     }
