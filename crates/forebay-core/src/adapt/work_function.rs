@@ -161,8 +161,9 @@ mod tests {
 
     #[test]
     fn it_leaves_when_staying_has_cost_a_round_trip() {
-        // A switch there and back costs 164 points, so the layout begins with an advantage of 82 and
-        // loses it by 82. Each write adds 27; the seventh exceeds 164 (27 · 7 = 189).
+        // A switch there and back costs 164 points, so the first layout begins 82 points ahead. Each
+        // write costs it 27 points. The rule switches as soon as it is more than 82 points behind,
+        // at the seventh write (27 · 7 = 189 > 164).
         let costs = Costs::paper_hdd();
         let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
         let switch = (1..99).find(|_| WorkFunction.seen(&costs, &mut unit, 0).is_some());
