@@ -12,8 +12,8 @@ fn at_ms(at_ms: u64, op: Op, stream: u32, offset: u64) -> Request {
     Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
 }
 
-/// Returns the dispatched requests with their times in ms, on a device of this `depth` that takes
-/// `service_ms` for each.
+/// Returns the dispatched requests with their times in ms, on a device with queue depth `depth`
+/// that takes `service_ms` per request.
 fn given(
     spec: &str,
     mut arrivals: Vec<Request>,
