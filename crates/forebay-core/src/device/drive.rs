@@ -140,7 +140,7 @@ impl Drive {
     /// Returns a drive with its heads at cylinder 0.
     ///
     /// # Errors
-    /// The first parameter that makes no sense.
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
         check_times(&spec.disk)?;
         check_rest(&spec.disk)?;

@@ -81,7 +81,7 @@ impl Failure {
     }
 }
 
-/// The device `device` with failures.
+/// A device with injected failures.
 #[derive(Clone, Debug)]
 pub struct Failing<D> {
     device: D,

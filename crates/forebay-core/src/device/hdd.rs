@@ -135,7 +135,7 @@ impl Hdd {
     /// Returns a disk with its heads at cylinder 0.
     ///
     /// # Errors
-    /// The first parameter that makes no sense.
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
         check_times(&spec)?;
         check_rest(&spec)?;
@@ -390,7 +390,7 @@ impl Device for Hdd {
     }
 }
 
-/// Concerns only commands with data, because others do not move the arm.
+/// Only commands with data count, because others do not move the arm.
 impl Positioning for Hdd {
     #[inline]
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos {

@@ -1,4 +1,4 @@
-//! The available device models, with one arm each.
+//! The enum of all device models.
 //!
 //! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for
 //! that and come from device files, which this crate does not read.

@@ -93,7 +93,7 @@ impl Ssd {
     /// Returns a drive, preconditioned according to the spec.
     ///
     /// # Errors
-    /// The first parameter that makes no sense.
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;

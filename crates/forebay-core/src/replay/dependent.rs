@@ -404,8 +404,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // Whoever still holds this number must not mistake the next request with this key for this
-        // one.
+        // A new request may get the same key. The number ensures that it is not mistaken for this
+        // one where the key is still stored.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

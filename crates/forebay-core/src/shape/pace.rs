@@ -30,7 +30,8 @@ use crate::contract::policy::{Figure, Gauge, GaugeOf};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, Rtt, SERVICE};
 
-/// The length of a period in shortest bounds, limited to the range below.
+/// The length of a period as a multiple of the shortest bound, but limited to the range from
+/// `PERIOD_LEAST` to `PERIOD_MOST`.
 const BOUNDS_A_PERIOD: u64 = 10;
 const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
@@ -45,7 +46,7 @@ const EASE: u64 = 128;
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
 /// The pace changes only if the permitted one differs by more than 1 / `DEAD_BAND` of it.
 const DEAD_BAND: u64 = 32;
-/// Too many requests are late if more than one in this many is.
+/// Too many requests are late if more than one in `LATE_ONE_IN` is.
 const LATE_ONE_IN: u64 = 100;
 
 /// The speed of the clock with which rates are counted.

@@ -2,7 +2,7 @@
 //!
 //! The servers are lanes with the rates `cmin` (one for each tier) and delta-C. A server of
 //! constant rate is then the one assumed by RTT, so no request of a tier ever misses its bound,
-//! whatever the other classes do; but no server helps another.
+//! regardless of the other classes. However, no server helps another.
 
 use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

@@ -164,8 +164,8 @@ pub(crate) struct PlacementLog {
 }
 
 impl PlacementLog {
-    /// Creates a log for the places of a flash on lane `flash`. All its I/Os have `token` in the
-    /// lowest eight bits. `bound` determines whether a blank flash is initialized.
+    /// Creates a log for the flash on lane `flash`. All its I/Os have `token` in the lowest eight
+    /// bits. `bound` determines whether a blank flash is initialized.
     pub(crate) fn new(binding: Binding, bound: Bound, flash: Lane, token: u64) -> PlacementLog {
         let places = binding.places as usize;
         PlacementLog {

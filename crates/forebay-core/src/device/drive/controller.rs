@@ -32,13 +32,13 @@ pub struct ExtraDisconnect {
 /// The controller's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// For reads whose first sector, at least, is in the buffer.
+    /// The overhead of reads whose first sector, at least, is in the buffer.
     pub read_hit: Overhead,
-    /// For other reads.
+    /// The overhead of all other reads.
     pub read_miss: Overhead,
-    /// For writes into the write cache.
+    /// The overhead of writes into the write cache.
     pub write_hit: Overhead,
-    /// For writes to the media.
+    /// The overhead of writes to the media.
     pub write_miss: Overhead,
     /// The time from the last sector on the bus to the end of a read.
     pub read_completion: Nanos,
@@ -46,8 +46,8 @@ pub struct Overheads {
     pub write_completion: Nanos,
     /// The time before data is transferred over the bus.
     pub data_preparation: Nanos,
-    /// The time to reacquire the bus: after a write has reached the media, or while the data of a
-    /// read passes the head, so that only longer times cause a wait.
+    /// The time to reacquire the bus. For a write, it follows the transfer to the media. For a
+    /// read, it passes while the data passes the head, so only the excess causes a wait.
     pub reselect: Nanos,
     /// The time to reacquire the bus a second time, after an additional connection.
     pub reselect_again: Nanos,

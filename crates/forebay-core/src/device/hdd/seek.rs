@@ -163,7 +163,8 @@ impl SeekCurve {
         if self.cylinder_ns < 0.0 && farthest > self.knee {
             return falls("after the knee", format!("got {} ns a cylinder", self.cylinder_ns));
         }
-        // Allows a thousandth of a nanosecond for a curve that was solved to be continuous.
+        // At the knee, a thousandth of a nanosecond is tolerated, because coefficients computed to
+        // make the curve continuous have rounding errors.
         if (2..=farthest).contains(&self.knee) && self.at(self.knee) + 1e-3 < self.at(self.knee - 1)
         {
             let (from, to) = (self.at(self.knee - 1), self.at(self.knee));

@@ -50,7 +50,7 @@ impl Modes {
     /// Checks the modes. `what` begins the error message.
     ///
     /// # Errors
-    /// The first value that makes no sense.
+    /// Names the first value that makes no sense.
     pub(super) fn check(&self, what: &str) -> Result<(), SpecError> {
         let refuse = |got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))

@@ -51,7 +51,7 @@ impl Process {
     /// Records the arrival of a synchronous request, which enters the queue.
     pub(super) fn arrive(&mut self, now: Nanos, offset: u64, end: u64, newcomers: &mut Newcomers) {
         if self.queued + self.in_flight > 0 {
-            // its process did not wait for an answer, so its think time is 0
+            // The process did not wait for the previous answer, so its think time is 0.
             self.think.last_end = now;
         }
         if self.has_read {

@@ -17,7 +17,8 @@ const STEADY_RAISE: u32 = 100 * RAISE;
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
 /// The maximum rate of a steady stream in bytes per second (7000 sectors).
 const STEADY_RATE: u64 = 7000 * 512;
-/// Clock ticks that a steady stream pauses beyond what a greedy stream might.
+/// The additional pause, four clock ticks of 4 ms in Linux, that distinguishes a steady stream from
+/// a greedy one.
 const STEADY_GAP: Nanos = Nanos::from_millis(16);
 
 /// The pause after which a queue is raised again.

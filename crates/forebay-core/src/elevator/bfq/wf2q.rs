@@ -262,8 +262,8 @@ mod tests {
 
     proptest! {
         /// Compares two queues that always have requests. Their service divided by weight never
-        /// differs by more than the largest budget divided by either weight, however much of their
-        /// budgets they use and whatever other queues do.
+        /// differs by more than the largest budget divided by either weight, regardless of how much
+        /// of their budgets they use and of what other queues do.
         #[test]
         fn backlogged_queues_get_their_shares_within_a_budget(
             weights in (1u32..1000, 1u32..1000, 1u32..1000),

@@ -9,7 +9,7 @@ use crate::contract::time::Nanos;
 
 /// The number of classes; the last one is unbounded.
 const CLASSES: usize = 9;
-/// The end of the first class.
+/// The upper limit of the first class of think times.
 const FIRST: Nanos = Nanos(125_000);
 /// The sum of all shares, except for rounding.
 const WHOLE: u32 = 1 << 16;

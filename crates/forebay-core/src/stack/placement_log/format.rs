@@ -126,7 +126,8 @@ impl Name {
     /// The place contains nothing that is needed.
     pub(crate) const NONE: Name = Name(0);
 
-    /// Returns the name of a block. The disk's lane is in the bits from 48 on.
+    /// Returns the name of a block with this key, which contains the disk's lane in the bits from
+    /// 48 on.
     pub(crate) fn of(key: u64) -> Name {
         Name(key.wrapping_add(1))
     }
