@@ -404,8 +404,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // A new request may get the same key. The number ensures that it is not mistaken for this
-        // one where the key is still stored.
+        // A stream may still store this key, which a new request may reuse. The number tells the
+        // two apart.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

@@ -47,9 +47,9 @@ pub(super) struct Chooser {
     of_range: Vec<f32>,
     /// The requests of each class that remain in the whole cycle.
     unspent: Vec<f32>,
-    /// The lift of each pair of previous class and class.
+    /// The lift of each class, for each previous class.
     follows: Vec<f32>,
-    /// The lift of each pair of gap class (or pace class) and class.
+    /// The lift of each class, for each class of gap (or of pace).
     after: Vec<f32>,
     before: Vec<f32>,
     paces: Vec<f32>,

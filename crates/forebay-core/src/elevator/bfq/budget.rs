@@ -7,7 +7,7 @@ use crate::contract::time::Nanos;
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
 /// A shorter turn does not allow estimating a rate; the queue counts as slow only if it seeks.
 const SPAN_MIN: Nanos = Nanos::from_millis(1);
-/// Only longer turns show by their rate whether a queue is slow.
+/// Only in a longer turn does the rate show whether a queue is slow.
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
 /// The rate of the reference disk in bytes per second, for which [`RAISED_FOR`] is the duration of
 /// raising. Two thirds of it are the initial rate.
