@@ -105,7 +105,7 @@ pub struct Releases {
     /// The time of the last release from each queue.
     last_ns: [f64; 2],
     per_direction: bool,
-    /// Releases by slices, which replace the buckets' levels.
+    /// The windows of a throttle with slices, which replace `levels`.
     slices: Option<Slices>,
 }
 
@@ -115,7 +115,7 @@ pub fn side(op: Op) -> usize {
     usize::from(op != Op::Read)
 }
 
-/// Returns the side that waits for a bucket of `direction`; None if both do.
+/// Returns the side that a bucket of `direction` limits, or None if it limits both.
 pub(super) fn side_of(direction: Direction) -> Option<usize> {
     match direction {
         Direction::Both => None,

@@ -371,7 +371,7 @@ proptest! {
     }
 }
 
-/// Limits of reads in slices of 100 ms.
+/// Returns a throttle that limits reads in slices of 100 ms.
 fn sliced(buckets: Vec<Bucket>) -> Throttle {
     let buckets =
         buckets.into_iter().map(|one| Bucket { direction: Direction::Read, ..one }).collect();
@@ -381,24 +381,26 @@ fn sliced(buckets: Vec<Bucket>) -> Throttle {
 
 #[test]
 fn slices_release_their_requests_when_they_begin() {
-    // Twenty requests a second are two per slice.
+    // Twenty requests per second are two per slice.
     let all = reads(&[(5, 4 * KIB); 7]);
     let by_two = [0, 0, 100_000, 100_000, 200_000, 200_000, 300_000];
     assert_eq!(times_us(&sliced(vec![ops(20.0, 0.0)]), &all), by_two);
-    // A slice has 64 KiB. The third request waits for the next slice and its own bytes.
+    // A slice has 64 KiB. The third request waits for the next slice, and then for its own bytes to
+    // accumulate.
     let by_bytes = times_us(&sliced(vec![bytes(0.625, 0.0)]), &reads(&[(5, 32 * KIB); 5]));
     assert_eq!(by_bytes, [0, 0, 150_000, 150_000, 250_000]);
 }
 
 #[test]
 fn a_window_in_use_keeps_one_slice_of_unused_tokens_and_an_old_one_nothing() {
-    // 10 per slice. One request each 50 ms leaves tokens, of which those of one slice remain.
+    // Each slice has 10 tokens, of which one request every 50 ms uses two. The rest accumulates,
+    // but at most that of one slice.
     let mut rows: Vec<(u64, u32)> = (0..20).map(|number| (number * 50, 4 * KIB)).collect();
     rows.extend([(960, 4 * KIB); 40]);
     let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));
     let at_once = times[20..].iter().filter(|us| **us == 0).count();
     assert_eq!(at_once, 19, "two slices, of which one request was charged since the last drop");
-    // After a pause only one slice's tokens are there.
+    // After a pause, only the tokens of one slice are available.
     let mut rows = vec![(0, 4 * KIB)];
     rows.extend([(2_000, 4 * KIB); 25]);
     let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));

@@ -86,9 +86,9 @@ pub struct Throttle {
     pub merges: bool,
     /// The queues in which requests wait.
     pub queues: Queues,
-    /// The slice of time in which Linux's `blk-throttle` hands out tokens; None if buckets fill
-    /// evenly. With slices depths have no effect, each bucket limits one direction, and reads and
-    /// writes wait apart.
+    /// The length of the slices in which Linux's `blk-throttle` hands out tokens; None if buckets
+    /// fill continuously. With slices, depths have no effect, each bucket must limit one direction,
+    /// and reads and writes must wait in separate queues.
     pub slice: Option<Nanos>,
     /// The time from a read's release to its completion.
     pub read_latency: Nanos,
@@ -187,7 +187,8 @@ impl Throttle {
             return Err(SpecError(format!("slice: got {got} ms, expected 1 ms to 10 s")));
         }
         let is_apart = self.queues == Queues::PerDirection && self.is_ordered();
-        let expected = "slices require that reads and writes wait apart and each bucket limits one direction";
+        let expected =
+            "slices require that reads and writes wait apart and each bucket limits one direction";
         if is_apart { Ok(()) } else { Err(SpecError(expected.to_string())) }
     }
 }
