@@ -1,6 +1,7 @@
-//! Nanoseconds that a rule takes to see a request, with 1,000 units asked in random order.
+//! The time in nanoseconds that each adaptation rule takes per request, with requests to 1,000
+//! units in random order.
 
-// A bench reads the clock; the core it measures does not.
+// A benchmark reads the clock; the library it measures does not.
 #![allow(clippy::disallowed_types)]
 
 use std::hint::black_box;

@@ -1,10 +1,10 @@
-//! Accesses a second of the caches and of the miss-ratio curve, LRU and S3-FIFO beside libCacheSim's C
-//! loop on the same file in the same run.
+//! The accesses per second of the caches and of the miss-ratio curve, compared to libCacheSim's C
+//! implementations of LRU and S3-FIFO on the same trace.
 //!
-//! `cargo bench --bench cache -- PYTHON` with a Python that has libcachesim; without one our own
-//! figures alone are shown.
+//! Run `cargo bench --bench cache -- PYTHON`, with a Python that has the package libcachesim.
+//! Without it, only our own results are printed.
 
-// A bench reads the clock and files; the core it measures does not.
+// A benchmark reads the clock and files; the library it measures does not.
 #![allow(clippy::disallowed_types)]
 #![allow(clippy::unwrap_used)]
 
@@ -19,14 +19,14 @@ use std::time::Instant;
 use forebay_core::cache::{Cache, Lru, MissRatioCurve, S3Fifo};
 
 const ACCESSES: usize = 10_000_000;
-/// Frames; a tenth of the distinct blocks there may be.
+/// The size of the cache in frames: at most a tenth of the distinct blocks.
 const FRAMES: u32 = 100_000;
 const RUNS: usize = 3;
-/// Bytes of a record: time, object, size, next use.
+/// The bytes per record of the trace: time, object, size, next access.
 const RECORD: usize = 24;
 
-/// Returns a stream of blocks of which some are much hotter than others, in libCacheSim's
-/// oracleGeneral format.
+/// Returns a trace in which some blocks are much hotter than others, in libCacheSim's oracleGeneral
+/// format.
 fn records() -> Vec<u8> {
     let mut state = 3;
     let mut bytes = Vec::with_capacity(ACCESSES * RECORD);
@@ -41,12 +41,12 @@ fn records() -> Vec<u8> {
     bytes
 }
 
-/// Decodes records within the loop, as libCacheSim does.
+/// Decodes the records lazily, so that decoding is part of the measured time, as in libCacheSim.
 fn keys(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(RECORD).map(|record| u64::from_le_bytes(record[4..12].try_into().unwrap()))
 }
 
-/// Returns the best of some runs, in accesses a second, and what the run answered.
+/// Returns the best throughput of several runs in accesses per second, and the result of the run.
 fn best<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     let mut timed = || {
         let begun = Instant::now();
@@ -64,7 +64,7 @@ fn misses(mut cache: impl Cache, bytes: &[u8]) -> f64 {
     keys(bytes).filter(|&key| !cache.access(key)).count() as f64 / ACCESSES as f64
 }
 
-/// libCacheSim's accesses a second and miss ratio, by policy.
+/// Returns libCacheSim's accesses per second and miss ratio for each policy.
 fn theirs(python: &str, path: &std::path::Path) -> Option<Vec<(f64, f64)>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/beside.py");
     let arguments = [FRAMES.to_string(), RUNS.to_string()];

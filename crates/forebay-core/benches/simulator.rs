@@ -1,11 +1,12 @@
-//! How many requests a second the simulator handles on one core, against our targets and DiskSim.
+//! How many requests per second the simulator handles on one core, compared to our targets and to
+//! DiskSim.
 //!
-//! Every row runs a million requests or more to their end, monomorphised, watched by nobody, and
-//! is the median of some runs, by processor time where the system tells it: other work on the
-//! machine counts less that way. `cargo bench --bench simulator -- NAME` runs the rows of one policy
-//! or device.
+//! Each row is the median of several runs of at least a million requests, monomorphised and without
+//! an observer. Time is processor time if the system reports it, so that other work on the machine
+//! matters less. `cargo bench --bench simulator -- NAME` runs only the rows of one policy or
+//! device.
 
-// A bench reads the clock; the core it measures does not.
+// A benchmark reads the clock; the library it measures does not.
 #![allow(clippy::disallowed_types)]
 #![allow(clippy::unwrap_used)]
 
@@ -27,12 +28,13 @@ use forebay_core::{
     Completion, Device, Flags, Nanos, Observer, Op, Policy, Request, Workload, simulate,
 };
 
-/// Requests a second of DiskSim 4 on a machine of this kind.
+/// The requests per second that DiskSim 4 handles on a machine of this kind.
 const DISKSIM_PER_S: f64 = 25_000.0;
 const REQUESTS: u64 = 2_000_000;
 const RUNS: usize = 5;
 
-/// Seconds that this thread has been on a processor; wall-clock seconds where nothing tells.
+/// Returns the processor time of this thread in seconds, or wall-clock time if the system does not
+/// report it.
 fn seconds() -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let ns = told.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
@@ -42,7 +44,7 @@ fn seconds() -> f64 {
 
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 
-/// Runs a policy once and answers the seconds it took.
+/// Runs a policy once and returns the time in seconds.
 struct Timed<D, W>(D, W);
 
 impl<D: Device, W: Workload> PolicyVisitor for Timed<D, W> {
@@ -54,7 +56,7 @@ impl<D: Device, W: Workload> PolicyVisitor for Timed<D, W> {
     }
 }
 
-/// Random reads at nine tenths of what the server can do.
+/// Returns random reads at nine tenths of the server's capacity.
 fn arrivals() -> Open<impl Iterator<Item = Request>> {
     let (mut state, mut at) = (1, 0);
     let requests = (0..REQUESTS).map(move |id| {
@@ -116,7 +118,7 @@ fn main() {
             with_policy(policy, u32::MAX, timed).unwrap()
         });
     }
-    // Half of what the plain disk does.
+    // The target is half of the plain disk's.
     row("drive", "noop", 1.5e6, || {
         let timed = Timed(load::drive(), load::Streams::new(REQUESTS));
         with_policy("noop", u32::MAX, timed).unwrap()
@@ -144,7 +146,7 @@ fn main() {
     }
 }
 
-/// A volume with a limit of operations and one of bytes.
+/// Returns a volume with a limit on operations and one on bytes.
 fn volume() -> Throttled {
     let bucket = |measure, rate_per_s: f64| Bucket {
         measure,
@@ -158,7 +160,7 @@ fn volume() -> Throttled {
     Throttled::new(Throttle { count, ..Throttle::of(buckets) }).unwrap()
 }
 
-/// The releases of requests in memory, whose costs are known.
+/// Measures the computation of releases alone, for requests in memory with known costs.
 fn releases() -> f64 {
     let throttle = volume().throttle().clone();
     let mut meter = Meter::new(&throttle);
@@ -181,7 +183,7 @@ fn releases() -> f64 {
     took
 }
 
-/// Whole-chunk writes and reads of an array of six disks, with its I/Os counted.
+/// Runs an array of six disks with reads and writes of whole chunks, counting its I/Os.
 struct TimedSix;
 
 impl PolicyVisitor for TimedSix {
@@ -203,7 +205,7 @@ impl PolicyVisitor for TimedSix {
         let mut ios = Ios(0);
         let begun = seconds();
         simulate::run(&mut policy, &mut disks, &mut load, &mut ios);
-        // Seconds for as many I/Os as other rows have requests.
+        // The time is scaled to as many I/Os as other rows have requests.
         (seconds() - begun) * REQUESTS as f64 / ios.0 as f64
     }
 }
@@ -217,7 +219,7 @@ impl Observer for Ios {
     }
 }
 
-/// Like [`Timed`], but on a disk and flash.
+/// Like [`Timed`], but with a disk and an SSD.
 struct TimedBoth([DeviceModel; 2]);
 
 impl PolicyVisitor for TimedBoth {

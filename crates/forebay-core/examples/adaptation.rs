@@ -1,7 +1,8 @@
-//! Rules of adaptation on the paper's workloads, in the cost model: throughput in hundredths of the optimum's, whose
-//! first layout is free. The last line of a block holds a static array of the better layout beside them.
+//! The adaptation rules on the paper's workloads, in the cost model: throughput in percent of the
+//! offline optimum, which may choose its first layout for free. The last line of each block shows a
+//! static array of the better layout.
 //!
-//! `adaptation [writes a unit]`
+//! `adaptation [WRITES PER UNIT]`
 
 use forebay_core::adapt::{
     After, Best, BonusMalus, Costs, Factor, First, Mix, Never, RAID6, RAID10, Rule, Trial, Tuning,

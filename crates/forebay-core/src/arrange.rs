@@ -1,57 +1,57 @@
-//! Learns from requests which blocks belong together, and should be contiguous after
+//! Learns from requests which blocks belong together and should become contiguous by
 //! defragmentation.
 //!
-//! A stream that continues where it was, or slightly further, reads a *run*; any other step is a
-//! *jump* from one address to another. A trace does not contain files, but it shows their effects:
-//! a repeated jump connects two parts of one file, or of two files that are always read together. A
-//! jump that occurs only once is not a pattern and is ignored.
+//! A stream that continues at its last position, or slightly beyond, reads a *run*; any other step
+//! is a *jump* from one address to another. A trace does not contain files, but it shows their
+//! effects: a repeated jump connects two parts of one file, or of two files that are always read
+//! together. A jump that occurs only once is not a pattern and is ignored.
 //!
 //! The addresses that are read are split into extents at those jumps. Extents are chained like
 //! basic blocks in code layout: the most frequent link comes first, whether it is a jump or an
-//! existing adjacency, and each extent has at most one link before and one after it. Chains that
-//! would not repay the copying within a time as long as the trace stay where they are. The others
-//! are placed one after another in the nearest gap that the trace never touches.
+//! existing adjacency, and each extent has at most one link before it and one after it. A chain is
+//! moved only if it repays the copying within the duration of the trace. Chains to be moved are
+//! placed one after another in the nearest gap that the trace never touches.
 
 use crate::contract::request::{Op, Request};
 use crate::rearrangement::Rearrangement;
 
-/// Addresses are rounded to this: blocks of file systems.
+/// The unit in bytes to which addresses are rounded: the block size of common file systems.
 const GRAIN: u64 = 4096;
 
-/// A stream that skips at most this far forward is still sequential, because another thread may
-/// read the gap.
+/// A stream that skips forward by at most this many bytes is still sequential, because another
+/// thread may read the gap.
 const SKIP_BYTES: u64 = 1 << 20;
 
-/// Times a jump is made before it is a pattern.
+/// How often a jump must occur to be a pattern.
 const REPEATS_MIN: u32 = 2;
 
 /// The costs of moving blocks and of jumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
-    /// Seconds of one jump of the heads.
+    /// The time of one jump of the heads, in seconds.
     pub jump_s: f64,
-    /// Bytes read or written in a second.
+    /// The rate of reading or writing, in bytes per second.
     pub bytes_per_s: f64,
 }
 
-/// The learned jumps.
+/// The result of learning: what to move, and how many jumps that saves.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
     /// The new locations of blocks; `None` if nothing should be moved.
     pub rearrangement: Option<Rearrangement>,
-    /// Jumps that streams made in reading.
+    /// The number of jumps between the reads of a stream.
     pub jumps: u64,
-    /// The number of these jumps that occurred before or occur again.
+    /// The number of these jumps that occur more than once.
     pub repeated_jumps: u64,
-    /// Jumps that the rearrangement turns into reading on.
+    /// The number of jumps that the rearrangement turns into sequential reads.
     pub joined_jumps: u64,
-    /// Rows that are laid.
+    /// The number of chains to be moved.
     pub rows: usize,
-    /// Whether something was worth moving and no gap was large enough.
+    /// Whether moving something would have paid, but no gap was large enough.
     pub lacks_room: bool,
 }
 
-/// A stream's place.
+/// A range of addresses.
 #[derive(Clone, Copy, Debug)]
 struct At {
     start: u64,
@@ -61,7 +61,7 @@ struct At {
 /// Watches requests and proposes an arrangement.
 #[derive(Clone, Debug, Default)]
 pub struct Arranger {
-    /// The run of each stream, and its last write.
+    /// The current run of each stream; `writing` has its last write.
     reading: Vec<Option<At>>,
     writing: Vec<Option<At>>,
     runs: Vec<At>,
@@ -71,7 +71,7 @@ pub struct Arranger {
 }
 
 impl Arranger {
-    /// Learns from a request of lane 0. Takes at most 32 bytes for each.
+    /// Learns from a request of lane 0. Uses at most 32 bytes of memory per request.
     pub fn see(&mut self, request: &Request) {
         if request.len == 0 || !request.op.moves_data() || request.lane != 0 {
             return;
@@ -106,7 +106,7 @@ impl Arranger {
         }
     }
 
-    /// The number of bytes at the start that are never free, whether or not the trace uses them.
+    /// Marks the first `bytes` bytes as occupied, whether or not the trace uses them.
     pub fn take(&mut self, bytes: u64) {
         self.written.push(At { start: 0, end: bytes.next_multiple_of(GRAIN) });
     }
@@ -146,7 +146,7 @@ impl Arranger {
     }
 }
 
-/// Sorted, disjoint, and none touching the next.
+/// Merges ranges that overlap or touch, and sorts them.
 fn union(mut ranges: Vec<At>) -> Vec<At> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut union: Vec<At> = Vec::new();
@@ -159,8 +159,8 @@ fn union(mut ranges: Vec<At>) -> Vec<At> {
     union
 }
 
-/// Returns where `len` bytes fit into the gaps between `touched` ranges, as close as possible to
-/// `middle`.
+/// Returns a position for `len` bytes in the gaps between the `touched` ranges, as close as
+/// possible to `middle`.
 fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
     let starts = std::iter::once(0).chain(touched.iter().map(|range| range.end));
     let ends = touched.iter().map(|range| range.start).chain([capacity]);
@@ -172,16 +172,16 @@ fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
     fits.filter_map(place).min_by_key(|place| place.abs_diff(middle))
 }
 
-/// A chain to be laid.
+/// A chain of extents to be moved.
 struct ChainRow {
     places: Vec<(u64, u64)>,
     joined: u64,
 }
 
-/// The ranges that were read, in pieces that are moved as a whole, by address.
+/// The ranges that were read, cut into pieces that are moved as a whole, sorted by address.
 struct Extents {
     places: Vec<At>,
-    /// Runs that go on from each extent into its neighbor.
+    /// The number of runs that continue from each extent into the next.
     crossed: Vec<u64>,
 }
 
@@ -197,7 +197,7 @@ struct Link {
 const NONE: usize = usize::MAX;
 
 impl Extents {
-    /// Cuts what `runs` cover at the ends of `joins`.
+    /// Cuts the ranges covered by `runs` at the ends of `joins`.
     fn cut(runs: &[At], joins: &[((u64, u64), u64)]) -> Extents {
         let mut cuts: Vec<u64> = joins.iter().flat_map(|&((from, to), _)| [from, to]).collect();
         cuts.sort_unstable();
@@ -229,12 +229,12 @@ impl Extents {
         self.places[extent].end - self.places[extent].start
     }
 
-    /// Returns the extent that begins (or ends) at `address`.
+    /// Returns the extent whose `key` (its start or end) is `address`.
     fn at(&self, address: u64, key: fn(&At) -> u64) -> Option<usize> {
         self.places.binary_search_by_key(&address, key).ok()
     }
 
-    /// Returns all links, the most used first; among equal ones, existing links come first.
+    /// Returns all links, the most used first; adjacencies come before equally used jumps.
     fn links(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Link> {
         let worth = |link: &Link| {
             let bytes = self.len(link.from) + self.len(link.to);
@@ -253,7 +253,7 @@ impl Extents {
         links
     }
 
-    /// Returns the chains that are worth laying, by address.
+    /// Returns the chains that are worth moving, by address.
     fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<ChainRow> {
         let mut chains = Chains::new(self.places.len());
         for link in self.links(joins, prices) {
@@ -263,13 +263,13 @@ impl Extents {
         heads.filter_map(|head| self.row(&chains, head, prices)).collect()
     }
 
-    /// Returns the chain from `head` if laying it gains more than it costs.
+    /// Returns the chain that starts with `head` if moving it gains more than it costs.
     fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<ChainRow> {
         let extents = || {
             std::iter::successors(Some(head), |&e| Some(chains.behind[e]).filter(|&e| e != NONE))
         };
         let joined: u64 = extents().map(|extent| chains.jumps[extent]).sum();
-        // Runs that the chain parts from their neighbours jump from now on.
+        // Runs across an edge that the chain separates become jumps.
         let parted = |extent: usize| {
             let behind = if chains.behind[extent] == extent + 1 { 0 } else { self.crossed[extent] };
             let before = match extent.checked_sub(1) {
@@ -292,9 +292,9 @@ impl Extents {
 struct Chains {
     before: Vec<usize>,
     behind: Vec<usize>,
-    /// Jumps that the link behind each extent saves.
+    /// The number of jumps that the link behind each extent saves.
     jumps: Vec<u64>,
-    /// The chain that each extent is in, by way of others.
+    /// The chain of each extent, as a union-find forest.
     of: Vec<usize>,
 }
 
@@ -316,7 +316,7 @@ impl Chains {
         extent
     }
 
-    /// Joins two chains if one ends where the link begins and the other begins where the link ends.
+    /// Links two chains, if one ends at the start of the link and the other begins at its end.
     fn join(&mut self, link: Link) {
         let free = self.behind[link.from] == NONE && self.before[link.to] == NONE;
         let (a, b) = (self.chain(link.from), self.chain(link.to));

@@ -1,11 +1,11 @@
-//! Caches: which blocks of a slow device are on a fast one.
+//! Caches, which decide which blocks of a slow device are also stored on a fast one.
 //!
-//! A cache has a fixed number of *frames*, each for one block. It decides which block a new one
-//! replaces; its owner decides where the data are and when they move, and locates them by frame.
-//! Keys identify blocks and have no other meaning here.
+//! A cache has a fixed number of *frames*, each for one block. It decides which block a new block
+//! replaces. Its owner decides where frames are stored and when data moves. Keys identify blocks
+//! and have no other meaning here.
 //!
 //! Invariants: a key is in at most one frame; a block stays in its frame until it is evicted or
-//! removed; after the cache has been filled once, nothing allocates.
+//! removed; once the cache has been full, nothing allocates.
 
 mod curve;
 mod frames;
@@ -18,7 +18,7 @@ pub use lru::Lru;
 pub use s3fifo::S3Fifo;
 pub use sample::Sample;
 
-/// A place for one block.
+/// The number of a frame, which stores one block.
 pub type Frame = u32;
 
 /// The effect of inserting a block.
@@ -26,19 +26,19 @@ pub type Frame = u32;
 pub struct Inserted {
     /// The frame of the block.
     pub frame: Frame,
-    /// The block that was there before.
+    /// The block that the frame contained before.
     pub evicted: Option<u64>,
 }
 
 /// Decides which blocks a cache holds.
 pub trait Cache {
-    /// Blocks it can hold.
+    /// Returns the maximum number of cached blocks.
     fn capacity(&self) -> u32;
 
-    /// Returns the frame of a block that is used now, if it is held.
+    /// Returns the frame of a block if it is cached, and counts this as a use.
     fn get(&mut self, key: u64) -> Option<Frame>;
 
-    /// Returns the frame of a block, which is not used by asking.
+    /// Returns the frame of a block if it is cached, without counting this as a use.
     fn peek(&self, key: u64) -> Option<Frame>;
 
     /// Inserts a block that is not cached, after [`Cache::get`] has missed it.

@@ -1,4 +1,4 @@
-//! All policies by name: schedulers, shapers, placements, yardsticks.
+//! Builds policies by name: schedulers, shapers, placements and yardsticks.
 
 mod arrays;
 mod placements;

@@ -1,8 +1,10 @@
-//! The contract: requests, and the traits of those who send, schedule, serve and observe them.
+//! The contract between the parts of Forebay: requests, and the traits of the components that send,
+//! schedule, serve and observe them.
 //!
-//! It imports nothing else from this crate. A [`Policy`] turns requests into I/Os, a [`Device`]
-//! serves them, a [`Workload`] sends requests, and an [`Observer`] observes; bytes are named
-//! ([`bytes`]) but never stored; every answer contains an outcome ([`outcome`]).
+//! This module imports nothing else from the crate. A [`Workload`] sends requests, a [`Policy`]
+//! turns them into I/Os, a [`Device`] serves the I/Os, and an [`Observer`] collects statistics.
+//! Policies refer to data by name ([`bytes`]) and never store it. Every completion carries an
+//! outcome ([`outcome`]).
 
 mod bare;
 pub mod bytes;

@@ -1,8 +1,8 @@
-//! Schedulers for one disk: the block layer, and a file for each elevator, which chooses the order
-//! of requests.
+//! Schedulers for one disk: the block layer, and one file per elevator, which decides the order of
+//! requests.
 //!
-//! An [`Elevator`] sees the queued requests of the [`BlockLayer`], which splits, merges and admits
-//! them.
+//! The [`BlockLayer`] admits, splits and merges requests; an [`Elevator`] sees those that it has
+//! queued.
 
 pub(crate) mod anticipatory;
 pub(crate) mod bfq;

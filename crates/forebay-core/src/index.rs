@@ -1,11 +1,11 @@
-//! A hash table from hashes to dense ids, whose meaning only the owner knows.
+//! A hash table that maps hashes to dense ids, whose meaning only the owner knows.
 //!
 //! It uses open addressing with linear probing and back-shift deletion, and is at most half full.
 //! Several entries may have the same hash. Its order depends only on the sequence of calls.
 
 const EMPTY: u32 = u32::MAX;
 
-/// Spreads a number over all bits, the high ones first, as the table wants its hashes.
+/// Hashes a number, such that the high bits, which select the slot, depend on all bits.
 #[inline]
 pub(crate) fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -42,7 +42,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Returns the first id under `hash` that `is_it` accepts.
+    /// Returns the first id with `hash` that `is_it` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len == 0 {
@@ -61,7 +61,7 @@ impl Index {
         }
     }
 
-    /// Removes `id` from under `hash`, where it must be.
+    /// Removes `id` with `hash`, which must be present.
     #[inline]
     pub(crate) fn remove(&mut self, hash: u64, id: u32) {
         let mut hole = (hash >> self.shift) as usize;
@@ -105,7 +105,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain list, with few distinct hashes so that probes collide.
+        /// The table finds the same ids as a plain list does. There are few distinct hashes, so
+        /// probes collide.
         #[test]
         fn finds_what_a_list_finds(calls in prop::collection::vec((0u64..40, 0u32..2000, any::<bool>()), 0..2500)) {
             let mut table = Index::new();

@@ -1,9 +1,9 @@
-//! The laws that every policy for one device must keep, as a test suite that runs on any policy:
-//! the built-in ones in this crate's tests, and users' own policies elsewhere.
+//! The laws that every policy for one device must obey, as a test suite for any policy: the
+//! built-in ones in this crate's tests, and users' own policies elsewhere.
 //!
-//! A run on a [`Bench`] is observed ([`Watch`], [`WakeupChecked`]) and recorded ([`crate::tape`]); the
-//! result is the first broken law. Laws concern only the answers to calls, so none needs content or
-//! a clock. A finite run cannot prove that nothing waits forever.
+//! A run on a [`Bench`] is observed ([`Watch`], [`WakeupChecked`]) and recorded ([`crate::tape`]);
+//! the result is the first broken law. Laws concern only the answers to calls, so checking them
+//! requires neither data nor a clock. A finite run cannot prove that no request waits forever.
 
 mod bench;
 mod cases;
@@ -26,18 +26,18 @@ pub use bench::{Bench, LEAST, LEN_MAX, List};
 pub use cases::{PLACES, RequestRow, case, laid};
 pub use starving::starves;
 
-/// An obligation of a policy towards its driver.
+/// An obligation of a policy to its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// See [`Law::text`], also for the other laws.
+    /// Each request is answered exactly once; [`Law::text`] states every law precisely.
     Once,
     /// No I/O is longer than the device accepts.
     Length,
     /// I/Os transfer exactly the requested bytes.
     Exactly,
-    /// No answer comes too soon.
+    /// No read or write is answered before an I/O could have served it.
     Waited,
-    /// After a declined offer, the wakeup lies ahead.
+    /// When the policy declines to dispatch, its wakeup is in the future.
     Ahead,
     /// The same calls return the same results.
     Same,
@@ -46,11 +46,11 @@ pub enum Law {
 }
 
 impl Law {
-    /// Every law.
+    /// All laws.
     pub const ALL: [Law; 7] =
         [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
 
-    /// Returns the law, as a sentence without its full stop.
+    /// Returns the law as a sentence without its full stop.
     pub fn text(self) -> &'static str {
         match self {
             Law::Once => "each request is answered exactly once, as it was submitted",
@@ -64,12 +64,12 @@ impl Law {
     }
 }
 
-/// A law that was broken, and how.
+/// A violation of a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The law that was broken.
     pub law: Law,
-    /// The observed violation.
+    /// A description of the violation.
     pub said: String,
 }
 
@@ -83,11 +83,11 @@ fn broken<T>(law: Law, said: String) -> Result<T, Broken> {
     Err(Broken { law, said })
 }
 
-/// Runs `requests` on a bench of `depth` I/Os through what `build` gives, and a second one of it
-/// through the same calls: every law but that of starving.
+/// Runs `requests` on a bench of `depth` I/Os through the policy that `build` returns, then makes
+/// the same calls to a second instance. Checks every law except [`Law::Starving`].
 ///
 /// # Errors
-/// The first law that is broken.
+/// The first law that was broken.
 pub fn check<P: Policy>(
     mut build: impl FnMut() -> P,
     requests: &[Request],
@@ -107,10 +107,10 @@ pub fn check<P: Policy>(
     same(&mut build(), &policy.policy.calls)
 }
 
-/// Makes the same calls to a fresh policy.
+/// Makes the recorded calls to a fresh policy and compares the answers.
 ///
 /// # Errors
-/// An answer that differs.
+/// If an answer differs.
 pub fn same<P: Policy>(fresh: &mut P, calls: &[Call]) -> Result<(), Broken> {
     replay(fresh, calls).or_else(|index| {
         let call = &calls[index];
@@ -129,7 +129,7 @@ fn told(request: &Request) -> String {
     format!("request {id} ({op} of {len} bytes at {offset}, stream {stream}, submitted at {at})")
 }
 
-/// Sees what comes of a run.
+/// Observes a run and checks its I/Os and answers.
 #[derive(Default)]
 pub struct Watch {
     answers_zeros: bool,
@@ -145,8 +145,8 @@ impl Watch {
         Watch { answers_zeros: true, ..Watch::default() }
     }
 
-    /// Returns the bytes that I/Os moved, if just `requests` were answered, each once, and nothing
-    /// else was seen that is wrong.
+    /// Returns how many bytes the I/Os transferred, if exactly `requests` were answered, each once,
+    /// and no law was broken.
     ///
     /// # Errors
     /// The first law that was broken.
@@ -203,22 +203,22 @@ impl Observer for Watch {
     }
 }
 
-/// A policy whose every declined offer is followed by a look at its wakeup.
+/// Wraps a policy and checks its wakeup each time that it declines to dispatch.
 pub struct WakeupChecked<P> {
     policy: P,
     broken: Option<Broken>,
 }
 
 impl<P: Policy> WakeupChecked<P> {
-    /// Looks at `policy`.
+    /// Wraps `policy`.
     pub fn new(policy: P) -> Self {
         WakeupChecked { policy, broken: None }
     }
 
-    /// Whether a wakeup lay in the past.
+    /// Returns the violation if a wakeup was not in the future.
     ///
     /// # Errors
-    /// If one did.
+    /// The first such violation.
     pub fn broken(&self) -> Result<(), Broken> {
         self.broken.clone().map_or(Ok(()), Err)
     }

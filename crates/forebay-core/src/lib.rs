@@ -1,14 +1,14 @@
 //! Forebay's core: requests, the policies that schedule them, the devices that serve them, and
 //! virtual time.
 //!
-//! *A policy turns requests into I/Os; a driver supplies the time.* Everything here is a pure state
+//! *A policy turns requests into I/Os; a driver gives it time.* Everything here is a pure state
 //! machine: no clock, no I/O, no threads, no dependencies, no unseeded randomness. The same
 //! policies run in virtual time ([`simulate`]) and, through another crate, in wall time.
 //!
-//! Layers, each importing only those before it: [`contract`]; slabs, indices and the bookkeeping of
+//! Each layer imports only those before it: [`contract`]; slabs, indices and the bookkeeping of
 //! client requests; [`elevator`], [`shape`], [`cache`] and [`device`], which are independent of
 //! each other; [`stack`]; [`catalog`]. [`simulate`] and [`replay`] depend only on the contract.
-//! [`laws`] runs any policy.
+//! [`laws`] checks any policy.
 
 #![forbid(unsafe_code)]
 

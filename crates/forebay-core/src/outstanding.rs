@@ -1,8 +1,8 @@
-//! Bookkeeping of client requests: what remains to be done for each, and when to answer it.
+//! Bookkeeping of client requests: what remains to be done for each request, and when to answer it.
 //!
 //! Each operation in progress for a request holds the request. When the last hold is released, the
 //! request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is split here for
-//! all policies: into a flush, followed by the write. No lower layer ever sees such a write.
+//! all policies into a flush, followed by the write. No lower layer ever sees such a write.
 
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Outcome, worst};
@@ -11,29 +11,29 @@ use crate::contract::request::{Flags, Op, Request};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// A request that is not answered.
+/// A request that has not been answered.
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
     request: Request,
     bytes: Bytes,
-    /// The longest time that a part of it took since it was admitted.
+    /// The longest time since admission among its parts that have completed.
     wait: Nanos,
-    /// The time until its stream's turn.
+    /// The time from its arrival until its stream's turn.
     held: Nanos,
     holds: u32,
     class: u16,
     outcome: Outcome,
-    /// A preflush is under way; the write comes after it.
+    /// Whether a preflush is in progress, which the write follows.
     flushing: bool,
 }
 
-/// Returns whether a request is a preflush and then a write.
+/// Returns whether a request must be split into a preflush and a write.
 #[inline]
 pub(crate) fn is_parted(request: &Request) -> bool {
     request.op == Op::Write && request.flags.has(Flags::PREFLUSH)
 }
 
-/// Returns the preflush of a request that [`is_parted`]; it is to be done first.
+/// Returns the preflush of a request that [`is_parted`], which must be executed first.
 #[cold]
 pub(crate) fn preflush(request: &Request) -> Request {
     Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..*request }
@@ -43,15 +43,15 @@ pub(crate) fn preflush(request: &Request) -> Request {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) client: u32,
-    /// The time since what held it was admitted.
+    /// The time since the admission of the part that held the request.
     pub(crate) wait: Nanos,
-    /// The time until its stream's turn came.
+    /// The time from the request's arrival until its stream's turn.
     pub(crate) held: Nanos,
     pub(crate) outcome: Outcome,
     pub(crate) class: u16,
 }
 
-/// Requests that are not answered, named by small numbers.
+/// The unanswered requests, identified by small numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     requests: Slab<Unanswered>,
@@ -73,34 +73,35 @@ impl Outstanding {
         })
     }
 
-    /// A request that was opened and has come to nothing yet is forgotten: it may be opened again.
+    /// Removes a request for which nothing has been done yet, so that it can be opened again later.
     #[inline]
     pub(crate) fn close(&mut self, key: u32) {
         debug_assert!(self.requests[key].holds == 1, "a request that more holds is forgotten");
         self.requests.remove(key);
     }
 
-    /// Records how long after its arrival its stream's turn came.
+    /// Records the time from a request's arrival until its stream's turn.
     #[cold]
     pub(crate) fn held(&mut self, key: u32, held: Nanos) {
         self.requests[key].held = held;
     }
 
-    /// Returns whether it came as a request that [`is_parted`].
+    /// Returns whether the request [`is_parted`].
     #[inline]
     pub(crate) fn is_parted(&self, key: u32) -> bool {
         is_parted(&self.requests[key].request)
     }
 
-    /// `count` holds more.
+    /// Adds `count` holds to a request.
     #[inline]
     pub(crate) fn hold(&mut self, key: u32, count: u32) {
         debug_assert!(self.requests[key].holds > 0, "a request that was answered is held again");
         self.requests[key].holds += count;
     }
 
-    /// A hold ends; answers whether it was the last. Then comes [`Outstanding::rest`] where it
-    /// [`Outstanding::was_flushed`], else [`Outstanding::answer`].
+    /// Releases a hold and returns whether it was the last one. After the last one, the caller
+    /// continues with [`Outstanding::rest`] if the request [`Outstanding::was_flushed`], and with
+    /// [`Outstanding::answer`] otherwise.
     #[inline]
     pub(crate) fn release(&mut self, release: Release) -> bool {
         let Release { client: key, wait, held, outcome, class } = release;
@@ -115,14 +116,15 @@ impl Outstanding {
         client.holds == 0
     }
 
-    /// Returns whether it was a preflush that has ended, and well.
+    /// Returns whether the preflush of a request has succeeded.
     #[inline]
     pub(crate) fn was_flushed(&self, key: u32) -> bool {
         let client = &self.requests[key];
         client.flushing && client.outcome.is_ok()
     }
 
-    /// Returns the rest of a request that [`Outstanding::was_flushed`]: it is held once again.
+    /// Returns the write of a request that [`Outstanding::was_flushed`], and holds the request for
+    /// it.
     #[cold]
     pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
         let client = &mut self.requests[key];
@@ -131,7 +133,7 @@ impl Outstanding {
         (Request { flags, ..client.request }, client.bytes)
     }
 
-    /// Returns the answer to a request that nothing holds any more.
+    /// Removes a request that has no holds and returns its answer.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {
         let Unanswered { request, wait, held, class, outcome, .. } = self.requests.remove(key);
@@ -144,7 +146,7 @@ impl Outstanding {
         self.requests.len()
     }
 
-    /// Returns whether all are answered.
+    /// Returns whether all requests have been answered.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
@@ -208,7 +210,7 @@ mod tests {
         assert!(clients.release(release(key, 5, Err(Fault::Gone))));
         assert!(!clients.was_flushed(key), "the write is not begun");
         assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
-        // An empty request is only a flush.
+        // An empty write is only a flush.
         let key = clients.open(write(both, 0), Bytes::NONE);
         assert!(is_parted(&write(both, 0)));
         assert!(clients.release(release(key, 5, Ok(()))));

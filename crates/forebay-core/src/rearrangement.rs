@@ -1,34 +1,34 @@
-//! Rearrangements: blocks of a disk at other positions, as defragmentation leaves them.
+//! Rearrangements: new positions for blocks of a disk, as after defragmentation.
 //!
-//! A map from old addresses to new ones, stored as sorted extents; everything outside the extents
-//! stays. It is a bijection of all addresses and its own inverse: each moved extent swaps with the
-//! content of its new position. That content may be worthless (a defragmenter uses free space), but
-//! it has a position too, so that every request can be mapped.
+//! A rearrangement maps old addresses to new ones and is stored as sorted extents; everything
+//! outside the extents stays in place. It is a bijection of all addresses and its own inverse: each
+//! moved extent swaps with the content of its new position. That content may be worthless, because
+//! a defragmenter uses free space, but it needs a position too so that every request can be mapped.
 
 /// Bytes that are contiguous before and after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First byte of the old place.
+    /// The first byte of the old position.
     pub from: u64,
-    /// First byte of the new one.
+    /// The first byte of the new position.
     pub to: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
 /// A map from old to new addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rearrangement {
-    /// By `from`, disjoint and as long as possible.
+    /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// Moved on purpose, by `to`; the others made room for them.
+    /// The extents that were moved on purpose, sorted by `to`. All others only made room for them.
     moved: Vec<Extent>,
 }
 
 impl Rearrangement {
-    /// Lays the ranges `moved` (first byte, bytes) one after another from `to`, in the order given.
-    /// `None` if they overlap each other or the new place, are empty, or reach past the last
-    /// address.
+    /// Places the ranges `moved` (first byte, length) one after another from `to` on, in the given
+    /// order. Returns `None` if a range is empty, extends past the last address, or overlaps
+    /// another range or the new position.
     pub fn laid(moved: &[(u64, u64)], to: u64) -> Option<Rearrangement> {
         let (mut forth, mut next) = (Vec::with_capacity(moved.len()), to);
         for &(from, len) in moved {
@@ -44,24 +44,24 @@ impl Rearrangement {
         disjoint.then(|| Rearrangement { extents: joined(extents), moved: joined(forth) })
     }
 
-    /// Moves in the order of their new places.
+    /// Returns the intended moves in the order of their new positions.
     pub fn moves(&self) -> &[Extent] {
         &self.moved
     }
 
-    /// Bytes that were moved on purpose.
+    /// Returns the number of bytes that were moved on purpose.
     pub fn moved_bytes(&self) -> u64 {
         self.moved.iter().map(|extent| extent.len).sum()
     }
 
-    /// Returns whether a range reaches into what made room.
+    /// Returns whether a range overlaps the extents that made room.
     pub fn displaces(&self, offset: u64, len: u64) -> bool {
         let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
         offset < last.to + last.len && offset.saturating_add(len) > first.to
     }
 
-    /// Returns the pieces that the range of `len` bytes from `offset` lies in now, in the order of
-    /// its bytes; none for an empty range.
+    /// Returns the pieces in which the `len` bytes from `offset` are now stored, in the order of
+    /// the range; none for an empty range.
     #[inline]
     pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
         let first = self.extents.partition_point(|extent| extent.from + extent.len <= offset);
@@ -69,7 +69,7 @@ impl Rearrangement {
     }
 }
 
-/// Extents that go on from each other at both places become one.
+/// Merges extents that are adjacent in both the old and the new positions.
 fn joined(extents: Vec<Extent>) -> Vec<Extent> {
     let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {
@@ -85,7 +85,7 @@ fn joined(extents: Vec<Extent>) -> Vec<Extent> {
     joined
 }
 
-/// The pieces of a range: first byte and bytes of each.
+/// The pieces of a range, each as its first byte and length.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     left: &'a [Extent],
@@ -159,8 +159,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a table of every byte: each byte has one place, no place two bytes, and a range
-        /// lies where its bytes do.
+        /// Compared with a table of every byte: each byte has one position, no position has two
+        /// bytes, and the pieces of a range are where its bytes are.
         #[test]
         fn every_byte_has_exactly_one_place(
             gaps in prop::collection::vec((0u64..6, 1u64..7, any::<u32>()), 1..12),

@@ -1,10 +1,11 @@
 //! Replay: recorded requests as workloads, open, closed and dependent ([`Dependent`]).
 //!
-//! *Open*: every request arrives at its recorded time. *Closed*: consider the last request of the
-//! same stream that had completed before this request in the recording; this request is issued the
-//! recorded think time after that completion in this run. At most as many requests of the stream
-//! are outstanding as were outstanding then, and a stream keeps its order. On a device with the
-//! recorded latencies, closed replay reproduces the recorded arrivals.
+//! *Open*: every request arrives at its recorded time. *Closed*: each request is issued a think
+//! time after an earlier request of its stream completes in this run. The earlier request is the
+//! last one of the stream that had completed in the recording before this request was issued, and
+//! the recording also determines the think time. A stream keeps its order and has at most as many
+//! outstanding requests as in the recording. On a device with the recorded latencies, closed replay
+//! reproduces the recorded arrivals.
 
 mod dependent;
 mod lag;
@@ -27,10 +28,11 @@ use crate::slab::Slab;
 pub struct Intensity(f64);
 
 impl Intensity {
-    /// Recorded speed.
+    /// The recorded speed.
     pub const RECORDED: Intensity = Intensity(1.0);
 
-    /// `times` the recorded speed; `None` unless from one millionth to a million million.
+    /// Returns an intensity of `times` the recorded speed; `None` unless `times` is from 1e-6 to
+    /// 1e12.
     pub fn new(times: f64) -> Option<Intensity> {
         (1e-6..=1e12).contains(&times).then_some(Intensity(times))
     }
@@ -62,7 +64,7 @@ impl<I: Iterator<Item = Request>> Open<I> {
         open
     }
 
-    /// Returns where the requests come from.
+    /// Returns the source of the requests.
     pub fn source(&self) -> &I {
         &self.requests
     }
@@ -90,23 +92,24 @@ impl<I: Iterator<Item = Request>> Workload for Open<I> {
     }
 }
 
-/// A recorded request as the ones that follow it see it.
+/// What later requests need to know about a recorded request.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// When the request finished in this run.
     finished: Option<Nanos>,
-    /// The number of remaining users: the recording, the run, and each request that waits for it.
+    /// The number of remaining users: the recording, the run, and each request that waits for this
+    /// one.
     references: u32,
 }
 
-/// A request that was read and not yet issued.
+/// A request that has been read but not issued.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     request: Request,
     key: u32,
     predecessor: Option<u32>,
     think: Nanos,
-    /// Requests of the stream that were outstanding when it was recorded.
+    /// The number of the stream's requests that were outstanding when this one was recorded.
     outstanding: u32,
 }
 
@@ -115,24 +118,25 @@ struct Pending {
 struct Lineup {
     pending: VecDeque<Pending>,
     outstanding: u32,
-    /// No request is issued before this: the issue of the last one, or the latest completion.
+    /// The earliest time to issue the next request: when the previous one was issued, or the latest
+    /// completion.
     not_before: Nanos,
-    /// Whether its head is in the heap of ready requests.
+    /// Whether its first pending request is in the heap of ready requests.
     ready: bool,
 }
 
-/// Closed replay. Holds the whole trace in memory (about 80 bytes a request).
+/// Closed replay. Holds the whole trace in memory (about 80 bytes per request).
 #[derive(Clone, Debug)]
 pub struct Closed {
     streams: Vec<Lineup>,
     known: Slab<Known>,
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// Key of each issued request, by the id it was issued with.
+    /// The key of each issued request, indexed by the id with which it was issued.
     issued: Slab<u32>,
 }
 
 impl Closed {
-    /// Replays `recorded` requests, each with the latency it had, in time order.
+    /// Replays `recorded` requests in time order, each with its recorded latency.
     pub fn new(
         recorded: impl IntoIterator<Item = (Request, Nanos)>,
         intensity: Intensity,
@@ -206,7 +210,8 @@ impl Closed {
         }
     }
 
-    /// Puts the head of `stream` into the heap if nothing keeps it from being issued.
+    /// Adds the first pending request of `stream` to the heap if nothing prevents it from being
+    /// issued.
     fn consider(&mut self, stream: usize) {
         let lineup = &mut self.streams[stream];
         let Some(head) = lineup.pending.front() else { return };
@@ -222,17 +227,17 @@ impl Closed {
         };
         lineup.ready = true;
         let at = (since + head.think).max(lineup.not_before);
-        // Requests of one instant are issued in recorded order.
+        // Requests of one instant are issued in the recorded order.
         self.ready.push(Reverse((at, head.request.id, stream as u32)));
     }
 }
 
-/// The state of one stream in the recording, while it is read.
+/// The state of one stream while the recording is loaded.
 #[derive(Default)]
 struct Recording {
-    /// Completion times of the requests that were outstanding.
+    /// The completion times of outstanding requests.
     running: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The request that completed last, and when.
+    /// The request that completed last, and when it did.
     last: Option<u32>,
     last_at: Nanos,
 }
@@ -290,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Runs a workload on a device that gives each request, by its offset, the latency in `latency`.
-    /// Returns arrival times in recorded order.
+    /// Runs a workload on a device with the given `latency` for each request, indexed by the
+    /// request's offset. Returns the arrival times in recorded order.
     fn arrivals(workload: &mut impl Workload, latency: &[u64]) -> Vec<u64> {
         let mut arrived = vec![u64::MAX; latency.len()];
         let mut running: Vec<(Nanos, Request)> = Vec::new();
@@ -316,7 +321,8 @@ mod tests {
     }
 
     proptest! {
-        /// The test that the design names: recorded latencies reproduce the recorded arrivals.
+        /// On a device with the recorded latencies, closed replay must reproduce the recorded
+        /// arrivals.
         #[test]
         fn recorded_latencies_reproduce_recorded_arrivals(
             rows in prop::collection::vec((0u64..50, 0u32..4, 0u64..200), 1..120),
@@ -340,8 +346,8 @@ mod tests {
 
     #[test]
     fn think_time_follows_the_completion_in_this_run() {
-        // In the recording, request 0 takes 10 and request 1 arrives 5 later; in the run, request 0
-        // takes 100.
+        // In the recording, request 0 takes 10 ns and request 1 arrives 5 ns later; in the run,
+        // request 0 takes 100 ns.
         let recorded = [(request(0, 0, 0), Nanos(10)), (request(1, 15, 0), Nanos(10))];
         let mut closed = Closed::new(recorded, Intensity::RECORDED);
         assert_eq!(arrivals(&mut closed, &[100, 10]), vec![0, 105]);
@@ -351,14 +357,15 @@ mod tests {
 
     #[test]
     fn no_more_are_outstanding_than_were() {
-        // 2 was recorded with one outstanding (1); here 0 and 1 take long, so 2 waits for one.
+        // Request 2 was recorded with one request outstanding. Here 0 and 1 take longer, so 2 waits
+        // for one of them.
         let recorded = [
             (request(0, 0, 0), Nanos(5)),
             (request(1, 1, 0), Nanos(20)),
             (request(2, 7, 0), Nanos(5)),
         ];
         let mut closed = Closed::new(recorded, Intensity::RECORDED);
-        // 0 ends at 50, so 2 may come at 52; 1 is then the one outstanding.
+        // Request 0 ends at 50, so 2 may arrive at 52, when only 1 is outstanding.
         assert_eq!(arrivals(&mut closed, &[50, 90, 5]), vec![0, 1, 52]);
     }
 

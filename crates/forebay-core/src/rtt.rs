@@ -2,24 +2,25 @@
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, section
 //! 3.3.1. A server takes `1 / rate` seconds for every request and serves admitted requests first
-//! come, first served. A request is admitted exactly if it then finishes by its arrival plus the
-//! bound.
+//! come, first served. A request is admitted exactly if it then finishes no later than the bound
+//! after its arrival.
 //!
 //! Departure: the source's listing admits a request while the queue is shorter than the integer
 //! part of rate times bound, which ignores the progress of the request in service. The rule here is
 //! the one in the source's proof, and never admits fewer requests.
 //!
-//! **Most admitted.** No scheduler, on line or off line, answers more requests in time at this
-//! rate. Suppose that another one has admitted `d` fewer so far. Then RTT becomes free no later
-//! than the other plus `d` services. This holds after every request: when the other admits a
-//! request that RTT cannot, its lead in time shows that `d` was at least 1.
+//! **Optimal.** No scheduler, online or offline, answers more requests in time at this rate.
+//! Suppose that another scheduler has admitted `d` fewer requests so far. Then the server of RTT
+//! becomes free at most `d` service times after the other's. This holds after every request: if the
+//! other scheduler admits a request that RTT cannot admit, its server must be free earlier, so `d`
+//! was at least 1.
 //!
 //! **Monotone.** A faster server, or the same server with a longer bound, can answer at least the
-//! same requests in time. Because RTT admits the maximum, its count never decreases with the rate
-//! or the bound, on which the search for the least rate relies.
+//! same requests in time. Because RTT admits the maximum, its count never decreases as the rate or
+//! the bound grows. The search for the minimum rate relies on this.
 //!
-//! Invariant: the computation is exact. Time is counted in units of `1 / rate` nanoseconds, of
-//! which a service takes 10^9.
+//! Invariant: the computation is exact. Time is counted in units of `1 / rate` nanoseconds, and a
+//! service takes 10^9 of these units.
 
 mod rates;
 #[cfg(test)]
@@ -35,23 +36,23 @@ use crate::contract::time::Nanos;
 /// The time of one service, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;
 
-/// The highest rate: a service a nanosecond.
+/// The highest rate: one service per nanosecond.
 pub const RATE_MAX_IOPS: u64 = 1_000_000_000;
 
-/// The online rule: a few numbers, no queue.
+/// The online admission rule, whose state is a few numbers instead of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtt {
     rate_iops: u64,
     within: Nanos,
-    /// When all admitted requests are done, in units of `1 / rate` nanoseconds.
+    /// When all admitted requests will be complete, in units of `1 / rate` nanoseconds.
     free: u128,
 }
 
 impl Rtt {
-    /// Returns a server of `rate_iops` requests per second under the bound `within`.
+    /// Returns a server of `rate_iops` requests per second with the bound `within`.
     ///
     /// # Errors
-    /// A rate of 0 or above [`RATE_MAX_IOPS`]; a bound of 0.
+    /// If the rate is 0 or above [`RATE_MAX_IOPS`], or the bound is 0.
     pub fn new(rate_iops: u64, within: Nanos) -> Result<Rtt, SpecError> {
         if !(1..=RATE_MAX_IOPS).contains(&rate_iops) {
             return Err(SpecError(format!(
@@ -64,14 +65,15 @@ impl Rtt {
         Ok(Rtt { rate_iops, within, free: 0 })
     }
 
-    /// Returns whether the request that arrives at `at` is admitted; if so it is queued. Times must
-    /// not decrease.
+    /// Returns whether the request that arrives at `at` is admitted, and if so adds it to the
+    /// queue. Times must not decrease.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> bool {
         self.admit_within(at, self.within, 1)
     }
 
-    /// Returns the same under another bound, for a request that takes as long as so many `units`.
+    /// Does the same as [`Rtt::admit`] with another bound, for a request that takes as long as
+    /// `units` ordinary ones.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos, units: u64) -> bool {
         let rate = u128::from(self.rate_iops);
@@ -84,7 +86,7 @@ impl Rtt {
         admits
     }
 
-    /// Requests a second.
+    /// Returns the rate in requests per second.
     pub(crate) fn rate_iops(&self) -> u64 {
         self.rate_iops
     }
@@ -94,7 +96,8 @@ impl Rtt {
         self.within
     }
 
-    /// Returns when the server is done with all admitted requests, rounded up to a nanosecond.
+    /// Returns when the server will have completed all admitted requests, rounded up to a
+    /// nanosecond.
     pub fn free_at(&self) -> Nanos {
         let ns = self.free.div_ceil(u128::from(self.rate_iops));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -109,25 +112,25 @@ impl Rtt {
 pub struct Classes(Vec<Rtt>);
 
 impl Classes {
-    /// `tiers`, in the order in which they are asked.
+    /// Returns classes with these tiers, in the order in which requests are offered to them.
     pub fn new(tiers: Vec<Rtt>) -> Classes {
         Classes(tiers)
     }
 
-    /// Returns the first tier that admits the request that arrives at `at`, from 0; `None` if none
-    /// does.
+    /// Returns the index of the first tier that admits the request that arrives at `at`; `None` if
+    /// no tier admits it.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
         self.admit_from(0, at)
     }
 
-    /// Does the same from tier `first` on, skipping earlier tiers.
+    /// Does the same as [`Classes::admit`], but starts with tier `first`.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
         self.admit_each(first, |_, rtt| rtt.admit(at))
     }
 
-    /// Returns the same where `admits` says whether a tier does.
+    /// Returns the first tier from `first` on for which `admits` returns true.
     #[inline]
     pub(crate) fn admit_each(
         &mut self,

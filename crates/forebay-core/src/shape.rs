@@ -1,12 +1,12 @@
-//! Shapers: decompose arrivals into classes, and recombine the classes on servers.
+//! Shapers, which decompose arrivals into classes and recombine the classes on servers.
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*. RTT
 //! ([`crate::rtt`]) puts a request into Q1 exactly if a server with a rate of `cmin` requests per
-//! second would finish it within the bound; all others are offered to the next tier, and finally go
+//! second would finish it within the bound. All others are offered to the next tier, and finally go
 //! to the last class, which has no promise. A [`Recombine`] then decides which class the server
 //! serves next; within a class, requests are served first come, first served. With [`Promised`],
-//! each stream has its own promises. For comparison, there are a token bucket and dmClock, which
-//! are in common use.
+//! each stream has its own promises. Two shapers in common use, a token bucket and dmClock, are
+//! available for comparison.
 //!
 //! **Dependencies**, which the source leaves open: a request that overlaps an earlier, unfinished
 //! one, if either changes the data, is started only after the other has completed, and is never
@@ -15,11 +15,11 @@
 //!
 //! Departures: admission exactly simulates a server of rate `cmin`, while the source's listing
 //! compares the length of the queue; Miser supports both. A request longer than the device's
-//! maximum is sent in parts, one after another, and a write with preflush after a flush; each
-//! counts as one request.
+//! maximum is sent in parts, one after another, and a write with preflush is sent as a flush and a
+//! write. Each counts as one request.
 //!
-//! A shaper is above its own device, or above a stack ([`Above`]), which it gives as many requests
-//! at a time as its depth permits.
+//! A shaper runs either above its own device, or above a stack ([`Above`]), to which it passes at
+//! most as many requests at a time as its depth permits.
 
 mod above;
 mod backlog;
@@ -59,67 +59,69 @@ use pending::Pending;
 
 /// Decides which class is served next.
 pub trait Recombine {
-    /// `request` arrives, before it is in `backlog`; gives its class. It must be at least `least`
-    /// where classes have an order.
+    /// Returns the class of `request`, which has just arrived and is not yet in `backlog`. If
+    /// classes have an order, the class must be at least `least`.
     fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
-    /// Returns the class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or
-    /// none.
+    /// Returns the class whose first request `lane` should serve now. [`Backlog::is_ready`] must be
+    /// true for it. `None` leaves the lane idle.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
-    /// A request of `class` is complete.
+    /// Records that a request of `class` has completed.
     #[inline]
     fn completed(&mut self, _class: usize) {}
 
     /// Whether other requests may be sent between two parts of a request.
     const MIXES_PARTS: bool = false;
 
-    /// Returns the length of the next part of a request of which `left` bytes are left.
+    /// Returns the length of the next part of a request that has `left` bytes left.
     #[inline]
     fn part_bytes(&self, _op: Op, left: u32) -> u32 {
         left
     }
 
-    /// `io`, the part that [`Recombine::next`] chose, is sent.
+    /// Records that `io`, the part chosen by [`Recombine::next`], is sent. Returns flags to add to
+    /// it.
     #[inline]
     fn sent(&mut self, _now: Nanos, _io: &Request) -> Flags {
         Flags::NONE
     }
 
-    /// The part `id` is complete.
+    /// Records that the part `id` has completed.
     #[inline]
     fn part_completed(&mut self, _now: Nanos, _id: RequestId) {}
 
-    /// Returns whether [`Recombine::next`] last returned nothing because the device has enough.
+    /// Returns whether [`Recombine::next`] last returned `None` because the device has enough work.
     #[inline]
     fn is_saturated(&self) -> bool {
         false
     }
 
-    /// Returns how much of a measured rate `io` is, in thousandths of a small request.
+    /// Returns how much `io` counts in the measured rate, in thousandths of a small request.
     #[inline]
     fn units_milli(&self, _io: &Request) -> u64 {
         1000
     }
 
-    /// Returns what it measures.
+    /// Returns the current values of the shaper's gauges.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 
-    /// Under which of [`Policy::classes`] a request of `class` is reported; the last one where there are fewer.
+    /// Returns the index into [`Policy::classes`] under which requests of `class` are reported. The
+    /// last index is used if it is too high.
     #[inline]
     fn reported(&self, class: usize) -> usize {
         class
     }
 
-    /// Returns the server capacity that the shaper needs to keep its promises. By default it
-    /// promises nothing.
+    /// Returns the server capacity that the shaper needs to keep its promises. By default there are
+    /// no promises.
     fn capacity(&self) -> Capacity {
         Capacity::default()
     }
 
-    /// Returns when to ask again, after [`Recombine::next`] returned nothing at an earlier time.
+    /// Returns when to call [`Recombine::next`] again after it returned `None`.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
@@ -129,29 +131,30 @@ pub trait Recombine {
 /// The properties common to all shapers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The classes to report: one entry per class, or one for all.
+    /// The classes to report: either one entry per class, or a single one for all.
     pub classes: Vec<Class>,
-    /// The rate of each server in IOPS where there must be several, else nothing.
+    /// The rate of each server in IOPS if several servers are required; otherwise empty.
     pub servers: Vec<u64>,
-    /// I/Os that a server is given at a time.
+    /// The maximum number of outstanding I/Os per server.
     pub depth: u32,
     /// The longest I/O, in bytes.
     pub len_max: u32,
     /// Whether dependent requests keep their order.
     pub dependencies: bool,
-    /// Between which paces it follows its server, if it does; only with one server.
+    /// The limits within which rates follow the server's actual pace; `None` if rates are fixed.
+    /// Requires a single server.
     pub following: Option<Following>,
 }
 
-/// One server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
     in_flight: u32,
-    /// The request of which parts are still to be sent.
+    /// The request of which parts still have to be sent.
     sending: Option<u32>,
 }
 
-/// A shaping policy.
+/// A shaping policy, whose classes are recombined by `R`.
 #[derive(Clone, Debug)]
 pub struct Shaper<R> {
     recombine: R,
@@ -163,7 +166,7 @@ pub struct Shaper<R> {
 }
 
 impl<R: Recombine> Shaper<R> {
-    /// Creates a shaper that recombines by `recombine`.
+    /// Creates a shaper with the given recombiner.
     pub fn new(recombine: R, shape: Shape) -> Shaper<R> {
         let servers = vec![Server::default(); shape.servers.len().max(1)];
         let backlog = Backlog::new(shape.dependencies, shape.classes.len());
@@ -173,15 +176,16 @@ impl<R: Recombine> Shaper<R> {
         Shaper { recombine, backlog, shape, servers, wakeup: None, follower }
     }
 
-    /// Returns the time on the clock that rates are counted on.
+    /// Returns the current time, also on the clock with which rates are counted.
     #[inline]
     fn moment(&mut self, now: Nanos) -> Moment {
         let Some(follower) = &mut self.follower else { return Moment::plain(now) };
         follower.moment(now, || self.recombine.capacity())
     }
 
-    /// `whole` is complete, with its last part `done`: whether that was in time. Where nothing is promised to a
-    /// class of its own the server is held to the bound, from the shaper's giving it the I/O.
+    /// Records whether the request `whole`, completed by its last part `done`, was in time. If
+    /// there is only one class, the time counts from when the shaper dispatched the I/O, because
+    /// the bound is then a requirement on the server.
     fn observe(&mut self, done: &Completion, whole: &Pending, class: u16) {
         let (Some(follower), classes) = (&mut self.follower, &self.shape.classes) else { return };
         let since = if classes.len() == 1 { done.io.at } else { whole.admitted };
@@ -194,12 +198,12 @@ impl<R: Recombine> Shaper<R> {
         }
     }
 
-    /// Returns the lane that the request was submitted to of which `io` is a part.
+    /// Returns the lane to which the request that contains `io` was submitted.
     pub(super) fn lane(&self, io: &Request) -> Lane {
         self.backlog.lane(io.id as u32)
     }
 
-    /// Returns the next I/O, which may be a part of any request, and its request.
+    /// Returns the next I/O, which may be a part of any request, and the key of that request.
     fn next_part(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
         let class = self.recombine.next(at, lane, &self.backlog);
         self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
@@ -214,7 +218,8 @@ impl<R: Recombine> Shaper<R> {
         self.backlog.send_first(class?, len_max)
     }
 
-    /// Returns the next I/O, and its request. Parts of a request follow one another.
+    /// Returns the next I/O and the key of its request. The parts of a request are sent one after
+    /// another.
     fn next_of_request(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
         let key = self.chosen(at, lane)?;
         if self.backlog.is_flushing(key) {
@@ -226,7 +231,7 @@ impl<R: Recombine> Shaper<R> {
         Some((part, key))
     }
 
-    /// Returns the request to send (more) of.
+    /// Returns the request to send next, or to continue sending.
     #[inline]
     fn chosen(&mut self, at: Moment, lane: Lane) -> Option<u32> {
         if let Some(key) = self.servers[usize::from(lane)].sending {
@@ -264,7 +269,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         if let Some(follower) = &mut self.follower {
             follower.window(now, server.in_flight >= self.shape.depth);
         }
-        // The number of a part distinguishes concurrent parts of a request.
+        // The part number in the id distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
         let io = Request { at: now, id, lane, ..part };
         let flags = self.recombine.sent(now, &io);
@@ -323,7 +328,7 @@ impl<R: Recombine> Policy for Shaper<R> {
 }
 
 impl<R: Recombine> Shaper<R> {
-    /// `whole` is complete with its last part, `done`.
+    /// Answers the request `whole`, whose last part `done` has completed.
     #[inline]
     fn answer(&mut self, cx: &mut Cx<'_>, done: &Completion, whole: &Pending) {
         self.recombine.completed(whole.class);

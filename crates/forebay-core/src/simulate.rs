@@ -1,8 +1,8 @@
 //! The driver in virtual time.
 //!
-//! At each instant, completions are processed first, then arrivals; then the policy is woken if
-//! that is due, and every lane with room is offered to it until it declines. Nothing is allocated
-//! per request.
+//! At each instant, the driver processes completions first, then arrivals. It then wakes the policy
+//! if that is due, and asks for I/Os for every lane with room until the policy declines. Nothing is
+//! allocated per request.
 
 use crate::contract::bytes::Null;
 use crate::contract::device::Device;
@@ -12,12 +12,12 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::contract::workload::Workload;
 
-/// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
-/// to do or the workload stops, and returns the time of the last completion, arrival or answer. Nothing is
-/// moved: there is no content.
+/// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until all work is done
+/// or the workload stops. Returns the time of the last completion, arrival or answer. No data is
+/// transferred.
 ///
 /// # Panics
-/// If the policy dispatches to a lane other than the one offered: a programmer's error.
+/// If the policy dispatches to a lane other than the requested one, which is a bug in the policy.
 pub fn run<P, D, W, O>(
     policy: &mut P,
     devices: &mut [D],
@@ -66,7 +66,7 @@ where
     last
 }
 
-/// Passes on the answers of a call.
+/// Passes the answers of a call to the workload and the observer.
 #[inline]
 fn answer<W, O>(cx: &mut Cx<'_>, workload: &mut W, observer: &mut O)
 where
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// Offers every lane with room until the policy declines.
+/// Asks for I/Os for every lane with room until the policy declines.
 #[inline]
 fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mut [D]) {
     for (lane, device) in devices.iter_mut().enumerate() {
@@ -92,8 +92,8 @@ fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mu
     }
 }
 
-/// Returns the earliest of the next completion, the next arrival and, if it lies ahead, the wakeup:
-/// one that has passed while every lane was busy is answered by the offer after the next
+/// Returns the earliest of the next completion, the next arrival and the wakeup. A wakeup that
+/// passed while every lane was busy is ignored, because the policy will be asked after the next
 /// completion.
 #[inline]
 fn next_event<P, D, W>(now: Nanos, policy: &P, devices: &[D], workload: &W) -> Option<Nanos>
@@ -126,8 +126,8 @@ mod tests {
     use crate::contract::request::{Flags, Op, Request};
     use crate::device::fixed::Fixed;
 
-    /// Answers trims when they come, writes when it is woken 5 ns later, reads by an I/O; and is
-    /// woken once more, for nothing, at 5 s.
+    /// Answers trims immediately, writes when woken 5 ns later, and reads after an I/O. Also
+    /// requests a wakeup at 5 s, which does nothing.
     #[derive(Default)]
     struct Late {
         writes: Vec<Request>,
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    /// Runs requests at these times on a device of a thousand I/Os a second; returns the reported
-    /// completions and the end.
+    /// Runs operations at these times on a device of 1000 IOPS. Returns the reported completions
+    /// and the end of the run.
     fn told(ops: &[(u64, Op)], stops_after: usize) -> (Vec<(u64, Nanos)>, Nanos) {
         let request = |(id, &(at, op)): (usize, &(u64, Op))| {
             let (at, id, flags) = (Nanos(at), id as u64, Flags::NONE);
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_run_ends_with_the_last_completion_arrival_or_answer_whatever_wakes() {
-        // Woken at 15 ns, which answers, and at 5 s, which is no end.
+        // The wakeup at 15 ns answers the write; the one at 5 s must not extend the run.
         let write = told(&[(10, Op::Write)], 9);
         assert_eq!(write, (vec![(0, Nanos(15))], Nanos(15)));
         let read = told(&[(10, Op::Write), (20, Op::Read)], 9);

@@ -1,9 +1,9 @@
-//! A slab: values in a vector, identified by their index; freed places are reused last in, first
+//! A slab: values in a vector, identified by their index. Freed slots are reused last in, first
 //! out.
 //!
-//! It grows while a run warms up and allocates nothing after that.
+//! A slab grows while a run warms up and allocates nothing after that.
 
-/// Values named by dense `u32` keys.
+/// Values identified by dense `u32` keys.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     values: Vec<T>,

@@ -1,7 +1,8 @@
-//! The layers above the schedulers, which decide on which device data are, and combinations of
-//! policies.
+//! The layers above the schedulers: placements, which decide which device stores which data, and
+//! combinations of policies.
 //!
-//! [`placed`] puts a placement above policies and does the bookkeeping. The other modules are placements, or combine policies without one.
+//! [`placed`] puts a placement above policies and does the bookkeeping. The other modules are
+//! placements, or combine policies without one.
 
 pub mod array;
 pub mod blocks;

@@ -1,4 +1,4 @@
-//! Record and replay: tests that policies are pure.
+//! Records and replays calls to policies, to test that policies are pure.
 //!
 //! A [`Recorder`] records every call to a policy with its answer; [`replay`] makes the same calls
 //! to a new instance and fails at the first different answer.
@@ -14,7 +14,7 @@ use crate::contract::time::Nanos;
 pub enum Call {
     /// [`Policy::submit`] and the requests it answered.
     Submit(Nanos, Request, Vec<Done>),
-    /// [`Policy::dispatch`] and the I/O it gave.
+    /// [`Policy::dispatch`] and the I/O it returned.
     Dispatch(Nanos, Lane, Option<Request>),
     /// [`Policy::complete`] and the requests it answered.
     Complete(Nanos, Completion, Vec<Done>),
@@ -33,7 +33,7 @@ impl Call {
         }
     }
 
-    /// Returns when it was made.
+    /// Returns the time of the call.
     pub fn now(&self) -> Nanos {
         match *self {
             Call::Submit(now, ..)
@@ -44,7 +44,7 @@ impl Call {
     }
 }
 
-/// A policy that is written down while it works.
+/// Wraps a policy and records all calls to it.
 pub struct Recorder<P> {
     policy: P,
     /// The calls so far.
@@ -52,7 +52,7 @@ pub struct Recorder<P> {
 }
 
 impl<P: Policy> Recorder<P> {
-    /// Writes down what `policy` is asked and answers.
+    /// Records the calls to `policy` and its answers.
     pub fn new(policy: P) -> Self {
         Recorder { policy, calls: Vec::new() }
     }
@@ -108,8 +108,10 @@ impl<P: Policy> Policy for Recorder<P> {
     }
 }
 
-/// Makes the recorded calls to `policy`, without content; gives the index of the first call that is
-/// answered differently.
+/// Makes the recorded calls to `policy`, without data.
+///
+/// # Errors
+/// Returns the index of the first call with a different answer.
 pub fn replay<P: Policy>(policy: &mut P, calls: &[Call]) -> Result<(), usize> {
     let mut finished = Finished::new();
     for (index, call) in calls.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What the rule that follows the best is to reach on the paper's workloads, in the cost model: close to the better
-//! static array where runs are short, close to the optimum where they are long, with one tuning and from
-//! either first layout.
+//! Tests how well the rule `Best` does on the paper's workloads, in the cost model: close to the
+//! better static array if runs are short, and close to the optimum if they are long, with the same
+//! tuning and from either first layout.
 
 use forebay_core::adapt::{
     After, Best, BonusMalus, Costs, Factor, First, Mix, Never, RAID6, RAID10, Trial, Tuning,
@@ -10,14 +10,14 @@ use forebay_testing::longer;
 
 const UNITS: u32 = 500;
 const WRITES: u32 = 240;
-/// None of these seeds was used to choose the tuning. `make laws` uses them all.
+/// The tuning was chosen without these seeds. `make laws` runs them all.
 const SEEDS: [u64; 3] = [101, 202, 303];
 
 fn best(costs: &Costs, first: First, mix: &Mix) -> Trial {
     trial(&mut Best::new(costs, Tuning::default()), costs, first, mix.draws())
 }
 
-/// Every drive, first layout and seed.
+/// Runs the check for every kind of drive, first layout and seed.
 fn everywhere(check: impl Fn(&Costs, First, u64)) {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for first in [First::Fixed(RAID6), First::Fixed(RAID10), First::ByFirstWrite] {
@@ -27,7 +27,7 @@ fn everywhere(check: impl Fn(&Costs, First, u64)) {
     }
 }
 
-/// Checks that the cost of `least` is at least this share of the cost paid.
+/// Checks that the cost `least` is at least `share` of the cost paid.
 fn assert_share(least: u64, paid: u64, share: f64, mix: &Mix, first: First) {
     let reached = least as f64 / paid as f64;
     assert!(reached >= share, "{reached} of {share} with {first:?} on {mix:?}");
@@ -54,16 +54,15 @@ fn long_runs_reach_97_hundredths_of_the_optimum() {
             for mix in [Mix::b(UNITS, WRITES, run, seed), Mix::c(UNITS, WRITES, run, seed)] {
                 let trial = best(costs, first, &mix);
                 assert_share(trial.optimum, trial.paid, 0.97, &mix, first);
-                // If the first layout may also be chosen in hindsight, that saves a switch in 240
-                // writes.
+                // An optimum that also chooses its first layout saves one switch in 240 writes.
                 assert_share(trial.free_optimum, trial.paid, 0.965, &mix, first);
             }
         }
     });
 }
 
-/// Beyond the paper's workloads: the bias turns round after every run, so each run's first writes are in the wrong layout
-/// for anybody who does not know it.
+/// Not from the paper: the bias is reversed after every run, so each run starts in the wrong layout
+/// unless the rule can predict the change.
 #[test]
 fn runs_of_opposite_bias_never_cost_much_more_than_the_better_static_array() {
     everywhere(|costs, first, seed| {
@@ -80,14 +79,15 @@ fn runs_of_opposite_bias_never_cost_much_more_than_the_better_static_array() {
 
 #[test]
 fn the_papers_rule_oscillates_where_runs_are_short() {
-    // C1 on hard disks, section 4.2: "the heuristic reaches a notably lower throughput than RAID 10".
+    // The paper on C1 with hard disks, section 4.2: "the heuristic reaches a notably lower
+    // throughput than RAID 10".
     let costs = Costs::paper_hdd();
     let mut paper = BonusMalus::new(Factor::ONE);
     let mix = Mix::c(UNITS, WRITES, 8, 1);
     let by_paper = trial(&mut paper, &costs, First::Fixed(RAID10), mix.draws());
     let fixed = trial(&mut Never, &costs, First::Fixed(RAID10), mix.draws());
     assert!(by_paper.paid as f64 > 1.01 * fixed.paid as f64);
-    // C2: "over 95 % of throughput achieved by the offline algorithm".
+    // The paper on C2: "over 95 % of throughput achieved by the offline algorithm".
     let mix = Mix::c(UNITS, WRITES, 32, 1);
     let by_paper = trial(&mut paper, &costs, First::Fixed(RAID10), mix.draws());
     assert!(by_paper.optimum as f64 > 0.95 * by_paper.paid as f64);

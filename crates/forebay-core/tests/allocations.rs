@@ -1,4 +1,5 @@
-//! The loop of a run allocates nothing: buffers reach their size early and are used again.
+//! Tests that the simulator's loop does not allocate: buffers soon reach their final size and are
+//! reused.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,24 +16,24 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting.
+/// The system's allocator with a counter of allocations.
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged. The counter has a constant initial
-// value and no destructor, so reaching it neither allocates nor fails.
+// SAFETY: every call is forwarded to the system's allocator unchanged. The counter has a constant
+// initial value and no destructor, so accessing it neither allocates nor fails.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `realloc`.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(block, layout, size) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -44,7 +45,7 @@ fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Notes the allocations so far when certain numbers of requests have finished.
+/// Records the number of allocations when certain numbers of requests have completed.
 #[derive(Default)]
 struct Marks {
     finished: u64,
@@ -57,7 +58,8 @@ impl Observer for Marks {
         self.finished += 1;
         match self.finished {
             100_000 => self.from = allocations(),
-            // Before the run drains: free lists are at their longest when nothing is left.
+            // Before the load ends: as the last requests complete, the free lists grow to their
+            // maximum.
             175_000 => self.to = allocations(),
             _ => {}
         }
@@ -116,8 +118,8 @@ impl PolicyVisitor for Placed {
     }
 }
 
-/// Tables of what is where grow with the blocks that were ever used; they double, so that growing
-/// costs next to nothing. What is used again and again costs nothing at all.
+/// Mapping tables grow with the number of distinct blocks. They double in size, so growth needs few
+/// allocations; nothing else may allocate.
 #[test]
 fn placements_allocate_only_to_grow_their_tables() {
     let flash = FlashLane { len_max: u32::MAX, capacity_bytes: 32 << 20 };
@@ -133,7 +135,7 @@ fn placements_allocate_only_to_grow_their_tables() {
     for spec in specs {
         let marks = with_placed(spec, &lanes, Placed).unwrap();
         assert_eq!(marks.finished, 200_000);
-        // 75,000 requests.
+        // 75,000 requests complete between the two marks.
         assert!(marks.to - marks.from < 60, "{spec}: {} allocations", marks.to - marks.from);
     }
 }

@@ -1,5 +1,6 @@
-//! Laws of the block layer under every scheduler: flushes go first and in order, a write follows its
-//! preflush, FUA writes are alone, and the wait that is told is the longest of the parts.
+//! Tests the laws of the block layer under every scheduler: flushes go first and in order, a write
+//! follows its preflush, FUA writes are not merged, and the reported wait is that of the part that
+//! waited longest.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,10 +13,10 @@ use forebay_core::{
 };
 use proptest::prelude::*;
 
-/// The device's longest I/O: most requests are parted.
+/// The maximum length of an I/O, which is short so that most requests are split.
 const LEN_MAX: u32 = 16 << 10;
 
-/// The state of an unanswered client request.
+/// The state of a client request that is not complete.
 struct Asked {
     request: Request,
     /// When its preflush completed, or when it arrived if it has none; `None` before that.
@@ -25,14 +26,14 @@ struct Asked {
     done: u32,
 }
 
-/// A policy, its requests, and the I/Os at the device.
+/// A policy, its requests, and the I/Os outstanding at the device.
 struct Bench<P> {
     policy: P,
     now: Nanos,
     asked: BTreeMap<u64, Asked>,
-    /// Requests, or their preflushes, that go before all others.
+    /// Flushes and preflushes, which must go before everything else.
     first: VecDeque<(Op, u64)>,
-    /// I/Os with the requests that they are made of, and how much of each.
+    /// The outstanding I/Os, each with the requests it consists of and the bytes of each.
     running: Vec<(Request, Vec<(u64, u32)>)>,
     answered: usize,
 }
@@ -47,7 +48,7 @@ impl<P: Policy> Bench<P> {
         }
         let entered = (!parted).then_some(self.now);
         self.asked.insert(id, Asked { request, entered, given: 0, done: 0 });
-        // Each request's bytes are in a buffer with the number of the request.
+        // The buffer of each request has the request's id as its number.
         let bytes = Bytes { buf: id as u32, at: 0 };
         let mut finished = Finished::new();
         let mut cx = Cx { now: self.now, slots: &mut Null, finished: &mut finished };
@@ -55,7 +56,7 @@ impl<P: Policy> Bench<P> {
         assert!(finished.is_empty(), "answered at once");
     }
 
-    /// Dispatches an I/O; returns whether there was one.
+    /// Dispatches an I/O and returns whether there was one.
     fn dispatch(&mut self) -> bool {
         let Some(io) = self.policy.dispatch(self.now, 0) else {
             assert!(self.first.is_empty(), "{:?} waits", self.first);
@@ -120,8 +121,8 @@ impl<P: Policy> Bench<P> {
         self.answered += finished.len();
     }
 
-    /// All parts enter together and the last one to complete waits longest, except for a preflush
-    /// that took longer than the rest.
+    /// Checks and removes a completed request. All its parts enter the queue together and the last
+    /// part to complete waits longest, unless the preflush took longer than that.
     fn answer(&mut self, id: u64) -> Done {
         let Asked { request, entered, given, .. } = self.asked.remove(&id).unwrap();
         assert!(given == request.len || !request.op.moves_data());
@@ -164,7 +165,7 @@ fn check(spec: &str, requests: &[Request], steps: &[(u8, u64, usize)]) {
             0..=2 if !waiting.is_empty() => bench.submit(waiting.pop_front().unwrap()),
             3..=5 if bench.running.len() < 4 => drop(bench.dispatch()),
             _ if !bench.running.is_empty() => bench.complete(which % bench.running.len()),
-            // Nothing can happen before the policy wakes.
+            // If nothing is left to do, advance to the policy's wakeup.
             _ if waiting.is_empty() && !bench.dispatch() => {
                 bench.now = bench.policy.wakeup().expect("requests wait for ever").max(bench.now);
             }
@@ -184,10 +185,11 @@ proptest! {
         steps in prop::collection::vec((0u8..9, 0u64..2_000_000, any::<usize>()), 20..60),
     ) {
         for listed in POLICIES {
-            // No request waits for admission.
+            // With this many tags, no request waits for admission.
             let tags = listed.parameters().find(|parameter| parameter.key == "requests-max");
             let tags = tags.map_or("reads-max", |parameter| parameter.key);
-            // Under bfq a task has its weight's share of the tags, and sleeps for more although others are free.
+            // Under bfq, a task gets its weight's share of the tags and sleeps if it needs more,
+            // even if others are free.
             let line = if listed.name == "bfq" { ":queue=line" } else { "" };
             for merge in ["yes", "no"] {
                 let spec = format!("{}:{tags}=999:merge={merge}{line}", listed.name);
@@ -197,7 +199,7 @@ proptest! {
     }
 }
 
-/// Counts answers.
+/// Counts completed requests.
 #[derive(Default)]
 struct Answers(u64);
 
@@ -209,8 +211,8 @@ impl Observer for Answers {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// Every task that sleeps for a slot is woken, whatever happens to the slot: a throttled write
-    /// that is merged returns its slot.
+    /// Every task that sleeps for a slot is woken. In particular, a throttled write that is merged
+    /// must return its slot.
     #[test]
     fn all_is_answered_where_many_sleep(
         rows in prop::collection::vec(

@@ -1,8 +1,8 @@
-//! Tests the laws that every device model obeys for any I/Os.
+//! Tests the laws that every device model obeys for arbitrary I/Os.
 //!
 //! Time never runs backwards, energy and busy time never decrease, no I/O takes less than its
-//! transfer time, each I/O completes exactly once, and the same calls have the same results, even
-//! for I/Os far beyond the device.
+//! transfer time, each I/O completes exactly once, and the same calls give the same results. This
+//! holds even for I/Os far beyond the end of the device.
 
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use crate::devices::{drives, flash, models};
 
-/// One call: the pause before it in ns, the operation, the location (a given one, or right after
-/// the last).
+/// A call: the pause before it in ns, the operation, the offset (`None`: directly after the
+/// previous I/O), and the length.
 type Step = (u64, u8, Option<u64>, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -36,7 +36,7 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
     Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
 }
 
-/// Returns the device's statements about itself and an I/O.
+/// Returns everything the device reports about itself and about an I/O.
 fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32, f64, Nanos) {
     let (floor, joules, busy) = (device.floor(io), device.joules(now), device.busy(now));
     (floor, device.cylinders(), device.capacity(), device.len_max(), joules, busy)
@@ -45,7 +45,7 @@ fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Wrapping a device in a box, or in a wrapper without failures, changes nothing.
+    /// A box around a device, or a failing device without failures, behaves like the device itself.
     #[test]
     fn what_wraps_a_device_changes_nothing(steps in steps()) {
         for (name, mut model) in models().into_iter().chain(drives(3)) {
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// Plays `steps` one after another and checks the laws on the way.
+/// Runs `steps` one at a time and checks the laws.
 fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> {
     let mut done: Vec<Completion> = Vec::new();
     let (mut now, mut joules, mut busy, mut after) = (Nanos::ZERO, 0.0, Nanos::ZERO, 0);
@@ -103,7 +103,7 @@ fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> 
         let parts = completion.mechanics;
         assert!(parts.seek + parts.rotation + parts.transfer <= at - now, "{name}: {parts:?}");
         assert!(parts.cylinder_last < device.cylinders().max(1), "{name}: {parts:?}");
-        // A drive's own read-ahead and write cache move it in between.
+        // Drives with controllers also move the head on their own, to read ahead and to write back.
         let moves_alone = name.starts_with("by ");
         assert!(moves_alone || parts.cylinder_from == cylinder, "{name}: {parts:?} of {io:?}");
         cylinder = parts.cylinder_last;
@@ -116,7 +116,8 @@ fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> 
 }
 
 proptest! {
-    /// A write with FUA tells when it is programmed, which is when a flush may end at the earliest.
+    /// A write with FUA completes when it is programmed, which is the earliest time a flush may
+    /// complete.
     #[test]
     fn a_flush_of_flash_waits_for_every_write_before_it(
         writes in prop::collection::vec((0u64..1_500, 1u32..40, 0u64..300_000), 1..4),
@@ -141,7 +142,7 @@ proptest! {
         };
         let ((flushed, accepted), (_, programmed)) = (ends(Flags::NONE), ends(Flags::FUA));
         prop_assert!(flushed >= programmed && accepted < programmed);
-        // A flush has nothing else to wait for.
+        // A flush, unlike a write with preflush, has nothing else to wait for.
         prop_assert!(preflush || flushed == programmed);
     }
 }
@@ -168,7 +169,7 @@ proptest! {
     }
 }
 
-/// Plays `steps` as fast as the queue takes them, and checks the laws on the way.
+/// Runs `steps` as fast as the queue accepts them and checks the laws.
 fn play_queued(
     name: &str,
     mut device: DeviceModel,

@@ -1,6 +1,6 @@
-//! A golden table: every scheduler, shaper and placement, and every device, under a load that has
-//! something for each of their rules. Exact to the nanosecond: what decides or serves otherwise than
-//! it did shows. `UPDATE=1` writes it anew; a change must be explained in the commit that makes it.
+//! A golden table of every scheduler, shaper, placement and device, under a load that exercises all
+//! of their rules. Times are exact to the nanosecond, so any change of a decision or of a service
+//! time shows. `UPDATE=1` rewrites the table; explain the change in its commit.
 
 mod mix;
 
@@ -19,7 +19,7 @@ use self::mix::Mix;
 use crate::devices;
 use crate::devices::{drives, flash, hdd};
 
-/// Parameters that turn on what the defaults leave off, or reach a limit sooner.
+/// Parameters that enable what is off by default, or make limits apply sooner.
 const SCHEDULERS: &[&str] = &[
     "noop:merge=no:reads-max=3:writes-max=2:bio-max-kib=16:request-max-kib=32",
     "clook:bound-ms=15",
@@ -41,7 +41,7 @@ const SCHEDULERS: &[&str] = &[
     "forebay:read-turn-ms=15:write-turn-ms=5",
 ];
 
-/// Shapers, which have no default capacity.
+/// Shapers. Their capacity has no default and must be given.
 const SHAPERS: &[&str] = &[
     "fcfs:depth=4",
     "split:cmin=200:delta-ms=30:delta-c=50",
@@ -91,8 +91,8 @@ struct Figures {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    /// Sums over all client requests, weighted by their order of completion, so that exchanging two
-    /// of them changes the sums.
+    /// Sums over all client requests, weighted by the order of completion, so that swapping two
+    /// requests changes them.
     finished: u64,
     ordered: u64,
     latency: Nanos,
@@ -158,7 +158,7 @@ fn disk() -> DeviceModel {
     DeviceModel::Hdd(Hdd::new(hdd(4, zones, seek, None)).unwrap())
 }
 
-/// Returns a table's part: its lines of runs.
+/// Returns the table's lines of schedulers and shapers.
 fn schedulers() -> String {
     let listed = POLICIES.iter().map(|listed| listed.name);
     let plain = listed
@@ -189,7 +189,7 @@ fn schedulers() -> String {
     plain.chain(yardsticks).chain(deep).chain(shaped).collect()
 }
 
-/// Returns a disk that was rearranged before, and one that is while it works.
+/// Returns the lines of disks rearranged before the run, and of disks rearranged during the run.
 fn rearranged() -> String {
     let page = 4096;
     let extents = [(70, 9), (2, 3), (40, 1), (3 << 20, 500), (6 << 20, 90), (41, 12)];
@@ -229,7 +229,7 @@ fn placements() -> String {
         .collect()
 }
 
-/// Arrays of six disks.
+/// Returns the lines of arrays of six disks.
 fn arrays() -> String {
     let lines = ARRAYS.iter().map(|spec| {
         let lanes = DeviceSet {
@@ -256,7 +256,7 @@ fn models() -> String {
     lines.collect()
 }
 
-/// Compares a part of the table with what stands in the file.
+/// Compares a part of the table with the contents of its file, or rewrites the file.
 fn compare(name: &str, stands: &str, table: &str) {
     let path = format!("{}/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE").is_some() {

@@ -1,5 +1,5 @@
-//! Tests the benefit of waiting on a disk: a sequential reader that thinks briefly between its
-//! reads keeps its throughput while other streams read everywhere.
+//! Tests that idling pays off on a disk: a sequential reader with short think times keeps its
+//! throughput while other streams read at random.
 
 use std::collections::BinaryHeap;
 
@@ -12,7 +12,8 @@ const LEN: u32 = 64 << 10;
 const THINK: Nanos = Nanos::from_micros(500);
 const END: Nanos = Nanos::from_secs(20);
 
-/// Stream 0 reads sequentially and pauses after each answer. Streams 1 to 4 read at random without pausing; each waits for its answer.
+/// Stream 0 reads sequentially and pauses after each completion. Streams 1 to 4 read at random
+/// without a pause, each with one request outstanding.
 struct Readers {
     due: BinaryHeap<std::cmp::Reverse<(Nanos, u32, u64)>>,
     asked: u64,
@@ -51,7 +52,7 @@ impl Workload for Readers {
     }
 }
 
-/// The bytes served for the sequential reader and for the others.
+/// The bytes read by the sequential reader and by all others.
 #[derive(Default)]
 struct Bytes([u64; 2]);
 
@@ -61,7 +62,7 @@ impl Observer for Bytes {
     }
 }
 
-/// MiB/s of the sequential reader and of the others.
+/// Returns the throughput in MiB/s of the sequential reader and of all others.
 fn rates(spec: &str) -> [f64; 2] {
     let mut policy = build(spec, u32::MAX).unwrap();
     let mut bytes = Bytes::default();

@@ -1,5 +1,5 @@
-//! Tests the laws (`forebay_core::laws`) on every listed policy with random requests, and the
-//! applicable laws on policies that move data themselves.
+//! Tests the laws (`forebay_core::laws`) on every listed policy with random requests, and those
+//! that apply on policies that move data themselves.
 
 use forebay_core::catalog::{
     self, DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS, array_ssds,
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 
 use crate::devices;
 
-/// Forms and parameters beside the defaults that must keep the laws too.
+/// Forms and parameters other than the defaults, which must also obey the laws.
 const VARIANTS: &[&str] = &[
     "deadline:form=paper",
     "deadline:fifo-batch=1:writes-starved=1:read-expire-ms=0",
@@ -42,7 +42,7 @@ const VARIANTS: &[&str] = &[
     "sptf:bound-ms=0:writes-max=2",
 ];
 
-/// Shapers, which have no default capacity.
+/// Shapers. Their capacity has no default and must be given.
 const SHAPED: &[&str] = &[
     "fcfs",
     "fcfs:dependencies=no:depth=4",
@@ -72,10 +72,10 @@ fn specs() -> impl Iterator<Item = String> {
     listed.chain(rest.map(|spec| spec.to_string())).chain([format!("{SERVED}forebay")])
 }
 
-/// Before the name of a scheduler: the scheduler behind a server's path.
+/// The prefix of a scheduler behind a server's network path.
 const SERVED: &str = "served ";
 
-/// Yardsticks obey the laws even if the device differs from their model.
+/// Builds a policy. Yardsticks obey the laws even if the device differs from their model.
 fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
     if let Some(scheduler) = spec.strip_prefix(SERVED) {
         let policy = build(scheduler, len_max)?;
@@ -110,7 +110,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(one, 1..200).prop_map(laid)
 }
 
-/// Returns the outcome, or fails with the broken law and the policy.
+/// Returns the outcome, or panics with the broken law and the policy.
 fn kept<T>(spec: &str, outcome: Result<T, Broken>) -> T {
     outcome.unwrap_or_else(|broken| panic!("{spec}: {broken}"))
 }
@@ -125,7 +125,7 @@ proptest! {
     }
 }
 
-/// Parameters of placements, beside the defaults, that must keep the laws too.
+/// Parameters of placements other than the defaults, which must also obey the laws.
 const PLACED_VARIANTS: &[&str] = &[
     "noop",
     "cache:replace=s3fifo:write=through:size-mib=1:block-kib=8",
@@ -151,7 +151,7 @@ fn lanes(disks: u16) -> DeviceSet {
 /// Like [`check`], for policies that move data between devices and issue their own I/Os.
 fn check_placed(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     let build = || build_placed(spec, &lanes(disks)).unwrap();
-    // Not asked for its wakeup: a lane that is busy may be due.
+    // The wakeup is not checked: a wakeup may be due for a lane that is busy.
     let mut policy = Recorder::new(build());
     let mut watch = Watch::default();
     let mut devices: Vec<Bench> = (0..=disks).map(|_| Bench::new(depth)).collect();
@@ -194,9 +194,9 @@ const ARRAY_SPECS: &[&str] = &[
     "array:ssds=6:hints=0-1@ssd/1-2@raid10x3:adapt=bonus-malus:rent-ms=1:period-ms=5",
 ];
 
-/// Like [`check_placed`], for arrays: blocks that were never written are read without an I/O.
+/// Like [`check_placed`], for arrays, which read blocks that were never written without an I/O.
 fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
-    // A small one: its table is looked at for whatever needs care.
+    // A small array, because the simulator searches its whole table for work to do.
     let flash = Some(FlashLane { len_max: 64 << 10, capacity_bytes: 32 << 20 });
     let lanes = || DeviceSet { disk_bytes: 64 << 20, flash, ..lanes(disks) };
     let build = || build_placed(spec, &lanes()).unwrap();
@@ -207,7 +207,7 @@ fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);
     kept(spec, watch.once(requests));
     kept(spec, same(&mut build(), &policy.calls));
-    // Without faults, no errors are found, although there are no contents to check.
+    // No trouble is reported without faults, although there are no contents to verify.
     let trouble = ["degraded", "rotten_blocks", "repaired_roles", "drives_failed"];
     let is_trouble = |(name, count): &(&str, f64)| trouble.contains(name) && *count > 0.0;
     assert_eq!(policy.figures().into_iter().find(is_trouble), None, "{spec}");
@@ -228,13 +228,15 @@ proptest! {
     }
 }
 
-/// Rows among the places of [`requests`] laid beyond them: a request may be cut into several pieces.
+/// Returns a rearrangement that moves parts of the area used by [`requests`] to beyond it, so that
+/// requests may be split into several pieces.
 fn rearrangement() -> Rearrangement {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     Rearrangement::laid(&rows, 1 << 30).unwrap()
 }
 
-/// Any scheduler on a disk that was rearranged before (`copied_from` none), or is while it works.
+/// Returns a scheduler on a disk that was rearranged before the run (if `copied_from` is None) or
+/// is rearranged during the run.
 fn rearranged(spec: &str, copied_from: Option<Nanos>) -> Rearranged<Box<dyn Policy + Send>> {
     let inner = build(spec, LEN_MAX).unwrap();
     let lanes = inner.servers().len() as Lane;
@@ -245,8 +247,7 @@ fn rearranged(spec: &str, copied_from: Option<Nanos>) -> Rearranged<Box<dyn Poli
     Rearranged::before(placement, inner, lanes)
 }
 
-/// Like [`check`], on a rearranged disk, where copied data is moved twice in addition to the
-/// requests.
+/// Like [`check`], on a rearranged disk, where I/Os also read and write the data that is copied.
 fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request], depth: usize) {
     let mut policy = WakeupChecked::new(Recorder::new(rearranged(spec, copied_from)));
     let mut watch = Watch::default();
@@ -257,14 +258,14 @@ fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request]
     let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
     let copied = copied_from.map_or(0, |_| 2 * rearrangement().moved_bytes());
     assert!(io_bytes >= asked + copied, "{spec}: the bytes asked for and copied");
-    // Blocks written while they are copied are copied again.
+    // Blocks written while they are being copied are copied again.
     let changes = requests.iter().any(|it| matches!(it.op, Op::Write | Op::Trim));
     assert!(changes || io_bytes == asked + copied, "{spec}: exactly those");
     kept(spec, policy.broken());
     kept(spec, same(&mut rearranged(spec, copied_from), &policy.calls));
 }
 
-/// When each request completes, in which class and after which wait.
+/// The completion time of each request, with its class and wait.
 #[derive(Default, PartialEq, Debug)]
 struct Told(Vec<(Nanos, Done)>);
 
@@ -285,7 +286,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn a_disk_on_which_other_places_are_rearranged_is_as_it_was(mut requests in requests()) {
-        // Parted already: above a policy of its own a preflush is an I/O of the placement's.
+        // Without preflushes, because above another policy a preflush is an I/O of the placement.
         requests.iter_mut().for_each(|request| request.flags.0 &= !Flags::PREFLUSH.0);
         for spec in specs().filter(|spec| !spec.starts_with("split")) {
             let map = Rearrangement::laid(&[(1 << 40, 4096)], 1 << 41).unwrap();

@@ -1,6 +1,7 @@
-//! Tests the promises of shapers with bursts of all kinds.
+//! Tests the promises of shapers with all kinds of bursts.
 //!
-//! The server takes exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
+//! The server takes exactly `1 / rate` seconds per request. Rates divide 10^9, so that no time is
+//! rounded.
 
 mod dmclock;
 mod fair;
@@ -17,14 +18,14 @@ use proptest::prelude::*;
 
 use self::harness::{Ran, arrivals, read, reads, run};
 
-/// Rates whose doubles also divide 10^9.
+/// Rates that still divide 10^9 when they are doubled.
 const RATES: &[u64] = &[50, 100, 125, 250, 500, 1000];
 
 fn rate() -> impl Strategy<Value = u64> {
     prop::sample::select(RATES)
 }
 
-/// Whole requests within the bound, and the bound in ms.
+/// Returns the bound in ms within which a server of `rate` serves `places` requests.
 fn bound(rate: u64, places: u64) -> f64 {
     (places * 1000) as f64 / rate as f64
 }
@@ -40,8 +41,9 @@ fn admitted(rate: u64, within_ms: f64, times: &[u64]) -> usize {
 }
 
 proptest! {
-    /// The paper claims it for Miser; its fair queueing and Split promise it too (see their modules).
-    /// All promise at least as much as RTT on its own can.
+    /// With a spare rate equal to the promised one, no promise is broken. The paper claims this for
+    /// Miser; its fair queueing and Split promise it too (see their modules). All admit at least as
+    /// many requests as RTT alone can.
     #[test]
     fn with_as_much_to_spare_no_promise_is_ever_broken(
         times in arrivals(300), rate in rate(), places in 1u64..12, part in 0.0f64..0.99,
@@ -69,7 +71,8 @@ proptest! {
         }
     }
 
-    /// Admission by length needs only one request more within the bound, the paper's delta-C.
+    /// If admission is by queue length, a spare rate of one request per bound is enough: the
+    /// paper's delta-C.
     #[test]
     fn miser_by_length_is_never_late_with_one_request_to_spare(
         times in arrivals(300), extra in prop::sample::select(&[10u64, 20, 50][..]), places in 1u64..12,
@@ -79,12 +82,13 @@ proptest! {
         let within = 1000.0 / extra as f64;
         let spec = format!("miser:cmin={rate}:delta-ms={within}:slack-min={slack_min}");
         let ran = run(&spec, &[rate + extra], &reads(&times));
-        // Services are rounded to whole nanoseconds, half of one each.
+        // Service times are rounded by up to half a nanosecond each.
         prop_assert_eq!(late(&ran, 0, within + 200e-6), 0);
     }
 
-    /// No other class delays a promised request by more than fair queueing's bound: a request whose
-    /// turn comes at `eligible` is done two services later (SFQ, Goyal's theorem 4 for two flows).
+    /// No other class delays a promised request beyond fair queueing's bound: a request that
+    /// becomes eligible at `eligible` completes at most two services later (SFQ, Goyal's theorem 4
+    /// for two flows).
     #[test]
     fn the_overflow_delays_a_promise_by_two_services_at_most(
         times in arrivals(300), cmin in 1u64..9, places in 1u64..12,
@@ -107,7 +111,8 @@ proptest! {
         }
     }
 
-    /// The server is never idle while a request waits, so completions come when FCFS's do.
+    /// The server is never idle while a request waits, so services start at the same times as under
+    /// FCFS.
     #[test]
     fn those_that_share_a_server_conserve_its_work(
         times in arrivals(300), rate in rate(), places in 1u64..12, dependencies in any::<bool>(),
@@ -127,7 +132,8 @@ proptest! {
         prop_assert_eq!(dmclock.starts(), fcfs.starts());
     }
 
-    /// Tiers by recursion: each request in the first tier whose server finishes it in time.
+    /// Computes tiers by recursion: each request is in the first tier whose server completes it in
+    /// time.
     #[test]
     fn tiers_take_what_those_before_cannot(
         times in arrivals(300), rates in (rate(), rate(), rate()), places in 1u64..6,
@@ -146,7 +152,7 @@ proptest! {
         prop_assert_eq!([0, 1].map(|class| late(&ran, class, within[usize::from(class)])), [0, 0]);
     }
 
-    /// A bucket lets through exactly the first moment it may, and never more than it may.
+    /// A token bucket starts each request as early as its tokens permit, and never earlier.
     #[test]
     fn a_bucket_never_gives_more_than_its_rate_and_burst(
         times in arrivals(200), rate in rate(), burst in 1u32..9,
@@ -175,8 +181,8 @@ proptest! {
         prop_assert_eq!(starts.iter().map(|start| start.0).collect::<Vec<_>>(), expected);
     }
 
-    /// With every policy, a request that conflicts with an unfinished one starts after that
-    /// completes, and in no earlier class.
+    /// With every policy, a request that conflicts with an unfinished one starts after that one
+    /// completes, and its class is not an earlier one.
     #[test]
     fn dependent_requests_never_overtake(
         rows in prop::collection::vec((0u64..40, 1u32..40, 0u8..8, 0u64..4), 1..150),
@@ -225,8 +231,8 @@ proptest! {
         }
     }
 
-    /// A stream that stays within its reservation waits at most for the rest of a service and for
-    /// one request of each other stream, however much these request.
+    /// A stream within its reservation waits for at most the service in progress and one request of
+    /// each other stream, regardless of how much the others request.
     #[test]
     fn dmclock_keeps_reservations_apart_from_greed(
         gaps in prop::collection::vec(1_000_000u64..60_000_000, 1..60),
@@ -251,7 +257,7 @@ proptest! {
     }
 }
 
-/// Requests of streams 0, 1, ..., each with `count` at once at the start.
+/// Returns `count` requests of each stream 0, 1, …, all at time 0.
 fn flood(streams: u32, count: u64) -> Vec<Request> {
     let one = |stream| (0..count).map(move |n| (n, stream));
     let all = (0..streams).flat_map(one);
@@ -271,14 +277,14 @@ fn dmclock_shares_by_weight_above_reservations_and_within_limits() {
     let second = Nanos::from_secs(1);
     let by_weight = run("dmclock:weight=1/2/7", &[1000], &flood(3, 1000));
     assert_eq!(served(&by_weight, 3, second), [100, 200, 700]);
-    // 300 are reserved; by weight it would have had 100, so all it gets is reserved.
+    // 300 are reserved. Its weight would give it only 100, so it gets exactly its reservation.
     let reserved = run("dmclock:reservation=300/0:weight=1/9", &[1000], &flood(2, 1000));
     let counts = served(&reserved, 2, second);
     assert!((300..=301).contains(&counts[0]), "{counts:?}");
     let limited = run("dmclock:limit=50/0", &[1000], &flood(2, 2000));
     let counts = served(&limited, 2, second);
     assert!((50..=51).contains(&counts[0]) && counts[0] + counts[1] == 1000, "{counts:?}");
-    // A limit leaves the server idle.
+    // The limit holds even if the server is idle otherwise.
     let alone = run("dmclock:limit=50", &[1000], &flood(1, 101));
     assert_eq!(alone.outcomes.last().map(|last| last.started), Some(Nanos::from_secs(2)));
 }

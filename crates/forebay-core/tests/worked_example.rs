@@ -1,9 +1,10 @@
 //! The **bid** paper's worked example (figures 4-8): the order in which each scheduler serves
-//! twelve requests of three processes, and the head movement that follows from it.
+//! twelve requests of three processes, and the resulting head movement.
 //!
-//! The paper's submission table is lost from our text; this one gives every order the text states.
-//! For CFQ the paper prints 203 tracks, 25.37 on average and 2.03 sweeps, but its own list of
-//! tracks adds up to 275, 34.375 and 2.75 over its 8 movements: the right sums are tested.
+//! The paper's table of submissions is missing from our copy of the text; the one here reproduces
+//! every order that the text states. For CFQ the paper prints 203 tracks, 25.37 on average and 2.03
+//! sweeps, but its own list of tracks adds up to 275, 34.375 and 2.75 over its 8 movements. The
+//! test expects the correct sums.
 
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
@@ -15,7 +16,7 @@ use forebay_core::{
 const SECTORS_PER_TRACK: u64 = 100;
 const SECTOR: u64 = 512;
 
-/// (microseconds, name, first sector, sectors, write)
+/// (time of submission in us, name, first sector, number of sectors, whether it writes)
 const SUBMITTED: [(u64, &str, u64, u64, bool); 12] = [
     (0, "A1", 300, 30, false),
     (1000, "A2", 330, 30, false),
@@ -44,7 +45,7 @@ fn requests() -> impl Iterator<Item = Request> {
     })
 }
 
-/// A policy whose device is ready only from 9 ms on.
+/// A policy whose device accepts I/Os only from 9 ms on.
 struct ReadyAtNine<P> {
     policy: P,
     ready: bool,
@@ -69,7 +70,7 @@ impl<P: Policy> Policy for ReadyAtNine<P> {
     }
 }
 
-/// The order of service by name.
+/// The indices of the requests in order of service.
 #[derive(Default)]
 struct Order(Vec<usize>);
 
@@ -87,7 +88,8 @@ impl Order {
         names.join(" ")
     }
 
-    /// Tracks crossed and movements made, between requests and within them.
+    /// Returns the number of tracks crossed and the number of movements, both between and within
+    /// requests.
     fn head_movement(&self) -> (u64, u64) {
         let tracks: Vec<u64> = self
             .0
@@ -137,7 +139,7 @@ fn cfq_serves_sorted_rounds() {
 
 #[test]
 fn bid_serves_each_process_whole() {
-    // The paper's C comes twice, further apart than the default waits.
+    // In the paper, process C submits twice, further apart than the default wait.
     let order = run("bid:wait-ms=50");
     assert_eq!(order.names(), "A1 A2 A3 A4 A5 A6 C1 C2 B1 B2 B3 B4");
     assert_eq!(order.head_movement(), (69, 4));

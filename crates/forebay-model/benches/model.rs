@@ -1,5 +1,5 @@
-//! How many requests a second are fitted and drawn on one core: of the bundled trace twenty times over, and of traces
-//! that are named.
+//! How many requests per second are fitted and generated on one core, for twenty copies of the
+//! bundled trace and for the traces given as arguments.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ const FIT_TARGET_PER_S: f64 = 1.5e6;
 const GENERATE_TARGET_PER_S: f64 = 1.5e6;
 
 fn main() {
-    // cargo adds its own words.
+    // cargo passes options of its own.
     let traces: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
@@ -66,13 +66,14 @@ fn measure(path: &Path, repeats: usize) {
     );
 }
 
-/// Time on a processor so far, where the system tells: other work is not counted.
+/// Returns the processor time used so far in ns, if the system reports it. It excludes other work
+/// on the machine.
 fn cpu_ns() -> Option<u64> {
     let told = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     told.split(' ').next()?.parse().ok()
 }
 
-/// Requests a second.
+/// Returns the median of several runs in requests per second.
 fn median(mut run: impl FnMut() -> usize) -> f64 {
     let mut rates: Vec<f64> = (0..RUNS)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Fits a trace, says how large the model is and how fast that went, and writes a twin for each seed:
+//! Fits a trace, prints the model's size and the fitting speed, and writes a twin for each seed:
 //! `twin TRACE OUT SEEDS [without,...]`.
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods)]

@@ -1,8 +1,9 @@
-//! A single address space that contains all volumes, one after another, without the gaps that no
+//! A single address space that contains all volumes one after another, without the gaps that no
 //! request uses.
 //!
-//! Within a stretch of a volume, distances are the same as on the volume. A stretch extends into
-//! the gap after it as far as anything counts as near, so that neighborhoods do not change.
+//! Within a stretch of a volume, distances are the same as on the volume. A stretch includes the
+//! part of the following gap that still counts as near, so that the neighborhood of its last
+//! requests is unchanged.
 
 use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
@@ -10,28 +11,29 @@ use crate::space::Volumes;
 
 const MIB_BITS: u32 = GRAIN_BYTES.ilog2();
 
-/// Addresses of one space in which all volumes lie, and their ranges.
+/// The common address space of all volumes, and its division into ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     level: u8,
-    /// Stretches of all volumes, in order of place.
+    /// The stretches of all volumes in order of address.
     pieces: Vec<Piece>,
-    /// Of each volume its stretches among them, first and end.
+    /// For each volume, the indices into `pieces` of its first stretch and of the first one after
+    /// it.
     pieces_of: Vec<(u32, u32)>,
-    /// Where each volume ends.
+    /// The end address of each volume.
     ends: Vec<u64>,
-    /// Begin, end and number of each volume, in order of place.
+    /// The start address, end address and index of each volume, in order of address.
     placed: Vec<(u64, u64, u32)>,
     /// The area of each volume.
     area: Vec<u16>,
-    /// Begin and end of each area.
+    /// The start and end address of each area.
     areas: Vec<(u64, u64)>,
 }
 
 /// A stretch of a volume.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// The start of the stretch.
+    /// The start of the stretch in the common address space.
     address: u64,
     /// The start of the stretch on its volume.
     offset: u64,
@@ -55,7 +57,7 @@ impl Space {
             let (begin, mut end) = (at, at);
             for Stretch { begin_mib, end_mib } in stretches {
                 pieces.push(Piece { address: end, offset: begin_mib.saturating_mul(GRAIN_BYTES) });
-                // More than 64 bits is refused once the model is whole.
+                // An overflow is rejected when the whole model has been read.
                 end = end.saturating_add((end_mib - begin_mib).saturating_mul(GRAIN_BYTES));
             }
             pieces_of[volume] = (first, pieces.len() as u32);
@@ -78,8 +80,8 @@ impl Space {
         &self.pieces[first as usize..end as usize]
     }
 
-    /// Returns the address of a place on a volume. One in a gap has that of the end of the stretch
-    /// before.
+    /// Returns the address of an offset on a volume. For an offset in a gap, it is the last address
+    /// of the stretch before the gap.
     #[inline]
     pub(crate) fn address(&self, volume: u32, offset: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -93,7 +95,7 @@ impl Space {
         address.min(end.saturating_sub(1))
     }
 
-    /// Returns the place on its volume that an address is of.
+    /// Returns the offset on `volume` that corresponds to an address.
     #[inline]
     pub(crate) fn offset(&self, volume: u32, address: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -111,8 +113,8 @@ impl Space {
         self.pieces.partition_point(|piece| piece.address <= address).max(1) - 1
     }
 
-    /// Returns the number of requests on each stretch from those of `volumes`, or `None` if no
-    /// volume has gaps. For a volume without gaps the number is unknown and unlimited.
+    /// Returns the number of requests on each stretch, or an empty list if no volume has gaps. For
+    /// a volume without gaps it is unknown, and given as unlimited.
     pub(crate) fn piece_requests(&self, volumes: &Volumes) -> Vec<u64> {
         if self.pieces.len() == volumes.volumes.len() {
             return Vec::new();
@@ -133,13 +135,13 @@ impl Space {
         }
     }
 
-    /// Returns where the part of a stretch between two addresses begins and ends.
+    /// Returns the start and end of the part of a stretch that lies between two addresses.
     pub(crate) fn piece_within(&self, piece: usize, low: u64, high: u64) -> (u64, u64) {
         let end = self.pieces.get(piece + 1).map_or(self.end(), |next| next.address);
         (self.pieces[piece].address.max(low), end.min(high))
     }
 
-    /// Stretches of all volumes.
+    /// Returns the number of stretches on all volumes.
     pub(crate) fn pieces_len(&self) -> usize {
         self.pieces.len()
     }
@@ -150,17 +152,18 @@ impl Space {
         self.area[volume as usize].into()
     }
 
-    /// Areas.
+    /// Returns the number of areas.
     pub(crate) fn areas(&self) -> usize {
         self.areas.len()
     }
 
-    /// Returns the end of all.
+    /// Returns the end of the address space.
     pub(crate) fn end(&self) -> u64 {
         self.placed.last().map_or(0, |volume| volume.1)
     }
 
-    /// Begin, end and number of the volume at an address, or the last.
+    /// Returns the start address, end address and index of the volume at an address. Addresses past
+    /// the end belong to the last volume.
     #[inline]
     pub(crate) fn volume_at(&self, address: u64) -> (u64, u64, u32) {
         if let [only] = self.placed[..] {
@@ -190,14 +193,14 @@ impl Space {
         };
         let (begin, end) = self.areas[area];
         let parts = 1u64 << (2 * self.level);
-        // Areas are whole MiB, so the remainder of a MiB that the parts do not divide is cut off
-        // first, to stay within 64 bits.
+        // To stay within 64 bits, the address is divided by MiB / parts before it is divided by the
+        // area's length in MiB. The remainder does not matter, because areas are whole MiB long.
         let units = address.saturating_sub(begin) >> (MIB_BITS - 2 * u32::from(self.level));
         let part = units / ((end - begin) >> MIB_BITS).max(1);
         (area << (2 * self.level)) + part.min(parts - 1) as usize
     }
 
-    /// Returns where a range begins and ends.
+    /// Returns the start and end address of a range.
     #[inline]
     pub(crate) fn bounds(&self, range: usize) -> (u64, u64) {
         let (begin, end) = self.areas[self.area_of_range(range)];
@@ -255,7 +258,7 @@ mod tests {
             assert_eq!(space.address(1, offset), address);
             assert_eq!(space.offset(1, address), offset);
         }
-        // What lies in a gap, or beyond all, which only flushes do.
+        // Offsets in a gap or beyond the end, which only flushes have.
         let clamped = [0, 150 * MIB, u64::MAX].map(|offset| space.address(1, offset));
         assert_eq!(clamped, [10 * MIB, 20 * MIB - 1, 51 * MIB - 1]);
         assert_eq!((space.address(0, 3 * MIB), space.offset(0, 3 * MIB)), (3 * MIB, 3 * MIB));

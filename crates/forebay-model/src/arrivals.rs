@@ -1,7 +1,9 @@
-//! When requests come, and which of them write: blocks of equally many requests, each with its duration and its
-//! writes; within a block time and writes are divided in halves of equally many requests again and again,
-//! in ratios seen at that scale, rate and share of writes. So burstiness is kept at every scale, and bursts of
-//! writes are bursts.
+//! Arrival times, and which requests are writes.
+//!
+//! The trace is a sequence of blocks with equal numbers of requests, each with its duration and its
+//! number of writes. Within a block, time and writes are repeatedly divided between two halves with
+//! equal numbers of requests, in ratios observed at the same scale, rate and share of writes. This
+//! preserves burstiness at every scale, and keeps bursts of writes together.
 
 mod draw;
 mod fit;
@@ -16,17 +18,18 @@ use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{COUNT_MAX, Counts};
 use crate::parts::Parts;
 
-/// Blocks, unless each would have fewer than [`BLOCK_MIN`] requests or more than [`BLOCK_MAX`].
+/// The number of blocks, unless each would have fewer than [`BLOCK_MIN`] requests or more than
+/// [`BLOCK_MAX`].
 pub(crate) const BLOCKS: u64 = 256;
 const BLOCK_MIN: u64 = 64;
 const BLOCK_MAX: u64 = 1 << 20;
-/// The maximum in a file.
+/// The maximum number of requests per block in a file.
 const BLOCK_READ_MAX: u64 = 1 << 22;
 const BLOCKS_READ_MAX: usize = 1 << 20;
-/// The longest trace: 500 years, in ns.
+/// The maximum duration of a trace in ns, about 146 years.
 const DURATION_MAX: u64 = u64::MAX / 4;
 
-/// The key of a division: its scale, and two classes.
+/// The key under which divisions are counted: the scale, and two classes.
 type Key = (u8, u8, u8);
 
 /// A block of requests: its duration, and its number of writes.
@@ -36,35 +39,35 @@ struct Block {
     writes: u64,
 }
 
-/// When requests come.
+/// The model of arrival times and of writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arrivals {
     requests: u64,
     pub(crate) tick_ns: u64,
-    /// How blocks share the requests.
+    /// How the requests are divided into blocks.
     parts: Parts,
     blocks: Vec<Block>,
-    /// Whether the last request writes, which comes after all blocks.
+    /// Whether the last request, which belongs to no block, is a write.
     ends_with_write: bool,
-    /// Ratios by scale, mean gap and share of writes.
+    /// The ratios of durations, by scale, mean gap and share of writes.
     times: BTreeMap<Key, Counts>,
-    /// How writes are shared out, by scale, share of writes, and ratio of times.
+    /// The division of writes, by scale, share of writes, and ratio of durations.
     writes: BTreeMap<Key, Counts>,
 }
 
-/// Returns the power of two nearest to a number.
+/// Returns the exponent of the power of two nearest to a number.
 fn scale(number: u64) -> u8 {
     let power = number.max(1).ilog2();
     let is_above = (u128::from(number) * u128::from(number)) >> (2 * power + 1) > 0;
     (power + u32::from(is_above)) as u8
 }
 
-/// Returns the power of four of a mean gap.
+/// Returns the logarithm to base 4 of the mean gap in ns, rounded down.
 fn rate(duration_ns: u64, requests: u64) -> u8 {
     (duration_ns / requests + 1).ilog2() as u8 / 2
 }
 
-/// Few classes of shares of writes: none, all, and between.
+/// Returns the coarse class of a share of writes: none, all, or one of three between.
 fn coarse_share(writes: u64, requests: u64) -> u8 {
     let of = |parts: u64, whole: u64| writes * whole < requests * parts;
     match () {
@@ -76,7 +79,7 @@ fn coarse_share(writes: u64, requests: u64) -> u8 {
     }
 }
 
-/// Returns a finer class of the share of writes.
+/// Returns the fine class of a share of writes.
 fn fine_share(writes: u64, requests: u64) -> u8 {
     if writes == 0 || writes >= requests {
         return if writes == 0 { 0 } else { 9 };
@@ -85,28 +88,31 @@ fn fine_share(writes: u64, requests: u64) -> u8 {
     1 + bounds.iter().filter(|&&bound| writes * 64 > requests * bound).count() as u8
 }
 
-/// The most and the fewest writes that can be in the first half.
+/// Returns the fewest and the most writes that can be in the first half.
 fn possible(writes: u64, first: u64, second: u64) -> (u64, u64) {
     (writes.saturating_sub(second), writes.min(first))
 }
 
-/// Parts of the way from the fewest writes to the most; the two ends are parts of their own.
+/// The number of classes between the fewest and the most writes. These two have classes of their
+/// own.
 const PARTS: u64 = 9;
 
-/// Divisions that are counted under a key of a scale on average, at least: with fewer, the way down to a division
-/// would tell which one it was, and so when single requests of a short trace come.
+/// The minimum of the mean number of divisions per key at a scale. With fewer, the keys would
+/// almost identify each division, and thus reveal the arrival times of single requests in a short
+/// trace.
 const OF_KEY_MIN: u64 = 8;
-/// The largest scale for which this is true: longer stretches are as long as blocks, which are
-/// stored individually.
+/// The largest scale to which [`OF_KEY_MIN`] applies. Longer stretches are at least as long as
+/// blocks, which are stored individually anyway.
 const SHARED_SCALE_MAX: u8 = BLOCK_MIN.ilog2() as u8;
-/// Coarser and coarser keys of times: without what came before, without the share of writes, by the power of 16 of the rate.
+/// Increasingly coarse keys of ratios of durations: without the preceding gap, without the share of
+/// writes, and with the rate in powers of 16.
 const TIMES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 4 * 4 + 1), |k| (k.0, k.1, 9), |k| (k.0, k.1 / 2 * 2, 9)];
-/// The coarser keys for writes.
+/// Increasingly coarse keys of divisions of writes.
 const WRITES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 2 * 2), |k| (k.0, k.1, 4), |k| (k.0, k.1 / 2 * 2, 4)];
 
-/// Returns the key that is nearest to one.
+/// Returns the known key nearest to `key`.
 fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key> {
     known.min_by_key(|&&other| {
         let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
@@ -115,7 +121,7 @@ fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key
     })
 }
 
-/// Returns the finest keys of each scale that leave it enough divisions a key.
+/// Replaces the keys of each scale by the finest ones that have enough divisions per key.
 fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<Key, Counts> {
     let mut found = BTreeMap::new();
     for scale in 0..=u8::MAX {
@@ -134,35 +140,35 @@ fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<
     found
 }
 
-/// A stretch of requests divided in two.
+/// The division of a stretch of requests into two halves.
 #[derive(Clone, Copy)]
 struct Division {
     /// The duration of each half.
     times: (u64, u64),
-    /// Writes of the first, and of both.
+    /// The number of writes in the first half, and in both.
     writes: (u64, u64),
-    /// Requests of each.
+    /// The number of requests in each half.
     halves: (u64, u64),
-    /// What came before the first.
+    /// What precedes the first half.
     before: Before,
 }
 
-/// The request before a stretch: how long before, and whether it wrote.
+/// What precedes a stretch: the gap since the previous request, and whether that was a write.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     gap_ns: u64,
     is_write: bool,
 }
 
-/// Scales at which a division depends on the previous request: short stretches continue what came
-/// before, and longer ones follow each other as parts of a stretch.
+/// The largest scale at which a division depends on the previous request. Short stretches continue
+/// what came before; longer ones are related through the stretch that they are halves of.
 const BEFORE_SCALE_MAX: u8 = 3;
-/// Classes of the gap before.
+/// The number of classes of the preceding gap.
 const GAPS_BEFORE: u8 = 4;
 
 impl Before {
-    /// Returns whether the gap before is much shorter than the mean gap of the stretch, shorter,
-    /// about as long or longer.
+    /// Returns the class of the preceding gap: much shorter than the stretch's mean gap, shorter,
+    /// about as long, or longer.
     fn gap(self, scale: u8, duration_ns: u64, requests: u64) -> u8 {
         if scale > BEFORE_SCALE_MAX {
             return 0;
@@ -186,7 +192,8 @@ impl Division {
         self.halves.0 + self.halves.1
     }
 
-    /// Returns the ratio of times, and what it is counted under, or `None` if no time passes.
+    /// Returns the class of the ratio of durations and the key under which it is counted, or None
+    /// if the duration is zero.
     #[inline]
     fn of_time(self) -> Option<(Key, u32)> {
         let ((first, second), requests) = (self.times, self.requests());
@@ -199,8 +206,8 @@ impl Division {
         (first + second > 0).then(|| (key(), ratio::of(self.times, self.halves)))
     }
 
-    /// Returns the number of writes in the first half, and the key that it is counted under; `None`
-    /// if there is only one possibility.
+    /// Returns the class of the number of writes in the first half and the key under which it is
+    /// counted, or None if there is only one possibility.
     #[inline]
     fn of_writes(self) -> Option<(Key, u32)> {
         let ((early, all), requests) = (self.writes, self.requests());
@@ -221,7 +228,7 @@ impl Division {
 }
 
 impl Arrivals {
-    /// In keys that no division has for itself.
+    /// Coarsens the keys so that none identifies a single division.
     fn shared(self) -> Arrivals {
         let (times, writes) =
             (shared(self.times, TIMES_COARSER), shared(self.writes, WRITES_COARSER));
@@ -238,7 +245,7 @@ impl Arrivals {
         }
     }
 
-    /// From the first request to the last.
+    /// Returns the time from the first request to the last, in ns.
     pub(crate) fn duration_ns(&self) -> u64 {
         self.blocks.iter().map(|block| block.duration_ns).sum()
     }
@@ -247,7 +254,7 @@ impl Arrivals {
         self.blocks.len()
     }
 
-    /// Merges every two blocks; the division between them is counted like any other.
+    /// Merges the blocks in pairs. The division of each merged block is counted like any other.
     pub(crate) fn coarser(&self) -> Arrivals {
         let parts = self.parts.joined();
         if parts == self.parts || self.requests / parts.count() > BLOCK_MAX {
@@ -265,7 +272,7 @@ impl Arrivals {
             };
             let [begin, middle, end] = [0, 1, 2].map(|block| self.begin(2 * at + block));
             let halves = (middle - begin, end - middle);
-            // A shorter last block is not a half.
+            // If the last block is shorter, the two are not halves.
             if halves.0.abs_diff(halves.1) <= 1 {
                 found.add(Division {
                     times: (first.duration_ns, rest.duration_ns),
@@ -279,13 +286,15 @@ impl Arrivals {
         found
     }
 
-    /// Returns the first request of a block; that of the one after the last ends the trace.
+    /// Returns the index of a block's first request. For the block after the last, this is the last
+    /// request of the trace.
     #[inline]
     fn begin(&self, block: usize) -> u64 {
         self.parts.begin(block, self.requests.saturating_sub(1))
     }
 
-    /// Ratios by scale and rate alone, in fewer numbers.
+    /// Returns a smaller model: the ratios depend only on scale and rate, and only the most common
+    /// ones are kept.
     pub(crate) fn rounder(&self) -> Arrivals {
         let join = |map: &BTreeMap<Key, Counts>, name: fn(Key) -> Key| {
             let mut joined: BTreeMap<Key, Counts> = BTreeMap::new();
@@ -397,7 +406,7 @@ mod tests {
         assert!(changes < 1500, "{changes} changes of 132");
     }
 
-    /// Else two seeds would agree on when single requests come.
+    /// With rare keys, the twins of two seeds would agree on the arrival times of single requests.
     #[test]
     fn divisions_of_a_short_trace_share_keys() {
         let (mut dice, mut at_ns) = (Dice::new(7), 0);
@@ -415,7 +424,8 @@ mod tests {
         }
     }
 
-    /// Runs of three writes and three reads end where no halving of a block does.
+    /// Alternating runs of three writes and three reads, whose ends never coincide with the halving
+    /// of a block.
     #[test]
     fn what_came_before_is_gone_on_with() {
         let list: Vec<(u64, bool)> = (0..20_000).map(|n| (n * 1000, n / 3 % 2 == 0)).collect();
@@ -438,7 +448,8 @@ mod tests {
         assert_eq!((again.blocks(), again.coarser().blocks()), (1, 1));
     }
 
-    /// Whatever is joined: each block that is left has the very requests, time and writes that it had.
+    /// However many blocks are merged, each remaining block has the same requests, duration and
+    /// writes as in the trace.
     #[test]
     fn joined_blocks_say_of_the_same_requests_the_same() {
         let list: Vec<(u64, bool)> =

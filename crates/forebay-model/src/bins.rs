@@ -1,9 +1,9 @@
-//! Numbers that span many powers of two as few: exact below 8, then four parts to the power of two. Whole
-//! numbers only, so that every machine bins alike.
+//! Maps 64-bit numbers to few bins: exact below 8, then four bins per power of two. All arithmetic
+//! is on integers, so that results are equal on all machines.
 
 use crate::dice::Dice;
 
-/// The largest bin of any number of 64 bits.
+/// The largest bin.
 pub(crate) const BIN_MAX: u32 = 8 + 4 * 61 - 1;
 
 /// Returns the bin of a number.
@@ -16,7 +16,7 @@ pub(crate) fn bin(number: u64) -> u32 {
     8 + (power - 3) * 4 + (number >> (power - 2) & 3) as u32
 }
 
-/// Returns the numbers of a bin, the least and the greatest.
+/// Returns the smallest and the largest number in a bin.
 #[inline]
 pub(crate) fn range(bin: u32) -> (u64, u64) {
     if bin < 8 {
@@ -27,15 +27,15 @@ pub(crate) fn range(bin: u32) -> (u64, u64) {
     ((4 + part) * unit, ((4 + part) * unit - 1).saturating_add(unit))
 }
 
-/// Returns one of the bin's numbers.
+/// Draws a number from a bin.
 #[inline]
 pub(crate) fn draw(bin: u32, dice: &mut Dice) -> u64 {
     let (low, high) = range(bin);
     dice.between(low, high)
 }
 
-/// Returns the power of two of a number above none, with a fraction that grows linearly in between:
-/// near enough to compare numbers by their ratio.
+/// Returns the approximate logarithm to base 2 of a positive number, interpolated linearly between
+/// powers of two. This is precise enough to compare numbers by their ratio.
 #[inline]
 pub(crate) fn log2(number: u64) -> f32 {
     let number = number.max(1);

@@ -1,20 +1,20 @@
-//! Numbers as bytes: seven bits each, the lowest first. What is read is believed only within the bounds
-//! that its reader names, so nothing that was read can be out of them.
+//! Numbers as bytes: seven bits per byte, the lowest first. Every number read is checked against a
+//! bound given by the caller, so that a damaged file cannot lead to values out of range.
 
 use std::fmt::Display;
 
 /// An error in the bytes, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ByteError {
-    /// Which byte of the content, from 0.
+    /// The offset of the byte in the content.
     pub byte: usize,
     /// The value found.
     pub got: String,
-    /// What should.
+    /// What was expected instead.
     pub expected: String,
 }
 
-/// Writes.
+/// Writes numbers and texts.
 #[derive(Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -37,7 +37,7 @@ impl Writer {
     }
 }
 
-/// Reads.
+/// Reads numbers and texts.
 pub(crate) struct Bytes<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -52,7 +52,7 @@ impl<'a> Bytes<'a> {
         Err(ByteError { byte: self.at, got: got.to_string(), expected: expected.to_string() })
     }
 
-    /// Returns a number of at most `max`; messages call it `what`.
+    /// Reads a number of at most `max`. Error messages call it `what`.
     pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, ByteError> {
         let (begun, mut number) = (self.at, 0u64);
         for shift in (0..64).step_by(7) {
@@ -73,8 +73,8 @@ impl<'a> Bytes<'a> {
         self.bad(format!("{what} of more than 64 bits"), format!("{max} at most"))
     }
 
-    /// Returns the length of a list, which cannot exceed the number of bytes left, because each
-    /// entry takes at least one.
+    /// Reads the length of a list. It cannot exceed the number of bytes left, because each entry
+    /// takes at least one.
     pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, ByteError> {
         let length = self.number(max as u64, what)? as usize;
         match length <= self.bytes.len() - self.at {
@@ -83,7 +83,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Returns a list of `length` entries.
+    /// Reads a list of `length` entries.
     pub(crate) fn list<T>(
         &mut self,
         length: usize,
@@ -102,7 +102,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Whether all was read.
+    /// Checks that all bytes were read.
     pub(crate) fn end(&self) -> Result<(), ByteError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),

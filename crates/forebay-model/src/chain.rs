@@ -1,9 +1,10 @@
-//! In which order states come: a chain over classes and ranges.
+//! The sequence of states: a Markov chain over classes and ranges.
 //!
-//! The next class is drawn among what is left of the epoch's budget, by how much more often than by chance it
-//! follows the last class, comes after such a gap and before such a one; then its range, among what is left
-//! of the budget of ranges, by how much more often than by chance such a transition is made and is made by
-//! that class (the paper's features of transitions), and by what is left of the class in each range.
+//! The next class is drawn from the remaining budget of the epoch. The weights are the lifts (how
+//! much more often than by chance) with which it follows the last class, comes after the preceding
+//! gap and before the following one. Then its range is drawn from the remaining budget of ranges.
+//! These weights are the lifts of the transition, and of the transition among those of the class
+//! (the paper's features of transitions), and what remains of the class in each range.
 
 use std::collections::VecDeque;
 
@@ -11,15 +12,15 @@ use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::Counts;
 use crate::parts::Parts;
 
-/// Parts of the trace with budgets of their own.
+/// The number of epochs: parts of the trace with separate budgets.
 pub(crate) const EPOCHS: u64 = 32;
-/// Requests of an epoch, at least.
+/// The minimum number of requests in an epoch.
 const EPOCH_MIN: u64 = 200;
 const EPOCHS_READ_MAX: usize = 4096;
-/// Classes of gaps.
+/// The number of classes of gaps.
 pub(crate) const GAPS: usize = 16;
 
-/// Returns the power of four of a gap in microseconds; 0 below one.
+/// Returns the class of a gap: 0 below 1 us, then one class per power of four.
 #[inline]
 pub(crate) fn gap_class(gap_ns: u64) -> usize {
     match gap_ns / 1000 {
@@ -28,13 +29,13 @@ pub(crate) fn gap_class(gap_ns: u64) -> usize {
     }
 }
 
-/// Requests before and after one over which its pace is told.
+/// The number of requests before a request, and after it, whose gaps determine its pace.
 pub(crate) const AROUND: usize = 4;
-/// Classes of pace.
+/// The number of classes of pace.
 pub(crate) const PACES: usize = 32;
 
-/// Returns the power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so
-/// long together.
+/// Returns the class of the mean gap, given the number of gaps and their sum: 0 below 1/8 us, then
+/// one class per power of two.
 #[inline]
 pub(crate) fn pace_class(took_ns: u64, gaps: usize) -> usize {
     match took_ns / 125 / (gaps.max(1) as u64) {
@@ -43,38 +44,38 @@ pub(crate) fn pace_class(took_ns: u64, gaps: usize) -> usize {
     }
 }
 
-/// Budgets of an epoch.
+/// The budgets of an epoch: how often each class and each range occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     pub(crate) classes: Counts,
     pub(crate) ranges: Counts,
 }
 
-/// In which order states come.
+/// The model of the sequence of states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// How epochs share the requests.
+    /// How the requests are divided into epochs.
     pub(crate) parts: Parts,
     pub(crate) epochs: Vec<Epoch>,
-    /// Classes that follow each.
+    /// For each class, the classes that follow it.
     pub(crate) follows: Vec<Counts>,
-    /// Classes after each class of gap, and before it.
+    /// For each class of gap, the classes after it, and the classes before it.
     pub(crate) after: Vec<Counts>,
     pub(crate) before: Vec<Counts>,
-    /// Classes amid each class of pace.
+    /// For each class of pace, the classes that occur at it.
     pub(crate) paces: Vec<Counts>,
-    /// Classes that make each transition.
+    /// For each transition, the classes that make it.
     pub(crate) moves: Vec<Counts>,
-    /// Classes in each range.
+    /// For each range, the classes in it.
     pub(crate) ranges: Vec<Counts>,
 }
 
-/// Returns the number of epochs for this many requests.
+/// Returns the number of epochs for a number of requests.
 pub(crate) fn epochs(requests: u64, wanted: u64) -> u64 {
     wanted.min(requests / EPOCH_MIN).clamp(1, EPOCHS_READ_MAX as u64)
 }
 
-/// Counts by row and class.
+/// Counts by row and column.
 struct Grid {
     columns: usize,
     counts: Vec<u32>,
@@ -90,7 +91,7 @@ impl Grid {
         self.counts[row * self.columns + column] += 1;
     }
 
-    /// Returns the columns of these numbers, of one row.
+    /// Returns the counts of the given columns in a row.
     fn row(&self, row: usize, columns: &[usize]) -> Counts {
         let row = &self.counts[row * self.columns..][..self.columns];
         Counts::of(&columns.iter().map(|&column| row[column]).collect::<Vec<u32>>())
@@ -105,7 +106,7 @@ pub(crate) struct State {
     pub(crate) at_ns: u64,
 }
 
-/// Collects it.
+/// Collects the counts of a chain.
 pub(crate) struct ChainFit {
     classes: Grid,
     epoch_ranges: Grid,
@@ -113,7 +114,7 @@ pub(crate) struct ChainFit {
     after: Grid,
     before: Grid,
     paces: Grid,
-    /// The latest requests, as many as are needed to determine a pace.
+    /// The latest requests, as many as a pace is determined from.
     recent: VecDeque<(usize, u64)>,
     moves: Grid,
     ranges: Grid,
@@ -136,7 +137,7 @@ impl ChainFit {
         }
     }
 
-    /// The next request; `transition` tells which leads from range to range.
+    /// Adds the next request. `transition` returns the transition from one range to another.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -168,7 +169,7 @@ impl ChainFit {
         self.last
     }
 
-    /// Returns the classes that came, by their numbers.
+    /// Returns the codes of the classes that occurred.
     pub(crate) fn codes(&self) -> Vec<usize> {
         let rows = self.classes.counts.chunks(self.classes.columns);
         let mut sums = vec![0u64; self.classes.columns];
@@ -198,7 +199,7 @@ impl ChainFit {
 }
 
 impl Chain {
-    /// Returns every two epochs as one.
+    /// Returns the chain with its epochs merged in pairs.
     pub(crate) fn coarser(&self) -> Chain {
         let join = |two: &[Epoch]| {
             two.iter().fold(Epoch::default(), |sum, epoch| Epoch {
@@ -234,7 +235,7 @@ impl Chain {
         lists.into_iter().flatten().for_each(|counts| counts.put(writer));
     }
 
-    /// Parses a chain with these numbers of classes, ranges and transitions.
+    /// Reads a chain with these numbers of classes, ranges and transitions.
     pub(crate) fn get(
         bytes: &mut Bytes,
         classes: usize,

@@ -1,32 +1,33 @@
-//! What a request is to the model: its operation, its power of two of sectors, and how its place came about.
+//! The class of a request in the model: its operation, its length as a power of two of sectors, and
+//! the kind of its place.
 
 use forebay_core::Op;
 
-/// How the place of a request came about.
+/// How the place of a request relates to earlier requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PlaceKind {
-    /// Begins where the request before it ended, and at least part of the ground ahead is new.
+    /// Begins where the previous request ended, and at least part of its blocks are new.
     ContinueNew,
-    /// Begins where the previous request ended, and all of the ground ahead was used before.
+    /// Begins where the previous request ended, and all of its blocks were used before.
     ContinueUsed,
-    /// Begins where another recent one ended, and at least part of the ground ahead is new.
+    /// Begins where another recent request ended, and at least part of its blocks are new.
     ResumeNew,
-    /// Begins where another recent request ended, and all of the ground ahead was used before.
+    /// Begins where another recent request ended, and all of its blocks were used before.
     ResumeUsed,
-    /// Begins on ground used before, and stays there.
+    /// Begins elsewhere on a used block, and all of its blocks were used before.
     Again,
-    /// Begins on ground used before and reaches new ground.
+    /// Begins elsewhere on a used block, and continues on new blocks.
     Over,
-    /// On new ground within [`NEAR_BYTES`] of where a recent one ended.
+    /// Begins on a new block within [`NEAR_BYTES`] of where a recent request ended.
     Near,
-    /// On new ground anywhere.
+    /// Begins on a new block anywhere else.
     Far,
-    /// Has no place: a flush.
+    /// Has no place, because it is a flush.
     Nowhere,
 }
 
-/// The reach of [`PlaceKind::Near`].
+/// The maximum distance of [`PlaceKind::Near`] in bytes.
 pub(crate) const NEAR_BYTES: u64 = 2 << 20;
 
 const KINDS: [PlaceKind; 9] = [
@@ -42,11 +43,11 @@ const KINDS: [PlaceKind; 9] = [
 ];
 const OPS: [Op; 6] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park, Op::Open];
 const OCTAVES: usize = 16;
-/// Classes there can be.
+/// The number of possible classes.
 pub(crate) const CODES: usize = KINDS.len() * OPS.len() * OCTAVES;
 
 impl PlaceKind {
-    /// Returns whether the request continues where another one ended.
+    /// Returns whether the request continues where a recent request ended.
     #[inline]
     pub(crate) fn goes_on(self) -> bool {
         (self as u8) < 4
@@ -67,7 +68,7 @@ pub(crate) struct Class {
     pub(crate) octave: u8,
 }
 
-/// Returns the power of two of sectors that holds this many bytes.
+/// Returns the exponent of the smallest power of two of sectors that holds `len` bytes.
 #[inline]
 pub(crate) fn octave(len: u32) -> u8 {
     let sectors = len.div_ceil(512).max(1);
@@ -75,7 +76,8 @@ pub(crate) fn octave(len: u32) -> u8 {
 }
 
 impl Class {
-    /// Returns its number; writes come after all others, so that each of the two is one stretch.
+    /// Returns the code of the class. Writes come after all others, so that writes are a contiguous
+    /// range, and so are all others.
     #[inline]
     pub(crate) fn code(self) -> usize {
         let op = OPS.iter().position(|&op| op == self.op).unwrap_or(0);
@@ -83,7 +85,7 @@ impl Class {
         (op * KINDS.len() + self.kind as usize) * OCTAVES + usize::from(self.octave)
     }
 
-    /// Returns the class of a number below [`CODES`].
+    /// Returns the class with a code below [`CODES`].
     pub(crate) fn of(code: usize) -> Class {
         let op = code / OCTAVES / KINDS.len();
         let op = if op == OPS.len() - 1 { 1 } else { op + usize::from(op >= 1) };

@@ -1,17 +1,17 @@
-//! Makes models smaller: merges fine parts into coarser ones, step by step, until the model fits.
+//! Reduces the size of a model by making its parts coarser, step by step, until it fits.
 
 use crate::model::Model;
 
 /// The default maximum size of a model in bytes.
 pub const BUDGET_BYTES: usize = 64 << 10;
 
-/// The minimum size of each part.
+/// The minimum numbers of blocks and of cells that coarsening leaves.
 const BLOCKS_MIN: usize = 4;
 const CELLS_MIN: u32 = 64;
 
 impl Model {
-    /// Returns the finest model that is stored in `budget_bytes` or fewer, or the coarsest there
-    /// is, and its file.
+    /// Returns the finest model whose file has at most `budget_bytes`, or the coarsest possible
+    /// one, and its file.
     pub fn within(mut self, budget_bytes: usize) -> (Model, Vec<u8>) {
         let mut file = self.to_file();
         let mut step = 0;
@@ -29,7 +29,8 @@ impl Model {
         (self, file)
     }
 
-    /// Applies one of the steps in turn; returns `None` if it would change nothing.
+    /// Applies a step; steps alternate between the parts of the model. Returns None if it changes
+    /// nothing.
     fn coarser(&self, step: usize) -> Option<Model> {
         let mut model = self.clone();
         match step % 8 {
@@ -57,5 +58,5 @@ impl Model {
     }
 }
 
-/// Steps after which nothing is left to be coarsened.
+/// The number of steps after which nothing can be coarsened further.
 const STEPS_MAX: usize = 96;

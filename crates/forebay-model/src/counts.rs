@@ -1,18 +1,18 @@
-//! How often each number came: kept in order, written as differences, drawn without putting back, so that a
-//! whole cycle of draws has exactly the counts.
+//! How often each number occurred. Counts are sorted, stored as differences, and drawn without
+//! replacement, so that a complete cycle of draws reproduces them exactly.
 
 use crate::bytes::{ByteError, Bytes, Writer};
 use crate::dice::Dice;
 
-/// Counts by number, in ascending order, without zeros.
+/// The count of each number, in ascending order and without zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(pub(crate) Vec<(u32, u32)>);
 
-/// The largest number of requests in a model, and so of any count.
+/// The maximum number of requests in a model, and thus the maximum of any count.
 pub(crate) const COUNT_MAX: u64 = 1 << 40;
 
 impl Counts {
-    /// Of a list that says how often each number came, its index.
+    /// Creates counts from a list that holds the count of each number at its index.
     pub(crate) fn of(dense: &[u32]) -> Counts {
         Counts((0..).zip(dense.iter().copied()).filter(|entry| entry.1 > 0).collect())
     }
@@ -25,12 +25,12 @@ impl Counts {
         }
     }
 
-    /// Returns the sum of all.
+    /// Returns the sum of all counts.
     pub(crate) fn sum(&self) -> u64 {
         self.0.iter().map(|entry| u64::from(entry.1)).sum()
     }
 
-    /// Puts every number under another name, and those of one name together.
+    /// Replaces each number by `name(number)`, and adds up the counts of numbers that become equal.
     pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> Counts {
         let mut list: Vec<(u32, u32)> =
             self.0.iter().map(|&(number, count)| (name(number), count)).collect();
@@ -45,12 +45,12 @@ impl Counts {
         Counts(list)
     }
 
-    /// Returns the sum with other counts.
+    /// Returns the sum of these counts and others.
     pub(crate) fn with(&self, other: &Counts) -> Counts {
         Counts(self.0.iter().chain(&other.0).copied().collect()).renamed(|number| number)
     }
 
-    /// Keeps only the `kept` most common numbers; the counts of the others are added to the nearest
+    /// Keeps only the `kept` most common numbers. The counts of all others are added to the nearest
     /// of these.
     pub(crate) fn commonest(&self, kept: usize) -> Counts {
         if self.0.len() <= kept {
@@ -70,7 +70,7 @@ impl Counts {
 
     pub(crate) fn put(&self, writer: &mut Writer) {
         writer.number(self.0.len() as u64);
-        // Numbers and counts apart: each kind is like itself, and compresses better.
+        // Numbers and counts are stored separately, because each list compresses better.
         let mut last = 0;
         for &(number, _) in &self.0 {
             writer.number(u64::from(number - last));
@@ -79,7 +79,7 @@ impl Counts {
         writer.numbers(self.0.iter().map(|entry| u64::from(entry.1) - 1));
     }
 
-    /// Numbers of at most `max`.
+    /// Reads counts of numbers of at most `max`.
     pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, ByteError> {
         let length = bytes.length(max as usize + 1, what)?;
         let mut last = None;
@@ -97,12 +97,14 @@ impl Counts {
     }
 }
 
-/// Draws numbers by their counts without putting back; once all are drawn it begins again. A binary tree over the
-/// numbers: each node knows how many are left below it to the left, so that finding one and taking it is one way down.
+/// Draws numbers by their counts without replacement, starting again when all have been drawn.
+/// Stored as a binary tree: each node holds the sum of the counts left in its left subtree, so that
+/// finding and removing a number is a single descent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bag {
     full: Vec<(u32, u32)>,
-    /// By node, the root first at 1; leaves, which are not kept, have the numbers of `full` in order.
+    /// The sum of each node's left subtree; the root is at index 1. Leaves are not stored; they
+    /// correspond to the entries of `full` in order.
     left_of: Vec<u64>,
     sum: u64,
 }
@@ -130,7 +132,8 @@ impl Bag {
         }
     }
 
-    /// Removes one at position `before` in the cumulative counts, and returns its entry.
+    /// Removes one draw at position `before` of the cumulative counts, and returns the index of its
+    /// entry.
     #[inline]
     fn take_one(&mut self, mut before: u64) -> usize {
         let leaves = self.left_of.len();
@@ -146,7 +149,7 @@ impl Bag {
         node - leaves
     }
 
-    /// Removes one of this number, if any is left.
+    /// Removes one draw of `number`, and returns whether any was left.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> bool {
         let Ok(at) = self.full.binary_search_by_key(&number, |entry| entry.0) else { return false };
@@ -158,7 +161,7 @@ impl Bag {
         is_left
     }
 
-    /// Returns a number; none of an empty bag.
+    /// Draws a number, or returns None if the bag never held any.
     #[inline]
     pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
         if self.sum == 0 {
@@ -171,7 +174,7 @@ impl Bag {
         Some(self.full[at].0)
     }
 
-    /// Draws a number in `low..=high`, if any is left.
+    /// Draws a number in `low..=high`, or returns None if none is left.
     pub(crate) fn draw_between(&mut self, low: u32, high: u32, dice: &mut Dice) -> Option<u32> {
         let first = self.sum_before(self.full.partition_point(|entry| entry.0 < low));
         let end = self.sum_before(self.full.partition_point(|entry| entry.0 <= high));
@@ -182,7 +185,7 @@ impl Bag {
         Some(self.full[at].0)
     }
 
-    /// Returns what is left of the entries before `at`.
+    /// Returns the sum of the counts left in the entries before `at`.
     #[inline]
     fn sum_before(&self, at: usize) -> u64 {
         let leaves = self.left_of.len();

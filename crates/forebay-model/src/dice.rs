@@ -1,4 +1,4 @@
-//! Random choice that gives the same results for the same seed on every machine.
+//! Random choices that are the same for the same seed on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -12,26 +12,26 @@ impl Dice {
         Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// In `0.0..1.0`.
+    /// Returns a random number in `0.0..1.0`.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// In `0..count`; 0 of none.
+    /// Returns a random number in `0..count`, or 0 if `count` is 0.
     #[inline]
     pub(crate) fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
-    /// In `low..=high`.
+    /// Returns a random number in `low..=high`.
     #[inline]
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// Draws an index among at most [`WEIGHTS_MAX`] by weight; `None` if no weight is above 0. Sums
-    /// of blocks are compared first, so that only one block is searched.
+    /// Draws an index by weight, from at most [`WEIGHTS_MAX`] weights. Returns None if no weight is
+    /// above 0. It compares sums of blocks first, so that only one block is searched.
     #[inline]
     pub(crate) fn weighted(&mut self, weights: &[f32]) -> Option<usize> {
         let mut sums = [0.0; WEIGHTS_MAX / BLOCK];
@@ -46,7 +46,7 @@ impl Dice {
         let mut drawn = self.unit() as f32 * all;
         let mut found = None;
         for (block, &sum) in sums[..weights.len().div_ceil(BLOCK)].iter().enumerate() {
-            // Where roundings leave something over it is the last that has any.
+            // If rounding errors leave a remainder, the last block with a positive sum is taken.
             if sum > 0.0 {
                 found = Some(block);
                 if drawn < sum {
@@ -74,7 +74,7 @@ impl Dice {
 pub(crate) const WEIGHTS_MAX: usize = 1024;
 const BLOCK: usize = 32;
 
-/// Returns the sum in eight lanes, which a processor adds at once.
+/// Returns the sum, added up in eight lanes so that it can be vectorized.
 #[inline]
 fn sum(weights: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 8];
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn weights_are_drawn_as_often_as_they_weigh() {
         for count in [1, 31, 32, 33, 200] {
-            // Every third has none, the last has as much as all others.
+            // Every third weight is zero, and the last is as large as all others together.
             let mut weights: Vec<f32> =
                 (0..count).map(|n| if n % 3 == 1 { 0.0 } else { 1.0 }).collect();
             weights[count - 1] = 0.0;

@@ -1,11 +1,11 @@
-//! Where recent requests of an area ended, the latest first: a list for each thing known of an end, since all
-//! ends are asked for the same at once.
+//! Where recent requests of an area ended, the latest first. Each property is in an array of its
+//! own, because lookups compare all ends at once.
 
 use forebay_core::Op;
 
 use crate::class::octave;
 
-/// The number of ends that are tracked for each area.
+/// The number of ends tracked per area.
 pub(crate) const ENDS_MAX: usize = 32;
 
 /// Where a request ended.
@@ -15,11 +15,11 @@ pub(crate) struct End {
     pub(crate) len: u32,
     pub(crate) stream: u16,
     pub(crate) op: Op,
-    /// The range that contains it.
+    /// The range that contains the address.
     pub(crate) range: u16,
 }
 
-/// The ends of an area, by rank: 0 is the latest.
+/// The ends of an area by rank; rank 0 is the latest.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     count: usize,
@@ -29,22 +29,22 @@ pub(crate) struct Ends {
     ranges: [u16; ENDS_MAX],
     ops: [Op; ENDS_MAX],
     octaves: [u8; ENDS_MAX],
-    /// Whether the stream ended nowhere since.
+    /// Whether it is the latest end of its stream.
     is_own: [bool; ENDS_MAX],
 }
 
-/// The penalties for differences between an end and the wanted one, in parts of [`WHOLE`].
+/// The penalties for differences between an end and the wanted one, in units of 1 / [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlike {
     pub(crate) op: i16,
     pub(crate) octave: i16,
     pub(crate) range: i16,
-    /// That its stream ended there and nowhere since, or not.
+    /// The penalty if one is the latest end of its stream and the other is not.
     pub(crate) own: i16,
 }
 
-/// The value of 1. It is so small that a sum of penalties times [`ENDS_MAX`] fits into 16 bits, of
-/// which a processor compares eight at once.
+/// The fixed-point value of 1. It is small, so that a sum of penalties times [`ENDS_MAX`] fits into
+/// 16 bits, of which a processor compares eight at once.
 pub(crate) const WHOLE: i16 = 32;
 
 impl Ends {
@@ -66,7 +66,7 @@ impl Ends {
         self.count
     }
 
-    /// Returns the end of a rank, if there is one.
+    /// Returns the end with a rank, if there is one.
     #[inline]
     pub(crate) fn get(&self, rank: usize) -> Option<End> {
         (rank < self.count).then(|| End {
@@ -78,13 +78,14 @@ impl Ends {
         })
     }
 
-    /// Returns the positions of the ends.
+    /// Returns the addresses of the ends.
     #[inline]
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses[..self.count]
     }
 
-    /// How unlike each is to one of this operation, length and range, that is its stream's last or not, added to `far`.
+    /// Adds to `far` how much each end differs from one with this operation, length and range that
+    /// is (or is not) the latest of its stream.
     #[inline]
     pub(crate) fn unlike(
         &self,
@@ -110,8 +111,8 @@ impl Ends {
         }
     }
 
-    /// Moves an end to the front, replacing the one of rank `from` or, if there are [`ENDS_MAX`],
-    /// the last one.
+    /// Puts an end at the front. It replaces the end with rank `from`, or the last one if `from` is
+    /// None and there are [`ENDS_MAX`].
     #[inline]
     pub(crate) fn push(&mut self, end: End, from: Option<usize>) {
         let gone = match from {
@@ -147,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain list of ends.
+        /// Compared with a plain list of ends.
         #[test]
         fn ends_are_kept_by_rank(
             pushed in proptest::collection::vec((0u64..1000, 1u32..100_000, 0u16..4, 0usize..99), 1..90),

@@ -1,7 +1,7 @@
-//! The model as a file: a line that says what it is, a check sum of the rest, and the content, compressed.
+//! The file format of models: a header line, a checksum of the rest, and the compressed content.
 //!
-//! What a file says is believed only after the sum and every number in it were looked at, so that drawing from
-//! what was read cannot fail.
+//! The checksum and the bounds of every number are checked on reading, so that generating requests
+//! from a model cannot fail.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,32 +13,32 @@ use crate::bytes::ByteError;
 use crate::model::Model;
 use crate::space::Form;
 
-/// How a model begins.
+/// The header of a model.
 const HEAD: &[u8] = b"forebay model 5\n";
-/// How models of the form before it begin, which are read too: of volumes they say only how far each was used.
+/// The header of the previous format, which can also be read. It stores volumes without their gaps.
 const HEAD_4: &[u8] = b"forebay model 4\n";
-/// How every model begins, of whatever version.
+/// What the headers of all versions start with.
 const ANY_HEAD: &[u8] = b"forebay model ";
-/// What models of Forebay before this form have near their beginning.
+/// What models contain near the beginning if they are older than this format.
 const OLD_KEY: &[u8] = b"\"forebay_model\"";
-/// Bytes that a file may have.
+/// The maximum size of a file in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 const SUM_BYTES: usize = 4;
 const REMEDY: &str = "copy the file again, or fit the trace again";
 
-/// The kind of a file, judging by its beginning.
+/// The kind of a file, judged by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
-    /// A model.
+    /// A model, of any version.
     Model,
-    /// A model of an earlier Forebay.
+    /// A model of an earlier Forebay, in a format without a header.
     Old,
     /// Something else.
     Other,
 }
 
-/// Returns the kind of a file that begins like this.
+/// Returns the kind of a file from its first bytes.
 pub fn looks(head: &[u8]) -> Looks {
     if head.starts_with(ANY_HEAD) {
         return Looks::Model;
@@ -51,17 +51,18 @@ pub fn looks(head: &[u8]) -> Looks {
 }
 
 impl Model {
-    /// Returns the model as a file.
+    /// Returns the file of the model.
     pub fn to_file(&self) -> Vec<u8> {
-        // Compressing into memory has nothing to fail on.
+        // Compression into memory cannot fail.
         let packed = zstd::bulk::compress(&self.bytes(), 19).unwrap_or_default();
         [HEAD, &crc32fast::hash(&packed).to_le_bytes(), &packed].concat()
     }
 
-    /// Returns the model that a file holds; messages call it `path`.
+    /// Reads a model from a file. Error messages call it `path`.
     ///
     /// # Errors
-    /// A file that was damaged, is no model, or is none that could have been fitted.
+    /// Fails if the file is damaged, is not a model, or is a model that no trace could have
+    /// produced.
     pub fn from_file(path: &Path, file: &[u8]) -> Result<Model, TraceError> {
         if looks(file) == Looks::Old {
             let hint = "fit the trace again: earlier models were effectively copies of the trace";
@@ -98,7 +99,7 @@ impl Model {
         Model::from_packed(path, packed, form)
     }
 
-    /// Returns the model of compressed content, as a file has it after the sum.
+    /// Reads a model from compressed content, which follows the checksum in a file.
     fn from_packed(path: &Path, packed: &[u8], form: Form) -> Result<Model, TraceError> {
         let at = Place::Byte((HEAD.len() + SUM_BYTES) as u64);
         let mut content = Vec::new();
@@ -114,10 +115,10 @@ impl Model {
         Model::read(path, &content, form)
     }
 
-    /// Returns the model of content.
+    /// Reads a model from its content.
     ///
     /// # Errors
-    /// Content that is none that could have been fitted.
+    /// Fails if the content is not a model that a trace could have produced.
     pub fn from_content(path: &Path, content: &[u8]) -> Result<Model, TraceError> {
         Model::read(path, content, Form::Current)
     }
@@ -129,7 +130,7 @@ impl Model {
         })
     }
 
-    /// Returns the content, in the form that [`Model::from_content`] parses.
+    /// Returns the content in the form that [`Model::from_content`] reads.
     pub fn content(&self) -> Vec<u8> {
         self.bytes()
     }

@@ -1,4 +1,4 @@
-//! A model from a trace, in two passes and bounded memory.
+//! Fits a model to a trace, in two passes and bounded memory.
 
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
@@ -16,16 +16,17 @@ use crate::space::{Transitions, Volumes};
 use crate::submitters::{Submitter, Submitters, told_apart};
 use crate::trail::{ModelRequest, Seen, Trail, placed};
 
-/// How finely to fit.
+/// The resolution of a fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
-    /// Levels of the hierarchy of ranges; none for three, or fewer where there are many volumes.
+    /// The number of levels in the hierarchy of ranges. The default is three, or fewer if there are
+    /// many volumes.
     pub level: Option<u8>,
-    /// Any range to any other.
+    /// Whether ranges have no hierarchy, so that each pair has its own transition.
     pub flat: bool,
-    /// Parts of the trace with budgets of their own.
+    /// The number of epochs: parts of the trace with separate budgets.
     pub epochs: u64,
-    /// Blocks of arrivals.
+    /// The number of blocks of arrivals.
     pub blocks: u64,
 }
 
@@ -36,28 +37,29 @@ impl Default for FitOptions {
     }
 }
 
-/// The result of the first pass: the amounts, the ranges and the streams.
+/// The result of the first pass: the extents of the volumes and the numbers of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
     last: Nanos,
     tick_ns: u64,
-    /// Highest byte reached on each volume, which ground of it is used, and requests there.
+    /// For each volume, the highest byte reached, the parts in use (`touched`), and the number of
+    /// requests.
     reached: Vec<u64>,
     touched: Touched,
     volume_requests: Vec<u64>,
-    /// Requests of each stream.
+    /// The number of requests of each stream.
     streams: Vec<u64>,
-    /// Requests that begin at a multiple of each of [`GRAINS_BYTES`].
+    /// The number of requests that start at a multiple of each of [`GRAINS_BYTES`].
     aligned: [u64; GRAINS_BYTES.len()],
 }
 
-/// Offsets may be multiples of these.
+/// The granularities of offsets that are tried.
 const GRAINS_BYTES: [u32; 8] = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512];
-/// Requests of a hundred that have to be.
+/// The share of requests in percent that must be aligned to a granularity.
 const ALIGNED_SHARE: u64 = 98;
-/// Below this, a tick cannot be distinguished from a common divisor by chance.
+/// A shorter common divisor of the times may be due to chance, and is not taken as a tick.
 const TICK_NS_MIN: u64 = 1000;
 
 impl Survey {
@@ -76,7 +78,7 @@ impl Survey {
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);
         }
-        // A flush may have any offset, which means nothing.
+        // The offset of a flush has no meaning.
         if record.len > 0 {
             let end = record.offset.saturating_add(u64::from(record.len));
             self.reached[volume] = self.reached[volume].max(end);
@@ -90,7 +92,7 @@ impl Survey {
         }
     }
 
-    /// What nearly all offsets are multiples of.
+    /// Returns the largest granularity to which nearly all offsets are aligned.
     fn grain_bytes(&self) -> u32 {
         let kept = |count: u64| count * 100 >= ALIGNED_SHARE * self.requests;
         let grains = self.aligned.iter().zip(GRAINS_BYTES);
@@ -98,7 +100,7 @@ impl Survey {
     }
 }
 
-/// Stretches of all volumes that a model tells apart, beyond one a volume.
+/// The maximum number of stretches in a model, in addition to one per volume.
 const STRETCHES: usize = 256;
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -108,12 +110,12 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Fits a model with the results of a first pass.
+/// Fits a model, given the results of the first pass.
 pub struct Fitter {
     survey: Survey,
     volumes: Volumes,
     space: Space,
-    /// Requests on each stretch of the space.
+    /// The number of requests on each stretch of the address space.
     piece_requests: Vec<u64>,
     transitions: Transitions,
     stream_of: Vec<u16>,
@@ -131,7 +133,7 @@ pub struct Fitter {
     submitters: Vec<Submitters>,
 }
 impl Fitter {
-    /// Begins. The survey has at least one request.
+    /// Starts the second pass. The survey must have at least one request.
     pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
         let stretches = survey.touched.some_stretches(STRETCHES);
         let (reached, requests) = (&survey.reached, &survey.volume_requests);
@@ -232,12 +234,14 @@ impl Fitter {
         }
     }
 
-    /// MiB that are used of all volumes, long gaps left out. A model holds [`USED_MIB_MAX`](crate::USED_MIB_MAX) at most.
+    /// Returns the number of MiB in use on all volumes, without long gaps. A model can hold at most
+    /// [`USED_MIB_MAX`](crate::USED_MIB_MAX).
     pub fn used_mib(&self) -> u64 {
         self.volumes.used_mib()
     }
 
-    /// Returns the number of requests in the second and the first pass if they differ.
+    /// Checks that both passes had the same number of requests. Otherwise returns the numbers of
+    /// the second and the first pass as an error.
     pub fn agrees(&self) -> Result<(), (u64, u64)> {
         match self.seen == self.survey.requests {
             true => Ok(()),
@@ -270,7 +274,7 @@ impl Fitter {
         }
     }
 
-    /// Returns the stream of the model that a stream of the trace is.
+    /// Returns the model's stream for a stream of the trace.
     pub fn stream_of(&self, stream: u32) -> Option<u16> {
         self.stream_of.get(stream as usize).copied()
     }

@@ -1,8 +1,8 @@
-//! Requests drawn from a model, one after another, as a trace is read.
+//! Generates requests from a model, with the interface of a trace reader.
 //!
-//! When a request comes and whether it writes is drawn first, then its class and range (`choose`), then a place
-//! that comes about as the class says (`place`), then who asks. A run that is longer than the model's trace
-//! begins again, on ground that counts as new again.
+//! For each request, it draws the arrival time and whether it is a write, then the class and the
+//! range (`choose`), then the place according to the class (`place`), and finally the stream. A run
+//! longer than the model's trace starts again from the beginning, with all blocks new.
 
 mod choose;
 mod place;
@@ -32,13 +32,13 @@ pub enum Mechanism {
     Gaps,
     /// Which transitions between ranges are made, and by which classes.
     Transitions,
-    /// How often each class comes in each range.
+    /// How often each class occurs in each range.
     RangeClasses,
-    /// The age of reused ground.
+    /// How long ago reused blocks were last used.
     Ages,
-    /// In which range ground is used again.
+    /// In which range blocks are reused.
     ReuseRange,
-    /// Which of the recent ends a run continues.
+    /// Which of the recent ends a request continues.
     Ranks,
 }
 
@@ -54,7 +54,7 @@ impl Mechanism {
         Mechanism::Ranks,
     ];
 
-    /// Returns the name.
+    /// Returns the name of the mechanism.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Follows => "follows",
@@ -68,7 +68,7 @@ impl Mechanism {
     }
 }
 
-/// Which mechanisms are on.
+/// The set of mechanisms that are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanisms(u16);
 
@@ -95,9 +95,10 @@ impl Mechanisms {
 pub struct GenerateOptions {
     /// The seed; equal seeds give equal requests.
     pub seed: u64,
-    /// The number of requests; the default is that of the fitted trace.
+    /// The number of requests. The default is that of the fitted trace.
     pub requests: Option<u64>,
-    /// Until when, if not as long as the model's trace.
+    /// The time at which the trace ends. The default is to generate as many requests as the fitted
+    /// trace has.
     pub until: Option<Nanos>,
     /// The factor by which the rate is multiplied.
     pub intensity: f64,
@@ -113,14 +114,14 @@ impl Default for GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// Returns whether the requested trace is finite; a duration does not limit a model whose
-    /// requests all arrive at once.
+    /// Returns whether the generated trace is finite. A time limit alone does not suffice if all
+    /// requests of the model arrive at once.
     pub fn has_end(&self, model: &Model) -> bool {
         self.requests.is_some() || self.until.is_none() || model.duration_ns() > 0
     }
 }
 
-/// Draws requests from a model.
+/// Generates requests from a model.
 pub struct Generator {
     cycle: Cycle,
     left: u64,
@@ -131,7 +132,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// From a model.
+    /// Creates a generator.
     pub fn new(model: &Model, options: GenerateOptions) -> Generator {
         let left = match (options.requests, options.until) {
             (Some(requests), _) => requests,
@@ -200,18 +201,19 @@ impl Reader for Generator {
     }
 }
 
-/// Generates cycles with as many requests as the model's trace had.
+/// Generates cycles, each with as many requests as the model's trace.
 struct Cycle {
     model: Model,
     mechanisms: Mechanisms,
     space: Space,
     dice: Dice,
     clock: Clock,
-    /// Arrivals around the next, which is as many as [`AROUND`] on, or fewer where the cycle begins.
+    /// The arrivals around the next request: up to [`AROUND`] before it, itself, and up to
+    /// [`AROUND`] after it.
     around: VecDeque<Arrival>,
-    /// Where the next is among them.
+    /// The index of the next request in `around`.
     at: usize,
-    /// When the cycle began, and when its latest request came.
+    /// When the cycle began, and when its latest request arrived, in ns.
     begun_ns: u64,
     last_ns: u64,
     drawn: u64,
@@ -247,7 +249,7 @@ impl Cycle {
         }
     }
 
-    /// Begins again, a mean gap after the last request.
+    /// Starts the next cycle one mean gap after the last request.
     fn begin(&mut self) {
         let duration_ns = self.model.duration_ns();
         let tick_ns = self.model.arrivals.tick_ns;

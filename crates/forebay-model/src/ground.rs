@@ -1,27 +1,28 @@
 //! Which request used each block last.
 //!
-//! Blocks are of 4 KiB, pages of 64 blocks, groups of 8 pages, found by their number. Memory is bounded: of the pages that a
-//! trace touches, the half million that were used most lately stay, and what lay on another counts as new.
+//! Blocks have 4 KiB, pages 64 blocks, and groups 8 pages; groups are found by their number in a
+//! hash table. Memory is bounded: only the half million most recently used pages are kept, and
+//! blocks on other pages count as new.
 
 use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
-/// Blocks of a page.
+/// The number of blocks in a page.
 const PAGE: u64 = 64;
-/// The maximum number of pages, which take 145 MB, plus 42 MB if each is in its own group; together
-/// they cover 128 GiB of ground.
+/// The maximum number of pages. They take 145 MB, plus 42 MB if each is in a separate group, and
+/// cover 128 GiB of address space.
 const PAGES_MAX: usize = 1 << 19;
 
 struct Page {
-    /// The group it is in, and where there.
+    /// The group that the page belongs to, and its index in it.
     group: u32,
     bit: u8,
-    /// A bit for each block that was used.
+    /// A bit for each block, set if it was used.
     used: u64,
-    /// Whether it was used since the hand came by.
+    /// Whether the page was used since the clock hand last passed it.
     is_recent: bool,
     last: [u32; PAGE as usize],
 }
@@ -32,8 +33,8 @@ impl Page {
     }
 }
 
-/// Returns the first block of a request and the end of its blocks, limited to 64 MiB: the effect of
-/// trimming a whole volume is not recorded for each block.
+/// Returns the first block of a request and the end of its blocks. At most 64 MiB are included,
+/// because trimming a whole volume must not touch each of its blocks.
 #[inline]
 pub(crate) fn blocks(address: u64, len: u32) -> (u64, u64) {
     let first = address / BLOCK_BYTES;
@@ -41,14 +42,14 @@ pub(crate) fn blocks(address: u64, len: u32) -> (u64, u64) {
     (first, end.min(first + (64 << 20) / BLOCK_BYTES))
 }
 
-/// Bits of a page from block `first` to `end`.
+/// Returns a mask of the bits of a page's blocks from `first` to `end`.
 #[inline]
 fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
-/// Returns how many at the beginning of a list are `number`; looked at by eights, which a processor
-/// compares at once.
+/// Returns the length of the longest prefix whose elements all equal `number`. Eight elements are
+/// compared at a time, so that it can be vectorized.
 #[inline]
 fn alike(list: &[u32], number: u32) -> usize {
     let all = |part: &&[u32]| part.iter().fold(true, |all, &other| all & (other == number));
@@ -56,13 +57,13 @@ fn alike(list: &[u32], number: u32) -> usize {
     whole + list[whole..].iter().take_while(|&&other| other == number).count()
 }
 
-/// Consecutive pages, 2 MiB of ground. There are only a few per group, because scattered use needs
-/// one page in each group.
+/// Eight consecutive pages, which are 2 MiB. Groups are small, because scattered use takes a whole
+/// group for each page.
 struct Group {
     number: u64,
-    /// The position of each page of those in `any`.
+    /// The position of each page that is set in `any`.
     pages: [u32; GROUP as usize],
-    /// Pages of which some blocks were used, and pages of which all were, one bit each.
+    /// A bit for each page: in `any` if some of its blocks were used, in `full` if all were.
     any: u8,
     full: u8,
 }
@@ -71,17 +72,17 @@ const GROUP: u64 = 8;
 /// The position of a group that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// The used ground, and when it was used.
+/// The used blocks, and the request that used each last.
 pub(crate) struct Ground {
     index: FxHashMap<u64, u32>,
     groups: Vec<Group>,
-    /// Places of groups that no page is in any more.
+    /// The positions of groups that no longer have pages.
     free: Vec<u32>,
     pages: Vec<Page>,
     pages_max: usize,
     hand: usize,
-    /// The last group looked up and its position, because the next lookup is usually in the same
-    /// group.
+    /// The number and position of the last group looked up, because the next lookup is usually in
+    /// the same group.
     found: Cell<(u64, u32)>,
 }
 
@@ -118,14 +119,15 @@ impl Ground {
         (group.any >> page & 1 == 1).then(|| &self.pages[group.pages[page as usize] as usize])
     }
 
-    /// Returns the request that used a block last.
+    /// Returns the request that last used a block, or None if the block is new.
     #[inline]
     pub(crate) fn last(&self, block: u64) -> Option<u32> {
         let page = self.page(block / PAGE)?;
         (page.used >> (block % PAGE) & 1 == 1).then(|| page.last[(block % PAGE) as usize])
     }
 
-    /// Pages that the blocks lie on: each with its first and end block, from its beginning.
+    /// Returns the pages that blocks lie on, each with the first block and the end, counted from
+    /// the start of the page.
     #[inline]
     fn parts(first: u64, end: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         (first / PAGE..end.div_ceil(PAGE)).map(move |page| {
@@ -143,8 +145,8 @@ impl Ground {
         end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// Returns how many blocks from `first` on are used (or new) without a gap, up to `max`. Groups
-    /// and pages that are all used or all new are passed at once.
+    /// Returns the number of consecutive blocks from `first` on that are all used (or all new), up
+    /// to `max`. Groups and pages that are entirely used or new are skipped as a whole.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {
@@ -174,8 +176,8 @@ impl Ground {
         (block - first).min(max)
     }
 
-    /// Returns the first `count` new blocks in a row within `low..high` at or after `from`, or else
-    /// after `low`.
+    /// Returns the start of the first `count` consecutive new blocks within `low..high`, at or
+    /// after `from` if possible.
     pub(crate) fn room(&self, from: u64, count: u64, low: u64, high: u64) -> Option<u64> {
         [from.max(low), low].into_iter().find_map(|begin| {
             let mut block = begin;
@@ -194,8 +196,8 @@ impl Ground {
         })
     }
 
-    /// Marks the blocks as used by request `number`, and reports to `lost` which requests lose how
-    /// many of their blocks.
+    /// Marks blocks as used by request `number`. Calls `lost` with each request that last used some
+    /// of them before, and how many of its blocks it loses.
     #[inline]
     pub(crate) fn touch(
         &mut self,
@@ -226,8 +228,8 @@ impl Ground {
         }
     }
 
-    /// Returns the position of a page; a new page replaces one that was not used recently if the
-    /// table is full.
+    /// Returns the position of a page, which is created if necessary. If the table is full, it
+    /// replaces a page that was not used recently.
     #[inline]
     fn claim(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
         if let Some(group) = self.group(number / GROUP)
@@ -251,7 +253,7 @@ impl Ground {
         at
     }
 
-    /// Returns the place of a page that was not used lately, which is forgotten.
+    /// Removes a page that was not used recently, and returns its position.
     fn give_up(&mut self, lost: &mut impl FnMut(u32, u32)) -> usize {
         while std::mem::take(&mut self.pages[self.hand].is_recent) {
             self.hand = (self.hand + 1) % self.pages.len();
@@ -273,7 +275,7 @@ impl Ground {
         at
     }
 
-    /// Returns where a group is, or will be.
+    /// Returns the position of a group, which is created if necessary.
     fn claim_group(&mut self, number: u64) -> u32 {
         if let Some(&at) = self.index.get(&number) {
             return at;
@@ -290,7 +292,7 @@ impl Ground {
     }
 }
 
-/// Stretches looked at for room.
+/// The number of stretches examined when searching for room.
 const TRIES: usize = 200;
 
 #[cfg(test)]
@@ -299,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain list of blocks.
+        /// Compared with a plain list of blocks.
         #[test]
         fn every_block_is_known_by_its_last_request(
             touches in proptest::collection::vec((0u64..500, 1u64..200), 1..40),

@@ -1,14 +1,15 @@
-//! A small generative model of a storage workload: fitted on a trace, kept as a file of some 10 to 40 KiB, drawn from
-//! as a trace is read.
+//! A small generative model of a storage workload. It is fitted to a trace, stored in a file of
+//! about 10 to 40 KiB, and read like a trace.
 //!
-//! Source: the storage workload model of the paper in `papers/model`: ranges of the disk are states of a
-//! hierarchical chain, and transitions between them have features. Departures: a state also has a class, its
-//! operation, size and how its place came about; what makes disks and caches fast or slow is kept by mechanisms
-//! of its own, one a module: recent ends that are gone on from ([`places`], `trail`), how long ago
-//! ground was used, arrivals at every scale (`arrivals`), lengths (`sizes`). Each can be switched off
-//! ([`generate::Mechanism`]), to see what it is worth.
+//! Based on the storage workload model of the paper in `papers/model`, in which ranges of the disk
+//! are states of a hierarchical Markov chain, and transitions between them have features. There are
+//! two differences. A state also has a class: operation, length, and how its place relates to
+//! earlier requests. And what makes disks and caches fast or slow is reproduced by separate
+//! mechanisms, each in a module: recent ends that requests continue ([`places`], `trail`), how long
+//! ago blocks were last used, arrivals at every scale (`arrivals`), and lengths (`sizes`). Each can
+//! be switched off to measure its effect ([`generate::Mechanism`]).
 //!
-//! A model holds counts and is no copy: which request follows which is drawn.
+//! A model holds counts and is not a copy of the trace: the order of requests is drawn at random.
 
 #![forbid(unsafe_code)]
 

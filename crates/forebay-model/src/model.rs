@@ -12,18 +12,18 @@ use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
 
 /// A small generative model of a trace.
 ///
-/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow
-/// each other, and for each class the lengths, locations and streams of its requests. It contains
-/// no individual request of the trace, and no offset.
+/// It holds counts: how often classes of requests and ranges occur in each part of the trace, how
+/// often they follow each other, and, for each class, the lengths, kinds of places and streams of
+/// its requests. It contains no individual request of the trace and no offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Requests it was fitted on.
+    /// The number of requests in the fitted trace.
     pub requests: u64,
-    /// What nearly all offsets are multiples of.
+    /// The granularity in bytes of which nearly all offsets are multiples.
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
-    /// The busiest submitters, the last of which may represent all others.
+    /// The busiest streams, the last of which may stand for all others.
     pub streams: Vec<Submitter>,
     pub(crate) classes: Vec<Class>,
     pub(crate) arrivals: Arrivals,
@@ -34,7 +34,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// From the first request to the last.
+    /// Returns the time from the first request to the last, in ns.
     pub fn duration_ns(&self) -> u64 {
         self.arrivals.duration_ns()
     }
@@ -44,12 +44,13 @@ impl Model {
         self.classes.len()
     }
 
-    /// Transitions between ranges that were made.
+    /// Returns the number of transitions between ranges that occur.
     pub fn transitions(&self) -> usize {
         self.chain.moves.iter().filter(|counts| !counts.0.is_empty()).count()
     }
 
-    /// Gaps between the stretches of volumes that are used, and before the first.
+    /// Returns the number of gaps: between the used stretches of each volume, and before the first
+    /// stretch.
     fn gaps(&self) -> usize {
         let of = |volume: &Volume| match &volume.stretches[..] {
             [] => 0,
@@ -62,7 +63,7 @@ impl Model {
         self.classes.iter().map(|class| class.kind).collect()
     }
 
-    /// What somebody who has the model knows of the trace, one sentence each.
+    /// Returns what the model reveals about the trace, one sentence each.
     pub fn reveals(&self) -> Vec<String> {
         let plural = |count: usize, one: &str, more: &str| match count {
             1 => format!("1 {one}"),
@@ -109,7 +110,7 @@ impl Model {
         ]
     }
 
-    /// Returns the content.
+    /// Returns the content of the model.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(self.requests);
@@ -126,7 +127,7 @@ impl Model {
         writer.0
     }
 
-    /// Parses the content if it is valid.
+    /// Reads and checks the content of a model.
     pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, ByteError> {
         let mut bytes = Bytes::new(content);
         let bytes = &mut bytes;

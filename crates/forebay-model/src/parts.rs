@@ -1,10 +1,10 @@
-//! Parts of a trace: stretches with equal numbers of requests, some of them merged, so that a
+//! Divides a trace into parts with equal numbers of requests. Parts can be merged, so that a
 //! coarser model describes exactly the same requests as a finer one.
 
 use crate::bytes::{ByteError, Bytes, Writer};
 
-/// How a trace is cut: into `units` stretches of equally many requests, of which `joined` in a row are a part. The
-/// last part may have fewer.
+/// A division of a trace: into `units` stretches with equal numbers of requests, of which each
+/// `joined` consecutive ones form a part. The last part may have fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     units: u64,
@@ -18,7 +18,7 @@ impl Default for Parts {
 }
 
 impl Parts {
-    /// Creates this many parts, at least one.
+    /// Creates a division into `count` parts, or one if it is 0.
     pub(crate) fn new(count: u64) -> Parts {
         Parts { units: count.max(1), joined: 1 }
     }
@@ -29,12 +29,14 @@ impl Parts {
         self.units.div_ceil(self.joined)
     }
 
-    /// Merges every two parts; returns the same if there is only one.
+    /// Returns the division with parts merged in pairs, or the same division if it has only one
+    /// part.
     pub(crate) fn joined(self) -> Parts {
         if self.count() < 2 { self } else { Parts { joined: 2 * self.joined, ..self } }
     }
 
-    /// Returns the first request of a part of a trace of `requests`, or their end.
+    /// Returns the index of the first request of a part, in a trace of `requests` requests. For the
+    /// part after the last, this is `requests`.
     #[inline]
     pub(crate) fn begin(self, part: usize, requests: u64) -> u64 {
         let unit = (part as u64).saturating_mul(self.joined).min(self.units);
@@ -45,7 +47,7 @@ impl Parts {
         writer.numbers([self.units, self.joined]);
     }
 
-    /// Of at most `units_max` units.
+    /// Reads a division of at most `units_max` units.
     pub(crate) fn get(bytes: &mut Bytes, units_max: usize, what: &str) -> Result<Parts, ByteError> {
         let units = bytes.number(units_max as u64, what)?;
         let joined = bytes.number(units, what)?;

@@ -1,11 +1,12 @@
-//! The requests that were, by their numbers, and in each range.
+//! Earlier requests, by number and by range.
 //!
-//! Those that still hold blocks have a bit, so that looking for some passes over all others without a look at
-//! them. The last million stay; what was used longer ago is known to be used, but not by which request.
+//! A bit marks each request that still holds blocks (was the last to use them), so that a search
+//! skips all others without reading them. The last million requests are remembered. Blocks last
+//! used before that are known to be used, but not by which request.
 
 use std::collections::VecDeque;
 
-/// Requests that are remembered.
+/// The number of requests remembered.
 const KEPT: u32 = 1 << 20;
 
 /// A past request.
@@ -20,15 +21,15 @@ pub(crate) struct Was {
     pub(crate) goes_on: bool,
 }
 
-/// Requests by their numbers, from 1.
+/// Requests by their numbers, which start at 1.
 pub(crate) struct Past {
     ring: Vec<Was>,
-    /// A bit for each of the ring: whether it still holds blocks.
+    /// A bit for each entry of `ring`, set if the request still holds blocks.
     held: Vec<u64>,
     latest: u32,
-    /// The remembered requests, in order.
+    /// For each range, the numbers of its remembered requests, in order.
     by_range: Vec<VecDeque<u32>>,
-    /// The number of remembered requests, a power of two.
+    /// The maximum number of requests remembered, a power of two.
     kept: u32,
 }
 
@@ -42,25 +43,25 @@ impl Past {
         Past { ring: Vec::new(), held: Vec::new(), latest: 0, by_range, kept }
     }
 
-    /// Returns the place of a number in the ring.
+    /// Returns the index of a request in `ring`.
     #[inline]
     fn place(&self, number: u32) -> usize {
         (number.wrapping_sub(1) & (self.kept - 1)) as usize
     }
 
-    /// Returns the oldest that is remembered.
+    /// Returns the number of the oldest request remembered.
     #[inline]
     pub(crate) fn oldest(&self) -> u32 {
         self.latest.saturating_sub(self.kept) + 1
     }
 
-    /// Returns the number of the latest.
+    /// Returns the number of the latest request.
     #[inline]
     pub(crate) fn latest(&self) -> u32 {
         self.latest
     }
 
-    /// Returns the request of a number, if it is remembered.
+    /// Returns the request with a number, if it is remembered.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Was> {
         self.is_kept(number).then(|| &self.ring[self.place(number)])
@@ -71,14 +72,14 @@ impl Past {
         (self.oldest()..=self.latest).contains(&number)
     }
 
-    /// Returns whether a request that is remembered holds blocks.
+    /// Returns whether a remembered request still holds blocks.
     #[inline]
     fn holds(&self, number: u32) -> bool {
         let at = self.place(number);
         self.held[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// A request lost blocks to a later one.
+    /// Records that a request lost blocks to a later one.
     #[inline]
     pub(crate) fn lose(&mut self, number: u32, blocks: u32) {
         if !self.is_kept(number) {
@@ -92,7 +93,7 @@ impl Past {
         }
     }
 
-    /// Adds the next.
+    /// Adds the next request.
     #[inline]
     pub(crate) fn push(&mut self, was: Was) {
         self.latest += 1;
@@ -108,8 +109,8 @@ impl Past {
         self.by_range[usize::from(was.range)].push_back(self.latest);
     }
 
-    /// Up to `count` requests of a range that still hold blocks, half of them at or after `number` and half
-    /// before it, the nearest first.
+    /// Calls `each` with up to `count` requests of a range that still hold blocks, the nearest to
+    /// `number` first: up to half of them at or after `number`, and then up to half before it.
     #[inline]
     pub(crate) fn near_in(
         &self,
@@ -132,7 +133,7 @@ impl Past {
         }
     }
 
-    /// Does the same over all ranges.
+    /// Does the same for requests of all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
         let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));
@@ -162,7 +163,8 @@ impl Past {
     }
 }
 
-/// Requests looked at for some that hold blocks: of a range, and of all, 64 of which are one look.
+/// The maximum number of requests examined in each direction: in one range, and in all ranges,
+/// where 64 are examined at once.
 const LOOKED_AT: usize = 100;
 const LOOKED_AT_OF_ALL: u32 = 4096;
 
@@ -185,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list of all requests.
+        /// Compared with a plain list of all requests.
         #[test]
         fn those_that_hold_blocks_are_found(
             steps in proptest::collection::vec((0u16..3, 0u32..3, 0u32..400), 1..400),
@@ -195,7 +197,8 @@ mod tests {
             for (range, blocks, loses) in steps {
                 past.push(Was { range, blocks: blocks + 1, ..Was::default() });
                 plain.push((range, blocks + 1));
-                // One in three loses a block of an earlier one, which may be forgotten.
+                // One request in three takes a block from an earlier one, which may be forgotten
+                // already.
                 if blocks == 0 {
                     past.lose(loses, 1);
                     let lost = (loses as usize).checked_sub(1).and_then(|at| plain.get_mut(at));

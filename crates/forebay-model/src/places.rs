@@ -1,6 +1,6 @@
-//! How the locations of a class are chosen, for each kind: which of the recent ends the request
-//! continues, the age of its ground, its distance from a recent end, or its cell of the space. No
-//! offset is stored.
+//! How the places of a class are described, depending on its kind: by which recent end the request
+//! continues, by the age of its blocks, by its distance from a recent end, or by its cell of the
+//! address space. No offset is stored.
 
 use crate::address::Space;
 use crate::bins::{self, BIN_MAX};
@@ -10,23 +10,24 @@ use crate::counts::Counts;
 use crate::ends::ENDS_MAX;
 use crate::trail::{ModelRequest, Seen, Trail};
 
-/// Cells of the space in which new places are counted.
+/// The number of cells into which the address space is divided to count places of kind
+/// [`PlaceKind::Far`].
 pub(crate) const CELLS: u64 = 1024;
-/// A cell has at least this many bytes.
+/// The minimum size of a cell in bytes.
 const CELL_BYTES_MIN: u64 = 64 << 10;
 /// The number of parts of the trace whose cells are counted separately.
 pub(crate) const FAR_EPOCHS: usize = 8;
 const CELLS_READ_MAX: u64 = 2048;
 const CELL_UNITS_MAX: u64 = (1 << 52) / CELL_BYTES_MIN;
 
-/// How a request continues.
+/// How a request continues a recent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Which of the recent ends.
+    /// The rank of the recent end.
     pub(crate) rank: usize,
-    /// Whether its stream ended there, and nowhere since.
+    /// Whether the end is the latest of the request's stream.
     pub(crate) is_own: bool,
-    /// The power of two of the age of the ground ahead and 1, or 0 where it is new.
+    /// The octave of the age of the blocks ahead (see [`age_octave`]), or 0 if they are new.
     pub(crate) age: u32,
 }
 
@@ -44,19 +45,19 @@ impl Run {
     }
 }
 
-/// Returns the power of two of an age, and 1.
+/// Returns 0 for no age, or else 1 plus the logarithm of (age + 1) to base 2, rounded down.
 #[inline]
 pub(crate) fn age_octave(age: Option<u64>) -> u32 {
     age.map_or(0, |age| 1 + (age + 1).ilog2())
 }
 
-/// Returns the ages of an octave above 0, the least and the greatest.
+/// Returns the minimum and the maximum age of an octave above 0.
 pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
     let least = 1u64 << octave.saturating_sub(1);
     (least - 1, 2 * least - 2)
 }
 
-/// The kind of reuse.
+/// How blocks are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reuse {
     /// The bin of the number of requests since the last use.
@@ -64,14 +65,14 @@ pub(crate) struct Reuse {
     pub(crate) how: How,
 }
 
-/// How it is used again.
+/// Where a request starts relative to the earlier one whose blocks it reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// From within.
+    /// Within the earlier request.
     Within,
-    /// From its beginning.
+    /// At the start of the earlier request.
     Whole,
-    /// From the beginning of the earlier request, which started where another had ended.
+    /// At the start of the earlier request, which itself continued another one.
     Continuation,
 }
 
@@ -87,11 +88,11 @@ impl Reuse {
     }
 }
 
-/// A new place near a recent end.
+/// A place on new blocks near a recent end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nearby {
     pub(crate) rank: usize,
-    /// Whether the distance is a multiple of the length.
+    /// Whether the distance is a multiple of the request's length.
     pub(crate) is_multiple: bool,
     pub(crate) is_behind: bool,
     /// The bin of the distance in sectors.
@@ -116,21 +117,21 @@ impl Nearby {
     }
 }
 
-/// Bins of distances up to [`NEAR_BYTES`].
+/// The number of bins of distances up to [`NEAR_BYTES`].
 const DISTANCES: u32 = 64;
 
-/// How places come about.
+/// The model of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Of each class, in the terms of its kind.
+    /// For each class, the keys of its places. Their meaning depends on the kind of the class.
     pub(crate) of_class: Vec<Counts>,
     pub(crate) cells: u32,
     pub(crate) cell_bytes: u64,
-    /// New places far away, by part of the trace and cell.
+    /// For each part of the trace, the cells of places of kind [`PlaceKind::Far`].
     pub(crate) far: Vec<Counts>,
 }
 
-/// Returns the largest number that a class of this kind has.
+/// Returns the maximum key of classes of this kind.
 fn key_max(kind: PlaceKind) -> u32 {
     match kind {
         kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),
@@ -140,7 +141,7 @@ fn key_max(kind: PlaceKind) -> u32 {
     }
 }
 
-/// Collects them.
+/// Collects places.
 pub(crate) struct PlacesFit {
     of_class: Vec<Vec<u32>>,
     far: Vec<Vec<u32>>,
@@ -158,7 +159,7 @@ impl PlacesFit {
         }
     }
 
-    /// A request of a class, which is `part` (of [`FAR_EPOCHS`]) of the trace on.
+    /// Adds a request in part `part` (of [`FAR_EPOCHS`]) of the trace.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -207,7 +208,7 @@ impl PlacesFit {
         counts[key as usize] += 1;
     }
 
-    /// Of the classes with these numbers.
+    /// Returns the places of the classes with these codes.
     pub(crate) fn finish(self, codes: &[usize]) -> Places {
         Places {
             of_class: codes.iter().map(|&code| Counts::of(&self.of_class[code])).collect(),
@@ -219,7 +220,7 @@ impl PlacesFit {
 }
 
 impl Places {
-    /// Merges pairs of cells, or of parts of the trace.
+    /// Merges the parts of the trace in pairs or, if there is only one part, the cells.
     pub(crate) fn coarser(&self) -> Places {
         if self.far.len() > 1 {
             let far =
@@ -231,7 +232,7 @@ impl Places {
         Places { far, cells, cell_bytes, ..self.clone() }
     }
 
-    /// Distances near recent ends by the power of two, and ages too.
+    /// Rounds distances from recent ends, and ages of reused blocks, down to powers of two.
     pub(crate) fn rounder(&self, kinds: &[PlaceKind]) -> Places {
         let octave = |bin: u32| if bin < 8 { bin } else { bin / 4 * 4 };
         let round = |(counts, kind): (&Counts, &PlaceKind)| match kind {
@@ -248,7 +249,7 @@ impl Places {
         Places { of_class: self.of_class.iter().zip(kinds).map(round).collect(), ..self.clone() }
     }
 
-    /// No more than this many ways for the places of a class to come about.
+    /// Keeps only the `kept` most common keys of each class.
     pub(crate) fn fewer(&self, kept: usize) -> Places {
         let of_class = self.of_class.iter().map(|counts| counts.commonest(kept)).collect();
         Places { of_class, ..self.clone() }

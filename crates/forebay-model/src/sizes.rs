@@ -7,22 +7,23 @@ use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
 use crate::ground::BLOCK_BYTES;
 
-/// The number of distinguished lengths of a class.
+/// The maximum number of different lengths of a class.
 pub(crate) const LENGTHS: usize = 24;
-/// Lengths that are counted while fitting; others are rounded.
+/// The maximum number of lengths counted exactly while fitting. Further ones are rounded.
 const COUNTED_MAX: usize = 4096;
 const SECTOR: u64 = 512;
 const SECTORS: u32 = (BLOCK_BYTES / SECTOR) as u32;
 
-/// Lengths of the requests of one class.
+/// The lengths of the requests of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) lengths: Counts,
-    /// At which sector of a block they begin, by how many sectors more than whole blocks they have.
+    /// The sector within a block at which requests start, counted separately for each remainder of
+    /// the length modulo the block size (in sectors).
     sectors: Counts,
 }
 
-/// Collects them.
+/// Collects lengths.
 #[derive(Clone)]
 pub(crate) struct SizesFit {
     lengths: FxHashMap<u32, u32>,
@@ -36,7 +37,8 @@ impl Default for SizesFit {
     }
 }
 
-/// Returns the number of the first of the sectors at which what is so long may begin.
+/// Returns the key in `sectors` of a request of this length that starts at the first sector of a
+/// block.
 #[inline]
 fn odd(len: u32) -> u64 {
     u64::from(len) % BLOCK_BYTES / SECTOR * u64::from(SECTORS)
@@ -85,7 +87,7 @@ impl Sizes {
     }
 }
 
-/// Draws lengths.
+/// Draws lengths and alignments.
 pub(crate) struct Lengths {
     lengths: Bag,
     sectors: Bag,
@@ -101,7 +103,7 @@ impl Lengths {
         self.lengths.draw(dice).unwrap_or(0)
     }
 
-    /// Returns how far into a block a place of this many bytes begins, in bytes.
+    /// Draws the offset in bytes within a block at which a request of this length starts.
     #[inline]
     pub(crate) fn sector(&mut self, len: u32, dice: &mut Dice) -> u64 {
         let first = odd(len) as u32;

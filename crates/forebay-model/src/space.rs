@@ -1,11 +1,12 @@
-//! Where requests go: volumes one after another, each cut in quarters, and these again, for some levels: the
-//! paper's states. Transitions lead from range to range within the same parent, at the coarsest level at
-//! which the two differ; from volume to volume they are of whole volumes.
+//! The ranges of the address space, which are the states of the paper's model. The volumes lie one
+//! after another. Each is divided into quarters, which are divided again, for several levels. A
+//! transition leads from one range to another with the same parent, at the coarsest level at which
+//! the two differ. Between volumes, transitions are of whole volumes.
 //!
-//! What is cut is the ground that was used: long gaps of a volume that no request lies on are left out
-//! (`address`), so that a distant request does not push all others into one range.
+//! Only the used parts of volumes are divided: long gaps without requests are left out (`address`),
+//! so that a distant request does not push all others into one range.
 //!
-//! The busiest volumes have ranges of their own, all others share one set.
+//! The busiest volumes have their own ranges; all others share one set.
 
 use std::collections::BTreeMap;
 
@@ -13,44 +14,44 @@ use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
 use crate::bytes::{ByteError, Bytes, Writer};
 
-/// Volumes with ranges of their own.
+/// The maximum number of volumes with their own ranges.
 pub(crate) const OWN_MAX: usize = 63;
-/// Ranges of all volumes together, at most, unless a level is asked for.
+/// The maximum number of ranges on all volumes, unless a level is requested.
 pub(crate) const RANGES_WANTED: usize = 96;
-/// Ranges at most.
+/// The maximum number of ranges on all volumes.
 pub(crate) const RANGES_MAX: usize = 256;
-/// The maximum number of ranges for transitions from any to any.
+/// The maximum number of ranges if every pair has its own transition.
 const FLAT_MAX: usize = 64;
-/// Levels at most.
+/// The maximum number of levels.
 pub const LEVEL_MAX: u8 = 4;
-/// Levels that are tried first.
+/// The number of levels tried first.
 pub(crate) const LEVEL: u8 = 3;
-/// Used MiB of all volumes together: 1 EiB.
+/// The maximum number of MiB in use on all volumes: 1 EiB.
 pub const USED_MIB_MAX: u64 = 1 << 40;
-/// How far a volume may be used: to the end of 64 bits.
+/// The maximum extent of a volume in MiB: up to 64-bit byte offsets.
 const EXTENT_MIB_MAX: u64 = (1 << 44) - 1;
-/// Stretches of one volume, at most.
+/// The maximum number of stretches of a volume.
 const STRETCHES_MAX: usize = 1 << 12;
 const VOLUMES_MAX: usize = 1 << 20;
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// The used extent in whole MiB, at least one.
+    /// The extent of the volume in whole MiB, at least one.
     pub extent_mib: u64,
-    /// The used stretches of the volume, if there are long gaps between them or before the first;
-    /// empty if it was used from beginning to end.
+    /// The used stretches of the volume if there are long gaps between them or before the first.
+    /// Empty if there are no such gaps.
     pub(crate) stretches: Vec<Stretch>,
-    /// The number of requests on each of them.
+    /// The number of requests on each stretch.
     pub(crate) stretch_requests: Vec<u64>,
-    /// Whether its ranges are its own.
+    /// Whether the volume has its own ranges.
     pub(crate) is_own: bool,
     /// The name, if names were requested.
     pub name: Option<String>,
 }
 
 impl Volume {
-    /// MiB that are used, gaps left out.
+    /// Returns the number of MiB in use, without gaps.
     pub(crate) fn used_mib(&self) -> u64 {
         match &self.stretches[..] {
             [] => self.extent_mib,
@@ -76,7 +77,7 @@ impl Volume {
         }
     }
 
-    /// Parses a volume that uses at most `left_mib` MiB.
+    /// Reads a volume of which at most `left_mib` MiB are in use.
     fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, ByteError> {
         let bits = if form == Form::WithoutGaps { 2 } else { 3 };
         let number = bytes.number(EXTENT_MIB_MAX << bits | 7, "extent of a volume")?;
@@ -118,18 +119,18 @@ impl Volume {
 /// The encoding of volumes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The encoding before version 5: only the used extent of each volume.
+    /// Before version 5: only the extent of each volume.
     WithoutGaps,
-    /// With its stretches.
+    /// The extent and the stretches of each volume.
     Current,
 }
 
-/// The volumes and how finely they are cut.
+/// The volumes, and how finely they are divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volumes {
-    /// Levels of the hierarchy.
+    /// The number of levels in the hierarchy of ranges.
     pub level: u8,
-    /// Whether any range leads to any other, not only to siblings.
+    /// Whether every pair of ranges has its own transition, not only siblings.
     pub is_flat: bool,
     /// The volumes.
     pub volumes: Vec<Volume>,
@@ -137,7 +138,7 @@ pub struct Volumes {
 
 impl Volumes {
     /// Creates volumes from the extent, the used stretches and the number of requests of each,
-    /// divided to at most `level`.
+    /// divided into at most `level` levels.
     pub(crate) fn new(
         reached: &[u64],
         mut stretches: Vec<Vec<Stretch>>,
@@ -171,13 +172,13 @@ impl Volumes {
         found
     }
 
-    /// Returns the number of volumes, counting those that share ranges once.
+    /// Returns the number of areas: the volumes, with all those that share ranges counted once.
     pub(crate) fn areas(&self) -> usize {
         let own = self.volumes.iter().filter(|volume| volume.is_own).count();
         own + usize::from(own < self.volumes.len())
     }
 
-    /// Returns the used MiB of all volumes, without long gaps.
+    /// Returns the number of MiB in use on all volumes, without long gaps.
     pub fn used_mib(&self) -> u64 {
         self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
     }
@@ -214,7 +215,7 @@ impl Volumes {
     }
 }
 
-/// Which transition leads from each range to each.
+/// The transition between each pair of ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Transitions {
     ranges: usize,
@@ -241,7 +242,7 @@ impl Transitions {
         self.of[from * self.ranges + to] as usize
     }
 
-    /// Returns the transitions from a range to each other range.
+    /// Returns the transitions from a range to all ranges.
     #[inline]
     pub(crate) fn from(&self, range: usize) -> &[u32] {
         &self.of[range * self.ranges..][..self.ranges]
@@ -252,7 +253,8 @@ impl Transitions {
     }
 }
 
-/// What tells transitions apart: the two ancestors that are siblings, and where there are none the volumes.
+/// Returns what identifies the transition between two ranges: their ancestors that are siblings, or
+/// else their volumes.
 fn key(from: usize, to: usize, level: u32, is_flat: bool) -> (u32, usize, usize) {
     if is_flat {
         return (0, from, to);
@@ -281,7 +283,7 @@ mod tests {
             let count = |is_flat| Transitions::new(&volumes(&[100], level, is_flat)).count();
             assert_eq!((count(false), count(true)), (hierarchical, flat), "level {level}");
         }
-        // Two volumes of 16 each, and two between them.
+        // 16 transitions within each of the two volumes, and two between them.
         assert_eq!(Transitions::new(&volumes(&[9, 9], 1, false)).count(), 34);
     }
 

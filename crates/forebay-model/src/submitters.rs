@@ -1,6 +1,6 @@
-//! The submitters and flags of requests: for each class its streams, how often the stream is the
-//! same as that of the continued request, and its flags. The busiest streams are distinguished, and
-//! all others are combined.
+//! The streams and flags of requests: for each class its streams, how often the stream is that of
+//! the request that is continued, and the flags. The busiest streams are distinguished, and all
+//! others are combined.
 
 use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
@@ -9,22 +9,24 @@ use crate::dice::Dice;
 /// The maximum number of distinguished streams.
 pub(crate) const STREAMS_MAX: usize = 512;
 
-/// A stream.
+/// A stream of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitter {
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
     /// The name, if names were requested.
     pub name: Option<String>,
 }
 
-/// Returns which of the streams told apart each stream is, and their requests.
+/// Returns the model's stream for each stream of the trace, and the number of requests of each of
+/// the model's streams.
 pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     let mut busiest: Vec<usize> = (0..requests.len()).collect();
     busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
     let mut kept: Vec<usize> = busiest.iter().copied().take(STREAMS_MAX).collect();
     let rest = kept.len().saturating_sub(1);
-    // Their order stays, but for the last, which is all others where there are any.
+    // The streams keep their order, except that the last one stands for all others if there are
+    // any.
     let ordered = if busiest.len() > STREAMS_MAX { rest } else { kept.len() };
     kept[..ordered].sort_unstable();
     let (mut of, mut sums) = (vec![rest as u16; requests.len()], vec![0; kept.len()]);
@@ -33,12 +35,12 @@ pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     (of, sums)
 }
 
-/// The submitters of requests of a class.
+/// The streams and flags of the requests of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Submitters {
     streams: Counts,
-    /// The number of requests, except the first, that come from the same stream as the request they
-    /// continue, and the number of all.
+    /// The number of requests from the same stream as the request that they continue, and the
+    /// number of all requests. The first request of the trace is not counted.
     kept: (u32, u32),
     flags: Counts,
 }
@@ -92,7 +94,7 @@ pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
     }
 }
 
-/// Draws the submitter of each request.
+/// Draws the stream and the flags of each request.
 pub(crate) struct Askers {
     streams: Bag,
     kept: f64,
@@ -108,8 +110,8 @@ impl Askers {
         }
     }
 
-    /// Returns the stream: the stream of the continued request, if it has requests left and is
-    /// drawn or `stays`.
+    /// Returns the stream of a request. It is `reference`, the stream of the request that is
+    /// continued, if that has requests left and is drawn or required (`stays`).
     #[inline]
     pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
         let keeps = stays || dice.unit() < self.kept;

@@ -1,6 +1,6 @@
-//! What was done so far, as far as a request's place can depend on it: the ground, the requests that used it,
-//! and where recent ones ended. Fitting asks of each request how its place came about; drawing finds a place
-//! that came about so. Both then add it here.
+//! What a request's place may depend on: the used blocks, the requests that used them, and where
+//! recent requests ended. Fitting determines the kind of each request's place; generating finds a
+//! place of a given kind. Both then add the request here.
 
 use forebay_core::Op;
 
@@ -10,7 +10,7 @@ use crate::ends::{End, Ends};
 use crate::ground::{BLOCK_BYTES, Ground, blocks};
 use crate::past::{Past, Was};
 
-/// A request in the model's space.
+/// A request in the model's address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelRequest {
     pub(crate) address: u64,
@@ -20,15 +20,16 @@ pub(crate) struct ModelRequest {
     pub(crate) area: u16,
 }
 
-/// How the place of a request came about.
+/// How the place of a request relates to earlier requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) kind: PlaceKind,
-    /// Which of the recent ends it goes on from, or is near to; 0 is the latest.
+    /// The rank of the recent end that the request continues, or that it is near; rank 0 is the
+    /// latest.
     pub(crate) rank: usize,
-    /// The distance ahead of that end, in bytes.
+    /// The distance from that end in bytes; negative if the request is before it.
     pub(crate) ahead: i64,
-    /// The request that used its first block last.
+    /// The number of the request that last used its first block.
     pub(crate) was: Option<u32>,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Trail {
     pub(crate) ground: Ground,
     pub(crate) past: Past,
     pub(crate) ends: Vec<Ends>,
-    /// Where each stream ended, and in which area.
+    /// For each stream, the address and the area where it ended.
     pub(crate) stream_ends: Vec<(u64, u16)>,
     /// The area of the latest request.
     pub(crate) area: usize,
@@ -54,7 +55,7 @@ impl Trail {
         }
     }
 
-    /// How the place of the next request came about.
+    /// Returns how the place of the next request relates to earlier requests.
     #[inline]
     pub(crate) fn see(&self, asked: &ModelRequest) -> Seen {
         let none = Seen { kind: PlaceKind::Nowhere, rank: 0, ahead: 0, was: None };
@@ -85,7 +86,7 @@ impl Trail {
             };
         }
         let distances = ends.addresses().iter().map(|&end| asked.address.abs_diff(end));
-        // Nearer ends count more, and later ones.
+        // Prefers ends that are nearer and those that are more recent.
         let near = (1u64..).zip(distances).min_by_key(|(rank, far)| far.saturating_mul(*rank));
         match near {
             Some((rank, distance)) if distance < NEAR_BYTES => {
@@ -97,7 +98,7 @@ impl Trail {
         }
     }
 
-    /// Adds the request, which goes on from the end of rank `from` if any.
+    /// Adds a request, which continues the end with rank `from` if it is given.
     #[inline]
     pub(crate) fn push(&mut self, asked: &ModelRequest, space: &Space, from: Option<usize>) {
         let area = usize::from(asked.area);
@@ -124,20 +125,20 @@ impl Trail {
         self.area = area;
     }
 
-    /// Returns how many requests ago the block that lies ahead of an end was used.
+    /// Returns how many requests ago the block ahead of an end was last used.
     #[inline]
     pub(crate) fn age(&self, end: u64) -> Option<u64> {
         let last = self.ground.last(ahead(end, 1).0)?;
         Some(u64::from(self.past.latest() - last))
     }
 
-    /// Returns whether a stream ended at an address, and nowhere since.
+    /// Returns whether an address is the latest end of a stream.
     #[inline]
     pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
         self.stream_ends[usize::from(stream)].0 == address
     }
 
-    /// Returns how many blocks of a request there would be new.
+    /// Returns how many blocks of a request at this address would be new.
     #[inline]
     pub(crate) fn new_blocks(&self, address: u64, len: u32) -> u64 {
         let (first, end) = blocks(address, len);
@@ -146,15 +147,15 @@ impl Trail {
 }
 
 /// Returns the first block and the end of the blocks ahead of an end, for a request of `len` bytes
-/// that continues there: at least one block, not counting the block that contains the end, which
-/// the earlier request has used.
+/// that continues there. This is at least one block. The block that contains the end does not
+/// count, because the earlier request has used it.
 #[inline]
 pub(crate) fn ahead(end: u64, len: u32) -> (u64, u64) {
     let first = end.div_ceil(BLOCK_BYTES);
     (first, blocks(end, len).1.max(first + 1))
 }
 
-/// Returns the space and range of a record's place.
+/// Returns the address and the range of a record's place.
 #[inline]
 pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
     let address = space.address(volume, offset);
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(ahead(0, 8192), (0, 2));
     }
 
-    /// Continuations on another volume count too.
+    /// A stream may also continue on another volume.
     #[test]
     fn an_end_is_its_stream_s_until_that_goes_on() {
         use crate::ends::{ENDS_MAX, Unlike};

@@ -79,7 +79,8 @@ fn a_twin_of_the_bundled_trace_is_like_it() {
     assert!(model.to_file().len() < 40 << 10);
 }
 
-/// Request by request, how often two traces say the same of operation, length and place at once.
+/// Returns the share of requests that agree between two traces in operation, length and approximate
+/// offset.
 fn agreement(a: &[Record], b: &[Record]) -> f64 {
     let same = |(a, b): &(&Record, &Record)| {
         a.op == b.op && a.len == b.len && a.offset.abs_diff(b.offset) < 1 << 20
@@ -104,7 +105,7 @@ fn record(at_ns: u64, offset: u64, op: Op, len: u32) -> Record {
     Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }
 }
 
-/// Any requests, on a few volumes, with flushes and trims.
+/// Generates arbitrary requests on a few volumes, including flushes and trims.
 fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let op = prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Flush), Just(Op::Trim)];
     let one = (0u64..3_000_000, 0u64..1 << 34, 1u32..300_000, 0u32..3, 0u32..4, op);
@@ -158,7 +159,8 @@ proptest! {
         prop_assert!(told.starts_with("a.model") && told.lines().count() == 1, "{}", told);
     }
 
-    /// Where the sum is right, since somebody made the file so.
+    /// With a correct checksum, damaged content is either refused or requests can be generated from
+    /// it.
     #[test]
     fn content_is_refused_or_drawn_from(
         records in any_records(),
@@ -188,7 +190,7 @@ fn old_models_and_other_files_are_told_apart() {
     assert!(told(b"").contains("an empty file") && told(b"at_ns,op").contains("something else"));
 }
 
-/// A model written by an earlier Forebay, before models had gaps.
+/// The file is a model written by an earlier Forebay, whose volumes had no gaps.
 #[test]
 fn a_model_of_form_4_is_read_and_written_as_the_current_one() {
     let path = Path::new("form-4.model");
@@ -198,13 +200,14 @@ fn a_model_of_form_4_is_read_and_written_as_the_current_one() {
     let file = old.to_file();
     assert!(file.starts_with(b"forebay model 5\n"));
     assert_eq!(Model::from_file(path, &file).unwrap(), old);
-    // The sum is looked at first, whatever the form.
+    // The checksum is verified first, in every format.
     let mut damaged = include_bytes!("old/form-4.model").to_vec();
     damaged[40] ^= 1;
     assert!(Model::from_file(path, &damaged).unwrap_err().to_string().contains("the sum"));
 }
 
-/// Reads and writes in hot spots of the first 8 GiB, from `base` on, some of them in runs.
+/// Returns reads and writes in hot spots of the 8 GiB that start at `base`, some of them
+/// sequential.
 fn spots(base: u64) -> Vec<Record> {
     let (mut state, mut at) = (5u64, 0);
     let mut random = move |below: u64| {
@@ -226,7 +229,8 @@ fn spots(base: u64) -> Vec<Record> {
         .collect()
 }
 
-/// The share of requests that lie elsewhere, in 64 parts of 8 GiB from `base` on and beyond.
+/// Returns the share of requests of one trace that would have to move to match the other's
+/// distribution over 64 parts of 8 GiB from `base` on, and the rest.
 fn elsewhere(a: &[Record], b: &[Record], base: u64) -> f64 {
     let parts = |records: &[Record]| {
         let mut parts = [0f64; 65];
@@ -239,7 +243,7 @@ fn elsewhere(a: &[Record], b: &[Record], base: u64) -> f64 {
     parts(a).iter().zip(parts(b)).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
 }
 
-/// The same requests, with some far away from them, and what becomes of the model.
+/// Adds distant requests to a trace and checks that this hardly changes the model.
 #[test]
 fn distant_requests_change_nothing_material() {
     let plain = spots(0);
@@ -275,7 +279,8 @@ fn distant_requests_change_nothing_material() {
         assert_eq!(Model::from_file(Path::new("m"), &file).unwrap(), with, "{name}");
         let twin = draw(&with, 1);
         let beyond = |records: &[Record]| records.iter().filter(|r| r.offset >= 9 << 30).count();
-        // Within three standard deviations of as many independent draws.
+        // The number of distant requests is within three standard deviations of that of independent
+        // draws.
         let share = at.len() as f64 / records.len() as f64;
         let deviation = (at.len() as f64 * (1.0 - share)).sqrt();
         let off_by = beyond(&twin) as f64 - at.len() as f64;
@@ -310,7 +315,7 @@ fn a_volume_may_be_used_only_at_its_end_or_in_two_places_far_apart() {
     assert!(elsewhere(&upper(&twin), &upper(&both), far) < 0.15);
 }
 
-/// A flush has no place, whatever offset it is recorded with.
+/// A flush has no place, regardless of the offset it is recorded with.
 #[test]
 fn a_flush_far_away_reaches_nowhere() {
     let mut records = spots(0);
@@ -356,8 +361,9 @@ fn longer_runs_begin_again_and_intensity_shortens_gaps() {
     assert!(until.has_end(&model) && !until.has_end(&fit(&records[..1])));
 }
 
-/// A chain over quarters: it stays with probability 0.7 and goes on to the next with 0.3; reads of 4 KiB in
-/// the even ones, writes of 64 KiB in the odd ones.
+/// The trace is a Markov chain over four quarters. It stays in a quarter with probability 0.7 and
+/// moves to the next with 0.3. Requests are reads of 4 KiB in even quarters and writes of 64 KiB in
+/// odd ones.
 #[test]
 fn a_known_chain_comes_back_and_needs_its_transitions() {
     let (mut quarter, mut state) = (0u64, 9u64);
@@ -397,7 +403,7 @@ fn a_known_chain_comes_back_and_needs_its_transitions() {
 
 /// Returns a volume whose blocks are each written once.
 fn filled(blocks: u64) -> Vec<Record> {
-    // In a different order from their addresses.
+    // The order differs from that of the addresses.
     (0..blocks).map(|n| record(n * 1_000, n * 7 % blocks * 4096, Op::Write, 4096)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The loads for benchmarks of the simulator: a disk, and streams that keep its queue filled.
+//! The loads for benchmarks of the simulator: disks, and streams that keep their queues filled.
 
 #![allow(dead_code, clippy::unwrap_used)] // the bench and the test each use a part
 
@@ -14,11 +14,11 @@ use forebay_core::device::ssd;
 use forebay_core::device::ssd::{Ceiling, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
-/// Streams at work at a time, each with one request outstanding.
+/// The number of streams, each with one request outstanding.
 pub(crate) const STREAMS: u32 = 100;
-/// Bytes that belong to each stream.
+/// The size in bytes of the area that each stream uses.
 const AREA: u64 = 8 << 30;
-/// Requests of a sequential run.
+/// The number of requests in a sequential run.
 const RUN: u64 = 64;
 
 /// Returns the disk of `devices/st1000nm0011.toml`.
@@ -26,7 +26,7 @@ pub(crate) fn disk() -> Hdd {
     Hdd::new(disk_spec()).unwrap()
 }
 
-/// Returns the same as it ships: with its queue, buffer and write cache.
+/// Returns the same disk as it is sold: with its queue, buffer and write cache.
 pub(crate) fn drive() -> Drive {
     let ns = 1700.0;
     let buffer = BufferSpec {
@@ -94,7 +94,7 @@ fn disk_spec() -> HddSpec {
     }
 }
 
-/// Returns a drive like `devices/samsung-830.toml`, of 64 GB.
+/// Returns an SSD like `devices/samsung-830.toml`, with a capacity of 64 GB.
 pub(crate) fn ssd() -> Ssd {
     Ssd::new(SsdSpec {
         capacity_bytes: 64_000_000_000,
@@ -136,8 +136,9 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// A closed load: whenever a stream's request finishes, it asks the next at once. Of ten streams
-/// five read and two write sequential runs of 64 KiB requests, three read or write at random.
+/// A closed load: each stream issues its next request as soon as the previous one completes. Of
+/// every ten streams, five read and two write sequential runs of 64 KiB requests, and three read or
+/// write at random.
 pub(crate) struct Streams {
     due: VecDeque<Request>,
     next_offset: Vec<u64>,
@@ -203,7 +204,7 @@ impl Workload for Streams {
     }
 }
 
-/// A closed load of 4 KiB at random, seven of ten reads, 64 outstanding.
+/// A closed load of random 4 KiB requests, of which 70 % are reads, with 64 outstanding.
 pub(crate) struct Small {
     due: VecDeque<Request>,
     left: u64,
@@ -211,7 +212,7 @@ pub(crate) struct Small {
 }
 
 impl Small {
-    /// `requests` in all.
+    /// Creates a load of `requests` requests in total.
     pub(crate) fn new(requests: u64) -> Small {
         let mut small = Small { due: VecDeque::with_capacity(128), left: requests, state: 1 };
         (0..64).for_each(|stream| small.ask(Nanos::ZERO, stream));

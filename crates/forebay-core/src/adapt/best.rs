@@ -1,39 +1,45 @@
-//! Follows the best of a few simple rules, by what each would have paid.
+//! Follows the best of a few simple rules, judged by what each of them would have paid.
 //!
-//! No simple rule is good everywhere: low thresholds lose to a static array where runs are short, high ones to the
-//! optimum where they are long. So all of them run in shadow on every unit: every layout for ever, the work function, the
-//! paper's rule with its thresholds as they are, halved, quartered and doubled (fewer where there are more
-//! than two layouts, for what is kept of a unit has a fixed size). What they would have paid is added up over *all* units, the
-//! past counting less and less, so that evidence comes quickly though each unit sees few writes. After a request a
-//! unit goes where the rule is that it follows.
+//! No simple rule is good everywhere: low thresholds lose to a static array if runs are short, and
+//! high ones lose to the optimum if runs are long. So all of the simple rules run in shadow on
+//! every unit: each layout permanently, the work function, and the paper's rule with its thresholds
+//! unchanged, halved, quartered and doubled (fewer if there are more than two layouts, because the
+//! state per unit has a fixed size). What they would have paid is summed over *all* units with
+//! decay, so that evidence accumulates quickly even though each unit has few writes. After a
+//! request, a unit adopts the layout of the rule that it follows.
 //!
-//! Which rule that is, is Hedge with fixed dice: unit u follows the rule i with the least
-//! `paid[i] + scale · dice[u][i]`, dice of a Gumbel distribution, drawn once. So the share of units that follow a rule falls by a factor e
-//! for each `scale` that it paid more, and a unit changes its rule only when it has to (Blum and Burch, *On-line learning and
-//! the metrical task system problem*, COLT 1997; Kalai and Vempala, *Efficient algorithms for online decision
-//! problems*, J. Comput. Syst. Sci. 71, 2005).
+//! That rule is chosen by Hedge with fixed dice: unit u follows the rule i with the minimum of
+//! `paid[i] + scale · dice[u][i]`, where the dice have a Gumbel distribution and are drawn once.
+//! The share of units that follow a rule therefore falls by a factor of e for each `scale` that the
+//! rule paid more, and a unit changes its rule only when necessary (Blum and Burch, *On-line
+//! learning and the metrical task system problem*, COLT 1997; Kalai and Vempala, *Efficient
+//! algorithms for online decision problems*, J. Comput. Syst. Sci. 71, 2005).
 //!
-//! # What it can lose
+//! # Maximum loss
 //!
-//! Let n rules serve N units; count costs of a request beyond what the rule that paid least for it paid; let these be
-//! E for the best rule in the end. Let D be the dearest switch plus the largest difference that a layout makes to
-//! a request, `scale` = N·b, the past count in full, and requests not depend on the dice.
+//! Let n rules serve N units. Count the costs of a request beyond those of the rule that paid least
+//! for it, and let E be the sum of these costs for the rule that is best in the end. Let D be the
+//! cost of the most expensive switch plus the largest difference that a layout makes to a request.
+//! Let `scale` = N·b, let there be no decay, and let requests not depend on the dice.
 //!
-//! - A rule followed that pays e more than the least makes a unit change with a probability of at most
-//!   1 - exp(-e / N b), so N units make e / b changes, and each costs at most D: the switch, and a
-//!   request served in the wrong layout before it, since a unit switches only when it is written.
+//! - If the followed rule pays e more than the minimum, a unit changes its rule with a probability
+//!   of at most 1 - exp(-e / N b). So N units make e / b changes, each of which costs at most D:
+//!   the switch, and a request served in the wrong layout before it, because a unit switches only
+//!   when it is written.
 //! - Hedge itself pays at most (1 + D / N b) · (E + N b ln n).
-//! - Entering the rule's layout costs a unit at most D, once.
+//! - Adopting the first rule's layout costs a unit at most D, once.
 //!
-//! Together (1 + D/b) (1 + D/N b) (E + N b ln n) + N D. With b = D/ε that is (1 + ε)² times the best rule's E and
-//! N D (1 + O(ln n / ε)): per unit, the bound of Blum and Burch.
+//! The sum is (1 + D/b) (1 + D/N b) (E + N b ln n) + N D. With b = D/ε that is (1 + ε)² times the
+//! best rule's E and N D (1 + O(ln n / ε)): per unit, the bound of Blum and Burch.
 //!
-//! Such a b is large: on workloads that do not fight back it costs more than it saves. So b begins at a small part of D, where
-//! units all but follow the leader, and grows with M, what changes of rule have cost so far (entering left
-//! out), as M / (N ln n): *follow the leader if you can, hedge if you must* (de Rooij, van Erven, Grünwald and Koolen,
-//! J. Mach. Learn. Res. 15, 2014). M then grows by e D / b a request, so that M² is at most about 2 N D ln n times all e, and what is lost
-//! about E + 2 M, which for *every* ε is at most (1 + ε) E + O(N D ln n / ε). This takes M for its expectation. What
-//! remains unbounded by it is a past that is forgotten: `memory` trades it for workloads that change.
+//! Such a b is large: on workloads that are not adversarial it costs more than it saves. So b
+//! begins at a small part of D, where units almost follow the leader, and grows with M, the cost of
+//! changes of rule so far (without the first adoption), as M / (N ln n): *follow the leader if you
+//! can, hedge if you must* (de Rooij, van Erven, Grünwald and Koolen, J. Mach. Learn. Res. 15,
+//! 2014). M then grows by e D / b per request, so M² is at most about 2 N D ln n times the sum of
+//! all e, and the loss is about E + 2 M, which for *every* ε is at most (1 + ε) E + O(N D ln n /
+//! ε). This treats M as equal to its expectation. The bound does not cover decay of the past:
+//! `memory` trades it for adaptation to workloads that change.
 
 mod unit;
 
@@ -45,19 +51,19 @@ use super::workload::roll;
 pub use unit::BestUnit;
 use unit::{COHORTS, ROOM};
 
-/// Simple rules, at most.
+/// The maximum number of simple rules.
 const RULES_MAX: usize = LAYOUTS_MAX + ROOM;
 
-/// How quickly [`Best`] changes its mind.
+/// Parameters of [`Best`], which determine how quickly it changes its choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// After this many writes of each unit, what happened before counts less by a factor e; at
-    /// least 1.
+    /// The number of writes per unit after which the weight of the past has decayed by a factor of
+    /// e; at least 1.
     pub memory: f64,
-    /// How far apart rules are, per unit, for all but a third of the units to follow the better of two: a share of
-    /// the dearest switch there and back.
+    /// The base of `scale`, as a share of the most expensive switch there and back. If two rules
+    /// differ by this cost per unit, all but a third of the units follow the better one.
     pub spread: f64,
-    /// How much of what changes of rule cost is added to that.
+    /// The share of the cost of changes of rule that is added to `scale`.
     pub caution: f64,
     /// The seed of the random numbers.
     pub seed: u64,
@@ -72,7 +78,7 @@ impl Default for Tuning {
 /// A rule that runs in shadow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simple {
-    /// This layout for ever.
+    /// The unit stays in this layout permanently.
     Stay(Layout),
     /// See [`super::WorkFunction`].
     WorkFunction,
@@ -80,7 +86,8 @@ pub enum Simple {
     BonusMalus(Factor),
 }
 
-/// Rules that keep something of a unit, those first that are to stay when there is less room.
+/// The rules with a state per unit, in the order in which they are used if there is not enough room
+/// for all.
 const KEEPING: [Simple; 5] = [
     Simple::WorkFunction,
     Simple::BonusMalus(Factor { times: 1, over: 2 }),
@@ -89,7 +96,7 @@ const KEEPING: [Simple; 5] = [
     Simple::BonusMalus(Factor { times: 2, over: 1 }),
 ];
 
-/// Follows the best of a few simple rules.
+/// A rule that follows the best of a few simple rules.
 #[derive(Clone, Debug)]
 pub struct Best {
     layouts: usize,
@@ -98,7 +105,7 @@ pub struct Best {
     stays: usize,
     /// The random numbers, by cohort and rule.
     dice: Vec<f64>,
-    /// By rule: the cost that it would have had, with exponential decay.
+    /// The cost that each rule would have had, with exponential decay.
     paid: [f64; RULES_MAX],
     /// The cost of changes of rule, with the same decay.
     moved: f64,
@@ -106,16 +113,16 @@ pub struct Best {
     /// The decay factor per request.
     keep: f64,
     memory: f64,
-    /// `scale` for a unit, and for what changes of rule cost.
+    /// The parts of `scale`: per unit, and per cost of changes of rule.
     base: f64,
     slope: f64,
 }
 
-/// The layout under a rule: before and after the request.
+/// The layout according to a rule, before and after a request.
 type Shadow = (Layout, Layout);
 
 impl Best {
-    /// Creates a rule for volumes with these costs.
+    /// Creates a rule for volumes with the given costs.
     pub fn new(costs: &Costs, tuning: Tuning) -> Best {
         let mut rules: Vec<Simple> = costs.allowed().map(Simple::Stay).collect();
         let stays = rules.len();
@@ -135,12 +142,12 @@ impl Best {
         }
     }
 
-    /// Returns each rule's cost over all units in nanoseconds, with decay.
+    /// Returns the simple rules with their costs over all units in nanoseconds, with decay.
     pub fn shadows(&self) -> impl Iterator<Item = (Simple, f64)> + '_ {
         self.rules.iter().copied().zip(self.paid)
     }
 
-    /// Shows a request to the rule at this place and charges it.
+    /// Passes a request to rule number `at` and adds its cost.
     #[inline]
     fn shadow(&mut self, costs: &Costs, unit: &mut BestUnit, at: usize, row: &[u64]) -> Shadow {
         let rule = self.rules[at];
@@ -156,7 +163,7 @@ impl Best {
         (before, after.unwrap_or(before))
     }
 
-    /// Shows a request to all rules; answers where the one is that the unit follows.
+    /// Passes a request to all rules. Returns the layouts of the rule that the unit follows.
     #[inline]
     fn follow(&mut self, costs: &Costs, unit: &mut BestUnit, row: &[u64]) -> Shadow {
         let dice = unit.cohort() * self.rules.len();
@@ -181,8 +188,9 @@ impl Rule for Best {
         self.units += 1.0;
         self.keep = 1.0 - 1.0 / (self.memory * self.units);
         let mut unit = BestUnit::new(number, costs.nearest(first));
-        // Shadows begin where the first write is served best, whatever the unit's first layout: else rules that switch
-        // would long be charged for a start that a rule that stays does not have.
+        // All shadows begin in the layout that serves the first write best, regardless of the
+        // unit's first layout. Otherwise rules that switch would bear the cost of a bad start for a
+        // long time, unlike rules that stay.
         let start = costs.cheapest(class);
         for (slot, rule) in self.rules[self.stays..].iter().enumerate() {
             unit.set_shadow(slot, start);
@@ -216,15 +224,16 @@ impl Rule for Best {
     }
 }
 
-/// Returns the cost of changing the rule of a unit that was in `here` while its new rule had it in
-/// `before`: the additional cost of the request, and the switch.
+/// Returns the cost of the change when a unit in layout `here` begins to follow a rule that had
+/// layout `before`: the additional cost of the request, and the switch.
 fn change(costs: &Costs, here: Layout, before: Layout, to: Layout, class: Class) -> f64 {
     let more = costs.cost(here, class).saturating_sub(costs.cost(before, class));
     let way = if here == to { 0 } else { costs.switch(here, to) };
     more.saturating_add(way) as f64
 }
 
-/// Passes a request to a rule with a state per unit, with the unit's old and new layout.
+/// Passes a request to a rule with a state per unit. Returns the rule's layout before it, and after
+/// it if that changed.
 #[inline]
 fn keeping(
     costs: &Costs,
@@ -246,7 +255,8 @@ fn keeping(
     (before, after)
 }
 
-/// Dice of a Gumbel distribution, turned round: the least of costs plus these falls on each cost as a softmax does.
+/// Draws from the negated Gumbel distribution. If such values are added to costs, each cost becomes
+/// the minimum with the probability of a softmax.
 fn dice(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut die = || {

@@ -4,21 +4,21 @@
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 use super::rule::Rule;
 
-/// Thresholds are multiplied by this.
+/// A factor for thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Times this,
+    /// The numerator.
     pub times: u32,
-    /// over this; 0 counts as 1.
+    /// The denominator; 0 counts as 1.
     pub over: u32,
 }
 
 impl Factor {
-    /// Thresholds as they are.
+    /// Leaves thresholds unchanged.
     pub const ONE: Factor = Factor { times: 1, over: 1 };
 
-    /// Returns how far a score is at or beyond its threshold, in parts of the factor's divisor, so
-    /// that nothing is rounded.
+    /// Returns by how much a score exceeds its threshold, multiplied by the factor's denominator so
+    /// that nothing is rounded. `None` if the score is below the threshold.
     #[inline]
     fn beyond(self, score: u32, threshold: u64) -> Option<u64> {
         let threshold = threshold.saturating_mul(u64::from(self.times));
@@ -26,25 +26,26 @@ impl Factor {
     }
 }
 
-/// A malus (what the request would have cost less in another layout) raises that layout's score, a bonus
-/// (what it would have cost more there) lowers it, to 0 at least. When a score reaches the threshold of the
-/// switch, the unit switches after the request and all scores start again.
+/// If a request would have cost less in another layout, that layout's score increases by the
+/// difference (malus); if it would have cost more, the score decreases (bonus), but not below 0.
+/// When a score reaches the threshold of the switch, the unit switches after the request and all
+/// scores restart.
 ///
-/// With more than two layouts each other one has its score; of several that reach their thresholds the one that
-/// is furthest beyond wins, the first of equals.
+/// With more than two layouts, each other layout has its own score. If several reach their
+/// thresholds, the one that exceeds its threshold by most wins; the first one in case of a tie.
 #[derive(Clone, Copy, Debug)]
 pub struct BonusMalus {
     factor: Factor,
 }
 
 impl BonusMalus {
-    /// Returns the rule with its thresholds multiplied.
+    /// Creates a rule whose thresholds are multiplied by `factor`.
     pub fn new(factor: Factor) -> BonusMalus {
         BonusMalus { factor }
     }
 }
 
-/// A unit's layout and the scores of the others.
+/// The layout of a unit and the scores of the other layouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Scored {
     scores: [u32; LAYOUTS_MAX - 1],
@@ -76,8 +77,8 @@ impl Rule for BonusMalus {
     }
 }
 
-/// Records a request that costs `row` by layout; updates the scores of all layouts except `layout`,
-/// in order.
+/// Updates the scores of all layouts except `layout`, in order, for a request that costs `row` by
+/// layout. Returns the layout to switch to, if any.
 #[inline]
 pub(super) fn step(
     costs: &Costs,
@@ -91,10 +92,10 @@ pub(super) fn step(
     for (slot, score) in scores.iter_mut().enumerate() {
         let other = (slot + usize::from(slot >= usize::from(layout))) as Layout;
         let there = row[usize::from(other)];
-        // Costs are below 2^60, so nothing overflows.
+        // Costs are at most 2^60, so nothing overflows.
         let changed = i64::from(*score) + here as i64 - there as i64;
         *score = changed.clamp(0, i64::from(u32::MAX)) as u32;
-        // A score of nothing is no reason, whatever the threshold.
+        // A score of 0 is no reason to switch, whatever the threshold.
         if *score == 0 || !costs.allows(other) {
             continue;
         }
@@ -115,8 +116,8 @@ mod tests {
     use super::super::costs::{RAID6, RAID10};
     use super::*;
 
-    /// Returns when a unit switches that is written in these numbers of chunks over and over, up to
-    /// 99 writes.
+    /// Returns at which write a unit switches that is written repeatedly with these numbers of
+    /// chunks; `None` if it does not within 99 writes.
     fn switches(costs: &Costs, first: Layout, factor: Factor, chunks: &[u8]) -> Option<usize> {
         let mut rule = BonusMalus::new(factor);
         let mut unit = rule.begin(costs, first, 0, 0);
@@ -129,24 +130,25 @@ mod tests {
         let hdd = Costs::paper_hdd();
         let half = Factor { times: 1, over: 2 };
         let twice = Factor { times: 2, over: 1 };
-        // 27, 54, 81, 108.
+        // The scores are 27, 54, 81 and 108.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1]), Some(4));
-        // 54 reaches 50.
+        // 54 reaches the halved threshold of 50.
         assert_eq!(switches(&hdd, RAID6, half, &[1]), Some(2));
         assert_eq!(switches(&hdd, RAID6, twice, &[1]), Some(8));
-        // 2 a write: 100 exactly reaches, after 50.
+        // Each write adds 2 to the score; the 50th reaches exactly 100.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[2]), Some(50));
-        // 16 a write to 66; 40, 80.
+        // Each write adds 16, up to 66; then each adds 40, up to 80.
         assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[3]), Some(5));
         assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[4]), Some(2));
-        // 27 up and 16 down: 27, 11, 38, 22 ... +11 a pair; the 15th write makes 27 + 7 · 11 = 104.
+        // Plus 27 and minus 16 in turn, so each pair adds 11. The 15th write makes 27 + 7 · 11 =
+        // 104.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 3]), Some(15));
-        // 27 up and 40 down: never beyond 27.
+        // Plus 27 and minus 40 in turn: the score never exceeds 27.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 4]), None);
         let ssd = Costs::paper_ssd();
         assert_eq!(switches(&ssd, RAID6, Factor::ONE, &[1]), Some(3));
         assert_eq!(switches(&ssd, RAID10, Factor::ONE, &[4]), Some(2));
-        // Half of 55 is 27.5 points, not 27: 8 a write reach it with the fourth.
+        // Half of 55 is 27.5 points, not 27. Each write adds 8, so the fourth reaches it.
         assert_eq!(switches(&ssd, RAID6, half, &[2]), Some(4));
     }
 

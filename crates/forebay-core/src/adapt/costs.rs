@@ -2,19 +2,20 @@
 
 use crate::contract::request::Op;
 
-/// A layout: its row in [`Costs`].
+/// The number of a layout: its row in [`Costs`].
 pub type Layout = u8;
 
-/// The relevant properties of a request, or the passing of time: a column of [`Costs`].
+/// The properties of a request that determine its cost, or the passing of time: a column of
+/// [`Costs`].
 pub type Class = u8;
 
-/// Layouts that a unit can choose from, at most: a layout is three bits of what is kept of a unit.
+/// The maximum number of layouts of a unit, because a layout is stored in three bits per unit.
 pub const LAYOUTS_MAX: usize = 8;
 
-/// Chunks that a class tells apart, at most.
+/// The maximum number of chunks that classes distinguish.
 const WIDTH_MAX: usize = 64;
 
-/// Costs are this at most, 36 years, so that sums of a few need no care.
+/// The maximum cost, 36 years in nanoseconds, so that sums of a few costs cannot overflow.
 const COST_MAX: u64 = 1 << 60;
 
 /// RAID 6 in the paper's tables.
@@ -22,31 +23,35 @@ pub const RAID6: Layout = 0;
 /// RAID 10 with three copies in the paper's tables.
 pub const RAID10: Layout = 1;
 
-/// What each class of requests costs in each layout, what a switch costs, and how much better another
-/// layout must have been before a unit switches. All in nanoseconds.
+/// The costs of each class of requests in each layout, the costs of switches, and how much better
+/// another layout must have been before a unit switches. All in nanoseconds.
 ///
-/// Classes are writes of 1 to `width` chunks, then reads of as many, then the *tick*: a period gone by,
-/// which costs a layout the rent of the space that it takes ([`super::Objective`]), by default nothing.
+/// Classes are writes of 1 to `width` chunks, then reads of 1 to `width` chunks, then the *tick*:
+/// the passing of a period, for which a layout pays the rent of the space that it takes
+/// ([`super::Objective`]), by default nothing.
 ///
-/// Layouts that are not known count as the last, classes that are not known as the tick.
+/// An unknown layout counts as the last layout, an unknown class as the tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     layouts: usize,
     width: usize,
-    /// Request costs by class, then layout, so that the costs in all layouts are adjacent.
+    /// The costs of requests by class, then layout, so that the costs of a class in all layouts are
+    /// adjacent.
     cost: Vec<u64>,
     switch: Vec<u64>,
     threshold: Vec<u64>,
     half: Vec<u64>,
-    /// A bit a layout.
+    /// One bit per layout: whether units may have it.
     allowed: u8,
 }
 
 impl Costs {
-    /// Costs by layout: `writes[layout]` for 1, 2 ... chunks, `reads` likewise or empty where reads cost the
-    /// same everywhere, and for each pair of layouts what a switch costs and its threshold.
+    /// Creates costs from tables. `writes[layout]` has the costs of writing 1, 2 ... chunks, and so
+    /// does `reads` for reading; `reads` may be empty if all layouts read at the same cost.
+    /// `switch` and `threshold` have a value for each pair of layouts.
     ///
-    /// `None` unless there are 2 to [`LAYOUTS_MAX`] layouts, 1 to 64 chunks, and rows of one length.
+    /// Returns `None` unless there are 2 to [`LAYOUTS_MAX`] layouts, 1 to 64 chunks, and rows of
+    /// equal length.
     pub fn new(
         writes: &[Vec<u64>],
         reads: &[Vec<u64>],
@@ -103,13 +108,13 @@ impl Costs {
         self.layouts
     }
 
-    /// Returns how many classes there are, the tick included.
+    /// Returns the number of classes, including the tick.
     pub fn classes(&self) -> usize {
         2 * self.width + 1
     }
 
-    /// Returns the class of a request that touches this many chunks; more than there are count as
-    /// all, and what neither reads nor writes as a read.
+    /// Returns the class of a request that touches this many chunks. Numbers above the maximum
+    /// count as the maximum, and requests that are neither reads nor writes count as reads.
     pub fn class(&self, op: Op, chunks: usize) -> Class {
         let chunk = chunks.clamp(1, self.width) - 1;
         let class = if op == Op::Write { chunk } else { self.width + chunk };
@@ -134,21 +139,22 @@ impl Costs {
         self.row(class)[self.known(layout)]
     }
 
-    /// Returns the cost of a switch.
+    /// Returns the cost of a switch between two layouts.
     #[inline]
     pub fn switch(&self, from: Layout, to: Layout) -> u64 {
         self.switch[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Half of the cost of switching there and back, which is a symmetric distance between layouts.
-    /// With two layouts, it gives the same total cost for every sequence of switches, except for
-    /// half of the difference; with more layouts it is an approximation.
+    /// Returns half of the cost of switching to each layout and back, which is a symmetric distance
+    /// between layouts. With two layouts, every sequence of switches has the same total cost as
+    /// with the actual costs, except for half of the difference between the two directions; with
+    /// more layouts it is an approximation.
     #[inline]
     pub fn half_ways(&self, layout: Layout) -> &[u64] {
         &self.half[self.known(layout) * self.layouts..][..self.layouts]
     }
 
-    /// Returns how much better `to` must have been for a switch from `from`.
+    /// Returns by how much `to` must have been better before a unit switches from `from`.
     #[inline]
     pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
         self.threshold[self.known(from) * self.layouts + self.known(to)]
@@ -165,12 +171,13 @@ impl Costs {
         (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
     }
 
-    /// Returns the layout that serves this class best, the first of equals, among those allowed.
+    /// Returns the allowed layout with the lowest cost for this class; the first one in case of a
+    /// tie.
     pub fn cheapest(&self, class: Class) -> Layout {
         self.allowed().min_by_key(|&layout| self.cost(layout, class)).unwrap_or(0)
     }
 
-    /// This layout if it is allowed, else the one allowed that it costs least to get to.
+    /// Returns `layout` if it is allowed, or else the allowed layout with the cheapest switch.
     pub fn nearest(&self, layout: Layout) -> Layout {
         if self.allows(layout) {
             return layout;
@@ -178,21 +185,23 @@ impl Costs {
         self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
     }
 
-    /// Returns the highest cost of switching there and back, which limits how far a unit in one
-    /// layout can be behind a unit in another.
+    /// Returns the highest cost of switching there and back. It limits how far a unit in one layout
+    /// can be behind a unit in another.
     pub fn diameter(&self) -> u64 {
         let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
         pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)
     }
 
-    /// Costs with only those layouts allowed that `keep` names and are so now; as they are if none would be left.
+    /// Restricts the allowed layouts to those in the bit set `keep`. If none would be left, nothing
+    /// changes.
     pub(super) fn keeping(mut self, keep: u8) -> Costs {
         let left = self.allowed & keep;
         self.allowed = if left == 0 { self.allowed } else { left };
         self
     }
 
-    /// Costs of requests times `by`, and these rents for the tick; layouts without one pay none.
+    /// Multiplies the costs of requests by `by` and sets the rent of each layout per tick. Layouts
+    /// without an entry in `rents` pay no rent.
     pub(super) fn weighing(mut self, by: u64, rents: &[u64]) -> Costs {
         self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by).min(COST_MAX));
         let tick = 2 * self.width * self.layouts;
@@ -211,7 +220,7 @@ fn clamped(table: &[Vec<u64>]) -> Vec<u64> {
     table.iter().flatten().map(|&cost| cost.min(COST_MAX)).collect()
 }
 
-/// Half of each way there and back.
+/// Returns half of the cost of each switch there and back.
 fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
     let half = |from: usize, to: usize| {
         let there_and_back =
@@ -221,8 +230,8 @@ fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
     (0..layouts * layouts).map(|at| half(at / layouts, at % layouts)).collect()
 }
 
-/// Returns two layouts with costs in points: writes, and the cost and the threshold of a switch
-/// from 6 to 10 and back.
+/// Returns costs of the paper's two layouts, given in points: writes, and the cost and the
+/// threshold of switching from RAID 6 to RAID 10 and back.
 fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
     let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
     let mut cost: Vec<u64> =

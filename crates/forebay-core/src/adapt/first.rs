@@ -5,7 +5,7 @@ use super::costs::{Class, Costs, Layout};
 /// How a unit's first layout is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// Always this one.
+    /// Always this layout.
     Fixed(Layout),
     /// The layout that serves the first write best; choosing costs nothing, because the unit is
     /// empty.
@@ -13,7 +13,7 @@ pub enum First {
 }
 
 impl First {
-    /// Returns the layout of a unit whose first write is of this class; one that is allowed.
+    /// Returns an allowed layout for a unit whose first write has this class.
     pub fn layout(self, costs: &Costs, class: Class) -> Layout {
         match self {
             First::Fixed(layout) => costs.nearest(layout),

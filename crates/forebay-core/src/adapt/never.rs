@@ -1,9 +1,9 @@
-//! Never switches: a static array.
+//! A rule that never switches: a static array.
 
 use super::costs::{Class, Costs, Layout};
 use super::rule::Rule;
 
-/// Never switches.
+/// A rule that never switches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Never;
 

@@ -2,12 +2,13 @@
 
 use super::costs::{Costs, Layout};
 
-/// What is wanted, as weights, and what must not be left, as a floor.
+/// Objectives: speed and capacity as weights, reliability as a minimum.
 ///
-/// *Capacity*: every period costs a unit the rent of the space its layout takes. Whoever runs a rule shows it a
-/// [`Costs::tick`] now and then for each unit. So a unit that is not written goes to a layout that takes less,
-/// one that is written pays the rent with the time it saves: cold units shrink first. *Reliability* is no weight:
-/// layouts that are not allowed are never gone to, and no unit begins in one.
+/// *Capacity*: every period costs a unit the rent of the space that its layout takes. The user of a
+/// rule passes it a [`Costs::tick`] for each unit now and then. A unit that is not written
+/// therefore moves to a smaller layout, while one that is written earns the rent with the time it
+/// saves, so cold units shrink first. *Reliability* has no weight: rules never switch to a layout
+/// that is not allowed, and no unit begins in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
     /// The weight of the costs of requests.
@@ -16,24 +17,24 @@ pub struct Objective {
     pub capacity: u32,
     /// The rent of a unit per period in nanoseconds, by layout.
     pub rents: Vec<u64>,
-    /// A bit for each layout that is reliable enough; none counts as all.
+    /// A bit set of the layouts that are reliable enough. If it is empty, all are.
     pub floor: u8,
 }
 
 impl Default for Objective {
-    /// Speed alone.
+    /// The objective is speed alone.
     fn default() -> Objective {
         Objective { performance: 1, capacity: 0, rents: Vec::new(), floor: u8::MAX }
     }
 }
 
 impl Objective {
-    /// Returns a floor of these layouts.
+    /// Returns a floor that allows only these layouts.
     pub fn floor_of(layouts: &[Layout]) -> u8 {
         layouts.iter().filter(|&&layout| layout < 8).fold(0, |floor, layout| floor | 1 << layout)
     }
 
-    /// Returns the costs that rules are to be given.
+    /// Returns the weighted costs, to be passed to rules.
     pub fn weigh(&self, costs: Costs) -> Costs {
         let capacity = u64::from(self.capacity);
         let rents: Vec<u64> = self.rents.iter().map(|rent| rent.saturating_mul(capacity)).collect();
@@ -46,13 +47,13 @@ mod tests {
     use super::super::{BonusMalus, Factor, Objective, RAID6, RAID10, Rule};
     use super::*;
 
-    /// RAID 10 with three copies takes twice the space of RAID 6 of six disks.
+    /// RAID 10 with three copies takes twice the space of RAID 6 on six disks.
     fn roomy() -> Objective {
         Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() }
     }
 
-    /// Returns the periods after which a unit in RAID 10 shrinks that gets this many small writes
-    /// in each.
+    /// Returns after how many periods a unit in RAID 10 shrinks, with this number of small writes
+    /// in each period.
     fn shrinks_after(objective: &Objective, writes: usize) -> Option<usize> {
         let costs = objective.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn cold_units_shrink_and_hot_ones_do_not() {
-        // 10 points a period to 66.
+        // The score increases by 10 points per period, up to 66.
         assert_eq!(shrinks_after(&roomy(), 0), Some(7));
         assert_eq!(shrinks_after(&roomy(), 1), None);
         assert_eq!(shrinks_after(&Objective::default(), 0), None);
@@ -74,7 +75,8 @@ mod tests {
     #[test]
     fn weights_set_priorities() {
         assert_eq!(shrinks_after(&Objective { capacity: 4, ..roomy() }, 0), Some(2));
-        // Rent of 40 points a period is more than the 27 that a write saves, unless time counts twice.
+        // A rent of 40 points per period exceeds the 27 points that a write saves, unless time
+        // counts twice.
         assert_eq!(shrinks_after(&Objective { capacity: 4, ..roomy() }, 1), Some(3));
         assert_eq!(shrinks_after(&Objective { capacity: 4, performance: 2, ..roomy() }, 1), None);
     }

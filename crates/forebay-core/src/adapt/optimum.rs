@@ -1,16 +1,18 @@
-//! The least possible cost with knowledge of all requests, by dynamic programming over layouts.
+//! The minimum possible cost with knowledge of all requests, by dynamic programming over layouts.
 
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 
-/// The optimum of one unit's requests so far, request by request. Takes L² steps a request and keeps L numbers.
+/// The optimum for one unit, updated request by request. For L layouts, each request takes L²
+/// steps, and the state has L numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Optimum {
-    /// By layout: the minimum cost of the requests so far for a unit that is now in this layout.
+    /// The minimum cost of the requests so far, for a unit that is now in each layout.
     least: [u64; LAYOUTS_MAX],
 }
 
 impl Optimum {
-    /// Creates a unit that begins in `first`, or in whichever layout is best.
+    /// Creates the optimum of a unit that begins in `first`, or in the best layout if that is
+    /// `None`.
     pub fn new(costs: &Costs, first: Option<Layout>) -> Optimum {
         let mut least = [u64::MAX; LAYOUTS_MAX];
         for layout in costs.allowed() {
@@ -21,7 +23,7 @@ impl Optimum {
         Optimum { least }
     }
 
-    /// A request: served first, then perhaps a switch.
+    /// Adds a request, which is served first and may be followed by a switch.
     #[inline]
     pub fn seen(&mut self, costs: &Costs, class: Class) {
         let row = costs.row(class);
@@ -43,7 +45,7 @@ impl Optimum {
     }
 }
 
-/// Returns the minimum cost of these requests to one unit, whose first layout may be given.
+/// Returns the minimum cost of these requests for one unit, whose first layout may be given.
 pub fn optimum(
     costs: &Costs,
     first: Option<Layout>,
@@ -54,7 +56,7 @@ pub fn optimum(
     optimum.cost()
 }
 
-/// Returns how much more a rule paid than the optimum: 0.05 means 5 % more, and 0 if there were no
+/// Returns by what share a rule paid more than the optimum: 0.05 means 5 % more. 0 if there were no
 /// costs.
 pub fn regret(paid: u64, optimum: u64) -> f64 {
     if optimum == 0 { 0.0 } else { (paid as f64 - optimum as f64) / optimum as f64 }
@@ -71,7 +73,7 @@ mod tests {
         Costs::new(&writes, &[], &switch, &switch).unwrap()
     }
 
-    /// Returns the minimum over all sequences of layouts, one a request.
+    /// Returns the minimum cost over all sequences of layouts, one layout per request.
     fn by_trying_all(costs: &Costs, first: Option<Layout>, classes: &[Class]) -> u64 {
         let layouts = costs.layouts() as u64;
         let sequences = 0..layouts.pow(classes.len() as u32);

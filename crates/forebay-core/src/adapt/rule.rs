@@ -2,21 +2,24 @@
 
 use super::costs::{Class, Costs, Layout};
 
-/// Decides, request by request and without knowing what comes, which layout a unit has.
+/// Decides the layout of each unit, request by request and without knowledge of the future.
 ///
-/// What a rule learns from all units is in itself; what it keeps of one is a [`Rule::Unit`], tiny and plain.
-/// Rules never ask for a layout that is not allowed ([`Costs::allows`]), once a unit has begun in one that is.
+/// A rule keeps what it learns from all units in itself, and the state of one unit in a
+/// [`Rule::Unit`], which is small and `Copy`. If a unit begins in an allowed layout
+/// ([`Costs::allows`]), the rule never switches it to one that is not allowed.
 pub trait Rule {
     /// The state of a unit.
     type Unit: Copy;
 
-    /// A unit that is written for the first time: it has layout `first`, and `class` is what is about to be written.
-    /// `number` tells units apart, so that rules can treat them differently and yet alike in every run.
+    /// Returns the state of a unit with layout `first` before its first write, which has class
+    /// `class`. `number` identifies the unit, so that rules can treat units differently but in the
+    /// same way in every run.
     fn begin(&mut self, costs: &Costs, first: Layout, class: Class, number: u64) -> Self::Unit;
 
-    /// A request has been served in the unit's layout. Answers the layout to switch to, which the unit then has.
+    /// Handles a request that has been served in the unit's layout. Returns the layout to switch
+    /// to, if any, which the unit then has.
     fn seen(&mut self, costs: &Costs, unit: &mut Self::Unit, class: Class) -> Option<Layout>;
 
-    /// Returns the unit's layout.
+    /// Returns the layout of a unit.
     fn layout(&self, unit: &Self::Unit) -> Layout;
 }

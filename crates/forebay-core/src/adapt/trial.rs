@@ -5,20 +5,20 @@ use super::first::First;
 use super::optimum::Optimum;
 use super::rule::Rule;
 
-/// The cost of a rule, and of alternatives.
+/// The cost of a rule, and of alternatives, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
     /// The cost of requests and switches under the rule.
     pub paid: u64,
-    /// Its switches.
+    /// The number of switches under the rule.
     pub switches: u64,
-    /// The optimum of units that begin where the rule's did.
+    /// The optimum if each unit begins in the same layout as under the rule.
     pub optimum: u64,
-    /// The optimum of units whose first layout is free.
+    /// The optimum if each unit may begin in any layout.
     pub free_optimum: u64,
-    /// By layout, the cost of units that have this layout throughout; the maximum value if it is
+    /// The cost if all units always have this layout, by layout; the maximum value if the layout is
     /// not allowed.
     pub fixed: [u64; LAYOUTS_MAX],
 }
@@ -30,8 +30,8 @@ impl Trial {
     }
 }
 
-/// Passes these requests to a rule, each with its unit (numbered from 0 without large gaps) and its
-/// class.
+/// Passes requests to a rule. Each request has the number of its unit (from 0, without large gaps)
+/// and its class.
 pub fn trial<R: Rule>(
     rule: &mut R,
     costs: &Costs,

@@ -1,22 +1,23 @@
 //! The work function rule of metrical task systems.
 //!
-//! A unit is a task system: layouts are its states, a switch its distance, a request its task. The work
-//! function says for every layout what it would have cost, at least, to serve all requests so far and end there. The rule goes
-//! where the work function plus the way there is least, which costs at most 2L - 1 times the optimum and a constant, the
-//! best that any rule without dice can promise, where distances are the same both ways: so half of the
-//! way there and back stands for either ([`Costs::half_ways`]) (Borodin, Linial and Saks, *An optimal on-line
-//! algorithm for metrical task systems*, J. ACM 39, 1992). There a task may be met by switching first;
-//! here a request is served before the switch, which adds what the requests that cause switches cost.
+//! A unit is a task system: layouts are its states, switches its distances, and requests its tasks.
+//! The work function gives the minimum cost of serving all requests so far and ending in a layout.
+//! The rule switches to the layout with the minimum of work function plus switch. It costs at most
+//! 2L - 1 times the optimum plus a constant, which is the best guarantee of any deterministic rule
+//! (Borodin, Linial and Saks, *An optimal on-line algorithm for metrical task systems*, J. ACM 39,
+//! 1992). The guarantee requires symmetric distances, so half of the way there and back is used for
+//! either direction ([`Costs::half_ways`]). In their model, a switch may precede the task; here a
+//! request is served before the switch, which adds the cost of the requests that cause switches.
 
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 use super::rule::Rule;
 
-/// Goes where the optimum so far, plus the way there, is least.
+/// A rule that switches to the layout with the minimum of optimal cost so far plus switch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkFunction;
 
-/// A unit's layout and its work function: for every layout but the last by how much it is above the last, offset so
-/// that it fits.
+/// The layout of a unit and its work function: for each layout but the last, the difference from
+/// the last, offset so that it is not negative.
 #[derive(Clone, Copy, Debug)]
 pub struct Worked {
     work: [u32; LAYOUTS_MAX - 1],
@@ -45,10 +46,10 @@ impl Rule for WorkFunction {
     }
 }
 
-/// Half of the stored range; differences are stored relative to this value.
+/// The middle of the stored range, which represents a difference of 0.
 const ZERO: u64 = 1 << 31;
 
-/// The work function of a unit that is in `layout`.
+/// Initializes the work function of a unit in `layout`.
 pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     let layouts = costs.layouts();
     let mut full = [0; LAYOUTS_MAX];
@@ -58,11 +59,11 @@ pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     pack(&full[..layouts], work);
 }
 
-/// Records a request that costs `row` by layout.
+/// Adds a request that costs `row` by layout. Returns the layout to switch to, if any.
 #[inline]
 pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64]) -> Option<Layout> {
     let layouts = costs.layouts();
-    // Served: what it costs to be in each layout after the request and before any switch.
+    // The costs of being in each layout after the request and before any switch.
     let mut served = [0; LAYOUTS_MAX];
     for (at, served) in served.iter_mut().enumerate().take(layouts) {
         let before = work.get(at).map_or(ZERO, |&work| u64::from(work));
@@ -78,9 +79,9 @@ pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64])
     (there != layout).then_some(there)
 }
 
-/// Returns where the work function plus the way there is least. Of equals the one whose own
-/// requests made the work function, not a way there: the algorithm's second condition, without
-/// which it would stay for ever.
+/// Returns the layout with the minimum of work function plus switch. In case of a tie, a layout is
+/// preferred whose work function includes no switch after the request. This is the algorithm's
+/// second condition, without which it would never switch.
 #[inline]
 fn choose(costs: &Costs, served: &[u64], full: &[u64], layout: Layout) -> Layout {
     let ways = costs.half_ways(layout);
@@ -94,14 +95,14 @@ fn choose(costs: &Costs, served: &[u64], full: &[u64], layout: Layout) -> Layout
     best as Layout
 }
 
-/// Returns the cheapest way to end in `to`.
+/// Returns the minimum cost of ending in `to`.
 #[inline]
 fn reach(costs: &Costs, served: &[u64], to: Layout) -> u64 {
     let ways = served.iter().zip(costs.half_ways(to));
     ways.map(|(served, way)| served.saturating_add(*way)).min().unwrap_or(0)
 }
 
-/// Differences to the last layout, within what fits.
+/// Stores the differences from the last layout, clamped to the range of `u32`.
 #[inline]
 fn pack(full: &[u64], work: &mut [u32]) {
     let last = full[full.len() - 1];
@@ -126,8 +127,8 @@ mod tests {
         costs.half_ways(from)[usize::from(to)]
     }
 
-    /// Returns the minimum over all sequences of layouts that begin in `first` and end in `last`, a
-    /// switch after each request.
+    /// Returns the minimum cost over all sequences of layouts that begin in `first` and end in
+    /// `last`, with a possible switch after each request.
     fn work(costs: &Costs, first: Layout, last: Layout, classes: &[Class]) -> u64 {
         let Some((&class, before)) = classes.split_last() else { return way(costs, first, last) };
         let through = costs.allowed();
@@ -160,7 +161,9 @@ mod tests {
 
     #[test]
     fn it_leaves_when_staying_has_cost_a_round_trip() {
-        // Half of 164 points either way; 27 a write, ahead by 82 at first: 27 · 7 = 189 is the first beyond 164.
+        // A switch there and back costs 164 points, so the first layout begins 82 points ahead. Each
+        // write costs it 27 points. The rule switches as soon as it is more than 82 points behind,
+        // at the seventh write (27 · 7 = 189 > 164).
         let costs = Costs::paper_hdd();
         let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
         let switch = (1..99).find(|_| WorkFunction.seen(&costs, &mut unit, 0).is_some());

@@ -3,69 +3,69 @@
 //! Each write goes to a random unit. The writes of one unit come in *runs*: "a particular file
 //! segment receives a number of recurring writes that last for a certain period". The paper does
 //! not specify whether a run repeats one size or only has a bias, how long it lasts, or what
-//! follows it, so these are parameters. Our interpretation: a run repeats one size, 8 times in B1
-//! and C1 and 32 times in B2 and C2; the next run draws its size anew, with a probability of 90 %
-//! from the larger half in B and from the smaller half in C.
+//! follows it, so these are parameters. Our interpretation is that a run repeats one size, 8 times
+//! in B1 and C1 and 32 times in B2 and C2. The next run draws a new size, with a probability of 90
+//! % from the larger half in B and from the smaller half in C.
 
 use super::costs::Class;
 
-/// The kinds of requests within a run.
+/// How the sizes within a run are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// One random size, which is repeated.
+    /// One random size is repeated.
     Repeats,
-    /// Sizes drawn for each write with the run's bias.
+    /// A size is drawn for each write, with the bias of the run.
     Draws,
 }
 
-/// The kind of run that follows.
+/// The bias of the run that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Another run of the same bias.
+    /// The same bias.
     SameBias,
-    /// A run of the opposite bias.
+    /// The opposite bias.
     OppositeBias,
 }
 
 /// A workload of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// Units that are written; at least 1.
+    /// The number of units that are written; at least 1.
     pub units: u32,
-    /// Writes for each unit, on average.
+    /// The mean number of writes per unit.
     pub writes_per_unit: u32,
-    /// Chunks of the largest write, 2 to 64; sizes above half of it are large.
+    /// The number of chunks of the largest write, from 2 to 64. Sizes above half of it are large.
     pub width: u8,
-    /// Large sizes in a hundred.
+    /// The percentage of large writes.
     pub large_percent: u8,
-    /// Writes in a run; at least 1.
+    /// The number of writes in a run; at least 1.
     pub run: u32,
-    /// The kinds of requests within a run.
+    /// How the sizes within a run are chosen.
     pub within: Within,
-    /// The kind of run that follows.
+    /// The bias of the run that follows.
     pub after: After,
     /// The seed of the random numbers.
     pub seed: u64,
 }
 
 impl Mix {
-    /// Every size equally likely, every time.
+    /// Returns workload A: all sizes are equally likely at any time.
     pub fn a(units: u32, writes_per_unit: u32, seed: u64) -> Mix {
         let (within, after) = (Within::Repeats, After::SameBias);
         Mix { units, writes_per_unit, width: 4, large_percent: 50, run: 1, within, after, seed }
     }
 
-    /// Biased to large writes: `run` is 8 in B1 and 32 in B2.
+    /// Returns workload B, with a bias to large writes; `run` is 8 in B1 and 32 in B2.
     pub fn b(units: u32, writes_per_unit: u32, run: u32, seed: u64) -> Mix {
         Mix { large_percent: 90, run, ..Mix::a(units, writes_per_unit, seed) }
     }
 
-    /// Biased to small writes: `run` is 8 in C1 and 32 in C2.
+    /// Returns workload C, with a bias to small writes; `run` is 8 in C1 and 32 in C2.
     pub fn c(units: u32, writes_per_unit: u32, run: u32, seed: u64) -> Mix {
         Mix { large_percent: 10, run, ..Mix::a(units, writes_per_unit, seed) }
     }
 
-    /// The writes: which unit, and the class of the write.
+    /// Returns the writes, each with the number of its unit and its class.
     pub fn draws(&self) -> Draws {
         let mut dice = self.seed;
         let units = self.units.max(1);
@@ -76,7 +76,8 @@ impl Mix {
     }
 }
 
-/// The position of a unit in its run; its sizes do not depend on the order of units.
+/// The state of a unit's current run. Each unit has its own random numbers, so its sizes do not
+/// depend on the order of units.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     dice: u64,
@@ -130,7 +131,7 @@ impl Run {
     }
 }
 
-/// Returns a number below `bound`, which is small.
+/// Returns a random number below `bound`, which must be small.
 fn below(dice: &mut u64, bound: u64) -> u64 {
     ((u128::from(roll(dice)) * u128::from(bound)) >> 64) as u64
 }

@@ -26,7 +26,7 @@ fn learnt(requests: impl IntoIterator<Item = Request>) -> Arrangement {
     arranger.finish(1 << 40, PRICES)
 }
 
-/// Returns a file in three fragments, read from end to end this many times, each time by another
+/// Returns reads of a file in three fragments, from end to end, `times` times, each time by another
 /// stream.
 fn scans(times: u32) -> Vec<Request> {
     let fragments = [50 * MIB, 10 * MIB, 90 * MIB];
@@ -58,7 +58,8 @@ fn what_was_read_once_or_would_not_pay_stays() {
     assert!(learnt(scattered).rearrangement.is_none());
 }
 
-/// Two threads that read one file in turns skip each other's parts, which does not count as a jump.
+/// Two threads that alternate in reading one file skip each other's parts, which does not count as
+/// a jump.
 #[test]
 fn a_file_read_by_two_threads_is_in_order() {
     let half = |n: u64| request(Op::Read, (n % 2) as u32, n * 128 * KIB, 128 * KIB);
@@ -67,7 +68,7 @@ fn a_file_read_by_two_threads_is_in_order() {
     assert!(learnt.rearrangement.is_none(), "{:?}", learnt.rearrangement);
 }
 
-/// Fragments that many read on into their neighbor are not torn off by a few that jump.
+/// A fragment stays attached to its neighbor if more streams read on than jump elsewhere.
 #[test]
 fn the_link_used_most_is_kept() {
     let jump =
@@ -80,7 +81,7 @@ fn the_link_used_most_is_kept() {
     assert_eq!(learnt.joined_jumps, 50);
 }
 
-/// A row that pays is not spoilt by a long extent to which few jump on from its end.
+/// A chain worth moving is not spoiled by a long extent that few streams jump to.
 #[test]
 fn a_long_extent_that_few_jump_to_is_left_where_it_is() {
     let scan = |n: u32| {
@@ -105,7 +106,7 @@ fn a_full_disk_has_no_room() {
 }
 
 proptest! {
-    /// For any reads, moved blocks go to an untouched area of the disk.
+    /// Whatever was read, blocks are moved to an area of the disk that was not used before.
     #[test]
     fn moves_go_where_nothing_was(
         reads in prop::collection::vec((0u32..3, 0u64..30, 1u64..5, any::<bool>()), 1..200),

@@ -1,23 +1,23 @@
 //! Computes the miss ratios of LRU caches of every size in one pass (Mattson and others 1970).
 //!
 //! An LRU cache hits a block if it is larger than the number of distinct other blocks used since
-//! the block's last use. That number is the count of last uses after the block's own: a bitmap has
-//! one bit per access, counted word by word within a stretch of 4,096 and by a Fenwick tree over
-//! stretches. Positions are renumbered when they run out, so memory is proportional to the number
-//! of distinct blocks.
+//! the block's last use. That number is the number of last uses after the block's own. Last uses
+//! are stored in a bitmap with one bit per access. They are counted word by word within a stretch
+//! of 4096 accesses, and by a Fenwick tree over stretches. Positions are renumbered when they run
+//! out, so memory is proportional to the number of distinct blocks.
 //!
 //! If there are too many distinct blocks, a [`Sample`] represents them, and is halved each time it
 //! is full (SHARDS, section 4; counting misses over all accesses is what the paper calls
-//! SHARDS-adj). Each use of a sampled block then counts for as many uses as there are blocks per
-//! sampled block, and its distance is scaled by the same factor. Until then, the result is exact.
+//! SHARDS-adj). Each use of a sampled block then counts once per block that the sampled block
+//! represents, and its distance is scaled by the same factor. Until then, the result is exact.
 
 use super::Sample;
 use crate::index::{Index, spread};
 
-/// Default maximum number of tracked blocks, which takes 130 MB of memory.
+/// The default maximum number of tracked blocks, which takes 130 MB of memory.
 const KEPT_MAX: usize = 1 << 21;
 
-/// Words in a stretch.
+/// The number of words in a stretch.
 const STRETCH: usize = 64;
 const STRETCH_BITS: usize = STRETCH * 64;
 
@@ -33,15 +33,16 @@ fn near(key: u64) -> u64 {
 pub struct MissRatioCurve {
     index: Index,
     keys: Vec<u64>,
-    /// Position of each block's last use.
+    /// The position of each block's last use.
     last: Vec<u32>,
-    /// One bit for each position, set if it is the last use of a block.
+    /// One bit per position, set if the position is the last use of a block.
     words: Vec<u64>,
-    /// Fenwick tree of bits set in each stretch.
+    /// A Fenwick tree of the number of bits set in each stretch.
     stretches: Vec<u32>,
     /// The block at each position, for renumbering.
     blocks: Vec<u32>,
-    /// Accesses by stack distance, how many other blocks were used since: in blocks of the sample.
+    /// The number of accesses by stack distance: how many other sampled blocks were used since the
+    /// block's last use.
     distances: Vec<u64>,
     accesses: u64,
     /// The number of accesses that the sampled ones represent.
@@ -53,10 +54,10 @@ pub struct MissRatioCurve {
 /// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Its stack distance: the number of other blocks used since its last use, or `None` for a
-    /// first use. A cache of more blocks than that has a hit.
+    /// The stack distance: the number of other blocks used since the last use of this block, or
+    /// `None` for a first use. A cache hits if it has more blocks than that.
     pub distance: Option<u64>,
-    /// The accesses that it stands for, itself included.
+    /// The number of accesses that this one represents, including itself.
     pub stands_for: u64,
 }
 
@@ -85,7 +86,7 @@ impl MissRatioCurve {
         }
     }
 
-    /// Uses a block, and returns the result, or `None` if the block is not in the sample.
+    /// Uses a block and returns the result; `None` if the block is not in the sample.
     #[inline]
     pub fn access(&mut self, key: u64) -> Option<Use> {
         self.accesses += 1;
@@ -116,7 +117,8 @@ impl MissRatioCurve {
         Some(Use { distance, stands_for })
     }
 
-    /// Numbers a new block, unless it leaves the sample because there are too many blocks.
+    /// Assigns a number to a new block. Returns `None` if the sample had to be reduced and no
+    /// longer contains the block.
     fn learn(&mut self, key: u64) -> Option<u32> {
         while self.keys.len() >= self.kept_max {
             self.thin();
@@ -132,7 +134,7 @@ impl MissRatioCurve {
         Some(block)
     }
 
-    /// Leaves out the blocks that half the sample does not hold.
+    /// Halves the sample and removes the blocks that it no longer contains.
     #[cold]
     fn thin(&mut self) {
         self.sample = self.sample.halved();
@@ -150,13 +152,13 @@ impl MissRatioCurve {
         self.blocks.clear();
         self.blocks.extend(0..self.keys.len() as u32);
         self.mark();
-        // Two adjacent distances become one in the smaller sample.
+        // Two adjacent distances become one, because half as many blocks are in the sample.
         self.distances = self.distances.chunks(2).map(|pair| pair.iter().sum()).collect();
         let len = self.distances.len().max(self.keys.len());
         self.distances.resize(len, 0);
     }
 
-    /// Last uses at positions up to and with this one.
+    /// Returns the number of last uses at positions up to and including `position`.
     #[inline]
     fn up_to(&self, position: usize) -> usize {
         let (word, stretch) = (position / 64, position / STRETCH_BITS);
@@ -188,7 +190,8 @@ impl MissRatioCurve {
         }
     }
 
-    /// Leaves out positions that are nobody's last use, and makes room for as many again.
+    /// Removes positions that are no block's last use, and makes room for as many new positions as
+    /// remain.
     #[cold]
     fn renumber(&mut self) {
         let (last, mut kept) = (&mut self.last, 0);
@@ -205,7 +208,7 @@ impl MissRatioCurve {
         self.mark();
     }
 
-    /// Counts all positions as last uses, with room for as many again.
+    /// Marks all positions as last uses, with room for as many new positions.
     fn mark(&mut self) {
         let room =
             (2 * self.blocks.len()).next_multiple_of(STRETCH_BITS).max(self.words.len() * 64);
@@ -219,22 +222,23 @@ impl MissRatioCurve {
         }
     }
 
-    /// Accesses so far.
+    /// Returns the number of accesses so far.
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Distinct blocks so far, as the sample tells: no cache larger than this hits more.
+    /// Returns the number of distinct blocks so far, estimated from the sample. A larger cache does
+    /// not have more hits.
     pub fn blocks(&self) -> u64 {
         self.kept() * self.sample.one_in()
     }
 
-    /// Distinct blocks in the sample.
+    /// Returns the number of distinct blocks in the sample.
     pub fn kept(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Returns the sample that represents all blocks; it contains all of them unless there were too
+    /// Returns the sample that represents all blocks. It contains all of them unless they were too
     /// many.
     pub fn sample(&self) -> Sample {
         self.sample
@@ -246,8 +250,8 @@ impl MissRatioCurve {
         self.stood_for.abs_diff(self.accesses) as f64 / self.accesses.max(1) as f64
     }
 
-    /// Misses of an LRU cache of each size: the element at `n` is for `n` blocks of the sample, each
-    /// for [`Sample::one_in`] blocks, from 0 to all.
+    /// Returns the misses of an LRU cache of each size. Element `n` is for a size of `n` sampled
+    /// blocks, each of which represents [`Sample::one_in`] blocks; `n` goes from 0 to all blocks.
     pub fn misses(&self) -> impl Iterator<Item = u64> + '_ {
         let hits = self.distances.iter().scan(0, |hits, &more| {
             *hits += more;
@@ -327,7 +331,7 @@ mod tests {
         });
         let off: Vec<f64> = off.collect();
         let mean = off.iter().sum::<f64>() / off.len() as f64;
-        // The error is largest at the hottest block, which is in no sample.
+        // The error is largest near the hottest block, which is in no sample.
         let most = off.iter().fold(0.0, |most: f64, &off| most.max(off));
         assert!(mean < 0.01 && most < 0.05, "{mean} {most}");
         assert!(sampled.error_share() < 0.05, "{}", sampled.error_share());

@@ -1,4 +1,4 @@
-//! Frames on doubly linked lists, indexed by key.
+//! Frames in doubly linked lists, indexed by key.
 
 use super::Frame;
 use crate::index::{Index, spread};
@@ -17,13 +17,13 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Frames {
     entries: Vec<Entry>,
-    /// Frames that hold nothing, of those ever used.
+    /// Empty frames that were used before.
     free: Vec<u32>,
     index: Index,
     capacity: u32,
 }
 
-/// Frames in the order they came or were used, the newest first.
+/// A list of frames in order of insertion or use, newest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     newest: u32,
@@ -63,7 +63,7 @@ impl Frames {
         !self.free.is_empty() || (self.entries.len() as u32) < self.capacity
     }
 
-    /// Assigns a free frame to a key, as the newest of a list; there must be a free frame.
+    /// Assigns a free frame to a key and makes it the newest of a list. There must be a free frame.
     #[inline]
     pub(super) fn add(&mut self, key: u64, list: &mut List) -> Frame {
         let entry = Entry { key, prev: NIL, next: NIL };
@@ -82,7 +82,7 @@ impl Frames {
         frame
     }
 
-    /// Frees a frame that is on a list; answers the key it held.
+    /// Frees a frame of a list and returns its key.
     #[inline]
     pub(super) fn drop(&mut self, frame: Frame, list: &mut List) -> u64 {
         self.unlink(frame, list);
@@ -125,7 +125,7 @@ impl Frames {
         list.len -= 1;
     }
 
-    /// Makes a frame the newest of the list it is on.
+    /// Makes a frame the newest of its list.
     #[inline]
     pub(super) fn renew(&mut self, frame: Frame, list: &mut List) {
         if list.newest != frame {

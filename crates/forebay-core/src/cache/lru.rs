@@ -11,7 +11,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// Holds `capacity` blocks, at least one.
+    /// Creates a cache of `capacity` blocks, at least one.
     pub fn new(capacity: u32) -> Lru {
         Lru { frames: Frames::new(capacity.max(1)), order: List::default() }
     }
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(cache.get(7), Some(0));
         assert_eq!(cache.insert(9), Inserted { frame: 1, evicted: Some(8) });
         assert_eq!((cache.peek(7), cache.peek(8), cache.peek(9)), (Some(0), None, Some(1)));
-        // Looking is not using.
+        // Peeking does not count as a use.
         assert_eq!(cache.insert(1).evicted, Some(7));
     }
 

@@ -1,20 +1,20 @@
 //! S3-FIFO: three first-in-first-out queues (Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023).
 //!
-//! New blocks enter a small queue with a tenth of the frames. Those used again before they leave it
-//! move to the main queue. All others are evicted, but their keys are remembered, and if they
-//! return soon, they enter the main queue directly. The main queue gives a block another round for
-//! each use, up to three.
+//! New blocks enter a small queue with a tenth of the frames. Blocks that are used again before
+//! they leave it move to the main queue. All others are evicted, but their keys are remembered, and
+//! if they return soon, they enter the main queue directly. The main queue gives a block another
+//! round for each use, up to three.
 //!
-//! Two rules follow the authors' simulator rather than the paper: a block moves on to the main
-//! queue after two uses in the small one; and until the first eviction, new blocks go directly to
+//! Two rules follow the authors' simulator rather than the paper: a block needs two uses in the
+//! small queue to move to the main queue; and until the first eviction, new blocks go directly to
 //! the main queue when the small one is full.
 
 use super::frames::{Frames, List};
 use super::{Cache, Frame, Inserted};
 
-/// Uses in the small queue that promote.
+/// The number of uses in the small queue that promote a block.
 const PROMOTING_USES: u8 = 2;
-/// Uses that count.
+/// The maximum number of uses that are counted.
 const USES_MAX: u8 = 3;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    /// Holds `capacity` blocks, at least one.
+    /// Creates a cache of `capacity` blocks, at least one.
     pub fn new(capacity: u32) -> S3Fifo {
         let capacity = capacity.max(1);
         let small_max = capacity / 10;
@@ -53,14 +53,15 @@ impl S3Fifo {
         }
     }
 
-    /// Frees a frame; answers what was in it.
+    /// Frees a frame and returns the key of its block.
     fn evict(&mut self) -> Option<u64> {
         let from_main = self.main.len() > self.main_max || self.small.len() == 0;
         let evicted = if from_main { None } else { self.evict_small() };
         evicted.or_else(|| self.evict_main())
     }
 
-    /// Gives up the oldest block of the small queue that is not to be promoted; `None` if all are.
+    /// Evicts the oldest block of the small queue that should not be promoted; returns `None` if
+    /// all should.
     fn evict_small(&mut self) -> Option<u64> {
         while let Some(frame) = self.frames.oldest(&self.small) {
             if self.states[frame as usize].uses < PROMOTING_USES {
@@ -128,7 +129,7 @@ impl Cache for S3Fifo {
     }
 }
 
-/// Names of blocks that left the small queue, the last `max` of them.
+/// The keys of the last `max` blocks that left the small queue.
 #[derive(Clone, Debug)]
 struct Ghosts {
     frames: Frames,
@@ -152,7 +153,7 @@ impl Ghosts {
         self.frames.add(key, &mut self.order);
     }
 
-    /// Forgets a name; answers whether it was known.
+    /// Removes a key and returns whether it was remembered.
     fn take(&mut self, key: u64) -> bool {
         let found = self.frames.find(key);
         if let Some(frame) = found {
@@ -169,16 +170,18 @@ mod tests {
     #[test]
     fn blocks_used_twice_are_promoted_and_ghosts_come_back_to_the_main_queue() {
         let mut cache = S3Fifo::new(10);
-        // One key goes to the small queue; nine find the queue full before the first eviction.
+        // One key goes to the small queue; for the other nine, the small queue is full before the
+        // first eviction.
         (0..10).for_each(|key| assert!(!cache.access(key)));
         assert_eq!((cache.small.len(), cache.main.len()), (1, 9));
         // The small queue's only block was not used again, so it is evicted and remembered.
         assert_eq!(cache.insert(10).evicted, Some(0));
         assert!((0..2).all(|_| cache.access(10)));
-        // Block 10 is promoted; nothing is left in the small queue, so the main one gives its oldest.
+        // Block 10 is promoted, which empties the small queue, so the main queue evicts its oldest
+        // block.
         assert_eq!(cache.insert(11).evicted, Some(1));
         assert_eq!((cache.small.len(), cache.main.len()), (1, 9));
-        // Block 0 is remembered.
+        // Block 0 was remembered, so it goes to the main queue.
         cache.insert(0);
         assert!(cache.states[cache.peek(0).unwrap() as usize].in_main);
     }

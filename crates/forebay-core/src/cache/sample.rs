@@ -2,11 +2,12 @@
 //! FAST 2015).
 //!
 //! A block is in the sample if its hash is below a threshold; then all of its uses count, and
-//! otherwise none. A cache for the sample is smaller in the same proportion. The threshold is
-//! halved repeatedly, so that one in 1, 2, 4, ... blocks is in the sample, and each sample contains
-//! all smaller ones (the paper lowers the threshold to the highest hash in the sample).
+//! otherwise none. The cache that a sample simulates is smaller in the same proportion. The
+//! threshold is halved repeatedly, so that one in 1, 2, 4, ... blocks is in the sample, and each
+//! sample contains all smaller ones. (The paper lowers the threshold to the highest hash in the
+//! sample.)
 
-/// A sample of one block in a power of two; by default all blocks.
+/// A sample of one in 2^n blocks; by default all blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     power: u32,
@@ -28,21 +29,21 @@ impl Sample {
         Sample { power: (self.power + 1).min(63) }
     }
 
-    /// One in this many blocks is in the sample.
+    /// Returns the number of blocks that each sampled block represents.
     #[inline]
     pub fn one_in(self) -> u64 {
         1 << self.power
     }
 
-    /// Returns whether it holds a block.
+    /// Returns whether the sample contains a block.
     #[inline]
     pub fn holds(self, key: u64) -> bool {
         self.power == 0 || mixed(key) >> (64 - self.power) == 0
     }
 }
 
-/// Returns the finalizer of MurmurHash3 (Appleby), which has nothing in common with the index's
-/// hash. The constant keeps block 0, often a busy one, from being in every sample.
+/// Hashes a key with the finalizer of MurmurHash3 (Appleby), which is independent of the index's
+/// hash. The constant keeps block 0, which is often busy, from being in every sample.
 #[inline]
 fn mixed(key: u64) -> u64 {
     let mut hash = key ^ 0x9E37_79B9_7F4A_7C15;

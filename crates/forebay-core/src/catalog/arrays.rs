@@ -1,4 +1,4 @@
-//! Arrays by name: all disks combined to one volume.
+//! Builds arrays by name: all disks combined into one volume.
 
 use super::placements::DeviceSet;
 use super::{schedulers, shapers};
@@ -12,7 +12,7 @@ use crate::contract::time::Nanos;
 use crate::stack::array::{Array, DriveKind, Geometry, Hint, LEVELS, Level, Update};
 use crate::stack::placed::Placed;
 
-/// Rules by name: they change between RAID 6 and three copies.
+/// The names of the rules that switch units between RAID 6 and three copies.
 const RULES: &[&str] =
     &["never", "bonus-malus", "half-thresholds", "twice-thresholds", "work-function", "best"];
 
@@ -34,7 +34,7 @@ const MADE: &[Parameter] = &[
     ),
 ];
 
-/// How any array follows its workload, and who says otherwise.
+/// The parameters that determine how an array adapts to its workload, and hints that override it.
 const RULED: &[Parameter] = &[
     Parameter::choice("adapt", RULES)
         .about("the rule that switches units between RAID 6 and three copies"),
@@ -56,7 +56,7 @@ const RULED: &[Parameter] = &[
         .about("the scheduler of each disk, such as deadline+fifo-batch=32, with + for :"),
 ];
 
-/// Every policy that makes one volume of all disks.
+/// All policies that combine the disks into one volume.
 pub const ARRAYS: &[Listed] = &[Listed {
     name: "array",
     origin: Origin::Forebay,
@@ -65,7 +65,7 @@ pub const ARRAYS: &[Listed] = &[Listed {
     parameters: &[MADE, RULED],
 }];
 
-/// Returns the array that `spec` names, itself or below a shaper.
+/// Returns the spec of the array, which `spec` names itself or below a shaper.
 fn array_of(spec: &str) -> Option<Spec> {
     let spec = Spec::parse(spec).ok()?;
     if ARRAYS.iter().any(|listed| listed.name == spec.name()) {
@@ -85,17 +85,18 @@ pub fn is_array(spec: &str) -> bool {
     array_of(spec).is_some()
 }
 
-/// Returns the number of solid-state drives, each like the flash device, that `spec` adds to the
-/// disks of the array.
+/// Returns the number of solid-state drives that `spec` adds to the disks of the array. Each is
+/// like the flash device.
 pub fn array_ssds(spec: &str) -> u16 {
     let Some(spec) = array_of(spec) else { return 0 };
     Given::new(&spec, &tables()).whole("ssds").map_or(0, |ssds| ssds.min(LANES_MAX) as u16)
 }
 
-/// Returns how many bytes the volume has that `spec` makes of `lanes`, if it names an array.
+/// Returns the size in bytes of the volume that `spec` creates from `lanes`; `None` if it does not
+/// name an array.
 ///
 /// # Errors
-/// Where there can be no such array.
+/// If `lanes` do not allow such an array.
 pub fn volume_bytes(spec: &str, lanes: &DeviceSet) -> Result<Option<u64>, SpecError> {
     let Some(spec) = array_of(spec) else { return Ok(None) };
     let tables = tables();
@@ -107,16 +108,16 @@ fn tables() -> Vec<&'static [Parameter]> {
     ARRAYS.iter().flat_map(|listed| listed.parameters.to_vec()).collect()
 }
 
-/// The most drives of each kind.
+/// The maximum number of drives of each kind.
 const LANES_MAX: u32 = 32;
-/// Solid-state drives get requests in order of arrival.
+/// The scheduler of solid-state drives, which serves requests in order of arrival.
 const FLASH_SCHEDULER: &str = "none:requests-max=1023";
 
 /// The parsed parameters of an array.
 struct ArraySpec {
     geometry: Geometry,
     level: Level,
-    /// Bytes of each drive, by lane: disks, then solid-state drives.
+    /// The capacity of each drive in bytes, by lane: first disks, then solid-state drives.
     bytes: Vec<u64>,
     kinds: Vec<DriveKind>,
 }
@@ -184,7 +185,7 @@ impl ArraySpec {
     }
 }
 
-/// Builds the array that `spec` names.
+/// Builds the array that `spec` describes.
 pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecError> {
     let tables = tables();
     let given = Given::new(spec, &tables);
@@ -196,7 +197,7 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     let ArraySpec { geometry, level, bytes, kinds } = ArraySpec::of(&given, lanes)?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
-    // Units that were never written are at the level, without consulting the rule.
+    // Units that were never written have the initial level, without consulting the rule.
     let array = Array::new(geometry, level);
     let array = match kinds.contains(&DriveKind::Ssd) {
         true => {
@@ -215,11 +216,12 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     Ok(Box::new(Placed::over(array, policies)))
 }
 
-/// Returns an array that is there already, over its drives, as `spec` would have it: `array` with
-/// what makes it follow its workload, or the name of a scheduler, of which each drive gets one.
+/// Returns the existing `array` with the policies that `spec` requests. `spec` either describes an
+/// array, which adapts `array` to its workload, or names a scheduler, of which each drive gets one.
 ///
 /// # Errors
-/// Where there is no such policy, the array cannot have it, or `spec` says how an array is made.
+/// If the policy does not exist, the array does not support it, or `spec` has parameters that only
+/// apply to a new array.
 pub fn with_rules(
     spec: &str,
     array: Array,
@@ -248,7 +250,7 @@ fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolic
     (0..disks).map(build).collect()
 }
 
-/// Returns the array with a rule, and with hints.
+/// Adds hints and a rule for adapting to an array.
 fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let level = array.first_level();
     let hints = hints(given.spec, array.geometry())?;
@@ -297,8 +299,8 @@ fn given_hints(spec: &Spec) -> Result<String, SpecError> {
     spec.get("hints", "none".to_string(), "hints")
 }
 
-/// Hints as they are written: `FROM-TO@LEVEL@KIND` in MiB, with `/` between them; level and kind in any
-/// order, and one of them may be left out.
+/// Parses hints of the form `FROM-TO@LEVEL@KIND` in MiB, separated by `/`. Level and kind may come
+/// in either order, and one of them may be omitted.
 fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
     let text = given_hints(spec)?;
     if text == "none" {

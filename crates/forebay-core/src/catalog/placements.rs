@@ -1,9 +1,9 @@
-//! Placement policies, which decide which device stores which data, by name. Each has one line in
-//! [`PLACEMENTS`] and one arm in [`with_placed`].
+//! Builds placement policies by name. They decide which device stores which data. Each has one line
+//! in [`PLACEMENTS`] and one arm in [`with_placed`].
 //!
 //! Disks are lanes 0 to n - 1; the flash device is lane n. A scheduler from
-//! [`POLICIES`](super::POLICIES) is also accepted: it is used once for each disk and does not use
-//! the flash.
+//! [`POLICIES`](super::POLICIES) is also accepted: each disk gets one instance, and the flash is
+//! not used.
 
 use super::schedulers::with_policy;
 use super::{arrays, schedulers, shapers};
@@ -41,8 +41,8 @@ const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
 const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
     .about("writes of a stream go to the flash if they are shorter than this on average; 0: none");
 
-/// For placements with a log on the flash: whether to initialize a blank flash, and the number that
-/// distinguishes it from others.
+/// Parameters of placements with a log on the flash: whether to initialize a blank flash, and a
+/// number that distinguishes the log from others.
 const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
     .about("with serve: whether to initialize a blank flash instead of refusing it");
 const ID: Parameter = Parameter::whole("id", 0, 0)
@@ -66,7 +66,7 @@ const MIGRATION: &[Parameter] = &[
     ),
 ];
 
-/// Every policy that places data, simplest first.
+/// All policies that place data, simplest first.
 pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "cache",
@@ -121,10 +121,10 @@ pub const PLACEMENTS: &[Listed] = &[
     },
 ];
 
-/// These have the block layer's parameters too: their disks' schedulers are their own.
+/// The placements that are also elevators and therefore accept the block layer's parameters.
 pub const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
 
-/// Returns whether `spec` names a policy that needs a flash device, itself or below a shaper.
+/// Returns whether `spec` names a policy that requires a flash device, itself or below a shaper.
 pub fn is_placement(spec: &str) -> bool {
     let Ok(spec) = Spec::parse(spec) else { return false };
     PLACEMENTS.iter().any(|listed| listed.name == spec.name())
@@ -132,34 +132,34 @@ pub fn is_placement(spec: &str) -> bool {
             && spec.inner("over").is_some_and(|over| is_placement(&over))
 }
 
-/// The properties of the flash device that a placement needs.
+/// The properties of the flash device that a placement must know.
 #[derive(Clone, Copy, Debug)]
 pub struct FlashLane {
-    /// Its longest I/O in bytes.
+    /// The longest I/O in bytes.
     pub len_max: u32,
-    /// Bytes it holds.
+    /// The capacity in bytes.
     pub capacity_bytes: u64,
 }
 
-/// The devices there are.
+/// The available devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSet {
-    /// Disks, all alike, at least one.
+    /// The number of disks, at least one. All are alike.
     pub disks: u16,
-    /// Their longest I/O in bytes.
+    /// The longest I/O of a disk in bytes.
     pub disk_len_max: u32,
-    /// Bytes that each of them holds; only arrays want to know.
+    /// The capacity of each disk in bytes. Only arrays require it.
     pub disk_bytes: u64,
-    /// The flash device they share.
+    /// The flash device, which all disks share.
     pub flash: Option<FlashLane>,
-    /// Whether what is on them has to be found again after a restart. Policies that would keep in memory
-    /// alone where the newest data are cannot be had then; others keep a log on the flash
-    /// (docs/placement-log.md).
+    /// Whether the data must survive a restart. If so, policies that keep the location of new data
+    /// only in memory are not available; others keep a log on the flash (docs/placement-log.md).
     pub restarts: bool,
 }
 
-/// Builds the policy that `spec` names, a scheduler or a placement, and hands it to `visitor`: a scheduler with its own
-/// type, all others boxed, since a call through a pointer is little beside what they do.
+/// Builds the policy that `spec` names, a scheduler or a placement, and passes it to `visitor`.
+/// Schedulers keep their own type. All others are boxed, because the cost of an indirect call is
+/// small compared with their work.
 pub fn with_placed<V: PolicyVisitor>(
     spec: &str,
     lanes: &DeviceSet,
@@ -171,7 +171,7 @@ pub fn with_placed<V: PolicyVisitor>(
     }
 }
 
-/// Returns whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
+/// Returns whether `spec` on `lanes` requires more than a scheduler or shaper for one disk.
 fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
     let above = |parsed: Spec| shapers::is_shaper(parsed.name()) && parsed.inner("over").is_some();
     lanes.disks > 1
@@ -180,11 +180,11 @@ fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
         || Spec::parse(spec).is_ok_and(above)
 }
 
-/// Builds the same policy boxed, with a placement log that belongs to `pairing`
-/// (docs/placement-log.md).
+/// Does the same as [`with_placed`] but returns a boxed policy, whose placement log belongs to
+/// `pairing` (docs/placement-log.md).
 ///
 /// # Errors
-/// There is no such policy.
+/// If the policy does not exist.
 pub fn build_paired(
     spec: &str,
     lanes: &DeviceSet,
@@ -254,7 +254,7 @@ fn beneath(
     Some(stack(&parsed, &over, |over| build_paired(over, lanes, pairing)))
 }
 
-/// Returns the policy below the shaper `spec`, built by `build` from `over`.
+/// Checks `over`, the spec of the policy below the shaper `spec`, and builds it with `build`.
 fn stack(
     spec: &Spec,
     over: &str,
@@ -267,11 +267,11 @@ fn stack(
     build(over).map_err(|error| SpecError(format!("'{}': over: {error}", spec.text())))
 }
 
-/// Builds the policy over the drives of `array`: as [`arrays::with_rules`] does, and where `spec` names a shaper that one
-/// above it, once for the whole array.
+/// Builds the policies for the drives of `array`, like [`arrays::with_rules`]. If `spec` names a
+/// shaper, a single one is added above the whole array.
 ///
 /// # Errors
-/// Where there is no such policy.
+/// If the policy does not exist.
 pub fn build_over_array(spec: &str, array: Array, len_max: u32) -> Result<AnyPolicy, SpecError> {
     let ruled = |spec: &str| -> Result<AnyPolicy, SpecError> {
         Ok(Box::new(arrays::with_rules(spec, array, len_max)?))
@@ -286,12 +286,12 @@ pub fn build_over_array(spec: &str, array: Array, len_max: u32) -> Result<AnyPol
     }
 }
 
-/// Builds the policy that `spec` names as a boxed value.
+/// Builds the policy that `spec` names and returns it boxed.
 pub fn build_placed(spec: &str, lanes: &DeviceSet) -> Result<Box<dyn Policy + Send>, SpecError> {
     build_paired(spec, lanes, Pairing::default())
 }
 
-/// A policy that is not known might have been meant as a placement.
+/// Adds placements to the error about an unknown policy, because a placement may have been meant.
 fn known(error: SpecError) -> SpecError {
     if !error.0.starts_with("no policy") {
         return error;
@@ -315,7 +315,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns what binds a placement to its flash, if it must survive a restart.
+    /// Returns the settings for the placement's log, if the placement must survive a restart.
     fn bound(&self) -> Result<Option<Bound>, SpecError> {
         let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
         let (disk_bytes, pairing) = (self.lanes.disk_bytes, self.pairing);
@@ -376,7 +376,7 @@ impl Place<'_> {
         Limits::given(&self.given, self.lanes.disk_len_max)
     }
 
-    /// Returns the disks whose schedulers divert requests to the flash.
+    /// Builds disks whose schedulers divert requests to the flash.
     fn diverting<E: Elevator + Send + 'static>(
         &self,
         disk: impl Fn() -> BlockLayer<E>,
@@ -392,7 +392,7 @@ impl Place<'_> {
         Ok(Box::new(Placed::over(tiers, lanes)))
     }
 
-    /// Disks with any scheduler, where what goes to the flash is decided before.
+    /// Builds disks with any scheduler, below which `choose` decides what goes to the flash.
     fn scheduled<C: Choose + Send + 'static>(
         &self,
         choose: C,
@@ -435,7 +435,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns how much of the flash may be used.
+    /// Returns how many bytes of the flash may be used.
     fn size_bytes(&self) -> Result<u64, SpecError> {
         let all_mib = (self.flash.capacity_bytes >> 20).min(u32::MAX.into()) as u32;
         let asked = self.spec.at_least("size-mib", all_mib, 1)?;
@@ -471,7 +471,8 @@ impl Place<'_> {
     }
 }
 
-/// Requests at a time before a flash device: what an NVMe queue takes (Linux, 1023 tags).
+/// The maximum number of outstanding requests to a flash device: the size of an NVMe queue (1023
+/// tags in Linux).
 const FLASH_TAGS: u32 = 1023;
 
 #[cfg(test)]
@@ -498,7 +499,7 @@ mod tests {
         };
         let back = restarts(true, "cache:format=yes:id=7").unwrap();
         assert_eq!(figure(&*back, "log_records"), Some(0.0));
-        // The log is part of the flash.
+        // The log occupies part of the flash.
         let used = figure(&*back, "flash_bytes").unwrap();
         assert!((7.5e6..=8_388_608.0).contains(&used), "{used}");
         for (is_kept, spec) in [(false, "cache"), (true, "cache:write=through")] {

@@ -1,5 +1,5 @@
-//! Schedulers by name. Each has a row with its module in [`elevator`](crate::elevator) and its
-//! type; its own file contains the rest ([`Scheduler`]).
+//! Builds schedulers by name. Each has a row with its type and its module in
+//! [`elevator`](crate::elevator); the module contains everything else ([`Scheduler`]).
 
 use super::{shapers, yardsticks};
 use crate::contract::near::suggestion;
@@ -10,10 +10,10 @@ use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Elevator, ElevatorVisitor, L
 
 macro_rules! schedulers {
     ($($module:ident::$scheduler:ident,)*) => {
-        /// Every listed scheduler, simplest first. [`super::SHAPERS`] lists the shapers.
+        /// All schedulers, simplest first. [`super::SHAPERS`] lists the shapers.
         pub const POLICIES: &[Listed] = &[$($crate::elevator::$module::$scheduler::LISTED),*];
 
-        /// Builds the scheduler that `spec` names, if there is such a one.
+        /// Builds the scheduler that `spec` names, if it exists.
         fn with_scheduler<V: PolicyVisitor>(
             spec: &Spec,
             len_max: u32,
@@ -43,8 +43,8 @@ schedulers! {
     forebay::Forebay,
 }
 
-/// Builds the policy that `spec` names, for a device whose longest I/O is `len_max` bytes, and
-/// hands it to `visitor` with its own type, so that hot loops are compiled for it.
+/// Builds the policy that `spec` names, for a device whose longest I/O is `len_max` bytes. Passes
+/// it to `visitor` with its own type, so that hot loops are compiled for it.
 pub fn with_policy<V: PolicyVisitor>(
     spec: &str,
     len_max: u32,
@@ -68,12 +68,12 @@ pub fn with_policy<V: PolicyVisitor>(
     })
 }
 
-/// Builds the policy that `spec` names as a boxed value.
+/// Builds the policy that `spec` names and returns it boxed.
 pub fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
     with_policy(spec, len_max, Boxed)
 }
 
-/// Boxes a policy.
+/// A visitor that boxes the policy.
 pub(super) struct Boxed;
 
 impl PolicyVisitor for Boxed {
@@ -83,7 +83,7 @@ impl PolicyVisitor for Boxed {
     }
 }
 
-/// Returns a scheduler in its block layer.
+/// Builds a scheduler and its block layer.
 fn layered<S: Scheduler, V: PolicyVisitor>(
     spec: &Spec,
     len_max: u32,

@@ -1,4 +1,4 @@
-//! Shapers by name. Each has one line in [`SHAPERS`] and one arm in [`with_shaper`].
+//! Builds shapers by name. Each has one line in [`SHAPERS`] and one arm in [`with_shaper`].
 
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Class};
@@ -10,7 +10,7 @@ use crate::shape::{
     Recombine, Sfq, Shape, Shaper, Share, Split, TokenBucket, Wf2q,
 };
 
-/// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
+/// All shapers. A shaper that accepts `cmin` and `delta-ms` accepts a list of tiers for both, as in
 /// `cmin=300/40:delta-ms=20/50`.
 pub const SHAPERS: &[Listed] = &[
     Listed {
@@ -118,8 +118,8 @@ pub const SHAPERS: &[Listed] = &[
 ];
 
 /// Parameters that every shaper accepts. With `over`, the shaper runs above another policy or
-/// placement, written with `+` for `:` (and `++` for `+`), and passes it `depth` requests at a
-/// time.
+/// placement and passes it at most `depth` requests at a time. In that policy's spec, `+` stands
+/// for `:` and `++` for `+`.
 pub const SHAPER_PARAMETERS: &[Parameter] = &[
     Parameter::own("delta-ms", "10")
         .about("the latency bound; a list such as 20/50 if cmin is a list"),
@@ -137,8 +137,8 @@ const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta").about(
         cmin",
 );
 
-/// Whether rates are fixed or follow the server's actual rate, and the percentages that limit the
-/// adjustment.
+/// Parameters for the server's capacity: whether rates are fixed or follow the actual rate, and the
+/// limits of the adjustment in percent.
 const FOLLOWED: &[Parameter] = &[
     Parameter::choice("capacity", &["fixed", "measured"])
         .about("whether rates are fixed, or decrease while the server is slower"),
@@ -150,20 +150,20 @@ const FOLLOWED: &[Parameter] = &[
     ),
 ];
 
-/// Returns whether `name` is a shaper's.
+/// Returns whether `name` is the name of a shaper.
 pub fn is_shaper(name: &str) -> bool {
     SHAPERS.iter().any(|listed| listed.name == name)
 }
 
-/// Builds the shaper `spec`, whose name must satisfy [`is_shaper`], for a device whose longest I/O
-/// is `len_max` bytes, above the stack `beneath` if there is one.
+/// Builds the shaper `spec`, for a device whose longest I/O is `len_max` bytes, above the stack
+/// `beneath` if given. [`is_shaper`] must be true for its name.
 pub(crate) fn shaper(
     spec: &Spec,
     len_max: u32,
     beneath: Option<AnyPolicy>,
 ) -> Result<AnyPolicy, SpecError> {
     if beneath.is_some() {
-        // Looked at already.
+        // The caller has already used this parameter; reading it here avoids an "unused" error.
         spec.inner("over");
     }
     let listed = SHAPERS.iter().find(|listed| listed.name == spec.name());
@@ -262,8 +262,8 @@ impl Base {
         Ok(self.shape(classes, Vec::new()))
     }
 
-    /// Returns a class for each tier and one for the rest, which is measured against the last
-    /// bound.
+    /// Returns one class per tier and one for the remaining requests, whose bound is that of the
+    /// last tier.
     fn classes(&self, asked: &TierSpec, own_servers: bool) -> Shape {
         let bounds = asked.within.iter().chain(asked.within.last());
         let class =
@@ -278,9 +278,9 @@ impl Base {
     }
 }
 
-/// The requested tiers.
+/// The tiers given in a spec.
 struct TierSpec {
-    /// `cmin` of each tier, and delta-C where there is one.
+    /// `cmin` of each tier, followed by delta-C if there is one.
     rates: Vec<u64>,
     within: Vec<Nanos>,
 }
@@ -312,7 +312,7 @@ impl TierSpec {
         Ok(TierSpec { rates, within })
     }
 
-    /// Adds `delta-c`, by default one request in the first bound.
+    /// Adds the rate `delta-c`, by default one request per first bound.
     fn delta_c(&mut self, spec: &Spec) -> Result<(), SpecError> {
         let default = SERVICE.div_ceil(self.within[0].0);
         let rate = spec.get("delta-c", default, RATE)?;
@@ -331,13 +331,14 @@ impl TierSpec {
             .map(Classes::new)
     }
 
-    /// Returns the capacity of all tiers, plus one request in the first bound for the rest.
+    /// Returns the capacity of all tiers, plus one request per first bound for the remaining
+    /// requests.
     fn capacity(&self) -> Capacity {
         let scaled_iops = self.rates.iter().copied().fold(0, u64::saturating_add);
         Capacity { scaled_iops, fixed_iops: SERVICE.div_ceil(self.within[0].0) }
     }
 
-    /// Requests that each tier may hold.
+    /// Returns the number of requests that each tier may hold.
     fn places(&self) -> Vec<u64> {
         let places = |(rate, within): (&u64, &Nanos)| {
             let whole = u128::from(*rate) * u128::from(within.0) / u128::from(SERVICE);
@@ -347,7 +348,7 @@ impl TierSpec {
     }
 }
 
-/// How a shaper follows its server, if it does.
+/// Returns how a shaper follows its server's capacity, if it does.
 fn following(given: &Given<'_>) -> Result<Option<Following>, SpecError> {
     let (least, most) = (given.whole("pace-min-percent")?, given.whole("pace-max-percent")?);
     if !(least..=PACE_MAX_PERCENT).contains(&most) {
@@ -363,7 +364,7 @@ const PACE_MAX_PERCENT: u32 = 10_000;
 const BOUND: &str = "milliseconds above 0, up to 86400000";
 const RATE: &str = "whole requests a second from 1 to 1000000000";
 
-/// Parameter `key`, which has no default.
+/// Returns the rate given by parameter `key`, which has no default.
 fn rate(spec: &Spec, key: &str) -> Result<u64, SpecError> {
     match rates(spec, key)?[..] {
         [rate] => Ok(rate),
@@ -422,7 +423,7 @@ fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
     Ok(clients)
 }
 
-/// Returns the promises of `promised` to each stream.
+/// Returns the promise to each stream, for the shaper `promised`.
 fn promises(spec: &Spec) -> Result<Vec<Promise>, SpecError> {
     let text: String = spec.get("cmin", String::new(), RATE)?;
     if text.is_empty() {

@@ -1,5 +1,6 @@
-//! Yardsticks: policies to compare schedulers with, which cannot be used in practice because they
-//! know what only the disk knows. They run in simulation only, on a disk without controller.
+//! Builds yardsticks by name: policies that schedulers are compared with. They cannot be used in
+//! practice, because they know what only the disk knows. They run only in simulation, on a disk
+//! without a controller.
 
 use super::placements::{DeviceSet, with_placed};
 use super::schedulers;
@@ -11,7 +12,7 @@ use crate::device::list::DeviceModel;
 use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Limits, Sptf};
 use crate::stack::PerDisk;
 
-/// Every yardstick.
+/// All yardsticks.
 pub const YARDSTICKS: &[Listed] = &[Sptf::LISTED];
 
 /// Returns whether `spec` names a yardstick.
@@ -70,7 +71,8 @@ fn yardstick(
     Ok(BlockLayer::new(Sptf::new(disk.clone(), bound), limits))
 }
 
-/// Why a yardstick cannot be built by its name alone, if `spec` names one.
+/// Returns the reason why a yardstick cannot be built from its name alone, if `spec` names a
+/// yardstick.
 pub(super) fn refused(spec: &Spec) -> Option<SpecError> {
     is_named(spec).then(|| {
         SpecError(format!(

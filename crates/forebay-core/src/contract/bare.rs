@@ -1,4 +1,4 @@
-//! Calls a policy without content, for tests and for drivers that transfer no data.
+//! Calls a policy without data, for tests and for drivers that transfer no data.
 
 use super::policy::{Cx, Finished, Policy};
 use crate::contract::bytes::{Bytes, Null};
@@ -6,12 +6,12 @@ use crate::contract::device::Completion;
 use crate::contract::request::Request;
 use crate::contract::time::Nanos;
 
-/// Calls without content.
+/// Methods that call a policy without data.
 pub trait Bare: Policy {
-    /// [`Policy::submit`] of a request that is not answered at once.
+    /// Calls [`Policy::submit`] for a request that the policy does not answer immediately.
     ///
     /// # Panics
-    /// If it is.
+    /// If the policy answers the request immediately.
     fn submit_bare(&mut self, now: Nanos, request: Request) {
         let mut finished = Finished::new();
         self.submit(
@@ -22,12 +22,12 @@ pub trait Bare: Policy {
         assert!(finished.is_empty(), "answered at once: {finished:?}");
     }
 
-    /// [`Policy::complete`].
+    /// Calls [`Policy::complete`].
     fn complete_bare(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
         self.complete(&mut Cx { now, slots: &mut Null, finished }, done);
     }
 
-    /// [`Policy::wake`], where that is due.
+    /// Calls [`Policy::wake`] if it is due.
     fn wake_bare(&mut self, now: Nanos, finished: &mut Finished) {
         if self.wakeup().is_some_and(|at| at <= now) {
             self.wake(&mut Cx { now, slots: &mut Null, finished });

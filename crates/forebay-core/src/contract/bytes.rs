@@ -1,18 +1,18 @@
-//! Named bytes: policies specify which bytes an I/O transfers, and a driver stores them.
+//! Names for data: a policy specifies which bytes an I/O transfers, and the driver stores them.
 //!
 //! A *buffer* is memory of the driver; a request names a buffer and a position in it ([`Bytes`]).
 //! Clients' buffers and the scratch *slots* of placements share one namespace, and a name is passed
 //! down a stack unchanged.
 //!
-//! Buffers are reference-counted: a buffer lives as long as it is held, and whoever plans an I/O
-//! holds its buffer until the I/O has ended. A cache may therefore fill its flash from a client's
-//! buffer after the client was answered, without a copy. A client consequently writes to a buffer
-//! only before it submits it, and must use another one afterwards.
+//! Buffers are reference-counted. A policy that plans an I/O holds its buffer until the I/O has
+//! ended. A cache can therefore fill its flash from a client's buffer after the client was
+//! answered, without a copy. Consequently a client may write to a buffer only before submitting it,
+//! and must use a different buffer afterwards.
 //!
-//! If content is irrelevant, [`Null`] replaces the driver: it returns nothing, so nothing can
-//! depend on it, and has no cost.
+//! If the data is irrelevant, [`Null`] replaces the driver's memory. It returns no data, so nothing
+//! can depend on it, and it costs nothing.
 
-/// A buffer of the driver's; 0 has no content.
+/// The number of a buffer of the driver; 0 means no data.
 pub type Buf = u32;
 
 /// The position of the bytes of a request.
@@ -25,7 +25,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// No content.
+    /// No data.
     pub const NONE: Bytes = Bytes { buf: 0, at: 0 };
 
     /// Returns a position at the start of a buffer.
@@ -34,13 +34,13 @@ impl Bytes {
         Bytes { buf, at: 0 }
     }
 
-    /// `count` bytes further on.
+    /// Returns the position `count` bytes further on.
     #[inline]
     pub fn on(self, count: u32) -> Bytes {
         Bytes { buf: self.buf, at: self.at.wrapping_add(count) }
     }
 
-    /// Returns the `len` bytes from here.
+    /// Returns the range of `len` bytes that starts at this position.
     #[inline]
     pub fn len(self, len: u32) -> Piece {
         Piece { buf: self.buf, at: self.at, len }
@@ -54,7 +54,7 @@ pub struct Piece {
     pub buf: Buf,
     /// The offset of the first byte in the buffer.
     pub at: u32,
-    /// How many.
+    /// The length in bytes.
     pub len: u32,
 }
 
@@ -68,47 +68,47 @@ impl Piece {
 
 /// Operations on bytes without an I/O, implemented by a driver.
 ///
-/// Ranges must lie within their buffers, and no I/O that reads into them may be outstanding.
-/// Otherwise the driver panics, because the policy is wrong.
+/// Ranges must lie within their buffers, and no outstanding I/O may be reading into them. The
+/// driver panics if a policy violates this.
 pub trait Slots {
-    /// Allocates a buffer of `len` bytes with one hold. Its contents are undefined.
+    /// Allocates a buffer of `len` bytes with a reference count of 1. Its contents are undefined.
     fn take(&mut self, len: u32) -> Buf;
 
-    /// Holds a buffer once more.
+    /// Increments the reference count of a buffer.
     fn keep(&mut self, buf: Buf);
 
-    /// Releases one hold of a buffer; releasing the last one frees it.
+    /// Decrements the reference count of a buffer, and frees the buffer if the count reaches 0.
     fn free(&mut self, buf: Buf);
 
-    /// Fills with zeros.
+    /// Fills a range with zeros.
     fn zero(&mut self, to: Piece);
 
-    /// Copies; the ranges do not overlap.
+    /// Copies bytes. The ranges must not overlap.
     fn copy(&mut self, from: Piece, to: Bytes);
 
-    /// `to += factor * from`, byte by byte in GF(2^8) with the polynomial 0x11d. The ranges do not
-    /// overlap.
+    /// Computes `to += factor * from`, byte by byte in GF(2^8) with the polynomial 0x11d. The
+    /// ranges must not overlap.
     fn add(&mut self, from: Piece, to: Bytes, factor: u8);
 
-    /// Writes the parities of `data`, blocks of `len` bytes: one of them P, the sum of all blocks,
-    /// two of them P and Q, the sum of `2^i` times block `i`, in one pass.
+    /// Computes one or two parities of `data`, blocks of `len` bytes, in one pass. The first parity
+    /// is P, the sum of all blocks; the second is Q, the sum of `2^i` times block `i`.
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]);
 
-    /// Reconstructs the `lost` blocks of a stripe in place: data blocks by number, then parities.
-    /// There must be no more of them than parities.
+    /// Reconstructs the `lost` blocks of a stripe in place. `lost` numbers the data blocks first,
+    /// then the parities, and must not have more entries than there are parities.
     fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
 
-    /// Returns a checksum of 64 bits, the same on every machine; `None` without content.
+    /// Returns a 64-bit checksum, the same on every machine; `None` without data.
     fn checksum(&self, of: Piece) -> Option<u64>;
 
-    /// Stores a record.
+    /// Writes a record into a range.
     fn put(&mut self, to: Piece, record: &[u8]);
 
-    /// Reads a record; answers whether there is content.
+    /// Reads a record from a range. Returns whether there is data.
     fn get(&self, from: Piece, record: &mut [u8]) -> bool;
 }
 
-/// No content: nothing is moved, nothing is answered.
+/// A driver's memory without data: its operations do nothing and return nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 

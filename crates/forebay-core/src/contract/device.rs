@@ -1,7 +1,7 @@
 //! Devices, which serve I/Os and determine how long they take.
 //!
-//! A device model is a state machine like a policy: it receives the start times of I/Os and returns
-//! their completion times. Its time never runs backwards and its energy never decreases.
+//! A device model is a state machine like a policy: it receives I/Os with their start times and
+//! returns their completion times. Its time never runs backwards and its energy never decreases.
 
 use super::outcome::Outcome;
 use super::request::Request;
@@ -10,44 +10,45 @@ use super::time::Nanos;
 /// The breakdown of a disk's time for one I/O. All zero on devices without moving parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mechanics {
-    /// Cylinder under the heads when the I/O started.
+    /// The cylinder under the heads when the I/O started.
     pub cylinder_from: u32,
-    /// Cylinder of its first sector.
+    /// The cylinder of the first sector of the I/O.
     pub cylinder_first: u32,
-    /// Cylinder under the heads when it was done.
+    /// The cylinder under the heads when the I/O completed.
     pub cylinder_last: u32,
-    /// Time moving the arm to the first sector's cylinder, settling included.
+    /// The time moving the arm to the first sector's cylinder, including settling.
     pub seek: Nanos,
-    /// Time waiting for the first sector to come round.
+    /// The time waiting for the first sector to arrive under the head.
     pub rotation: Nanos,
-    /// Time moving data, head and cylinder switches on the way included.
+    /// The time transferring data, including head and cylinder switches on the way.
     pub transfer: Nanos,
 }
 
-/// Work of a disk's arm that no I/O waited for, such as emptying the write cache.
+/// Work of a disk's arm that no I/O waited for, such as writing back the write cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WriteBack {
-    /// Time moving the arm, settling included.
+    /// The time moving the arm, including settling.
     pub seek: Nanos,
-    /// Time waiting for sectors to come round.
+    /// The time waiting for sectors to arrive under the head.
     pub rotation: Nanos,
-    /// Time moving data, switches on the way included.
+    /// The time transferring data, including head and cylinder switches on the way.
     pub transfer: Nanos,
-    /// Times that the heads changed cylinder.
+    /// How often the heads moved to another cylinder.
     pub movements: u64,
-    /// Cylinders crossed by all moves.
+    /// The total number of cylinders crossed.
     pub cylinders: u64,
-    /// The sum of the squares of cylinders crossed by each.
+    /// The sum of the squared lengths of all movements, in cylinders.
     pub cylinders_squared: f64,
 }
 
 impl WriteBack {
-    /// Returns the arm's time.
+    /// Returns the total time of the arm.
     pub fn time(&self) -> Nanos {
         self.seek + self.rotation + self.transfer
     }
 
-    /// Records that the heads crossed `cylinders` `times` times; does nothing for no cylinders.
+    /// Records `times` movements across `cylinders` cylinders each; does nothing if `cylinders` is
+    /// 0.
     pub fn moved(&mut self, cylinders: u32, times: u32) {
         if cylinders > 0 {
             self.movements += u64::from(times);
@@ -57,7 +58,7 @@ impl WriteBack {
     }
 }
 
-/// An I/O that a device finished.
+/// The completion of an I/O by a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The I/O as it was started.
@@ -77,54 +78,58 @@ pub trait Device {
     /// Returns whether another I/O can be started now.
     fn room(&self) -> bool;
 
-    /// Takes an I/O. Called only while there is room, with times that never decrease.
+    /// Starts an I/O. Called only while there is room, with times that never decrease.
     fn start(&mut self, now: Nanos, io: Request);
 
-    /// Returns when the next I/O will be done; `None` while idle.
+    /// Returns when the next I/O will complete; `None` while the device is idle.
     fn next(&self) -> Option<Nanos>;
 
-    /// Returns the I/O that is done at `now`, which is what [`Device::next`] said.
+    /// Returns the I/O that completes at `now`, which must be the time that [`Device::next`]
+    /// returned.
     fn finish(&mut self, now: Nanos) -> Completion;
 
-    /// Joules used since the start of the run.
+    /// Returns the energy used since the start of the run, in joules.
     fn joules(&self, now: Nanos) -> f64;
 
-    /// Time the device was at work until `now`: with I/Os outstanding, or emptying its write cache.
+    /// Returns how long the device was busy until `now`, either with I/Os or with emptying its
+    /// write cache.
     fn busy(&self, now: Nanos) -> Nanos;
 
-    /// Returns the minimum time that moving `io`'s data can take: its bytes at media rate, or its
-    /// share of a constant-rate server. The sum over a workload is the floor no schedule can go
-    /// below.
+    /// Returns the minimum time that transferring the data of `io` can take: at the media rate, or
+    /// as a share of a constant-rate server. No schedule can serve a workload in less than the sum
+    /// of these times.
     fn floor(&self, io: &Request) -> Nanos;
 
-    /// Returns the data written back so far, which no completion reports; nothing without a write
+    /// Returns the write-back work so far, which no completion reports; empty without a write
     /// cache.
     fn write_back(&self) -> WriteBack {
         WriteBack::default()
     }
 
-    /// Cylinders of a disk, for expressing head movement in full sweeps; 0 without moving parts.
+    /// Returns the number of cylinders of a disk, for expressing head movement in full sweeps; 0
+    /// without moving parts.
     fn cylinders(&self) -> u32 {
         0
     }
 
-    /// Bytes the device holds.
+    /// Returns the capacity in bytes.
     fn capacity(&self) -> u64;
 
     /// Returns the longest I/O that the device accepts, in bytes.
     fn len_max(&self) -> u32;
 }
 
-/// The positions of arm and platters, which a yardstick may use and no real scheduler can know.
+/// The positions of arm and platters, which only a yardstick may use because no real scheduler can
+/// know them.
 ///
-/// An implementation is a separate model that its user keeps in step, so that a policy still
-/// depends only on its calls.
+/// An implementation is a separate model, which its user keeps in step with the device so that a
+/// policy still depends only on its calls.
 pub trait Positioning {
-    /// Returns the time that `io`, which must transfer data, would take if it started now, without
-    /// its transfer time.
+    /// Returns the time that `io` would take if it started now, without its transfer time. `io`
+    /// must transfer data.
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos;
 
-    /// `io`, which moves data, is started now.
+    /// Records that `io`, which transfers data, starts now.
     fn moved(&mut self, now: Nanos, io: &Request);
 }
 

@@ -1,7 +1,7 @@
-//! Suggests the name that was probably meant.
+//! Suggests the name that the user probably meant.
 
-/// Returns the name among `names` that is nearest to `text`, if any is near: a third of its letters
-/// are wrong at most.
+/// Returns the name in `names` that is closest to `text`, if at most a third of its letters are
+/// wrong.
 pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let text = text.to_ascii_lowercase();
     let distances = names.iter().map(|name| (distance(&text, &name.to_ascii_lowercase()), *name));
@@ -9,12 +9,13 @@ pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     (wrong * 3 <= name.chars().count().max(3)).then_some(name)
 }
 
-/// Suggests the nearest of `names` in brackets, as part of a message; empty if none is near.
+/// Formats the closest of `names` in parentheses, as part of a message; empty if no name is close.
 pub fn suggestion(text: &str, names: &[&str]) -> String {
     nearest(text, names).map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
-/// Letters to insert, remove, replace or swap with their neighbor, to make `b` of `a`.
+/// Returns how many letters must be inserted, removed, replaced or swapped with a neighbor to turn
+/// `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());

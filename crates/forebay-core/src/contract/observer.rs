@@ -5,13 +5,13 @@ use crate::contract::policy::Done;
 use crate::contract::request::Request;
 use crate::contract::time::Nanos;
 
-/// Sees everything that happens in a run and changes nothing.
+/// Receives the events of a run, without influencing them.
 pub trait Observer {
     /// A client request arrived.
     #[inline]
     fn arrived(&mut self, _request: &Request) {}
 
-    /// A device finished an I/O; `completion.io.lane` says which.
+    /// A device completed an I/O; `completion.io.lane` is its lane.
     #[inline]
     fn io(&mut self, _completion: &Completion) {}
 
@@ -20,5 +20,5 @@ pub trait Observer {
     fn finished(&mut self, _now: Nanos, _done: &Done) {}
 }
 
-/// An observer that sees nothing.
+/// An observer that ignores all events.
 impl Observer for () {}

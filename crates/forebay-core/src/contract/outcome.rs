@@ -1,27 +1,27 @@
 //! The outcome of an I/O or a request: success, or one of a few kinds of fault.
 //!
-//! A fault is an answer like any other: policies, placements, workloads and observers see it, and
-//! if no other copy of the data exists, the client gets it.
+//! A fault is a normal answer: policies, placements, workloads and observers see it. The client
+//! receives it only if no other copy of the data exists.
 
-/// Why an I/O failed, the least bad first.
+/// Why an I/O failed, from least to most severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Fault {
-    /// This range cannot be read or written now; others can, and so may this one later.
+    /// This range cannot be read or written now; other ranges can, and this one may recover.
     Media,
     /// There is no space for the data.
     Full,
     /// The lane has disappeared permanently.
     Gone,
-    /// The lane does no such thing: beyond its end, parts of blocks.
+    /// The lane does not support this I/O: it is beyond the lane's end, or not aligned to blocks.
     Refused,
 }
 
 impl Fault {
-    /// All kinds, the least severe first.
+    /// All kinds of fault, from least to most severe.
     pub const ALL: [Fault; 4] = [Fault::Media, Fault::Full, Fault::Gone, Fault::Refused];
 
-    /// Returns the name used in results and tapes: `media`, `full`, `gone`, `refused`.
+    /// Returns the name used in results and tapes: `media`, `full`, `gone` or `refused`.
     pub fn name(self) -> &'static str {
         match self {
             Fault::Media => "media",
@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// Returns the same for people: words that follow "failed: ".
+    /// Returns the reason in words, to follow "failed: " in a message.
     pub fn reason(self) -> &'static str {
         match self {
             Fault::Media => "I/O error (EIO)",
@@ -42,10 +42,10 @@ impl Fault {
     }
 }
 
-/// Done, or why not.
+/// Success, or the reason of the failure.
 pub type Outcome = Result<(), Fault>;
 
-/// Combines the outcomes of two parts.
+/// Returns the worse of the outcomes of two parts.
 #[inline]
 pub fn worst(a: Outcome, b: Outcome) -> Outcome {
     match (a, b) {

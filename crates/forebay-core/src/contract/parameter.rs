@@ -1,28 +1,28 @@
-//! The declaration of a policy: its name, its description, its parameters. Each default is declared
-//! once; both the policy and its help are generated from the declaration.
+//! The declaration of a policy: its name, description and parameters. Each default is declared
+//! once; both the policy and its help are derived from the declaration.
 
 use std::fmt;
 
 use super::spec::{Spec, SpecError};
 use super::time::Nanos;
 
-/// The origin of a policy, from the viewpoint of a system administrator.
+/// Where a policy is available, from the viewpoint of a system administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Linux.
+    /// In Linux.
     Linux,
-    /// Linux before 5.0, which removed its single queues.
+    /// In Linux before 5.0, which removed its single-queue schedulers.
     LinuxBefore5,
-    /// Linux before 2.6.33.
+    /// In Linux before 2.6.33.
     LinuxBefore2_6_33,
-    /// Forebay, in the data path.
+    /// In Forebay, if it is in the data path.
     Forebay,
-    /// Not available: the policy distinguishes processes, which only a scheduler inside the kernel
-    /// can see.
+    /// Nowhere: the policy distinguishes processes, which only a scheduler inside the kernel can
+    /// see.
     KernelOnly,
 }
 
-/// A policy that can be asked for by name.
+/// A policy that users can select by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     /// The name, as in `--policy`.
@@ -31,12 +31,12 @@ pub struct Listed {
     pub origin: Origin,
     /// A one-line description.
     pub summary: &'static str,
-    /// The parameters, by table: as in `name:key=value`.
+    /// The parameter tables; a parameter is given as `name:key=value`.
     pub parameters: &'static [&'static [Parameter]],
 }
 
 impl Listed {
-    /// Returns its parameters.
+    /// Returns the parameters of all tables.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().copied().flatten()
     }
@@ -49,13 +49,13 @@ enum Takes {
     Choice(&'static [&'static str]),
     /// Milliseconds.
     Millis(f64),
-    /// A whole number of at least so much.
+    /// A whole number of at least `least`.
     Whole { default: u32, least: u32 },
-    /// A value that the policy parses itself; this text shows its default.
+    /// A value that the policy parses itself; the text is the default as displayed.
     Own(&'static str),
 }
 
-/// A parameter: its key, its kind of value and its default.
+/// A parameter: its key, the values it accepts and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// The key, as in `key=value`.
@@ -68,17 +68,17 @@ pub struct Parameter {
 type Text = &'static str;
 
 impl Parameter {
-    /// Returns a parameter with one of `choices`; the first is the default.
+    /// Returns a parameter that accepts one of `choices`; the first is the default.
     pub const fn choice(key: Text, choices: &'static [Text]) -> Parameter {
         Parameter { key, about: "", takes: Takes::Choice(choices) }
     }
 
-    /// Milliseconds from 0 to a day; its key ends in `-ms`.
+    /// Returns a parameter in milliseconds, from 0 to a day; its key ends in `-ms`.
     pub const fn millis(key: Text, default_ms: f64) -> Parameter {
         Parameter { key, about: "", takes: Takes::Millis(default_ms) }
     }
 
-    /// Returns a whole number of at least `least`.
+    /// Returns a parameter that accepts a whole number of at least `least`.
     pub const fn whole(key: Text, default: u32, least: u32) -> Parameter {
         Parameter { key, about: "", takes: Takes::Whole { default, least } }
     }
@@ -88,7 +88,7 @@ impl Parameter {
         Parameter { key, about: "", takes: Takes::Own(shown) }
     }
 
-    /// Returns the same parameter with this description.
+    /// Returns the parameter with this description.
     pub const fn about(self, about: Text) -> Parameter {
         Parameter { about, ..self }
     }
@@ -125,14 +125,14 @@ impl fmt::Display for Parameter {
 /// The values given for some parameters; all others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// The spec with these values.
+    /// The spec that contains the values.
     pub spec: &'a Spec,
     tables: &'a [&'a [Parameter]],
 }
 
-/// Each of these methods panics if the tables do not have the key with this type.
+/// The methods for values panic if the tables do not have the key with this type.
 impl<'a> Given<'a> {
-    /// Returns the values of `spec` for the parameters in `tables`.
+    /// Returns the values that `spec` gives for the parameters in `tables`.
     pub fn new(spec: &'a Spec, tables: &'a [&'a [Parameter]]) -> Given<'a> {
         Given { spec, tables }
     }
@@ -146,30 +146,30 @@ impl<'a> Given<'a> {
         read.expect("a default is what its parameter takes")
     }
 
-    /// Milliseconds.
+    /// Returns a parameter in milliseconds.
     pub fn millis(&self, key: &str) -> Result<Nanos, SpecError> {
         let Takes::Millis(default) = self.takes(key) else { panic!("{key}: no milliseconds") };
         self.spec.millis(key, default)
     }
 
-    /// Returns a whole number.
+    /// Returns a parameter that is a whole number.
     pub fn whole(&self, key: &str) -> Result<u32, SpecError> {
         let Takes::Whole { default, least } = self.takes(key) else { panic!("{key}: no number") };
         self.spec.at_least(key, default, least)
     }
 
-    /// Returns the place of a choice.
+    /// Returns the index of the selected choice.
     pub fn choice(&self, key: &str) -> Result<usize, SpecError> {
         let Takes::Choice(choices) = self.takes(key) else { panic!("{key}: no choice") };
         self.spec.choice(key, choices)
     }
 
-    /// Returns whether the first choice holds, as in `yes|no`.
+    /// Returns whether the first choice is selected, as in `yes|no`.
     pub fn is_first(&self, key: &str) -> Result<bool, SpecError> {
         Ok(self.choice(key)? == 0)
     }
 
-    /// Returns whether the tables have a key.
+    /// Returns whether a table contains the key.
     pub fn has(&self, key: &str) -> bool {
         self.parameter(key).is_some()
     }

@@ -10,54 +10,57 @@ use super::request::{Lane, Request};
 use super::time::Nanos;
 use super::volume::{VolumeEvent, VolumeOrder, VolumeState};
 
-/// A client request that is answered, as the policy that answers it tells it.
+/// A client request that a policy answers, with the policy's account of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The request as it was submitted.
     pub request: Request,
-    /// The longest time that any part of it spent between admission to the request queue and
-    /// completion. Time spent waiting for admission is not in it; latency, from the turn of its stream, has
-    /// both.
+    /// The longest time that any part of the request spent between admission to the request queue
+    /// and completion. Excludes the wait for admission, which latency includes from the turn of the
+    /// stream on.
     pub wait: Nanos,
-    /// The time from its arrival until its stream's turn came: in Linux the task would have slept for a place in the
-    /// request queue, and would have submitted it only then.
+    /// The time from arrival until the stream's turn came. In Linux the task would have slept
+    /// during this time, waiting for a place in the request queue, and submitted the request only
+    /// afterwards.
     pub held: Nanos,
-    /// The outcome: the worst outcome of its parts that could not be corrected.
+    /// The worst outcome among the parts of the request, apart from faults that were corrected.
     pub outcome: Outcome,
-    /// Which of [`Policy::classes`] it was served in; 0 where there are none.
+    /// The index into [`Policy::classes`] of the class that the request was served in; 0 if there
+    /// are no classes.
     pub class: u16,
 }
 
 impl Done {
-    /// Returns a request that never waited and has no class.
+    /// Returns an answer without waiting or a class.
     pub fn at_once(request: Request, outcome: Outcome) -> Done {
         Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, outcome, class: 0 }
     }
 
-    /// Returns how long it took, if it is answered `now`, since the turn of its stream came.
+    /// Returns the latency of a request that is answered `now`, counted from the turn of its
+    /// stream.
     #[inline]
     pub fn latency(&self, now: Nanos) -> Nanos {
         now - self.request.at - self.held
     }
 }
 
-/// A class of service that a policy keeps apart from others.
+/// A class of service, whose latencies a policy reports separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The name: `q1`, `q2`, ... or `all`.
+    /// The name of the class: `q1`, `q2`, ... or `all`.
     pub name: String,
-    /// The response time that its requests are measured against.
+    /// The response time that its requests should meet.
     pub within: Nanos,
 }
 
-/// Collects the client requests that a call answered. Emptied and reused by the driver.
+/// Collects the client requests that a call answered. The driver empties and reuses it.
 pub type Finished = Vec<Done>;
 
 /// The context of a call that may answer requests or touch bytes.
 pub struct Cx<'a> {
-    /// The time.
+    /// The current time.
     pub now: Nanos,
-    /// The driver's memory, by name.
+    /// The driver's memory, addressed by buffer names.
     pub slots: &'a mut dyn Slots,
     /// Receives the answers.
     pub finished: &'a mut Finished,
@@ -71,45 +74,47 @@ impl Cx<'_> {
     }
 }
 
-/// Decides where and when I/O happens. Calls come with times that never decrease.
+/// Decides where and when I/O happens. The times passed to calls never decrease.
 pub trait Policy {
-    /// A client request arrives, whose data begin at `bytes`; they stay there, held and, if it
-    /// writes, unchanged, until it is answered. It may be answered at once, or held for as long as
-    /// the policy likes.
+    /// Handles the arrival of a client request, whose data begins at `bytes`. The driver holds the
+    /// buffer until the request is answered and does not change the data of a write. The policy may
+    /// answer at once, or delay the answer as long as it likes.
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes);
 
-    /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. Names of I/Os that
-    /// are under way on a lane differ. The driver asks again when something is submitted, completes, or [`Policy::wakeup`] is reached.
+    /// Returns the next I/O for `lane`, which has room, or `None` to leave it idle for now.
+    /// Outstanding I/Os on a lane must have different ids. The driver calls again when a request is
+    /// submitted, an I/O completes, or [`Policy::wakeup`] is reached.
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
 
-    /// An I/O that this policy dispatched has ended, well or not.
+    /// Handles the end of an I/O that this policy dispatched, whether it succeeded or failed.
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
 
-    /// Returns when to be asked again although nothing happens. After [`Policy::wake`] and an offer
-    /// of every lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
+    /// Returns when the driver should call again even if nothing happens. After [`Policy::wake`]
+    /// and a dispatch for every lane with room at `now`, this time is later than `now`, unless a
+    /// busy lane is due.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
 
-    /// [`Policy::wakeup`] is reached. Whoever only wants to be offered its lane again has nothing to
-    /// do.
+    /// Called when [`Policy::wakeup`] is reached. A policy that only wants another dispatch for its
+    /// lane need not implement it.
     #[inline]
     fn wake(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Reports the pieces of memory of `io`, in order of address. `io` must have been dispatched
-    /// and not have completed.
+    /// Calls `each` with the pieces of memory of `io`, in order of address. `io` must have been
+    /// dispatched and not have completed.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
     /// Called when a stream number is reassigned to a new submitter.
     fn begin_stream(&mut self, _stream: u32) {}
 
-    /// Returns the policy's own statistics; most have none.
+    /// Returns the policy's own statistics; most policies have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// How things are with it now, for whoever watches it; nothing for most.
+    /// Returns the current values of the policy's gauges, for monitoring; most policies have none.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
@@ -123,7 +128,7 @@ pub trait Policy {
     /// driver has to submit a request or wake it.
     ///
     /// # Errors
-    /// Says why the order cannot be carried out; nothing changes.
+    /// Returns the reason if the order cannot be carried out; nothing changes.
     fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
         Err("it is not a volume")
     }
@@ -133,12 +138,14 @@ pub trait Policy {
         Vec::new()
     }
 
-    /// Returns the classes of service that [`Done::class`] names; none unless the policy shapes.
+    /// Returns the classes of service that [`Done::class`] refers to; empty unless the policy is a
+    /// shaper.
     fn classes(&self) -> &[Class] {
         &[]
     }
 
-    /// The rates in IOPS of the servers it needs, one a lane; none where one of any rate will do.
+    /// Returns the rates in IOPS of the servers that the policy requires, one per lane; empty if
+    /// servers of any rate will do.
     fn servers(&self) -> &[u64] {
         &[]
     }
@@ -147,34 +154,34 @@ pub trait Policy {
 /// A policy whose type is known only at run time.
 pub type AnyPolicy = Box<dyn Policy + Send>;
 
-/// Something done with a policy whose type is known at compile time.
+/// An operation on a policy whose type is known at compile time.
 pub trait PolicyVisitor {
     /// The result of the visit.
     type Out;
-    /// Does it.
+    /// Performs the operation on `policy`.
     fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
 }
 
-/// A figure of a policy's own: its name as in results, the unit last, and its value.
+/// A statistic of a policy: its name in results, which ends with the unit, and its value.
 pub type Figure = (&'static str, f64);
 
-/// How something of a policy is now.
+/// A current value of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gauge {
-    /// The name of the figure, ending with its unit.
+    /// The name of the gauge, ending with its unit.
     pub name: &'static str,
-    /// The entity that the figure describes.
+    /// The entity that the gauge describes.
     pub of: GaugeOf,
-    /// How much.
+    /// The current value.
     pub value: f64,
 }
 
 /// The entity that a [`Gauge`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeOf {
-    /// The complete request.
+    /// The whole policy.
     All,
-    /// The part of this name.
+    /// The part of the policy with this name.
     Part(&'static str),
     /// This lane.
     Lane(Lane),

@@ -2,31 +2,31 @@
 
 use crate::contract::time::Nanos;
 
-/// A device queue, such as a disk or a flash device. Small integers from 0.
+/// The number of a device queue, such as that of a disk or a flash device; counts from 0.
 pub type Lane = u16;
 
-/// Names a request. Client requests are named by the workload, I/Os by the policy.
+/// Identifies a request. The workload assigns the ids of client requests, the policy those of I/Os.
 pub type RequestId = u64;
 
-/// The stream of work that no client asked for.
+/// The stream number of work that no client requested.
 pub const BACKGROUND: u32 = u32::MAX;
 
 /// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
-    /// Data from the device.
+    /// Transfers data from the device.
     Read,
-    /// Data to the device.
+    /// Transfers data to the device.
     Write,
-    /// Make everything acknowledged durable; carries no data.
+    /// Makes all acknowledged writes durable; carries no data.
     Flush,
-    /// The contents of the range are no longer needed.
+    /// Declares that the contents of the range are no longer needed.
     Trim,
-    /// Sleep until the next I/O.
+    /// Puts the device to sleep until the next I/O.
     Park,
-    /// Get the state back that was there before the run; the first request, if any. Whoever keeps
-    /// none beneath itself answers it at once.
+    /// Recovers the state from before the run. It can only be the first request. A policy that
+    /// keeps no state on the devices below answers it at once.
     Open,
 }
 
@@ -57,25 +57,27 @@ pub struct Flags(pub u16);
 impl Flags {
     /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// Somebody waits for the request (Linux `REQ_SYNC`). Reads are synchronous without it.
+    /// Somebody waits for the request (Linux `REQ_SYNC`). Reads are synchronous even without this
+    /// flag.
     pub const SYNC: Flags = Flags(1);
-    /// Durable before it completes (Linux `REQ_FUA`).
+    /// The data must be durable before the request completes (Linux `REQ_FUA`).
     pub const FUA: Flags = Flags(2);
     /// File-system metadata (Linux `REQ_META`).
     pub const META: Flags = Flags(4);
-    /// Read ahead of need (Linux `REQ_RAHEAD`).
+    /// Read-ahead (Linux `REQ_RAHEAD`).
     pub const READAHEAD: Flags = Flags(8);
     /// Earlier writes become durable before this one starts (Linux `REQ_PREFLUSH`). Policies split
     /// such a write into a flush and the write.
     pub const PREFLUSH: Flags = Flags(16);
-    /// The submitter is unknown, so no task can sleep for the request. Not in traces.
+    /// The submitter is unknown, so no task can sleep for the request. Never in traces.
     pub const ANONYMOUS: Flags = Flags(32);
-    /// A write of the page cache, for whose answer nobody waits. Not in traces.
+    /// A write from the page cache, which nobody waits for. Never in traces.
     pub const WRITE_BACK: Flags = Flags(64);
-    /// How long it took was recorded, so that a run can be held against the recording. Policies ignore it. Not in traces.
+    /// The recording contains the request's latency, so a run can be compared with it. Policies
+    /// ignore this flag. Never in traces.
     pub const MEASURED: Flags = Flags(128);
-    /// A promise depends on its latency, so that the device should perform it before others (Linux
-    /// `IOPRIO_CLASS_RT`). Not in traces.
+    /// The request's latency is subject to a promise, so the device should serve it before others
+    /// (Linux `IOPRIO_CLASS_RT`). Never in traces.
     pub const PROMISED: Flags = Flags(256);
 
     /// Returns whether every flag of `other` is in this set.
@@ -91,36 +93,35 @@ impl Flags {
     }
 }
 
-/// A request, without its data. 40 bytes, plain values.
+/// A request without its data: a plain value of 40 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When the request arrived (client requests) or was dispatched (I/Os), since the start of the
-    /// run.
+    /// The time of arrival (client requests) or dispatch (I/Os), since the start of the run.
     pub at: Nanos,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Its name.
+    /// The id of the request.
     pub id: RequestId,
-    /// Bytes; 0 for flushes.
+    /// The length in bytes; 0 for flushes.
     pub len: u32,
-    /// The submitter: a thread, a process or a tenant, as a dense small integer.
+    /// The submitter (a thread, a process or a tenant) as a small integer, numbered without gaps.
     pub stream: u32,
     /// The device queue.
     pub lane: Lane,
     /// The operation.
     pub op: Op,
-    /// Its properties.
+    /// The properties of the request.
     pub flags: Flags,
 }
 
 impl Request {
-    /// Returns the first byte after it.
+    /// Returns the offset of the first byte after the request.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
     }
 
-    /// Returns whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
+    /// Returns whether somebody waits for the request: a read, or a request marked [`Flags::SYNC`].
     #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.has(Flags::SYNC)

@@ -1,7 +1,8 @@
-//! Specs, which name policies and devices on a command line: `name[:key=value]...`.
+//! Specs, which select policies and devices on a command line: `name[:key=value]...`.
 //!
-//! Keys may also be written as in sysfs (`fifo_batch`, see [`sysfs`]). A bare value after the first colon (`fixed:500`) is the unnamed argument. Unused keys are
-//! errors, so that a misspelled parameter is never silently ignored.
+//! Keys may also be written as in sysfs (`fifo_batch`, see [`sysfs`]). A bare value after the first
+//! colon (`fixed:500`) is the unnamed argument. Unused keys are errors, so that a misspelled
+//! parameter is never silently ignored.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::contract::near;
 use crate::contract::sysfs;
 use crate::contract::time::Nanos;
 
-/// An error in a spec: one line that also says what would be right.
+/// An error in a spec, as one line that also says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
 
@@ -35,7 +36,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Splits `text`; the name and keys are lower-cased, so case does not matter.
+    /// Parses `text`. The name and keys are case-insensitive.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let mut fields = text.trim().split(':');
         let name = fields.next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -73,7 +74,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Returns the name before the first colon, lower-cased.
+    /// Returns the name before the first colon, in lower case.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -89,7 +90,8 @@ impl Spec {
         self.argument.as_deref()
     }
 
-    /// Returns parameter `key`, or `default` if it is not given. `expected` describes valid values.
+    /// Returns parameter `key`, or `default` if it is not given. `expected` describes the accepted
+    /// values in the error message.
     pub fn get<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
         match self.raw(key) {
             None => Ok(default),
@@ -97,7 +99,7 @@ impl Spec {
         }
     }
 
-    /// Parameter `key` as a whole number of at least `least`.
+    /// Returns parameter `key` as a whole number of at least `least`.
     pub fn at_least(&self, key: &str, default: u32, least: u32) -> Result<u32, SpecError> {
         let value = self.get(key, default, "a whole number")?;
         if value < least {
@@ -107,15 +109,15 @@ impl Spec {
         Ok(value)
     }
 
-    /// Parameter `key`, whose name ends in `-ms`: milliseconds from 0 to a day.
+    /// Returns parameter `key`, whose name ends in `-ms`, in milliseconds from 0 to a day.
     pub fn millis(&self, key: &str, default_ms: f64) -> Result<Nanos, SpecError> {
         let expected = "milliseconds from 0 to 86400000";
         let value = self.between(key, default_ms, 0.0..=86_400_000.0, expected)?;
         Ok(Nanos::from_millis_f64(value))
     }
 
-    /// Parameter `key` as a number of `range`. What is wrong is shown as it was written: `1e300`
-    /// has 301 digits.
+    /// Returns parameter `key` as a number in `range`. The error message quotes the value as
+    /// written, because `1e300` would print with 301 digits.
     pub fn between<T: FromStr + PartialOrd>(
         &self,
         key: &str,
@@ -130,7 +132,7 @@ impl Spec {
         Ok(value)
     }
 
-    /// Returns parameter `key` as a number of `range`; None if it is not given.
+    /// Returns parameter `key` as a number in `range`; `None` if it is not given.
     pub fn number(
         &self,
         key: &str,
@@ -154,13 +156,14 @@ impl Spec {
         found.map(Some).ok_or_else(|| self.wrong(key, value, &choices.join(" or ")))
     }
 
-    /// Parameter `key` as the spec of another policy: `+` stands for `:` there, and `++` for `+`.
+    /// Returns parameter `key` as the spec of another policy, in which `+` stands for `:` and `++`
+    /// for `+`.
     pub fn inner(&self, key: &str) -> Option<String> {
         let parts = self.raw(key)?.split("++").map(|part| part.replace('+', ":"));
         Some(parts.collect::<Vec<_>>().join("+"))
     }
 
-    /// Fails if the spec holds anything that was never asked for.
+    /// Fails if the spec contains an argument or a key that nothing has read.
     pub fn finish(&self) -> Result<(), SpecError> {
         let asked = self.asked.borrow();
         if let (Some(argument), false) = (&self.argument, asked.iter().any(String::is_empty)) {
@@ -193,7 +196,7 @@ impl Spec {
 
 fn known(asked: &[String]) -> String {
     let mut keys: Vec<&str> = Vec::new();
-    // A key may be asked for more than once, with others between.
+    // A key may be read several times, with other keys in between.
     for key in asked.iter().map(String::as_str).filter(|key| !key.is_empty()) {
         if !keys.contains(&key) {
             keys.push(key);

@@ -1,18 +1,20 @@
-//! Names and units of parameters in Linux's sysfs (`/sys/block/sda/queue`), as in `mq-deadline:fifo_batch=32`.
+//! Names and units of parameters in Linux's sysfs (`/sys/block/sda/queue`), as in
+//! `mq-deadline:fifo_batch=32`.
 //!
-//! A name with underscores is that of sysfs, in its unit there; ours have dashes, and end in their unit.
+//! Names with underscores are sysfs names with sysfs units. Forebay's own names have dashes and end
+//! with their unit.
 
-/// A conversion of a value.
+/// How to convert a value from sysfs.
 #[derive(Clone, Copy)]
 enum Value {
     Same,
-    /// Divided by this number, because our unit is larger.
+    /// Divide by this number, because our unit is larger.
     Over(f64),
-    /// 1 is yes and 0 is no.
+    /// 1 means yes and 0 means no.
     Switch,
 }
 
-/// The names in sysfs that are more than ours with underscores.
+/// The sysfs names that differ from ours by more than underscores or by their units.
 const NAMES: [(&str, &str, Value); 21] = [
     ("read_expire", "read-expire-ms", Value::Same),
     ("write_expire", "write-expire-ms", Value::Same),
@@ -37,10 +39,12 @@ const NAMES: [(&str, &str, Value); 21] = [
     ("write_batch_expire", "write-batch-expire-ms", Value::Same),
 ];
 
-/// The schedulers that have one pool of requests; `nr_requests` of the others limits reads and writes separately.
+/// The schedulers with a single pool of requests. For all others, `nr_requests` limits reads and
+/// writes separately.
 const POOLED: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
-/// Returns our names and values of a parameter of `policy`. Others than those of sysfs are returned unchanged.
+/// Translates a sysfs parameter of `policy` to our names and values. Other parameters are returned
+/// unchanged.
 pub(super) fn translated(policy: &str, key: String, value: &str) -> Vec<(String, String)> {
     let unchanged = || value.to_owned();
     if key == "nr_requests" {

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Sub};
 
 /// A point in time (since the start of the run) or a duration, in nanoseconds.
 ///
-/// It never comes from a clock: the caller of a policy or a device passes the time. Sums and
+/// Times never come from a clock: the caller of a policy or a device passes them. Sums and
 /// differences saturate, so no input can make them wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
@@ -16,37 +16,39 @@ impl Nanos {
     /// Later than anything that happens.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// `us` microseconds.
+    /// Returns a duration of `us` microseconds.
     pub const fn from_micros(us: u64) -> Nanos {
         Nanos(us.saturating_mul(1_000))
     }
 
-    /// `ms` milliseconds.
+    /// Returns a duration of `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Nanos {
         Nanos(ms.saturating_mul(1_000_000))
     }
 
-    /// `s` seconds.
+    /// Returns a duration of `s` seconds.
     pub const fn from_secs(s: u64) -> Nanos {
         Nanos(s.saturating_mul(1_000_000_000))
     }
 
-    /// `s` seconds, rounded to the nearest nanosecond; negative values and NaN give zero.
+    /// Returns a duration of `s` seconds, rounded to the nearest nanosecond; negative values and
+    /// NaN give zero.
     pub fn from_secs_f64(s: f64) -> Nanos {
         Nanos((s * 1e9).round() as u64)
     }
 
-    /// `ms` milliseconds, rounded to the nearest nanosecond; negative values and NaN give zero.
+    /// Returns a duration of `ms` milliseconds, rounded to the nearest nanosecond; negative values
+    /// and NaN give zero.
     pub fn from_millis_f64(ms: f64) -> Nanos {
         Nanos((ms * 1e6).round() as u64)
     }
 
-    /// This span in seconds.
+    /// Returns the duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// This span in milliseconds.
+    /// Returns the duration in milliseconds.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -76,7 +78,7 @@ impl Sub for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// Milliseconds with as many digits as needed, e.g. `12.5 ms`.
+    /// Formats the duration in milliseconds with as many digits as needed, such as `12.5 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ms", self.as_millis_f64())
     }

@@ -1,30 +1,30 @@
-//! Orders to a policy that manages a volume while the volume is in use, its state, and the events
-//! that it reports.
+//! Orders to the policy of a volume in use, the state of the volume, and the events that it
+//! reports.
 
 use super::request::Lane;
 
 /// An order to the policy of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeOrder {
-    /// Reads everything once and repairs damage, at most `bytes_per_s` of data per second; 0 means
-    /// no limit. A check in progress starts over.
+    /// Reads everything once and repairs damage, at no more than `bytes_per_s` of data per second;
+    /// 0 means no limit. Restarts a check that is in progress.
     Check {
-        /// The maximum rate.
+        /// The maximum rate in bytes per second.
         bytes_per_s: u64,
     },
     /// Ends a check early.
     EndCheck,
     /// Limits rebuilding and moving to `bytes_per_s` of data per second; 0 means no limit.
     Limit {
-        /// The maximum rate.
+        /// The maximum rate in bytes per second.
         bytes_per_s: u64,
     },
-    /// Puts a new drive in the place of a member. If the member works, its data are moved away
-    /// before it leaves the volume; otherwise its data are reconstructed.
+    /// Replaces a member with a new drive. If the member works, its data is moved away before it
+    /// leaves the volume; otherwise its data is reconstructed.
     Replace {
-        /// The new drive's lane, which has no drive yet.
+        /// The new drive's lane, which must not have a drive yet.
         lane: Lane,
-        /// The number of the new drive, higher than any number before.
+        /// The number of the new drive, which must be higher than any number used before.
         number: u8,
         /// The number of cells of the new drive.
         cells: u32,
@@ -41,16 +41,16 @@ pub enum VolumeOrder {
 /// The background work of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeWork {
-    /// Restores chunks that no drive has.
+    /// Reconstructs chunks that are not on any drive.
     Rebuild,
     /// Reads everything and repairs damage.
     Check,
-    /// Moves chunks: off a drive that is being replaced, or to a new one.
+    /// Moves chunks away from a drive that is being replaced, or to a new drive.
     Move,
 }
 
 impl VolumeWork {
-    /// Returns its name in results: `rebuild`, `check`, `move`.
+    /// Returns the name in results: `rebuild`, `check` or `move`.
     pub fn name(self) -> &'static str {
         match self {
             VolumeWork::Rebuild => "rebuild",
@@ -67,7 +67,7 @@ pub enum VolumeEvent {
     Mended {
         /// The unit.
         unit: u64,
-        /// The drive that had them.
+        /// The drive with the damaged blocks.
         drive: u8,
     },
     /// Bytes of a unit can no longer be read.
@@ -80,9 +80,9 @@ pub enum VolumeEvent {
         /// The unit.
         unit: u64,
     },
-    /// More units were mended, lost or recovered than are reported one by one.
+    /// More units were mended, lost or recovered than are reported individually.
     Omitted {
-        /// The number of these events.
+        /// The number of omitted events.
         count: u64,
     },
     /// Background work has begun.
@@ -95,19 +95,20 @@ pub enum VolumeEvent {
         work: VolumeWork,
         /// The number of chunks that were rewritten, restored or moved.
         chunks: u64,
-        /// The number of chunks that no drive has, because no present drive has room for them.
+        /// The number of chunks that are not on any drive, because no present drive has room for
+        /// them.
         lacking: u64,
     },
     /// A check was ended early.
     Cancelled,
-    /// A drive joined the volume; a durable record names it.
+    /// A drive joined the volume, as stated by a durable record.
     Joined {
-        /// Its number.
+        /// The number of the drive.
         drive: u8,
     },
-    /// A drive holds no data any more and has left the volume; a durable record says so.
+    /// A drive no longer holds data and has left the volume, as stated by a durable record.
     Left {
-        /// Its number.
+        /// The number of the drive.
         drive: u8,
     },
 }
@@ -115,17 +116,17 @@ pub enum VolumeEvent {
 /// A drive of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeDrive {
-    /// Its number.
+    /// The number of the drive.
     pub number: u8,
-    /// Its lane.
+    /// The lane of the drive.
     pub lane: Lane,
     /// Whether it is present and in use.
     pub is_present: bool,
-    /// Whether its data are being moved away because it is replaced.
+    /// Whether its data is being moved away because it is being replaced.
     pub is_leaving: bool,
-    /// Whether a durable record names it as a drive of the volume.
+    /// Whether a durable record lists it as a member of the volume.
     pub is_member: bool,
-    /// Bytes that hold nothing.
+    /// The free space in bytes.
     pub free_bytes: u64,
     /// I/Os that failed since the volume was opened.
     pub faults: u64,
@@ -134,16 +135,16 @@ pub struct VolumeDrive {
 /// The progress of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeProgress {
-    /// The work.
+    /// The kind of work.
     pub work: VolumeWork,
-    /// Units that were processed in this pass.
+    /// The number of units processed in this pass.
     pub done_units: u64,
-    /// Units of the volume.
+    /// The number of units in the volume.
     pub all_units: u64,
 }
 
 impl VolumeProgress {
-    /// Returns the part that is done.
+    /// Returns the progress in percent.
     pub fn percent(&self) -> f64 {
         self.done_units as f64 * 100.0 / self.all_units.max(1) as f64
     }
@@ -152,30 +153,31 @@ impl VolumeProgress {
 /// The state of a volume in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeState {
-    /// The numbers of its drives, present or not.
+    /// The numbers of the member drives, present or not.
     pub members: Vec<u8>,
-    /// The drives on lanes.
+    /// The drives that have a lane.
     pub drives: Vec<VolumeDrive>,
-    /// The number of drives that may fail without loss if everything is whole.
+    /// The number of drives that may fail without data loss, provided that nothing is damaged or
+    /// missing.
     pub tolerates: u8,
-    /// Chunks, copies and parities that no drive has.
+    /// The number of chunks, including copies and parities, that are not on any drive.
     pub lacking_chunks: u64,
-    /// Units with bytes that can no longer be read.
+    /// The number of units with bytes that can no longer be read.
     pub lost_units: u64,
-    /// Drives that failed since the volume was opened.
+    /// The number of drives that failed since the volume was opened.
     pub drives_failed: u64,
-    /// Blocks that were found damaged since the volume was opened.
+    /// The number of blocks found damaged since the volume was opened.
     pub rotten_blocks: u64,
-    /// Chunks that were restored since the volume was opened.
+    /// The number of chunks restored since the volume was opened.
     pub repaired_chunks: u64,
-    /// Chunks that were moved since the volume was opened.
+    /// The number of chunks moved since the volume was opened.
     pub moved_chunks: u64,
-    /// Checks that were completed since the volume was opened.
+    /// The number of checks completed since the volume was opened.
     pub checks: u64,
-    /// Whether a check is in progress, or waits for a rebuild.
+    /// Whether a check is in progress, or waiting for a rebuild.
     pub is_checking: bool,
     /// The background work in progress.
     pub work: Option<VolumeProgress>,
-    /// Records that have yet to be rewritten until all drives have their share of them.
+    /// The number of records that must be rewritten before every drive has its share of them.
     pub records_left: u64,
 }

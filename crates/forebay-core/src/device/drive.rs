@@ -1,24 +1,24 @@
 //! A disk with a controller: track buffer, write cache, command queue, bus.
 //!
-//! In addition to the arm and the platters of the plain disk, it models the components between them
-//! and the host, in DiskSim's terms (see `controller`). It departs from DiskSim where that models
-//! the implementation of a drive rather than its timing: segments in use are not recycled, the
-//! drive does not disconnect from the bus while the media catches up, and there is one queue. Two
-//! rules follow measured times of an HP C2247A rather than DiskSim: the bus is requested when the
-//! data of a read begin to pass the head, so that the media transfer hides the request; and a write
-//! begins only when no sector of it can be too late for the media, with its least seek counted from
-//! the arrival of the data (see `mechanism`).
+//! In addition to the arm and the platters of the plain disk, this models the components between
+//! them and the host, in DiskSim's terms (see `controller`). It departs from DiskSim where DiskSim
+//! models the implementation of a drive rather than its timing: segments in use are not recycled,
+//! the drive does not disconnect from the bus while the media catches up, and there is one queue.
+//! Two rules follow measured times of an HP C2247A rather than DiskSim. First, the bus is requested
+//! when the data of a read begins to pass the head, so that the media transfer hides the request.
+//! Second, a write begins only when no sector of it can be too late for the media, with its minimum
+//! seek counted from the arrival of the data (see `mechanism`).
 //!
 //! Commands are accepted while fewer than the queue's depth are outstanding. A command that the
 //! buffer can answer or the write cache can accept is served at once, concurrently with the command
 //! at the media. Of the others, the one that the head reaches first is next or, at most every
 //! eighth time, the oldest if it has waited too long (see `turns`). A drive may reserve a margin
 //! when it orders commands, and may choose some commands ahead of the arm ([`QueueSpec`]). The arm
-//! moves to the next command when the last access has ended, even while its data are on the bus.
+//! moves to the next command when the last access has ended, even while its data is on the bus.
 //! Read-ahead continues until the arm is needed. The write cache is written when no command waits
 //! for the arm, and in competition with waiting commands once most of its places are in use. A
-//! flush writes all of it, and so does a write with PREFLUSH before it begins; a write with FUA
-//! bypasses the cache. Addresses beyond the capacity are handled as on the plain disk. Park is
+//! flush writes all of the cache, and so does a write with PREFLUSH before it begins; a write with
+//! FUA bypasses the cache. Addresses beyond the capacity are handled as on the plain disk. Park is
 //! answered at once: when no work is left, the cache is written and the platters stop
 //! ([`crate::device::hdd::Standby`]) until another command arrives.
 //!
@@ -65,15 +65,15 @@ use write_cache::WriteCache;
 /// The parameters of a disk with a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveSpec {
-    /// Arm and platters. Its overhead is the controller's to say and is not used.
+    /// The arm and the platters. Their overhead is not used, because the controller has its own.
     pub disk: HddSpec,
-    /// How it is formatted; `None`: no spares, no defects, skews from `disk`.
+    /// The format of the disk; `None` means no spares, no defects, and the skews of `disk`.
     pub format: Option<Format>,
     /// The controller.
     pub controller: Controller,
 }
 
-/// A command that waits.
+/// A waiting command.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     io: Request,
@@ -82,17 +82,17 @@ struct Command {
     count: u64,
     /// The position of its first sector.
     spot: Spot,
-    /// Whether the cache does not take it: it has to wait for the arm.
+    /// Whether the command must wait for the arm, because the cache does not accept it.
     needs_arm: bool,
-    /// Controller time of a command of its kind at the media.
+    /// The controller's overhead for a command of this kind at the media.
     overhead: u64,
-    /// The command before it wrote,
+    /// Whether the previous command was a write.
     after_write: bool,
-    /// and this one does not go on where that ended.
+    /// Whether the previous command was a write and this one does not continue where it ended.
     apart: bool,
 }
 
-/// A command that will be done.
+/// A command in service, with its known completion time.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     io: Request,
@@ -109,35 +109,38 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// In order of arrival, which is the order of their keys and the order in which the cache
-    /// accepts them.
+    /// The waiting commands in order of arrival, which is also the order of their keys and the
+    /// order in which the cache accepts them.
     waiting: Vec<Command>,
     /// The target positions of the arm.
     spots: Spots,
-    /// The number of commands that wait for the arm, although it need not move for them.
+    /// The number of commands that wait for the arm although they need no arm movement.
     still: usize,
-    /// Keys of those that may be served without the arm, as far as was looked: all but the reads of which
-    /// neither the buffer nor the cache reaches the first sector.
+    /// The keys of the commands that might be served without the arm, as far as this was checked:
+    /// all except reads whose first sector neither the buffer nor the cache reaches.
     hopes: Hopes,
-    /// Commands so far.
+    /// The number of commands so far.
     commands: u64,
     served: Vec<Served>,
     turns: Turns,
     /// The last choice, if it can still be revoked.
     choice: Option<Choice>,
     bus_free_at: u64,
-    /// Whether the last command wrote, and the sector after it.
+    /// Whether the last command was a write, and the sector after it.
     wrote: bool,
     next_sector: u64,
     len_max: u32,
     busy: Busy,
     written_back: WriteBack,
-    /// Parked as soon as there is nothing to do.
+    /// Whether the drive parks as soon as there is no work.
     parks: bool,
 }
 
 impl Drive {
-    /// Returns a drive with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a drive with its heads at cylinder 0.
+    ///
+    /// # Errors
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
         check_times(&spec.disk)?;
         check_rest(&spec.disk)?;
@@ -168,8 +171,8 @@ impl Drive {
         })
     }
 
-    /// Returns the same drive with `depth` commands in its queue, or `None` if it does not support
-    /// that many.
+    /// Returns this drive with `depth` commands in its queue; `None` if it does not support that
+    /// depth.
     pub fn at_queue_depth(&self, depth: u32) -> Option<Drive> {
         let mut drive = self.clone();
         let is_less = (1..drive.controller.queue.depth).contains(&depth);
@@ -177,14 +180,14 @@ impl Drive {
         is_less.then_some(drive)
     }
 
-    /// Returns the same drive without its write cache, or `None` if it has none.
+    /// Returns this drive without its write cache; `None` if it has none.
     pub fn without_write_cache(&self) -> Option<Drive> {
         let mut drive = self.clone();
         drive.controller.write_cache = None;
         drive.cache.take().map(|_| drive)
     }
 
-    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm by `distance` cylinders before a read, including settling.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.mechanism.curve.time(distance))
     }
@@ -198,7 +201,8 @@ impl Drive {
         self.waiting.len() + self.served.len()
     }
 
-    /// First sector and number of sectors of `io`, brought onto the disk.
+    /// Returns the first sector of `io` and the number of sectors, moved and limited to fit the
+    /// disk.
     fn extent(&self, io: &Request) -> (u64, u64) {
         let first = io.offset / u64::from(SECTOR);
         let count = (io.offset % u64::from(SECTOR) + u64::from(io.len)).div_ceil(SECTOR.into());
@@ -207,7 +211,7 @@ impl Drive {
         (first, count.min(sectors - first))
     }
 
-    /// Prepares a command on arrival.
+    /// Creates the command for an I/O that arrives.
     fn command(&mut self, now: u64, io: Request) -> Command {
         let (first, count) = self.extent(&io);
         let overheads = &self.controller.overheads;
@@ -236,7 +240,8 @@ impl Drive {
     }
 
     /// Serves all commands that need not wait for the arm, and then as many of the others as the
-    /// drive commits to. While the cache is drained, runs that the head reaches earlier go first.
+    /// drive commits to. While the cache is being drained, runs of the cache that the head reaches
+    /// earlier go first.
     fn dispatch(&mut self, now: u64) {
         loop {
             self.serve_without_arm(now);
@@ -257,24 +262,24 @@ impl Drive {
                         return;
                     }
                 }
-                // While the arm serves a run, no further run is chosen; the end of the run triggers
-                // the next choice.
+                // While the arm serves a run, no further run is chosen; the next choice is made
+                // when the run ends.
                 None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
-                // All waiting commands may be waiting for space in the cache; in that case there
-                // are runs.
+                // All waiting commands may be waiting for space in the cache. In that case there
+                // are runs to write.
                 None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
             }
         }
     }
 
-    /// Returns whether no further command is chosen before a command at the media completes.
+    /// Returns whether the next command is chosen only after a command at the media has completed.
     fn is_committed(&self) -> bool {
         let at_media = self.served.iter().filter(|served| served.at_media).count();
         at_media > self.controller.queue.ahead.max(0) as usize
     }
 
-    /// Serves what needs no arm in the order in which the cache admits writes.
+    /// Serves the commands that need no arm, in the order in which the cache admits writes.
     fn serve_without_arm(&mut self, now: u64) {
         self.notice();
         if self.hopes.is_empty() {
@@ -301,7 +306,7 @@ impl Drive {
         }
     }
 
-    /// Serves the waiting command named `key` if it needs no arm.
+    /// Serves the waiting command with this key if it needs no arm.
     fn serve_hope(&mut self, key: u64, now: u64) {
         let Some(index) = self.named(key) else { return };
         let command = self.waiting[index];
@@ -314,7 +319,7 @@ impl Drive {
         }
     }
 
-    /// Returns the place in line of the waiting command named `key`.
+    /// Returns the index in `waiting` of the command with this key.
     fn named(&self, key: u64) -> Option<usize> {
         self.waiting.binary_search_by_key(&key, |command| command.spot.key).ok()
     }
@@ -342,27 +347,28 @@ impl Drive {
         command
     }
 
-    /// Returns whether `command` may be served without the arm: the buffer or the cache reaches its
-    /// first sector, or it is no read.
+    /// Returns whether `command` might be served without the arm: it is not a read, or the buffer
+    /// or the cache reaches its first sector.
     fn may_hit(&self, command: &Command) -> bool {
         command.io.op != Op::Read || command.count == 0 || self.reaches(command)
     }
 
-    /// Returns whether the first sector of `command` is in the buffer or the cache, or on its way
-    /// into the buffer.
+    /// Returns whether the first sector of `command` is in the buffer or the cache, or is being
+    /// read into the buffer.
     fn reaches(&self, command: &Command) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.reaches(command.first))
             || self.cache.as_ref().is_some_and(|cache| cache.reaches(command.first))
     }
 
-    /// Marks reads that the buffer may now be able to serve.
+    /// Marks the reads that the buffer may now be able to serve.
     fn notice(&mut self) {
         while let Some((from, to)) = self.buffer.as_mut().and_then(Buffer::grown) {
             self.noticed(from, to);
         }
     }
 
-    /// The sectors from `from` to `to` may be had without the arm now.
+    /// Marks the reads that begin in the sectors from `from` to `to`, which may now be available
+    /// without the arm.
     fn noticed(&mut self, from: u64, to: u64) {
         for command in &self.waiting {
             if (from <= command.first) & (command.first < to) {
@@ -371,14 +377,14 @@ impl Drive {
         }
     }
 
-    /// Returns the waiting command that has the arm next: the oldest if it has waited too long and
-    /// it is its turn, else that which the head reaches first; `None` where a run of the cache that
-    /// is to be written goes before it.
+    /// Returns the waiting command that gets the arm next: the oldest if it has waited too long and
+    /// may be forced, or else the one that the head reaches first. `None` if a run of the cache
+    /// must be written first.
     fn choose(&self, now: u64) -> Option<Pick> {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
-        // As with commands, the arm started when its last access had ended.
+        // As for commands, the arm is assumed to have started when its last access ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
         let arrived = self.waiting[oldest].arrived;
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {
@@ -410,19 +416,20 @@ impl Drive {
         as_old.min_by_key(|(_, command)| command.io.id).map(|(at, _)| first + at)
     }
 
-    /// Returns whether something that has waited so long goes next, wherever the head is.
+    /// Returns whether a command or run that has waited for `waited` goes next, regardless of the
+    /// head's position.
     fn is_due(&self, waited: u64) -> bool {
         self.turns.may_force() && waited >= self.controller.queue.starvation.0
     }
 }
 
 impl Command {
-    /// Returns whether the arm has to go to its first sector.
+    /// Returns whether the arm must move to the first sector of the command.
     fn is_sought(&self) -> bool {
         self.needs_arm && self.io.op.moves_data() && self.count > 0
     }
 
-    /// Returns whether it waits for the arm, which need not go anywhere.
+    /// Returns whether the command waits for the arm although it needs no arm movement.
     fn is_still(&self) -> bool {
         self.needs_arm && !self.is_sought()
     }
@@ -464,7 +471,7 @@ impl Device for Drive {
     }
 
     /// # Panics
-    /// If nothing was started: a driver's error.
+    /// If no command was started, which is a bug in the driver.
     fn finish(&mut self, now: Nanos) -> Completion {
         let first =
             (0..self.served.len()).min_by_key(|&i| (self.served[i].done, self.served[i].io.id));
@@ -496,8 +503,8 @@ impl Device for Drive {
         Nanos(self.busy.at(now.0))
     }
 
-    /// Returns the time its sectors take under the heads; over the bus if that is less and a buffer
-    /// may hold them; nothing for commands without data.
+    /// Returns the time in which the sectors pass the heads, or the time on the bus if that is
+    /// shorter and a buffer may contain them. Commands without data take no time.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() {

@@ -12,23 +12,23 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use crate::index::spread;
 
-/// When a lane's I/Os fail.
+/// The condition under which I/Os fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// All I/Os from a time on: the lane disappears.
+    /// All I/Os from this time on fail, because the lane disappears.
     From(Nanos),
-    /// Reads and writes that touch these bytes.
+    /// Reads and writes that touch this range fail: its offset and the offset after it.
     Range(u64, u64),
-    /// One read or write in so many, drawn by its number.
+    /// One in this many reads and writes fails, chosen by a hash of its number.
     OneIn(u64),
 }
 
 /// A failure to inject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure {
-    /// Of this lane; of all if none is named.
+    /// The lane that fails; `None` means all lanes.
     pub lane: Option<Lane>,
-    /// When.
+    /// The condition under which I/Os fail.
     pub when: When,
 }
 
@@ -36,10 +36,10 @@ pub struct Failure {
 pub const FAILURES: &str = "[lane=N:]from-s=SECONDS, range=OFFSET+BYTES or one-in=N";
 
 impl Failure {
-    /// Reads `[lane=N:]from-s=SECONDS`, `[lane=N:]range=OFFSET+BYTES` or `[lane=N:]one-in=N`.
+    /// Parses `[lane=N:]from-s=SECONDS`, `[lane=N:]range=OFFSET+BYTES` or `[lane=N:]one-in=N`.
     ///
     /// # Errors
-    /// What stands there instead.
+    /// If `text` has a different form.
     pub fn parse(text: &str) -> Result<Failure, SpecError> {
         let wrong = || SpecError(format!("got '{text}', expected {FAILURES}"));
         let (lane, rest) = match text.strip_prefix("lane=") {
@@ -81,21 +81,21 @@ impl Failure {
     }
 }
 
-/// `device`, failing.
+/// A device with injected failures.
 #[derive(Clone, Debug)]
 pub struct Failing<D> {
     device: D,
     failures: Vec<Failure>,
-    /// I/Os that were started, each lane's counted from another number.
+    /// The number of I/Os started so far. Each lane starts with a different number.
     number: u64,
-    /// I/Os that complete at once.
+    /// The I/Os that complete immediately because the lane is gone.
     gone: VecDeque<(Nanos, Request)>,
-    /// Under way on the device and to fail: lane, name and fault.
+    /// The ids of outstanding I/Os that will fail, and their faults.
     failing: Vec<(u64, Fault)>,
 }
 
 impl<D: Device> Failing<D> {
-    /// Wraps the device of `lane` with those of `failures` that concern this lane.
+    /// Wraps the device of `lane` and applies those `failures` that concern this lane.
     pub fn new(device: D, lane: Lane, failures: &[Failure]) -> Failing<D> {
         let here = failures.iter().filter(|failure| failure.lane.is_none_or(|of| of == lane));
         Failing {
@@ -107,12 +107,12 @@ impl<D: Device> Failing<D> {
         }
     }
 
-    /// Returns the device itself.
+    /// Returns the wrapped device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// Returns the device without its failures.
+    /// Returns the wrapped device without failures.
     pub fn into_device(self) -> D {
         self.device
     }
@@ -186,7 +186,8 @@ mod tests {
         Request { at, offset, id: offset, len, stream, lane, op, flags }
     }
 
-    /// Returns the outcome of each, one after another from a time on, and when the last one ended.
+    /// Runs I/Os one after another from a time on. Returns their outcomes, and when the last one
+    /// ended.
     fn outcomes(failures: &[&str], from: Nanos, ios: &[Request]) -> (Vec<Outcome>, Nanos) {
         let failures: Vec<_> = failures.iter().map(|text| Failure::parse(text).unwrap()).collect();
         let mut device = Failing::new(Fixed::new(1000.0).unwrap(), 3, &failures);
@@ -228,7 +229,7 @@ mod tests {
         let ios = [io(Op::Read, 0), io(Op::Read, 4096), io(Op::Read, 8192), io(Op::Flush, 4096)];
         let (told, _) = outcomes(&["range=4096+4096"], Nanos::ZERO, &ios);
         assert_eq!(told, [Ok(()), media, Ok(()), Ok(())]);
-        // The worst of several, and the same name again.
+        // If several failures apply, the worst counts. An id may be used again.
         let all = ["lane=3:from-s=0", "range=0+4096"];
         assert_eq!(outcomes(&all, Nanos::ZERO, &ios[..1]).0, [Err(Fault::Gone)]);
         let (told, _) =

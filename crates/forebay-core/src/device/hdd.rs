@@ -1,8 +1,8 @@
 //! A mechanical disk: zoned geometry, seek curve, head and cylinder switches, rotation.
 //!
-//! It serves one command at a time. Rotation is deterministic: the angle of the platters depends
-//! only on the time. A command takes its overhead, the seek (including settling), the rotational
-//! delay until its first sector, and the transfer, track by track, including switches.
+//! The disk serves one command at a time. Rotation is deterministic: the angle of the platters
+//! depends only on the time. A command takes its overhead, the seek (including settling), the
+//! rotational delay until its first sector, and the transfer, track by track, including switches.
 //!
 //! Two kinds of command continue the stream of the last command of the same operation without
 //! losing a revolution:
@@ -10,7 +10,7 @@
 //!   is hidden too. This approximates command pipelining and the drive's buffer;
 //! * a read at the end of the last read after a pause of at most one revolution, as if from
 //!   read-ahead. During the pause, the head continues, including over switches. The data then
-//!   arrive at the media rate, which is also the limit of the link, while the overhead runs
+//!   arrives at the media rate, which is also the limit of the link, while the overhead runs
 //!   concurrently. A pause therefore costs no rotational delay, but saves no transfer time either.
 //!   Read-ahead continues through gaps: a read that begins at most one revolution beyond that end
 //!   may wait until the head has passed the gap, if a seek would take longer.
@@ -42,53 +42,54 @@ use geometry::{Divisor, Geometry, Place, step};
 use power::Meter;
 use seek::SeekCurve;
 
-/// All figures of a mechanical disk.
+/// The parameters of a mechanical disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HddSpec {
-    /// Data surfaces.
+    /// The number of heads, each for one surface.
     pub heads: u32,
-    /// From cylinder 0, the outer edge, inward, without gaps.
+    /// The zones, without gaps, from cylinder 0 at the outer edge inward.
     pub zones: Vec<Zone>,
-    /// One turn of the platters.
+    /// The duration of a revolution.
     pub revolution: Nanos,
-    /// How far the platters have turned at the start of the run, as a time.
+    /// The initial angle of the platters, as a time.
     pub start_phase: Nanos,
-    /// The arm's moves before a read.
+    /// The time of the arm's moves before a read.
     pub seek: SeekSpec,
     /// The additional settling time of a move before a write.
     pub write_settle: Nanos,
-    /// From one head to the next on the same cylinder.
+    /// The time to switch to the next head on the same cylinder.
     pub head_switch: Nanos,
-    /// From the last head of a cylinder to the first of the next.
+    /// The time to switch from the last head of a cylinder to the first head of the next.
     pub cylinder_switch: Nanos,
-    /// How far a track is turned against the one before it, as a time; `None`: the head switch,
-    /// so that sequential transfers lose no revolution.
+    /// The angle by which a track is offset from the previous one, as a time. `None` means the head
+    /// switch, so that sequential transfers lose no revolution.
     pub track_skew: Option<Nanos>,
-    /// The same at the end of a cylinder; `None`: the cylinder switch.
+    /// The angle by which the first track of a cylinder is offset from the last track of the
+    /// previous one. `None` means the cylinder switch.
     pub cylinder_skew: Option<Nanos>,
     /// The overhead of each command before anything moves.
     pub overhead: Nanos,
-    /// The longest command, bytes.
+    /// The longest command in bytes.
     pub len_max: u32,
-    /// Watts by state, and standby.
+    /// The power in each state, and standby.
     pub power: Power,
 }
 
-/// The default of [`HddSpec::len_max`]: no limit beside the block layer's own. 1 GiB.
+/// The default of [`HddSpec::len_max`], 1 GiB: only the block layer's limit applies.
 pub const LEN_MAX: u32 = 1 << 30;
 
-/// No figure in time is longer: one second.
+/// The maximum of all times in the parameters: one second.
 const LONGEST: u64 = 1_000_000_000;
 
-/// The end of the last command that moved data, from which another may read or write on.
+/// The end of the last command that transferred data, from where another command may continue.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     op: Op,
-    /// The sector after its last.
+    /// The sector after its last one.
     next_sector: u64,
-    /// When that command was done.
+    /// When that command completed.
     done: u64,
-    /// The stream time of that sector's end.
+    /// The stream time at which its last sector ends.
     ends: u64,
 }
 
@@ -131,7 +132,10 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// Returns a disk with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a disk with its heads at cylinder 0.
+    ///
+    /// # Errors
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
         check_times(&spec)?;
         check_rest(&spec)?;
@@ -166,17 +170,18 @@ impl Hdd {
         })
     }
 
-    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm by `distance` cylinders before a read, including settling.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.curve.time(distance))
     }
 
-    /// Returns the cylinder that holds byte `offset`, wrapped at the capacity.
+    /// Returns the cylinder that contains byte `offset`, wrapped at the capacity.
     pub fn cylinder_of(&self, offset: u64) -> u32 {
         self.geometry.place(offset / u64::from(SECTOR) % self.geometry.sectors).cylinder
     }
 
-    /// First sector and number of sectors of `io`, brought onto the disk.
+    /// Returns the first sector of `io` and the number of sectors, moved and limited to fit the
+    /// disk.
     #[inline]
     fn extent(&self, io: &Request) -> (u64, u64) {
         let first = io.offset / u64::from(SECTOR);
@@ -186,14 +191,14 @@ impl Hdd {
         (first, count.min(sectors - first))
     }
 
-    /// Stops the platters at `now`, which is returned; the read-ahead is lost.
+    /// Stops the platters at `now`, which is returned. The read-ahead is lost.
     fn park(&mut self, now: u64) -> u64 {
         self.meter.park(now);
         self.stream = None;
         now
     }
 
-    /// Returns when a command without data is done, and where its time went.
+    /// Returns when a command without data completes, and the breakdown of its time.
     fn idle_command(&self, now: u64, op: Op) -> (u64, Mechanics) {
         let overhead = if matches!(op, Op::Park | Op::Open) { 0 } else { self.overhead };
         let here = self.cylinder;
@@ -206,7 +211,7 @@ impl Hdd {
         (now.saturating_add(overhead), mechanics)
     }
 
-    /// Moves `count` > 0 sectors from `first` on, and says when that is done.
+    /// Transfers `count` > 0 sectors from `first` on, and returns when that completes.
     #[inline]
     fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
         let Access { last, done, mechanics } = self.access(now, op, first, count);
@@ -216,7 +221,7 @@ impl Hdd {
         (done, mechanics)
     }
 
-    /// How moving `count` > 0 sectors from `first` on would go.
+    /// Returns how a transfer of `count` > 0 sectors from `first` on would proceed.
     #[inline]
     fn access(&self, now: u64, op: Op, first: u64, count: u64) -> Access {
         let (from, last) = self.geometry.run(first, count);
@@ -229,7 +234,7 @@ impl Hdd {
         let stream = self.stream.filter(|stream| self.continues(stream, now, op, first, from));
         let on = stream.map(|stream| {
             let on = last.ends - stream.ends;
-            // Without a pause the overhead is hidden, and the media alone set the pace.
+            // Without a pause, the overhead is hidden, and only the media limit the rate.
             let paused = now > stream.done;
             let least = if paused { self.overhead.max(last.ends - from.begins) } else { on };
             (on, now.saturating_add(least).max(stream.done.saturating_add(on)))
@@ -245,7 +250,7 @@ impl Hdd {
         let transfer = last.ends - from.begins;
         let done = arrived.saturating_add(rotation + transfer);
         if let Some((_, sooner)) = on.filter(|(_, sooner)| *sooner < done) {
-            // What passes before its first sector is no transfer.
+            // The sectors that pass before the first one are not part of the transfer.
             mechanics.transfer = Nanos(transfer.min(sooner - now));
             mechanics.rotation = Nanos(sooner - now) - mechanics.transfer;
             return Access { last, done: sooner, mechanics };
@@ -269,13 +274,13 @@ impl Hdd {
         first == next && pause == 0
     }
 
-    /// Returns the time to bring `head` over `cylinder`.
+    /// Returns the time to move `head` to `cylinder`.
     #[inline]
     fn move_time(&self, cylinder: u32, head: u32, op: Op) -> u64 {
         self.move_between((self.cylinder, self.head), (cylinder, head), op)
     }
 
-    /// Returns the time from one cylinder and head to another.
+    /// Returns the time to move from one cylinder and head to another.
     #[inline]
     fn move_between(&self, from: (u32, u32), to: (u32, u32), op: Op) -> u64 {
         let distance = to.0.abs_diff(from.0);
@@ -287,7 +292,8 @@ impl Hdd {
         time + if op == Op::Write { self.write_settle } else { 0 }
     }
 
-    /// The time from `now` until the sector with stream time `begins` comes round.
+    /// Returns the time from `now` until the sector with stream time `begins` arrives under the
+    /// head.
     #[inline]
     fn wait(&self, now: u64, begins: u64) -> u64 {
         let (_, turned) = self.turn.divide(now.wrapping_add(self.start_phase));
@@ -296,11 +302,11 @@ impl Hdd {
         angle + lap - turned
     }
 
-    /// Time seeking and time transferring until `now`.
+    /// Returns the times spent seeking and transferring until `now`.
     fn states(&self, now: u64) -> (u64, u64) {
         let Some(current) = &self.current else { return (self.seek_ns, self.transfer_ns) };
         let (seek, transfer) = (current.mechanics.seek.0, current.mechanics.transfer.0);
-        // A command ends with its transfer, and its seek comes right before the rotation.
+        // A command ends with its transfer, which follows the rotation, which follows the seek.
         let left = current.done.saturating_sub(now);
         let moving = transfer.saturating_sub(left);
         let before = left.saturating_sub(transfer + current.mechanics.rotation.0);
@@ -333,7 +339,7 @@ impl Device for Hdd {
     }
 
     /// # Panics
-    /// If nothing was started: a driver's error.
+    /// If no command was started, which is a bug in the driver.
     #[inline]
     fn finish(&mut self, now: Nanos) -> Completion {
         let Some(current) = self.current.take() else { panic!("finish without start") };
@@ -360,13 +366,13 @@ impl Device for Hdd {
         Nanos(self.busy_ns.saturating_add(running))
     }
 
-    /// Returns the time its sectors take under the heads; nothing for commands without data.
+    /// Returns the time in which the sectors pass the heads. Commands without data take no time.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() || count == 0 {
             return Nanos::ZERO;
         }
-        // Parts on several tracks are rounded separately, where they are served.
+        // Parts on several tracks are rounded separately, as when they are served.
         let (from, last) = self.geometry.run(first, count);
         Nanos(self.geometry.media_time(first, count).min(last.ends - from.begins))
     }
@@ -384,7 +390,7 @@ impl Device for Hdd {
     }
 }
 
-/// Of data: commands without any move nothing.
+/// Only commands with data count, because others do not move the arm.
 impl Positioning for Hdd {
     #[inline]
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos {

@@ -1,4 +1,4 @@
-//! The available device models, with one arm each.
+//! The enum of all device models.
 //!
 //! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for
 //! that and come from device files, which this crate does not read.
@@ -13,12 +13,12 @@ use crate::device::hdd::Hdd;
 use crate::device::ssd::{Ssd, Wear};
 use crate::device::throttled::Throttled;
 
-/// The kinds that [`build`] makes from a spec alone, each with what it is.
+/// The kinds of device that [`build`] creates from a spec alone, with descriptions.
 pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];
 
-/// Any device model, told apart without a virtual call.
+/// Any device model, dispatched without virtual calls.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // a run holds a handful of devices, each used all the time
+#[allow(clippy::large_enum_variant)] // a run has few devices, and uses each all the time
 pub enum DeviceModel {
     /// A server of constant rate.
     Fixed(Fixed),
@@ -32,7 +32,7 @@ pub enum DeviceModel {
     Throttled(Box<Throttled>),
 }
 
-/// Returns the device that `spec` names by kind.
+/// Returns the device that `spec` describes.
 pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
     match spec.name() {
         "fixed" => {
@@ -51,7 +51,7 @@ pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
 }
 
 impl DeviceModel {
-    /// Describes how the device accepts commands, for readers of its figures.
+    /// Describes how the device accepts commands, for readers of its results.
     pub fn commands(&self) -> &'static str {
         match self {
             DeviceModel::Fixed(_) => "one request at a time",
@@ -62,7 +62,7 @@ impl DeviceModel {
         }
     }
 
-    /// Pages and erases so far; `None` without flash.
+    /// Returns the pages written and blocks erased so far; `None` without flash.
     pub fn wear(&self) -> Option<Wear> {
         match self {
             DeviceModel::Ssd(ssd) => Some(ssd.wear()),
@@ -70,7 +70,8 @@ impl DeviceModel {
         }
     }
 
-    /// Returns a model for questions that do not depend on its contents, which may be large.
+    /// Returns a model without its contents, which may be large, for questions that do not depend
+    /// on them.
     pub fn without_content(&self) -> DeviceModel {
         match self {
             DeviceModel::Ssd(ssd) => DeviceModel::Ssd(ssd.without_content()),

@@ -1,14 +1,14 @@
 //! A solid-state drive: channels, dies, a page-mapped translation layer, a write buffer.
 //!
 //! Commands are served in order of submission, up to the queue depth at a time. A command passes
-//! the controller, then its data pass the link; each flash page that it touches occupies a die:
+//! the controller, and its data passes the link; each flash page that it touches occupies a die:
 //! * a read waits for the current operation of the die, which is at most one program: reads precede
 //!   programs that only wait in the buffer;
 //! * a write is acknowledged when the link has transferred it and the buffer has room; the buffer
 //!   drains to the dies in the background. A partial page requires reading the rest first, unless
 //!   it continues the part written before;
-//! * a page in the read cache is read without a die: it has been read or written, and its place in
-//!   the direct-mapped cache has not been taken by another page since;
+//! * a page in the read cache is read without a die. The read cache is direct-mapped and contains a
+//!   page that was read or written, until another page takes its place;
 //! * garbage collection proceeds with the host's writes to a die that runs out of blocks: a few
 //!   pages per write, which occupy that die.
 //!
@@ -17,8 +17,8 @@
 //! ([`Entrance`]).
 //!
 //! Dies are simulated exactly. Links, channels and controller are modeled by the amount of work
-//! that they were given, not by time slots, so data that are ready never wait for data that are
-//! not. Not modeled: reads served from the write buffer, garbage collection while idle, single-bit
+//! that they were given, not by time slots, so data that is ready never waits for data that is not.
+//! Not modeled: reads served from the write buffer, garbage collection while idle, single-bit
 //! caches, wear-out.
 //!
 //! Invariants: no completion is before its start; energy never decreases; a Flush, or a write with
@@ -46,7 +46,7 @@ pub use ftl::{Collection, Shape, Wear};
 pub use modes::{Mode, Modes};
 pub use spec::{Ceiling, Entrance, Power, Precondition, SsdSpec};
 
-/// A command that was started.
+/// A command in progress.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     io: Request,
@@ -62,25 +62,26 @@ pub struct Ssd {
     flash: Flash,
     /// When the controller can accept the next command.
     controller_free: u64,
-    /// When the last command left, if commands leave one at a time.
+    /// When the last command left the drive, if commands leave one at a time.
     left: u64,
-    /// The time of a write to enter the buffer, and when each entrance lane is free.
+    /// The times of writes for entering the buffer, and when each lane of the entrance is free.
     entrance: Option<(Times, Vec<u64>)>,
-    /// When each direction of the link is free: in, out.
+    /// When each direction of the link is free: to the drive, from the drive.
     link_free: [u64; 2],
-    /// When each page of the write buffer is free again, first the one that is so first.
+    /// When each page of the write buffer is free again, earliest first.
     buffer: BinaryHeap<Reverse<u64>>,
-    /// By place in the read cache: one more than the page that is there, or 0.
+    /// For each place in the read cache, one more than the page in it, or 0.
     cached: Vec<u32>,
-    /// When everything written is programmed.
+    /// When all data written so far is programmed.
     drained: u64,
-    /// Where the last write stopped within a page.
+    /// Where the last write ended, if that was within a page.
     partial_end: Option<u64>,
     pending: Vec<Option<Pending>>,
     vacant: Vec<u16>,
-    /// When commands complete, in order; the number of the start decides between equals.
+    /// The completion times of commands, in order. In case of a tie, the command that started first
+    /// precedes.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
-    /// Commands that still have to pass the rate limit after the flash, with the times at which
+    /// Commands that still have to pass the controller after the flash, with the times at which
     /// they are ready.
     leaving: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
@@ -89,8 +90,10 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// Returns a drive, preconditioned as the spec says; fails on the first figure that makes no
-    /// sense.
+    /// Returns a drive, preconditioned according to the spec.
+    ///
+    /// # Errors
+    /// Names the first parameter that makes no sense.
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
@@ -101,7 +104,7 @@ impl Ssd {
         Ok(Ssd::with(ftl, spec))
     }
 
-    /// Creates a drive over a translation layer.
+    /// Creates a drive with the translation layer `ftl`.
     fn with(ftl: Ftl, spec: SsdSpec) -> Ssd {
         let page_bytes = u64::from(spec.page_bytes);
         let depth = spec.queue_depth;
@@ -130,22 +133,22 @@ impl Ssd {
         }
     }
 
-    /// Pages programmed and blocks erased since the start, preconditioning left out.
+    /// Returns the pages written and blocks erased since the start, without preconditioning.
     pub fn wear(&self) -> Wear {
         self.ftl.wear()
     }
 
-    /// Creates a drive of the same figures without what preconditioning left on it.
+    /// Returns a drive with the same parameters but without data.
     pub fn without_content(&self) -> Ssd {
         Ssd::with(self.ftl.emptied(), self.spec.clone())
     }
 
-    /// The figures it was made from.
+    /// Returns the parameters of the drive.
     pub fn spec(&self) -> &SsdSpec {
         &self.spec
     }
 
-    /// First byte and end of `io`, brought onto the drive.
+    /// Returns the first byte of `io` and its end, moved and limited to fit the drive.
     #[inline]
     fn extent(&self, io: &Request) -> (u64, u64) {
         let capacity = self.capacity();
@@ -153,7 +156,7 @@ impl Ssd {
         (from, (from + u64::from(io.len)).min(capacity))
     }
 
-    /// When `bytes`, at hand at `ready`, have passed the link.
+    /// Returns when `bytes`, which are available at `ready`, have passed the link.
     #[inline]
     fn pass(&mut self, direction: usize, ready: u64, bytes: u64) -> u64 {
         let lane = if self.spec.duplex { direction } else { 0 };
@@ -165,7 +168,8 @@ impl Ssd {
     fn read(&mut self, ready: u64, io: &Request) -> u64 {
         let (from, to) = self.extent(io);
         let mut done = ready;
-        // Pages that were programmed together are read together: their die, row and bytes.
+        // The die, row and bytes of pages that are read together, because they were programmed
+        // together.
         let mut together: Option<(u32, u32, u64)> = None;
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
             let Some(place) = self.ftl.lookup(page as u32) else { continue };
@@ -186,7 +190,7 @@ impl Ssd {
         done.max(self.pass(1, ready, to - from))
     }
 
-    /// Returns whether a page was in the read cache, where it then is.
+    /// Returns whether a page was in the read cache, and puts it there.
     #[inline]
     fn is_cached(&mut self, page: u32) -> bool {
         let places = self.cached.len();
@@ -202,7 +206,7 @@ impl Ssd {
         row.map_or(ready, |(die, row, bytes)| self.flash.read(die, row, ready, bytes))
     }
 
-    /// Returns when a write that is ready has passed the buffer's entrance.
+    /// Returns when a write that is available at `ready` has passed the entrance of the buffer.
     #[inline]
     fn enter(&mut self, ready: u64) -> u64 {
         let number = mixed(self.started);
@@ -222,7 +226,7 @@ impl Ssd {
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
             let (begin, end) = (page * self.page_bytes, (page + 1) * self.page_bytes);
             if from > begin && self.partial_end == Some(from) {
-                continue; // the rest of a page that is in the buffer
+                continue; // the rest of a page that is already in the buffer
             }
             let free = self.buffer.pop().map_or(0, |Reverse(free)| free);
             let at = arrived.max(free);
@@ -255,7 +259,8 @@ impl Ssd {
         }
     }
 
-    /// Returns how long a command occupies the controller, and where.
+    /// Returns for how long a command occupies the controller, and whether it does so before or
+    /// after the flash.
     #[inline]
     fn passing(&self, op: Op) -> (u64, Ceiling) {
         match op {
@@ -265,23 +270,24 @@ impl Ssd {
         }
     }
 
-    /// Returns when the first of the commands that leave one at a time has left.
+    /// Returns when the next of the commands that leave one at a time will have left.
     #[inline]
     fn next_to_leave(&self) -> Option<u64> {
-        // Those that are ready leave in the order of being ready; none that starts later is ready before.
+        // Commands leave in the order in which they are ready. None that starts later is ready
+        // earlier.
         let Reverse((ready, _, slot)) = self.leaving.peek()?;
         let pending = self.pending[usize::from(*slot)].as_ref()?;
         let (passing, _) = self.passing(pending.io.op);
         Some((*ready).max(self.left).saturating_add(passing))
     }
 
-    /// Returns whether nothing is outstanding.
+    /// Returns whether no command is outstanding.
     #[inline]
     fn is_idle(&self) -> bool {
         self.completions.is_empty() && self.leaving.is_empty()
     }
 
-    /// Returns when the command is done except for leaving.
+    /// Returns when a command completes, apart from passing the controller after the flash.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
         if matches!(io.op, Op::Park | Op::Open) {
@@ -313,7 +319,7 @@ impl Ssd {
     }
 }
 
-/// Returns the time `bytes` take at a rate, rounded up.
+/// Returns the time to transfer `bytes` at a rate, rounded up.
 #[inline]
 fn time_of(bytes: u64, bytes_per_s: u64) -> u64 {
     (bytes * 1_000_000_000).div_ceil(bytes_per_s)
@@ -326,7 +332,7 @@ impl Device for Ssd {
     }
 
     /// # Panics
-    /// If there is no room: a driver's error.
+    /// If there is no room, which is a bug in the driver.
     #[inline]
     fn start(&mut self, now: Nanos, io: Request) {
         let done = self.serve(now.0, &io);
@@ -352,7 +358,7 @@ impl Device for Ssd {
     }
 
     /// # Panics
-    /// If nothing was started: a driver's error.
+    /// If no command was started, which is a bug in the driver.
     #[inline]
     fn finish(&mut self, now: Nanos) -> Completion {
         let leaves = self.next_to_leave().is_some_and(|left| {
@@ -389,7 +395,7 @@ impl Device for Ssd {
         Nanos(self.busy_ns + running)
     }
 
-    /// Returns its bytes at the rate of the link.
+    /// Returns the time to transfer the data of `io` over the link.
     fn floor(&self, io: &Request) -> Nanos {
         let (from, to) = self.extent(io);
         let bytes = if io.op.moves_data() { to - from } else { 0 };

@@ -1,12 +1,12 @@
 //! A throttled device: token buckets in front of a device of constant latency.
 //!
-//! Volumes of cloud providers, limits of their instances, QEMU's throttling and cgroup's `io.max`
-//! are all lists of token buckets. Requests wait inside the device, in order, until no bucket is
-//! overdrawn; after their release, any number of them is served at once, each in the base latency.
-//! [`Throttle`] holds the figures, [`Releases`] computes the times.
+//! Cloud volumes, the limits of cloud instances, QEMU's throttling and cgroup's `io.max` all amount
+//! to lists of token buckets. Requests wait inside the device, in order, until no bucket is
+//! overdrawn. Once released, any number of them is served in parallel, each in the base latency.
+//! [`Throttle`] holds the parameters, [`Releases`] computes the release times.
 //!
-//! Flushes and trims wait for the requests before them, but cost nothing and wait for no tokens.
-//! The device uses no energy.
+//! Flushes and trims wait for the requests before them, but cost no tokens. The device uses no
+//! energy.
 
 mod releases;
 mod slices;
@@ -40,12 +40,13 @@ pub struct Throttled {
     throttle: Throttle,
     meter: Meter,
     releases: Releases,
-    /// Requests whose release is not known yet. Empty for a throttle that is ordered.
+    /// Requests whose release time is not known yet. Empty if the throttle is ordered.
     waiting: Waiting<StartedIo>,
-    /// Reads, and all other requests, with their completions, which are in order.
+    /// The released requests with their completion times, in order of completion: reads, then all
+    /// others.
     released: [VecDeque<(Nanos, StartedIo)>; 2],
     is_ordered: bool,
-    /// The next completion and its side.
+    /// The time of the next completion, and its index into `released`.
     due: Option<(Nanos, usize)>,
     started: u64,
     outstanding: usize,
@@ -54,10 +55,10 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// Returns an idle device with the limits and latencies of `throttle`.
+    /// Creates an idle device with the limits and latencies of `throttle`.
     ///
     /// # Errors
-    /// Names the first figure that is out of range.
+    /// Names the first parameter that is out of range.
     pub fn new(throttle: Throttle) -> Result<Throttled, SpecError> {
         throttle.check()?;
         Ok(Throttled {
@@ -75,20 +76,21 @@ impl Throttled {
         })
     }
 
-    /// Returns the limits and latencies.
+    /// Returns the limits and latencies of the device.
     pub fn throttle(&self) -> &Throttle {
         &self.throttle
     }
 
-    /// Returns the bucket for which a request that arrives now waits longest; None if it passes at
-    /// once. If reads and writes wait apart for one bucket, only the requests that passed count.
+    /// Returns the bucket that delays a request arriving at `now` the most, or None if the request
+    /// passes at once. If reads and writes wait separately for a shared bucket, only requests
+    /// already released count.
     pub fn decides(&mut self, now: Nanos, op: Op) -> Option<usize> {
         self.advance(now.0 as f64);
         self.due = self.earliest();
         self.releases.decides(side(op), now.0 as f64)
     }
 
-    /// Moves requests that are released until `until_ns` out of the queues.
+    /// Releases the waiting requests whose release time is at most `until_ns`.
     fn advance(&mut self, until_ns: f64) {
         while let Some((side, release_ns, started)) = self.waiting.pop(&mut self.releases, until_ns)
         {
@@ -103,7 +105,8 @@ impl Throttled {
         done
     }
 
-    /// Returns the next completion of a side, and its order among completions at the same time.
+    /// Returns the time of the next completion of a side, and the request's rank among completions
+    /// at the same time.
     #[inline]
     fn next_of(&self, side: usize) -> Option<(Nanos, u64)> {
         if let Some((done, started)) = self.released[side].front() {
@@ -115,7 +118,8 @@ impl Throttled {
         armed_ns.is_finite().then(|| (to_nanos(armed_ns) + latency, u64::MAX))
     }
 
-    /// Returns the next completion and its side; the one that was started first at the same time.
+    /// Returns the time and side of the next completion. Of two at the same time, the one started
+    /// first.
     #[inline]
     fn earliest(&self) -> Option<(Nanos, usize)> {
         match (self.next_of(0), self.next_of(1)) {
@@ -163,7 +167,8 @@ impl Device for Throttled {
     fn finish(&mut self, now: Nanos) -> Completion {
         let side = self.due.map_or(0, |(_, side)| side);
         if self.released[side].is_empty() {
-            // The release is after `now` if rounding or saturation moved the completion forward.
+            // The release time may be later than `now` if rounding or saturation made the
+            // completion earlier.
             self.advance(self.waiting.armed_ns(side).max(now.0 as f64));
         }
         let (_, StartedIo { io, started, .. }) =
@@ -187,8 +192,8 @@ impl Device for Throttled {
         }
     }
 
-    /// Returns zero: any number of requests is served at once, so no sum of their times bounds a
-    /// run.
+    /// Returns zero: requests are served in parallel, so the sum of their service times is no lower
+    /// bound on the duration of a run.
     fn floor(&self, _io: &Request) -> Nanos {
         Nanos::ZERO
     }

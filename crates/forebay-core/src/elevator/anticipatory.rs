@@ -1,19 +1,19 @@
 //! anticipatory: sweeps in separate batches of reads and writes, and waits after a read for the
-//! next one of the same process.
+//! next read of the same process.
 //!
 //! Source: Linux 2.6 `as-iosched` as described in its documentation, after Iyer and Druschel,
-//! "Anticipatory scheduling" (SOSP 2001). The head sweeps upwards; a short move back (512 MiB)
-//! competes at twice its cost. If both kinds are waiting, synchronous requests ("reads") and
-//! asynchronous ones ("writes") are served in alternating batches of limited time, and all requests
-//! of one kind leave the device before a batch of the other begins. A write batch also has a
-//! limited number of requests, tuned to match its time. Within a batch, an expired request goes
-//! first; expiry is checked once per expiry time.
+//! "Anticipatory scheduling" (SOSP 2001). The head sweeps upwards; a backward move of up to 512 MiB
+//! is also considered, at twice the cost. If both kinds of requests are waiting, synchronous ones
+//! ("reads") and asynchronous ones ("writes") are served in alternating batches of limited time,
+//! and all requests of one kind leave the device before a batch of the other begins. A write batch
+//! also has a limited number of requests, tuned to match its time. Within a batch, an expired
+//! request goes first; expiry is checked once per expiry time.
 //!
-//! After a read, the disk waits up to `antic_expire` for the next read of the same process, unless
-//! the process has already sent a request, is known to think for longer, or another read is about
-//! as close as the expected one (the distance that counts as close grows with the time waited and
-//! with the process's mean distance). A process that has read only once is judged by how many
-//! processes never sent a second read.
+//! After a read, the disk waits up to `antic_expire` for the next read of the same process. It does
+//! not wait if the process has already sent a request or is known to think for longer, or if
+//! another read is about as close as the expected one. (The distance that counts as close grows
+//! with the time waited and with the process's mean distance.) A process that has read only once is
+//! judged by how many processes never sent a second read.
 //!
 //! Departures: the end of a process is not known, so a process that was waited for in vain after
 //! its first read counts as ended; a close request of a cooperating process ends the wait but is
@@ -65,13 +65,13 @@ impl Scheduler for Anticipatory {
     }
 }
 
-/// Kinds of requests, which are scopes too: waited for or not.
+/// The kinds of requests, synchronous and asynchronous; each is also a scope for merging.
 const READS: usize = 0;
 const WRITES: usize = 1;
 
 const BACK: BackSeek = BackSeek { max: 512 << 20, penalty: 2 };
 
-/// A request this close (8192 sectors) is as good as the one that is waited for.
+/// A request within this distance (8192 sectors) is as good as the expected one.
 const CLOSE_BYTES: u64 = 8192 * 512;
 
 /// The assumed duration of each write in the first batch.
@@ -80,12 +80,13 @@ const FIRST_WRITE: Nanos = Nanos::from_millis(10);
 /// The scheduler's tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnticipatoryConfig {
-    /// How long the disk waits for a process to read on; 0 turns waiting off.
+    /// How long the disk waits for a process's next read; 0 turns waiting off.
     pub antic_expire: Nanos,
-    /// A request older than this goes first in its batch; waited-for ones, then others.
-    pub expire: [Nanos; 2],
-    /// How long a batch continues while requests of the other kind wait: synchronous requests, then
+    /// The age from which a request goes first in its batch, for synchronous requests and for
     /// others.
+    pub expire: [Nanos; 2],
+    /// How long a batch continues while requests of the other kind wait, for synchronous requests
+    /// and for others.
     pub batch_expire: [Nanos; 2],
 }
 
@@ -106,18 +107,18 @@ impl Default for AnticipatoryConfig {
     }
 }
 
-/// The batch that is going on.
+/// The current batch.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     kind: usize,
     started: Nanos,
-    /// When its time is up; a read batch's time runs from its first completion.
+    /// When the batch's time is up. The time of a read batch starts at its first completion.
     ends: Option<Nanos>,
     /// Whether nothing has been dispatched in the batch yet.
     is_new: bool,
-    /// Writes left of a write batch.
+    /// The number of requests that a write batch may still dispatch.
     writes_left: u32,
-    /// A write batch ran out of writes.
+    /// Whether the write batch ran out of writes.
     idled: bool,
 }
 
@@ -125,21 +126,21 @@ struct Batch {
 #[derive(Clone, Debug)]
 pub struct Anticipatory {
     config: AnticipatoryConfig,
-    /// By kind.
+    /// The queued requests of each kind.
     requests: [SeekOrder; 2],
-    /// Where the last request of each kind ends.
+    /// The end of the last request of each kind.
     heads: [u64; 2],
     in_flight: [u32; 2],
     fifo_checked: [Nanos; 2],
-    /// By stream.
+    /// The processes, by stream.
     processes: Vec<Process>,
     newcomers: Newcomers,
     batch: Batch,
-    /// Writes of the next write batch.
+    /// The number of writes in the next write batch.
     write_batch: u32,
-    /// The process to wait for: that of the last request, if this was a read.
+    /// The process to wait for: the one that sent the last request, if that was a read.
     expected: Option<u32>,
-    /// When the current wait ends, if there is one.
+    /// When the current wait ends, if the disk is waiting.
     wait_ends: Option<Nanos>,
 }
 
@@ -165,7 +166,7 @@ impl Anticipatory {
         }
     }
 
-    /// Continues the batch, starts one, or waits.
+    /// Continues the batch, starts a new one, or waits.
     fn choose(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let waited = self.wait_ends.take().is_some();
         let kind = self.batch.kind;
@@ -187,13 +188,13 @@ impl Anticipatory {
             }
         }
         if self.in_flight[kind] > 0 {
-            return None; // until the device is empty
+            return None; // wait until the device is empty
         }
         self.begin_batch(now, 1 - kind);
         self.in_batch(now, queue)
     }
 
-    /// Returns the request of this batch to give.
+    /// Returns the next request of the current batch.
     fn in_batch(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let kind = self.batch.kind;
         let is_new = std::mem::take(&mut self.batch.is_new);
@@ -205,7 +206,7 @@ impl Anticipatory {
         expired.or(self.requests[kind].next().map(|(_, id)| id))
     }
 
-    /// Returns the oldest request if it has expired; looked for once in that time.
+    /// Returns the oldest request if it has expired, checking only once per expiry time.
     fn expired(&mut self, now: Nanos, kind: usize, queue: &Queue) -> Option<QueuedId> {
         let expire = self.config.expire[kind];
         if self.fifo_checked[kind] + expire > now {
@@ -229,7 +230,7 @@ impl Anticipatory {
         self.batch = Batch { kind, started: now, ends, is_new: true, writes_left, idled: false };
     }
 
-    /// The write batch that is over took `took` until the device was empty.
+    /// Tunes the size of write batches after a batch that took `took` until the device was empty.
     fn tune_write_batch(&mut self, took: Nanos) {
         let (limit, Batch { writes_left, idled, .. }) =
             (self.config.batch_expire[WRITES], self.batch);
@@ -245,7 +246,7 @@ impl Anticipatory {
     }
 
     /// Returns whether to wait for the process of the last read although there are other requests.
-    /// `waited` says whether the scheduler has been waiting for it.
+    /// `waited` is true if the scheduler has already been waiting for it.
     fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
         let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
         let process = &self.processes[stream as usize];
@@ -253,7 +254,7 @@ impl Anticipatory {
             return false;
         }
         if process.in_flight > 0 {
-            return span > Nanos::ZERO; // first its answer, then its next request
+            return span > Nanos::ZERO; // wait for this answer first, then for the next request
         }
         let ends = process.idle_since() + span;
         if ends <= now {
@@ -272,7 +273,8 @@ impl Anticipatory {
         true
     }
 
-    /// Returns whether a request at `offset` is as good as what was waited for during `elapsed`.
+    /// Returns whether a request at `offset` is as good as the expected one, after waiting for
+    /// `elapsed`.
     fn is_close(&self, offset: u64, elapsed: Nanos, seek_mean: u64) -> bool {
         let head = self.heads[READS];
         let elapsed_ms = (elapsed.0 / 1_000_000).min(20);

@@ -1,5 +1,5 @@
-//! BFQ: streams take turns, each with a budget of bytes, in an order that gives each stream its
-//! weight's share.
+//! BFQ: streams take turns, each with a budget of bytes, in an order that gives each stream a share
+//! according to its weight.
 //!
 //! Source: Checconi and Valente, "High throughput disk scheduling with fair bandwidth distribution"
 //! (IEEE Transactions on Computers, 2010); Valente and Andreolini, "Improving application
@@ -7,12 +7,12 @@
 //! documentation for tunables and defaults. Synchronous requests are queued by stream, asynchronous
 //! ones in one queue for all streams. A queue keeps the disk until its budget is used up, its time
 //! (`timeout`) has elapsed, or it has no requests and is not worth waiting for (`slice_idle`).
-//! B-WF2Q+ chooses the next queue. Budgets are adapted to what a queue did with its last one; a
+//! B-WF2Q+ chooses the next queue. The budget of a queue adapts to how it used the previous one; a
 //! slow queue is charged for its time.
 //!
 //! While BFQ waits for the active queue, requests of other queues are *injected* as long as that
-//! does not delay it. A queue that becomes busy while the active one is not worth waiting for, or
-//! has a lower weight, preempts it. Each queue may hold its weight's share of the tags.
+//! does not delay it. A queue that becomes busy preempts the active one if that has a lower weight
+//! or is not worth waiting for. Each queue may hold a share of the tags according to its weight.
 //!
 //! Files: the fair order of queues ([`wf2q`]), a queue ([`stream_queue`]), turns and idling
 //! ([`service`]), injection ([`inject`]), budgets and the device's rate ([`budget`]), streams that
@@ -88,7 +88,8 @@ impl Scheduler for Bfq {
         Ok(visitor.visit(Bfq::new(BfqConfig::given(given)?)))
     }
 
-    /// Half of the tags are for reads and writes that somebody waits for, a quarter for reads alone.
+    /// By default, asynchronous writes may use half of the tags and all writes together three
+    /// quarters. The last quarter is reserved for reads.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         if limits.waiting == Waiting::Line {
             return Ok(limits);
@@ -100,7 +101,7 @@ impl Scheduler for Bfq {
     }
 }
 
-/// Place of the asynchronous queue in [`Bfq::queues`].
+/// The index of the asynchronous queue in [`Bfq::queues`].
 const ASYNC: u32 = 0;
 
 /// The scheduler's tunables, under Linux's names.
@@ -112,17 +113,17 @@ pub struct BfqConfig {
     pub timeout: Nanos,
     /// The largest budget in bytes; 0 to measure what the device can do in `timeout`.
     pub max_budget: u64,
-    /// A synchronous request older than this is served first in its queue's turn.
+    /// The age from which a synchronous request is served first in its queue's turn.
     pub fifo_expire_sync: Nanos,
-    /// The maximum age of a request in the asynchronous queue.
+    /// The age from which an asynchronous request is served first in its queue's turn.
     pub fifo_expire_async: Nanos,
-    /// The longest way back that competes with the way forward, in bytes.
+    /// The longest backward distance, in bytes, that is compared with the forward distance.
     pub back_seek_max: u64,
     /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
-    /// Whether streams that start, or resume after a pause, get a raised weight.
+    /// Whether streams that start, or resume after a pause, have their weight raised.
     pub low_latency: bool,
-    /// The tags that streams share (Linux `nr_requests`).
+    /// The number of tags, which the streams share (Linux `nr_requests`).
     pub requests_max: u32,
 }
 
@@ -149,7 +150,7 @@ impl Default for BfqConfig {
     }
 }
 
-/// Asynchronous bytes are charged this many times: they tend to come in floods.
+/// The factor by which asynchronous bytes are charged, because they tend to come in floods.
 const ASYNC_CHARGE: u64 = 3;
 
 /// Requests farther apart than this (800 sectors) are not sequential.
@@ -171,13 +172,14 @@ pub struct Bfq {
     back: BackSeek,
     /// The time of the last call.
     now: Nanos,
-    /// The asynchronous queue, then one for each stream.
+    /// The asynchronous queue, followed by one queue per stream.
     queues: Vec<StreamQueue>,
     streams: Vec<Stream>,
     fair: Wf2q,
-    /// Whether anybody has set a weight.
+    /// Whether any weight was set.
     weights_vary: bool,
-    /// Waited-for queues with requests by the position of their next one, but for the active one.
+    /// The synchronous queues with requests, by the position of their next request, except the
+    /// active queue.
     positions: Sorted,
     active: Option<u32>,
     turn: Turn,
@@ -188,13 +190,14 @@ pub struct Bfq {
     trial: Trial,
     budget_max: BudgetMax,
     burst: Burst,
-    /// The queue that later ones are compared with, and when it was created.
+    /// The queue that later ones are compared with to find siblings, and when it was created.
     eldest: Option<(u32, Nanos)>,
-    /// The queue whose request completed last, unless streams share it, and when.
+    /// The queue whose request completed last, unless several streams share it, and when the
+    /// request completed.
     last_ended: Option<(u32, Nanos)>,
     /// The end of the last dispatched request.
     head: u64,
-    /// Requests in queues, and at the device now.
+    /// The numbers of requests in queues and at the device.
     queued: u32,
     in_flight: u32,
     device: Depth,
@@ -233,8 +236,8 @@ impl Bfq {
         }
     }
 
-    /// Gives the queue of `stream` a weight from 1 to 1000 (Linux `io.bfq.weight`, 100 at first),
-    /// from its next turn on.
+    /// Sets the weight of the queue of `stream`, from 1 to 1000, from its next turn on (Linux
+    /// `io.bfq.weight`, initially 100).
     pub fn set_weight(&mut self, stream: u32, weight: u32) {
         self.know(stream);
         self.queue(stream + 1).weight = weight.clamp(1, 1000);
@@ -257,20 +260,20 @@ impl Bfq {
         &mut self.queues[place as usize]
     }
 
-    /// Returns the cost of a request of `len` bytes in the budget of `place`.
+    /// Returns how much a request of `len` bytes costs from the budget of queue `place`.
     fn charge(&self, place: u32, len: u32) -> u64 {
         let queue = &self.queues[place as usize];
         let once = queue.is_sync || queue.raised.is_raised() || self.is_asymmetric(place);
         u64::from(len) * if once { 1 } else { ASYNC_CHARGE }
     }
 
-    /// Busy queues that are raised.
+    /// Returns the number of busy queues whose weight is raised.
     fn raised_busy(&self) -> usize {
         let raised = |place: &u32| self.queues[*place as usize].raised.is_raised();
         self.fair.each_busy().filter(raised).count()
     }
 
-    /// Returns whether weights differ, raising apart, and that of `place` is not the least.
+    /// Returns whether weights differ apart from raising, and `place` does not have the lowest.
     fn is_asymmetric(&self, place: u32) -> bool {
         if !self.weights_vary {
             return false;
@@ -284,7 +287,7 @@ impl Bfq {
         least != weights().max() && plain(place) != least
     }
 
-    /// Enters a queue that got its first request into the fair order.
+    /// Adds a queue that received its first request to the fair order.
     fn enter(&mut self, now: Nanos, place: u32, queue: &Queue) {
         let (idle, low_latency) = (self.config.slice_idle, self.config.low_latency);
         let entering = &mut self.queues[place as usize];
@@ -321,8 +324,7 @@ impl Bfq {
         }
     }
 
-    /// Returns whether queue `place`, which has just entered, is served before the active one has
-    /// finished.
+    /// Returns whether queue `place`, which has just become busy, preempts the active one.
     fn preempts(&self, place: u32, active: u32, is_back: bool) -> bool {
         let [new, old] = [place, active].map(|place| &self.queues[place as usize]);
         is_back && new.raised.factor() >= old.raised.factor()
@@ -330,7 +332,7 @@ impl Bfq {
             || !self.is_better_idle(active)
     }
 
-    /// The next request of a busy queue that is not active has changed.
+    /// Updates the budget of a busy, inactive queue whose next request has changed.
     fn next_changed(&mut self, place: u32, queue: &Queue) {
         if self.active == Some(place) || self.fair.is_idle(place) {
             return;
@@ -341,7 +343,7 @@ impl Bfq {
         }
     }
 
-    /// Lists a queue by position if it should be and where it should be.
+    /// Updates the position of a queue in [`Bfq::positions`].
     #[inline]
     fn list(&mut self, place: u32) {
         if place == ASYNC {
@@ -362,7 +364,7 @@ impl Bfq {
         }
     }
 
-    /// Dispatches a request of queue `place`, and updates the queue and the measurements.
+    /// Dispatches a request of queue `place` and updates the queue and the measurements.
     fn give(&mut self, now: Nanos, place: u32, id: QueuedId, queue: &Queue) {
         let (offset, end, len) = (queue[id].offset, queue[id].end(), queue[id].len);
         let charge = self.charge(place, len);
@@ -395,8 +397,9 @@ impl Elevator for Bfq {
         if bio.is_sync() { self.queue_of(bio) } else { ASYNC }
     }
 
-    /// Synchronous writes leave a quarter of the tags to reads, and more while anybody is raised, others half; and nobody
-    /// takes more than its weight's share.
+    /// Reads may use all tags, synchronous writes three quarters, and asynchronous requests half.
+    /// Writes may use less while any weight is raised. No queue may use more than its share by
+    /// weight.
     fn first_tags(&self, bio: &Request, word: u32) -> u32 {
         let is_raised = self.raised_busy() > 0;
         let first = match (bio.op == Op::Read, bio.is_sync(), is_raised) {
@@ -417,8 +420,8 @@ impl Elevator for Bfq {
         };
         let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
         let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
-        // A task that writes back plugs its requests: the last one counts when the next has to
-        // sleep.
+        // The task that writes back plugs its requests. The last one is counted only when the next
+        // one has to sleep.
         let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
         let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
         match u64::from(allocated) >= share {

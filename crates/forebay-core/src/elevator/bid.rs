@@ -5,9 +5,9 @@
 //! its last k arrival gaps) or its deadline timer expires. Marked queues are flushed completely, in
 //! address order, in the order in which they were marked.
 //!
-//! Merging happens before staging and ignores processes ("merged with any existing requests"), so a
-//! request that one thread reads ahead of another joins the other's request and counts as an
-//! arrival there.
+//! Requests are merged before staging, regardless of process ("merged with any existing requests").
+//! If one thread's request continues a request of another thread, the two merge and count as an
+//! arrival in the other's queue.
 //!
 //! Decisions that the paper leaves open: requests are staged when they enter the queue; arrivals at
 //! one instant form a set with a single gap; weights decrease linearly, and the newest gap weighs
@@ -16,9 +16,9 @@
 //! process would hold the disk forever. Bios still merge with sealed requests that wait for the
 //! device.
 //!
-//! The default wait, which the paper does not specify, is 5 ms: below saturation, a reader that
-//! waits for its answer incurs the wait on every read, so the default is the longest wait that
-//! doubles no trace's mean read latency. The paper's savings require about 50 ms
+//! The default wait, which the paper does not specify, is 5 ms. Below saturation, a reader that
+//! waits for its answer incurs the wait on every read, so the default is the longest wait that does
+//! not double the mean read latency of any trace. The paper's savings require about 50 ms
 //! (`bid:wait-ms=50`); papers/bid/table.md shows gain and cost.
 
 use std::cmp::Reverse;
@@ -66,7 +66,8 @@ impl Scheduler for Bid {
         Ok(visitor.visit(Bid::new(BidConfig::given(given)?)))
     }
 
-    /// Staged requests wait for the disk; whether they take up the request queue is left open.
+    /// The paper does not say whether staged requests occupy slots of the request queue;
+    /// `staging-limit` decides.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         Ok(match given.is_first("staging-limit")? {
             true => limits.legacy(),
@@ -75,10 +76,11 @@ impl Scheduler for Bid {
     }
 }
 
-/// Gaps remembered at most; `history` may be set lower.
+/// The maximum number of remembered gaps; `history` may be lower.
 const HISTORY_MAX: usize = 32;
 
-/// Longer gaps (three days) count as this, so that their weighted sum fits.
+/// The maximum gap (three days). Longer gaps are shortened to it, so that the weighted sum does not
+/// overflow.
 const GAP_MAX: u64 = 1 << 48;
 
 /// The [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
@@ -90,13 +92,13 @@ const OFFLOADED: u32 = NIL - 1;
 /// The scheduler's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BidConfig {
-    /// Arrival gaps (k) in the weighted mean; 1 to 32.
+    /// The number of arrival gaps in the weighted mean (k), from 1 to 32.
     pub history: u32,
-    /// Wait timer until that many gaps are known.
+    /// The wait timer until that many gaps are known.
     pub wait_default: Nanos,
-    /// Deadline timer of a staging queue once it holds a read.
+    /// The deadline timer of a staging queue from when it contains a read.
     pub read_deadline: Nanos,
-    /// Deadline timer of a staging queue of writes.
+    /// The deadline timer of a staging queue of writes.
     pub write_deadline: Nanos,
 }
 
@@ -127,14 +129,14 @@ impl Default for BidConfig {
 #[derive(Clone, Debug)]
 struct Staging {
     stream: u32,
-    /// Distinguishes a queue from an earlier one in the same place.
+    /// A number that distinguishes the queue from earlier ones at the same index.
     serial: u64,
     requests: Sorted,
     newest: Nanos,
     deadline: Nanos,
     gaps: [u64; HISTORY_MAX],
     gaps_known: u32,
-    /// Time of its live entry in the timer heap; others of it are stale.
+    /// The time of the queue's valid entry in the timer heap; its other entries are stale.
     timer: Nanos,
     marked: bool,
 }
@@ -157,11 +159,11 @@ impl Staging {
         (self.newest + self.wait(config)).min(self.deadline)
     }
 
-    /// A set of requests arrives.
+    /// Records the arrival of a request; arrivals at one instant leave a single gap.
     fn arrive(&mut self, now: Nanos, op: Op, config: &BidConfig) {
         if now > self.newest {
             self.gaps[self.gaps_known as usize % HISTORY_MAX] = (now - self.newest).0.min(GAP_MAX);
-            // Beyond two rounds only the position within the ring matters.
+            // Keeps the count small: from two rounds on, only the position in the ring matters.
             self.gaps_known += 1;
             if self.gaps_known as usize == 2 * HISTORY_MAX {
                 self.gaps_known = HISTORY_MAX as u32;
@@ -180,15 +182,15 @@ pub struct Bid {
     config: BidConfig,
     queues: Vec<Staging>,
     free: Vec<u32>,
-    /// Place of each stream's staging queue, or [`NIL`].
+    /// The index of each stream's staging queue, or [`NIL`].
     by_stream: Vec<u32>,
     serial: u64,
-    /// (time, serial, place) of wait and deadline timers.
+    /// The wait and deadline timers, as (time, serial, index).
     timers: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     marked: VecDeque<u32>,
-    /// Requests of the queue that is being flushed, last first.
+    /// The requests of the queue that is being flushed, last first.
     sealed: Vec<QueuedId>,
-    /// Which writes are for the flash; none with BID-HDD.
+    /// Determines which writes go to the flash; `None` in BID-HDD.
     packing: Option<Packing>,
     /// The offloaded requests, in the order in which they were found.
     offloaded: VecDeque<QueuedId>,
@@ -216,7 +218,7 @@ impl Bid {
         Bid { packing: Some(packing), ..Bid::new(config) }
     }
 
-    /// Marks every staging queue whose timers have run out, in the order they did.
+    /// Marks every staging queue with an expired timer, in the order of expiry.
     #[inline]
     fn expire(&mut self, now: Nanos, requests: &mut Queue) {
         while let Some(&Reverse((at, serial, place))) = self.timers.peek() {
@@ -244,7 +246,7 @@ impl Bid {
         }
     }
 
-    /// Returns the staging queue of `stream`, new if there is none.
+    /// Returns the staging queue of `stream`, which is created if necessary.
     fn staging(&mut self, now: Nanos, stream: u32, op: Op) -> u32 {
         let index = stream as usize;
         if index >= self.by_stream.len() {
@@ -281,7 +283,7 @@ impl Bid {
         place
     }
 
-    /// Reports an arrival to the staging queue at `place` and sets its timer.
+    /// Records an arrival in the staging queue at `place` and sets its timer.
     fn arrive(&mut self, now: Nanos, place: u32, op: Op) {
         let queue = &mut self.queues[place as usize];
         queue.arrive(now, op, &self.config);
@@ -292,7 +294,8 @@ impl Bid {
         }
     }
 
-    /// Takes the writes of a staging queue that is to be flushed for the flash, if they are light.
+    /// Offloads the writes of a staging queue that is about to be flushed to the flash, if they are
+    /// light.
     fn offload(&mut self, place: u32, queue: &mut Queue) {
         let Some(packing) = self.packing else { return };
         let staged = &mut self.queues[place as usize].requests;
@@ -310,7 +313,7 @@ impl Bid {
         staged.retain(|id| queue[id].mark != OFFLOADED);
     }
 
-    /// Forgets a staging queue that holds nothing.
+    /// Frees a staging queue that has become empty.
     fn retire(&mut self, place: u32) {
         let staging = &mut self.queues[place as usize];
         staging.serial = 0;
@@ -318,10 +321,10 @@ impl Bid {
         self.free.push(place);
     }
 
-    /// Seals the queue marked first.
+    /// Seals the queue that was marked first.
     fn seal(&mut self, queue: &mut Queue) {
         let Some(place) = self.marked.pop_front() else { return };
-        // Writes that came since it was marked.
+        // Also offload writes that arrived after the queue was marked.
         self.offload(place, queue);
         let staging = &mut self.queues[place as usize];
         for &(_, id) in staging.requests.as_slice().iter().rev() {
@@ -334,7 +337,7 @@ impl Bid {
 }
 
 impl Bid {
-    /// Merges `gone`, which was to be offloaded, into `kept`.
+    /// Merges `gone`, which was going to be offloaded, into `kept`.
     fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         match queue[kept].mark {
             OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),
@@ -394,7 +397,7 @@ impl Elevator for Bid {
             place.into_iter().for_each(|place| self.sealed[place] = kept);
             return;
         }
-        // A merged request keeps the older place of the two in the flush.
+        // A merged request takes the earlier of the two positions in the flush.
         let place = self.sealed.iter().position(|&id| id == gone);
         if let Some(place) = place {
             self.sealed.remove(place);
@@ -415,7 +418,7 @@ impl Elevator for Bid {
 
     fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
         queue[id].mark = SEALED;
-        // The last request of the current flush.
+        // Make it the last request of the current flush.
         self.sealed.insert(0, id);
     }
 

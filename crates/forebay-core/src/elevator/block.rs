@@ -2,13 +2,13 @@
 //!
 //! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to 512
 //! KiB; 128 read and 128 write requests) and Linux. A bio is merged if possible and otherwise needs
-//! a free request; its submitter waits for one according to [`super::gate`]. A request stays
-//! allocated until it completes. Flushes and trims bypass the elevator and are dispatched first, as
-//! in Linux's flush machinery. A write with preflush becomes a flush followed by a write.
-//! Everything that a stream submits while it waits is held, including flushes.
+//! a free slot, which its submitter may have to wait for ([`super::gate`]). A request keeps its
+//! slot until it completes. Flushes and trims bypass the elevator and are dispatched first, as in
+//! Linux's flush machinery. A write with preflush becomes a flush followed by a write. While a
+//! stream waits, everything else that it submits is held, including flushes.
 //!
 //! If a merged request fails, each part is retried separately, bypassing the elevator, so that a
-//! part does not fail because of a neighbor; unless the device is gone.
+//! part does not fail because of its neighbor. There is no retry if the device is gone.
 //!
 //! Departures: there is no plugging, but everything that a task submits at one instant is merged
 //! before any of it is dispatched; requests with FUA do not merge but are otherwise ordinary.
@@ -30,32 +30,32 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 
-/// Decides the order of the request queue. Requests named in the calls are in the queue.
+/// Decides the order of the request queue. All requests passed to its methods are in the queue.
 pub trait Elevator {
     /// Returns the merge scope: only bios and requests of one scope (and one direction) merge.
     fn scope(&self, bio: &Request) -> u32;
 
-    /// Returns how many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where
-    /// its request queue has tags.
+    /// Returns how many tags of each word of `word` tags `bio` may use (Linux `limit_depth`). Only
+    /// called if the request queue has tags.
     #[inline]
     fn first_tags(&self, _bio: &Request, word: u32) -> u32 {
         word
     }
 
-    /// Request `id` is new in the queue.
+    /// Handles request `id`, which is new in the queue.
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue);
 
-    /// A bio was merged into `id`; its offset was `offset_before`.
+    /// Handles the merge of a bio into `id`, whose offset was `offset_before`.
     fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue);
 
     /// Called before `gone`, which starts where `kept` ends, is merged into `kept` and removed.
     fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
 
-    /// Returns the request to give to the device now, or none.
+    /// Returns the request to dispatch now; `None` to leave the device idle.
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
 
-    /// Returns a request that another device should do; it stays in the queue until that has done
-    /// it.
+    /// Returns a request that another device should serve. It stays in the queue until that device
+    /// has completed it.
     #[inline]
     fn divert(&mut self, _now: Nanos, _queue: &mut Queue) -> Option<QueuedId> {
         None
@@ -66,7 +66,7 @@ pub trait Elevator {
     #[inline]
     fn keep(&mut self, _id: QueuedId, _queue: &mut Queue) {}
 
-    /// The device has completed `id`, which is still in the queue.
+    /// Handles the completion of `id`, which is still in the queue.
     #[inline]
     fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
 
@@ -84,21 +84,21 @@ pub trait Elevator {
     /// Whether requests that become adjacent when one of them grows are merged.
     const JOINS: bool = true;
 
-    /// Returns whether `bio` may merge with request `id`, of its scope, which it touches.
+    /// Returns whether `bio` may merge with the adjacent request `id` of its scope.
     #[inline]
     fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
         true
     }
 }
 
-/// A bio that waits in line for admission. There may be as many as requests in a trace, so this is
-/// the only state of a request that waits as a whole.
+/// A bio that waits in line for admission. There can be as many as requests in a trace, so nothing
+/// else is stored about a request that waits as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,
     bytes: Bytes,
-    /// The client whose part this is; `None` for a complete request, which becomes a client's when
-    /// it is admitted.
+    /// The client request that the bio is a part of. `None` for a whole request, which is
+    /// registered when it is admitted.
     client: Option<u32>,
     /// The number of bios that had to wait before this one.
     ticket: u64,
@@ -112,17 +112,17 @@ pub struct BlockLayer<E> {
     lane: Lane,
     clients: Outstanding,
     queue: Queue,
-    /// Admits requests to the queue, and holds those that must wait.
+    /// Admits requests to the queue and holds those that must wait.
     gate: Gate,
-    /// Bios waiting for admission in line, reads and writes.
+    /// The bios that wait in line for admission: reads, then writes.
     waiting: [VecDeque<InLine>; 2],
     /// The number of bios that had to wait so far.
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Clients' writes whose preflush has completed.
+    /// Clients with writes whose preflush has completed.
     flushed: Vec<u32>,
-    /// The kinds of requests that have left the queue since tasks were last woken for them.
+    /// The kinds of the requests that have left the queue since tasks were last woken for them.
     left: Vec<RequestKind>,
 }
 
@@ -149,30 +149,31 @@ impl<E: Elevator> BlockLayer<E> {
         &self.elevator
     }
 
-    /// Returns the next request that another device should do, if there is one. It completes like
-    /// one that was dispatched.
+    /// Returns the next request that another device should serve, if there is one. It completes
+    /// like a dispatched request.
     pub(crate) fn divert(&mut self, now: Nanos) -> Option<Request> {
         let id = self.elevator.divert(now, &mut self.queue)?;
         Some(self.queue.io(now, id, self.lane))
     }
 
-    /// A request that was diverted is done here after all.
+    /// Returns a diverted request to this device.
     pub(crate) fn keep(&mut self, io: &Request) {
         self.elevator.keep(io.id as QueuedId, &mut self.queue);
     }
 
-    /// Records that the request is handled elsewhere and is no longer merged.
+    /// Records that another device has started the request, so it is no longer merged.
     pub(crate) fn gone(&mut self, io: &Request) {
         self.queue.started(io.id as QueuedId);
     }
 
-    /// Takes back a request that failed elsewhere: each of its parts is executed here, separately.
+    /// Takes back a request that failed on the other device. Each of its parts is executed here
+    /// separately.
     pub(crate) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
         self.again(cx.now, io.id as QueuedId);
     }
 
-    /// Calls `each` with the parts of a request that was given or diverted, in the order of their
-    /// bytes: the first byte, and where the bytes are.
+    /// Calls `each` with the parts of a dispatched or diverted request, in the order of their
+    /// bytes. The arguments are the part's offset and its piece of memory.
     pub(crate) fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
         let mut offset = io.offset;
         self.queue.parts(io.id as QueuedId, |part| {
@@ -181,7 +182,7 @@ impl<E: Elevator> BlockLayer<E> {
         });
     }
 
-    /// Merges `bio` or queues it; whether there was room.
+    /// Merges `bio` or adds it to the queue. Returns false if there was no free slot.
     #[inline]
     fn submit_bio(&mut self, now: Nanos, bio: &Request, owner: Owner) -> bool {
         let scope = self.elevator.scope(bio);
@@ -204,7 +205,8 @@ impl<E: Elevator> BlockLayer<E> {
         slept.unwrap_or_else(|| self.elevator.first_tags(bio, word).clamp(1, word))
     }
 
-    /// The same of one that nobody sleeps for, or lets it wait in line; whether it waits.
+    /// Does the same for a bio of an unknown submitter, for which no task sleeps. If there is no
+    /// free slot, the bio waits in line, and the result is true.
     #[inline]
     fn submit_anonymous(&mut self, now: Nanos, bio: Request, owner: Owner) -> bool {
         let scope = self.elevator.scope(&bio);
@@ -224,7 +226,8 @@ impl<E: Elevator> BlockLayer<E> {
         false
     }
 
-    /// `client`, whose only bio on its `side` has just begun to wait, is forgotten until it is admitted.
+    /// Forgets `client` until it is admitted. Its only bio has just been added to the line of
+    /// `side`.
     #[inline]
     fn wait_whole(&mut self, client: u32, side: usize) {
         if let Some(last) = self.waiting[side].back_mut() {
@@ -246,7 +249,8 @@ impl<E: Elevator> BlockLayer<E> {
         self.insert(now, bio, owner, scope, place);
     }
 
-    /// Merges `bio` with a queued neighbor if there is one, and then that with the next one.
+    /// Merges `bio` with a queued neighbor if possible, and the result with the neighbor on the
+    /// other side.
     #[inline]
     fn merge(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) -> bool {
         if !self.limits.merging || bio.flags.has(Flags::FUA) {
@@ -295,7 +299,8 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.join(kept, gone);
     }
 
-    /// Admits waiting requests while there are free slots: woken tasks, or the first in the line.
+    /// Admits waiting requests while there are free slots: those of woken tasks, or the first in
+    /// line.
     #[inline]
     fn admit(&mut self, now: Nanos, kind: RequestKind) {
         if self.gate.has_sleepers() {
@@ -313,7 +318,8 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Returns the side with free slots whose first bio has waited longest.
+    /// Returns the side to admit from: of those with a free slot, the one whose first bio has
+    /// waited longest.
     #[inline]
     fn first_to_enter(&self) -> Option<usize> {
         let ticket = |side: usize| {
@@ -329,7 +335,8 @@ impl<E: Elevator> BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// Queues a client request, on which the caller has one hold, as a whole or in bios.
+    /// Queues a client request, as a whole or split into bios. The caller must hold the request
+    /// once.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         if !is_data(request) {
@@ -371,7 +378,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Has each bio of `request` hold `client`.
+    /// Adds a hold of `client` for each bio of `request` except the first.
     #[inline]
     fn expect_bios(&mut self, client: u32, request: &Request, is_whole: bool) {
         if !is_whole {
@@ -379,14 +386,14 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Adds a flush, a trim, or a write's preflush, which bypass the elevator.
+    /// Queues a flush, a trim or a write's preflush, which bypass the elevator.
     fn enter_past(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let request = if is_parted(request) { preflush(request) } else { *request };
         let part = Part::new(now, &request, Owner { client, bytes });
         self.bypass.push_back(self.queue.insert_bypassing(&request, part));
     }
 
-    /// A request has ended for all its parts.
+    /// Ends all parts of a request.
     #[inline(always)]
     fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome) {
         let bypasses = self.queue[id].bypasses;
@@ -420,7 +427,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Retries each part of a request separately.
+    /// Retries each part of a failed request separately.
     #[cold]
     fn again(&mut self, now: Nanos, id: QueuedId) {
         let (mut io, bypasses) = (self.queue.io(now, id, self.lane), self.queue[id].bypasses);
@@ -436,7 +443,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.leave(now, place, bypasses);
     }
 
-    /// A request has left the queue.
+    /// Handles a request that leaves the queue.
     #[inline]
     fn leave(&mut self, now: Nanos, place: Place, bypasses: bool) {
         if !bypasses {
@@ -448,13 +455,13 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Returns the next request to give to the device.
+    /// Returns the next request to dispatch.
     #[inline]
     fn next_request(&mut self, now: Nanos) -> Option<QueuedId> {
         if let Some(id) = self.bypass.pop_front() {
             return Some(id);
         }
-        // Requests that a woken task submits come after the choice of the next request.
+        // The next request is chosen before woken tasks submit theirs.
         let taken = self.take(now);
         if !self.wake_later(now) || taken.is_some() {
             return taken;
@@ -474,7 +481,7 @@ impl<E: Elevator> BlockLayer<E> {
         Some(id)
     }
 
-    /// Wakes tasks for requests that have left the queue; returns whether there were any.
+    /// Wakes tasks for the requests that have left the queue. Returns whether any had left.
     #[inline]
     fn wake_later(&mut self, now: Nanos) -> bool {
         if self.left.is_empty() {
@@ -543,7 +550,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     }
 }
 
-/// Returns whether the request goes through the elevator.
+/// Returns whether the request passes through the elevator.
 #[inline]
 fn is_data(request: &Request) -> bool {
     request.op.moves_data() && request.len > 0
@@ -554,12 +561,12 @@ fn side(op: Op) -> usize {
     usize::from(op == Op::Write)
 }
 
-/// Returns the bios of a client request, each no longer than a bio or a request may be.
+/// Splits a client request into bios, none longer than the limits for bios and requests.
 pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
     bios_from(request, limits, 0)
 }
 
-/// Returns the bios from byte `done` on, which must be the start of one of them.
+/// Returns the bios from byte `done` on, which must be the start of a bio.
 #[inline]
 fn bios_from(
     request: &Request,

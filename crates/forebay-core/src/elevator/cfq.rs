@@ -13,8 +13,8 @@
 //! queues ([`service_tree`]), slices and idling ([`slices`]), the choice of the active queue
 //! ([`select`]), shared queues ([`cooperate`]).
 //!
-//! Invariants: the active queue is in a service tree; every queue with requests is in one; no other
-//! queue is. The idle timer runs only for an active queue without requests in the queue or at the
+//! Invariants: the service trees contain the active queue and every queue with requests, and no
+//! others. The idle timer runs only for an active queue without requests in the queue or at the
 //! device.
 //!
 //! Departures: there is one priority (best effort, 4) and no groups, so features that depend on
@@ -22,9 +22,9 @@
 //! flash are absent; there is no hint against idling after single sync writes (`REQ_NOIDLE`), and
 //! no priority for metadata (`REQ_PRIO`); the end of a stream is not known; a small request is not
 //! delayed so that it can grow; time is in nanoseconds, not ticks; a request that grows at its end
-//! counts as one in the seek history, as plugging would make it; a shared queue separates as soon
-//! as it seeks (later kernels), not after a second (2.6.33); the close queue is the next one above
-//! the head, or else the next below.
+//! counts as a single request in the seek history, as plugging would make it; a shared queue
+//! separates as soon as it seeks (later kernels), not after a second (2.6.33); the close queue is
+//! the next one above the head, or else the next below.
 
 mod cooperate;
 mod select;
@@ -96,33 +96,34 @@ impl Scheduler for Cfq {
     }
 }
 
-/// Place of the asynchronous queue in [`Cfq::queues`] and of its figures in pairs.
+/// The index of the asynchronous queue in [`Cfq::queues`], and of asynchronous counts in pairs.
 const ASYNC: u32 = 0;
 
 /// The scheduler's tunables, under Linux's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CfqConfig {
-    /// Requests of one queue at the device at most, when others wait.
+    /// The maximum number of requests of one queue at the device while others wait.
     pub quantum: u32,
-    /// Slice of a stream's queue.
+    /// The slice of a stream's queue.
     pub slice_sync: Nanos,
-    /// Slice of the asynchronous queue.
+    /// The slice of the asynchronous queue.
     pub slice_async: Nanos,
-    /// Requests in a slice of the asynchronous queue, divided by 8 (at this priority).
+    /// The maximum number of requests in a slice of the asynchronous queue, divided by 8 (at this
+    /// priority).
     pub slice_async_rq: u32,
     /// How long to wait for a stream; 0 disables waiting.
     pub slice_idle: Nanos,
-    /// A synchronous request older than this is served first in its queue's slice.
+    /// The age from which a synchronous request is served first in its queue's slice.
     pub fifo_expire_sync: Nanos,
-    /// The maximum age of a request in the asynchronous queue.
+    /// The age from which an asynchronous request is served first in its queue's slice.
     pub fifo_expire_async: Nanos,
-    /// The longest way back that competes with the way forward, in bytes.
+    /// The longest backward distance, in bytes, that is compared with the forward distance.
     pub back_seek_max: u64,
     /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
     /// Whether slices shrink with many streams, and asynchronous depth grows slowly.
     pub low_latency: bool,
-    /// All streams should get a turn within this time.
+    /// The time within which every stream should get a turn.
     pub target_latency: Nanos,
 }
 
@@ -150,7 +151,7 @@ impl Default for CfqConfig {
     }
 }
 
-/// A stream.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     /// The queue of the stream, after its first synchronous request.
@@ -163,28 +164,29 @@ struct Stream {
 pub struct Cfq {
     config: CfqConfig,
     back: BackSeek,
-    /// The asynchronous queue, then at least one for each stream.
+    /// The asynchronous queue, followed by at least one queue per stream.
     queues: Vec<StreamQueue>,
     streams: Vec<Stream>,
-    /// By [`ServiceKind`].
+    /// The order of queues, by [`ServiceKind`].
     trees: [ServiceTree; 3],
-    /// Waited-for queues with requests by the position of their next one, but for the active one.
+    /// The synchronous queues with requests, by the position of their next request, except the
+    /// active queue.
     positions: Sorted,
     active: Option<u32>,
     serving: ServiceKind,
-    /// Until when queues of the current kind come before others.
+    /// The time until which queues of the current kind precede others.
     kind_end: Option<Nanos>,
     /// When the wait for the active queue's next request ends.
     idle_timer: Option<Nanos>,
     /// The end of the last dispatched request.
     head: u64,
-    /// Requests in queues.
+    /// The number of requests in queues.
     queued: u32,
-    /// Requests at the device, asynchronous and waited for.
+    /// The number of requests at the device: asynchronous, then synchronous.
     in_flight: [u32; 2],
-    /// Waited-for queues in service trees.
+    /// The number of synchronous queues in service trees.
     busy_sync: u32,
-    /// Slow mean of the number of queues in service trees.
+    /// A slow mean of the number of queues in service trees.
     busy_mean: u64,
     /// When a synchronous request last completed late.
     last_delayed_sync: Option<Nanos>,
@@ -221,13 +223,13 @@ impl Cfq {
         &mut self.queues[place as usize]
     }
 
-    /// Queues in service trees, the active one included.
+    /// Returns the number of queues in service trees, including the active one.
     #[inline]
     fn busy(&self) -> usize {
         self.trees.iter().map(ServiceTree::len).sum()
     }
 
-    /// Learns from the arrival of a request that is already in its queue.
+    /// Updates statistics after the arrival of a request, which is already in its queue.
     #[inline]
     fn learn(&mut self, now: Nanos, place: u32, stream: u32, offset: u64, end: u64) {
         let idle = self.config.slice_idle;
@@ -249,7 +251,7 @@ impl Cfq {
         }
     }
 
-    /// Lists a queue by position if it should be and where it should be.
+    /// Updates the position of a queue in [`Cfq::positions`].
     #[inline]
     fn list(&mut self, place: u32) {
         if place == ASYNC {

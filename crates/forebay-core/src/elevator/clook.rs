@@ -1,4 +1,4 @@
-//! clook: C-LOOK, which sweeps upwards only, with a bound on how long a request is passed over.
+//! clook: C-LOOK, which sweeps only upwards, with a bound on how long a request can be passed over.
 //!
 //! Source: the circular scan of Seaman, Lind and Wilson (IBM Systems Journal, 1966) in the variant
 //! that turns at the last request rather than at the edge (LOOK). Reads and writes are in one
@@ -47,7 +47,7 @@ impl Scheduler for CLook {
     }
 }
 
-/// C-LOOK.
+/// The C-LOOK elevator.
 #[derive(Clone, Debug)]
 pub struct CLook {
     bound: Nanos,
@@ -93,7 +93,7 @@ impl Elevator for CLook {
         }
     }
 
-    /// The merged request keeps the older place of the two in the FIFO.
+    /// The merged request takes the earlier of the two positions in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.sorted.remove(queue[gone].offset, gone);
         queue.join_on(&mut self.fifo, kept, gone);

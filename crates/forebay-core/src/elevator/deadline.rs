@@ -3,13 +3,13 @@
 //! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
 //! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads precede writes, but at most
 //! `writes_starved` batches in a row while writes wait. A batch continues upwards from the last
-//! request of its direction; a new batch starts at the oldest request if that has expired or
-//! nothing lies above. The next request is determined when the last one is dispatched, so a request
-//! that arrives between the two waits for the next sweep.
+//! request of its direction; a new batch starts at the oldest request if that has expired or no
+//! request lies above. The next request is determined when the last one is dispatched, so a request
+//! with an address in between that arrives later waits for the next sweep.
 //!
 //! mq-deadline is Linux's port to the multi-queue block layer, in its form since 6.5. It has the
-//! same rules and tunables with two exceptions. First, each direction remembers the position of its
-//! last request, so that a read batch after a write batch continues where reads were
+//! same rules and tunables, with two exceptions. First, each direction remembers the position of
+//! its last request, so that a read batch after a write batch continues where reads were
 //! ([`DeadlineConfig::resumes`]), while deadline starts it at the oldest read; and the next request
 //! above that position is determined only when it is due, so that it includes late arrivals.
 //! Second, reads and writes share one pool of tags ([`super::Limits::requests_max`]); `writes-max`
@@ -72,19 +72,20 @@ const WRITE: usize = 1;
 /// The scheduler's tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineConfig {
-    /// A read older than this begins the next batch of reads.
+    /// The age from which a read begins the next batch of reads.
     pub read_expire: Nanos,
-    /// A write older than this begins the next batch of writes.
+    /// The age from which a write begins the next batch of writes.
     pub write_expire: Nanos,
-    /// Read batches that may pass waiting writes; with 0 writes would starve reads.
+    /// The number of read batches that may precede waiting writes. With 0, writes always go first
+    /// and starve reads.
     pub writes_starved: u32,
-    /// Requests of a batch.
+    /// The maximum number of requests in a batch.
     pub fifo_batch: u32,
-    /// Whether a bio may merge with the request that it precedes.
+    /// Whether a bio may merge with a request that starts where the bio ends.
     pub front_merges: bool,
     /// Whether a batch continues above the last request of its direction even if the other
-    /// direction was served in between (mq-deadline), or starts at the oldest request in that case
-    /// (deadline).
+    /// direction was served in between (mq-deadline). Otherwise it starts at the oldest request in
+    /// that case (deadline).
     pub resumes: bool,
 }
 
@@ -107,7 +108,7 @@ impl Default for DeadlineConfig {
     }
 }
 
-/// One direction: its requests by age and by address.
+/// The requests of one direction, by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
@@ -127,7 +128,7 @@ pub struct Deadline {
     last: usize,
     /// The number of requests dispatched in this batch.
     batched: u32,
-    /// Read batches since writes began to wait.
+    /// The number of read batches since writes began to wait.
     starved: u32,
 }
 
@@ -137,7 +138,7 @@ impl Deadline {
         Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
     }
 
-    /// Returns the request in address order that continues a batch.
+    /// Returns the next request in address order, which continues a batch.
     fn next_in_order(&self, side: usize) -> Option<QueuedId> {
         let Side { sorted, position, next, .. } = &self.sides[side];
         if !self.config.resumes {
@@ -173,7 +174,8 @@ impl Deadline {
         queue.unlink(fifo, id);
         *next = sorted.after(offset, id).map(|(_, id)| id);
         sorted.remove(offset, id);
-        // Not the end: requests may overlap, and "above" is by first byte.
+        // Store the start rather than the end, because requests may overlap and "above" refers to
+        // first bytes.
         *position = Some(offset);
         self.batched += 1;
         self.last = side;
@@ -203,7 +205,7 @@ impl Elevator for Deadline {
         }
     }
 
-    /// The merged request keeps the older place of the two in the FIFO.
+    /// The merged request takes the earlier of the two positions in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let Side { fifo, sorted, next, .. } = &mut self.sides[side(queue[gone].op)];
         let offset = queue[gone].offset;

@@ -1,35 +1,35 @@
-//! forebay: one long sweep over reads and writes, separate only where one kind would starve the
-//! other, with waits for streams found by address while they pay, and a bound on every wait.
+//! forebay: one long sweep over reads and writes, which are separated only if one kind would starve
+//! the other. It waits for streams, found by address, as long as that pays, and bounds every wait.
 //!
-//! Our own scheduler, built from the strengths of the others. It sweeps like C-LOOK, waits after a
-//! read for the next one of its stream like anticipatory, and serves reads and writes in turns
-//! where that is better. It differs from known schedulers as follows:
+//! This is our own scheduler, built from the strengths of the others. It sweeps like C-LOOK, waits
+//! after a read for the next read of its stream like anticipatory, and serves reads and writes in
+//! turns where that is better. It differs from known schedulers as follows:
 //!
 //! * *Together or separate* ([`sharing`]). Reads and writes along the way are served alike, as long
-//!   as the waiting writes take at most a certain multiple of the time of the reads. If there are
-//!   few reads beside bulk writes, they are fetched in excursions, after which the sweep resumes
-//!   where it was. While any request has waited for two fifths of the bound, each kind has its own
-//!   sweep.
+//!   as the waiting writes would take at most a certain multiple of the time of the reads. If there
+//!   are few reads beside bulk writes, the reads are served in excursions, after which the sweep
+//!   resumes where it was. While any request has waited for two fifths of the bound, each kind has
+//!   its own sweep.
 //! * *Long turns.* A turn goes upwards from where the last turn of its kind ended. While the other
-//!   kind waits, the turn lasts until half (for writes: a quarter) of the waiting requests of the
-//!   other kind could have been served, and at least [`ForebayConfig::turn`]: a few requests
-//!   interrupt a sweep soon, many let it continue. The next turn begins while the last requests of
-//!   the previous one are still at the device, so a drive that queues is not drained when the kind
-//!   changes.
-//! * *Kinds are operations*, not whether someone waits: a synchronous write may be as bulky as any
-//!   other, and if it counted as a read, it would delay the reads.
-//! * *Streams by address* ([`trails`]): a file of which two threads read one half each is a single
-//!   stream.
-//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where its expected saving
-//!   exceeds its cost by most; if it never does, there is no wait. The saving is estimated from the
-//!   stream's think times so far, and from the device's observed times for moving elsewhere and for
-//!   continuing after a pause. A device that loses a revolution on every pause, or that reaches all
-//!   addresses quickly, is not kept idle, and one that queues is drained only for a stream that is
-//!   likely to continue for long.
-//! * *A bound.* A request goes first as soon as serving all outstanding requests, a quarter
-//!   slower than at the recent pace, would take it beyond [`ForebayConfig::bound`]; the oldest such
-//!   request precedes the others. The bound holds on devices that serve a full queue within it;
-//!   [`kept`] counts whether it held on this one, and by how much it was missed.
+//!   kind waits, the turn lasts as long as serving all waiting requests of that kind would take
+//!   (for a turn of writes: half as long), and at least [`ForebayConfig::turn`]. Few requests
+//!   therefore interrupt a sweep soon, and many let it continue. The next turn begins while the
+//!   last requests of the previous one are still at the device, so a drive with a command queue is
+//!   not drained when the kind changes.
+//! * *Kinds are operations*, regardless of whether somebody waits for them. A synchronous write may
+//!   be as bulky as any other, and if it counted as a read, it would delay the reads.
+//! * *Streams by address* ([`trails`]): if two threads read one half of a file each, they are a
+//!   single stream.
+//! * *Expected gain* ([`thinking`], [`cost`]). The scheduler waits for a stream until the time at
+//!   which the expected saving exceeds the cost by most; if it never does, it does not wait. The
+//!   saving is estimated from the stream's think times so far, and from the device's observed times
+//!   for moving elsewhere and for continuing after a pause. A device that loses a revolution on
+//!   every pause, or that reaches all addresses quickly, is not kept idle. A device with a command
+//!   queue is drained only for a stream that is likely to continue for long.
+//! * *A bound.* A request goes first as soon as serving all outstanding requests, a quarter more
+//!   slowly than at the recent pace, would otherwise make it exceed [`ForebayConfig::bound`]; the
+//!   oldest such request precedes the others. The bound holds on devices that serve a full queue
+//!   within it; [`kept`] records whether it held on this device, and by how much it was missed.
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
 //! while requests are held back.
@@ -90,17 +90,17 @@ impl Scheduler for Forebay {
     }
 }
 
-/// The kinds: places in arrays, and scopes.
+/// The kinds of requests, used as indices of arrays and as scopes for merging.
 const READS: usize = 0;
 const WRITES: usize = 1;
 
 /// A request at most this far ahead of the head counts as contiguous.
 const AHEAD_BYTES: u64 = 256 << 10;
 
-/// A request this little ahead is as good as the one that is waited for.
+/// A request at most this far ahead of the head is as good as the expected one.
 const CLOSE_BYTES: u64 = 4 << 20;
 
-/// Draining its queue costs a device this fraction of a move for each I/O in the queue.
+/// Draining the device's queue costs one move divided by this number per I/O in the queue.
 const DRAINS: u64 = 4;
 
 /// The scheduler's parameters.
@@ -110,9 +110,9 @@ pub struct ForebayConfig {
     pub wait: Nanos,
     /// The maximum time for which the scheduler holds the disk for one stream while others wait.
     pub hold: Nanos,
-    /// The shortest turn while the other kind waits: of reads, then of writes.
+    /// The minimum duration of a turn while the other kind waits: of reads, then of writes.
     pub turn: [Nanos; 2],
-    /// No admitted request is to wait longer for its answer.
+    /// The bound on the time from a request's admission to its answer.
     pub bound: Nanos,
 }
 
@@ -133,7 +133,7 @@ impl Default for ForebayConfig {
     }
 }
 
-/// One kind of request: its requests by age and by address.
+/// The requests of one kind, by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
@@ -157,12 +157,12 @@ struct Held {
     since: Nanos,
 }
 
-/// The elevator.
+/// The forebay elevator.
 #[derive(Clone, Debug)]
 pub struct Forebay {
     config: ForebayConfig,
     sides: [Side; 2],
-    /// Requests at the device.
+    /// The number of requests at the device.
     in_flight: u32,
     /// The state of each queued request, by id.
     known: Vec<Known>,
@@ -185,7 +185,7 @@ pub struct Forebay {
 }
 
 impl Forebay {
-    /// Creates an empty elevator.
+    /// Creates an elevator without requests.
     pub fn new(config: ForebayConfig) -> Self {
         Forebay {
             config,
@@ -221,7 +221,7 @@ impl Forebay {
         (added + self.config.bound <= now + needed).then_some(id)
     }
 
-    /// Returns whether to hold others back for the trail read last.
+    /// Returns whether to hold back other requests and wait for the trail that was read last.
     fn waits(&mut self, now: Nanos) -> bool {
         let waited = self.wait_ends.take().is_some();
         let Some(last) = self.last else { return false };
@@ -241,7 +241,7 @@ impl Forebay {
             return false;
         }
         if trail.in_flight > 0 {
-            // First its answer, then its next request.
+            // Wait for this answer first, then for the next request.
             return self.config.wait > Nanos::ZERO;
         }
         let ends = trail.answered + pause.until.min(self.config.wait);
@@ -337,7 +337,7 @@ impl Elevator for Forebay {
         }
     }
 
-    /// The merged request keeps the older place of the two in the FIFO.
+    /// The merged request takes the earlier of the two positions in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         if let Some(trail) = self.known[gone as usize].trail {
             self.trails[trail].queued -= 1;

@@ -1,23 +1,25 @@
-//! Admission: which submitters wait for a place in the request queue, and which gets the next one.
+//! Admission: which submitters wait for a slot in the request queue, and which of them gets the
+//! next free slot.
 //!
 //! Source: Linux 6.12, `block/blk-mq-tag.c` (`blk_mq_get_tag`) and `lib/sbitmap.c`; Linux 4.20,
 //! `block/blk-core.c` (`get_request`, `__freed_request`); the **bid** paper's appendix. In Linux, a
-//! task that submits a bio sleeps until there is a place, so at most one bio per task waits, and
-//! the bios that it would submit next do not exist yet. Here these are *held*, in the task's order.
+//! task that submits a bio sleeps until there is a free slot, so at most one bio per task waits,
+//! and the bios that it would submit next do not exist yet. Here these are *held*, in the task's
+//! order.
 //!
 //! * [`Waiting::Tags`]: a bio takes one of the shared tags ([`super::tags`]) that its kind may use.
 //!   A new arrival takes a free tag even if others are sleeping. After every `wake_batch` completed
 //!   requests, the same number of sleepers is woken, from eight lines in turn, and in each line in
-//!   the order in which they fell asleep. Woken tasks continue in turns, one tag each, until none
-//!   is left, and then sleep again at the end of their line.
+//!   the order in which they fell asleep. Woken tasks continue in turns, taking one tag each, until
+//!   no tag is left. Then they sleep again at the end of their line.
 //! * [`Waiting::Batches`]: two lists of requests, for synchronous requests and for others. The task
-//!   that fills a list may exceed it by half, for 32 requests or 20 ms; so may each woken task, one
-//!   of which is woken for each completed request.
+//!   that fills a list may exceed its limit by half, for 32 requests or 20 ms. The same applies to
+//!   each woken task, one of which is woken for each completed request.
 //! * [`Waiting::Line`]: bios of all streams wait in one line, separately for reads and writes.
 //!   Under every rule, this also applies to bios whose submitter is unknown, because there is no
 //!   task that could sleep.
 //!
-//! Write-back needs its own place before it needs a tag ([`super::writeback`]).
+//! Write-back needs a slot of its own before it needs a tag ([`super::writeback`]).
 //!
 //! Invariants: a stream with held bios is asleep; a stream is asleep only while a request is
 //! between admission and completion, and that request's completion wakes a stream.
@@ -35,14 +37,16 @@ use crate::contract::request::{BACKGROUND, Flags, Op, Request};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// Requests that a task of the legacy queue may take beyond the limit (`BLK_BATCH_REQ`).
+/// The number of requests that a task of the legacy queue may take beyond the limit
+/// (`BLK_BATCH_REQ`).
 const BATCH: u32 = 32;
 /// The duration of a batch (`BLK_BATCH_TIME`).
 const BATCH_TIME: Nanos = Nanos::from_millis(20);
 const NIL: u32 = u32::MAX;
-/// Lines of sleepers that wait for tags (`SBQ_WAIT_QUEUES`).
+/// The number of lines in which sleepers wait for tags (`SBQ_WAIT_QUEUES`).
 const WAIT_QUEUES: usize = 8;
-/// Larger queues than any device has are only counted.
+/// The maximum number of tags that are represented individually. No device has a larger queue, so
+/// the requests of larger ones are only counted.
 const TAGS_MAX: u32 = 1 << 16;
 
 /// The kinds of requests that limits distinguish.
@@ -65,17 +69,17 @@ impl RequestKind {
     }
 }
 
-/// A request's place in the queue.
+/// The slots that a request occupies in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) kind: RequestKind,
     tag: Option<u32>,
-    /// Whether the request also holds one of the slots for write-back.
+    /// Whether the request also occupies a slot for write-back.
     is_throttled: bool,
 }
 
 impl Place {
-    /// Returns the place of a request that is not counted.
+    /// Returns the place of a request that does not count.
     pub(crate) fn uncounted(kind: RequestKind) -> Place {
         Place { kind, tag: None, is_throttled: false }
     }
@@ -86,9 +90,9 @@ impl Place {
 enum Lack {
     #[default]
     Tag,
-    /// A place for write-back.
+    /// A slot for write-back.
     Throttle,
-    /// It waits for a tag and has the other slot.
+    /// Only a tag; it already has a slot for write-back.
     TagAlone,
 }
 
@@ -97,32 +101,32 @@ enum Lack {
 pub(crate) struct Held {
     pub(crate) request: Request,
     pub(crate) bytes: Bytes,
-    /// How the block layer names it, once its stream's turn has come.
+    /// The key of the request in the block layer, once its stream's turn has come.
     pub(crate) client: Option<u32>,
-    /// The number of its bytes that have entered.
+    /// How many of its bytes have been queued.
     pub(crate) entered: u32,
     next: u32,
 }
 
-/// A sleeping stream, and what it has yet to submit.
+/// A sleeping stream and its held requests.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     first: u32,
     last: u32,
-    /// The number of tags of a word that the waiting bio may use, computed once before the stream
+    /// The number of tags per word that the waiting bio may use, computed once before the stream
     /// sleeps.
     first_tags: u32,
-    /// Whether that bio has a slot for write-back.
+    /// Whether the waiting bio already has a slot for write-back.
     is_throttled: bool,
     /// The line in which it sleeps again after an unsuccessful wakeup.
     line: usize,
 }
 
-/// Streams that sleep, by number.
+/// The sleeping streams, by number.
 #[derive(Clone, Debug, Default)]
 struct Tasks {
     tasks: Slab<Task>,
-    /// The task of each stream; [`NIL`] of one that does not sleep.
+    /// The task of each stream; [`NIL`] for streams that are awake.
     keys: Vec<u32>,
 }
 
@@ -163,7 +167,7 @@ impl Tasks {
     }
 }
 
-/// A stream that may exceed a list of the legacy queue.
+/// A stream that may exceed the limit of a list of the legacy queue.
 #[derive(Clone, Copy, Debug)]
 struct Batcher {
     stream: u32,
@@ -175,31 +179,33 @@ struct Batcher {
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     limits: Limits,
-    /// Requests in the queue, by [`RequestKind`].
+    /// The number of requests in the queue, by [`RequestKind`].
     counts: [u32; 3],
-    /// Their tags, if there are any.
+    /// The tags, if the queue has any.
     tags: Option<Tags>,
-    /// and how many of each word a kind may use.
+    /// The number of tags per word that each kind may use.
     tags_of: [u32; 3],
-    /// Slots for write-back, if it is throttled.
+    /// The slots for write-back, if it is throttled.
     throttle: Option<Writeback>,
-    /// The slots that the last rejected bio was waiting for.
+    /// The slots that the last rejected bio lacked.
     lack: Lack,
     held: Slab<Held>,
     tasks: Tasks,
-    /// The same in the order in which they fell asleep: for tags in [`WAIT_QUEUES`] lines, for batches by list.
+    /// The sleeping streams in the order in which they fell asleep: in [`WAIT_QUEUES`] lines for
+    /// tags, or by list for batches.
     sleepers: [VecDeque<u32>; WAIT_QUEUES],
-    /// The line for the next task that sleeps, and the one from which the next is woken.
+    /// The line in which the next task will sleep, and the line from which the next task will be
+    /// woken.
     sleeps_in: usize,
     wakes_from: usize,
     /// The number of sleeping tasks in all lines.
     asleep: usize,
-    /// Tasks that were woken and continue.
+    /// The tasks that were woken and must continue.
     awake: VecDeque<u32>,
-    /// Requests that ended since sleepers were last woken.
+    /// The number of requests that completed since sleepers were last woken.
     ended: u32,
     batchers: Vec<Batcher>,
-    /// Whether a list has been full since somebody was last woken for it.
+    /// Whether each list has been full since a task was last woken for it.
     full: [bool; 2],
 }
 
@@ -232,7 +238,7 @@ impl Gate {
         }
     }
 
-    /// Returns whether nobody can sleep for `request`: its stream is no task.
+    /// Returns whether `request` has no task that could sleep for it.
     #[inline]
     pub(crate) fn is_anonymous(&self, request: &Request) -> bool {
         self.limits.waiting == Waiting::Line
@@ -246,8 +252,8 @@ impl Gate {
         !self.tasks.is_empty()
     }
 
-    /// Returns whether tasks that are woken run after the next request is given to the device: the
-    /// end of a request does that at once in Linux.
+    /// Returns whether woken tasks run only after the next request is dispatched. In Linux, a
+    /// completion immediately dispatches the next request.
     #[inline]
     pub(crate) fn wakes_later(&self) -> bool {
         self.has_sleepers() && matches!(self.limits.waiting, Waiting::Tags { .. })
@@ -259,7 +265,7 @@ impl Gate {
         self.tasks.key(stream).is_some()
     }
 
-    /// Returns whether a bio of this kind may enter now, whoever submits it.
+    /// Returns whether a bio of this kind, from any submitter, may enter now.
     #[inline]
     pub(crate) fn has_room(&self, kind: RequestKind) -> bool {
         let [reads, sync_writes, async_writes] = self.counts;
@@ -274,19 +280,20 @@ impl Gate {
         within && reads + writes < requests_max
     }
 
-    /// Tags of a word, where there are tags.
+    /// Returns the number of tags in a word, if there are tags.
     #[inline]
     pub(crate) fn word(&self) -> Option<u32> {
         self.tags.as_ref().map(Tags::word)
     }
 
-    /// Returns the places for write-back, where it is throttled.
+    /// Returns the slots for write-back, if it is throttled.
     #[inline]
     pub(crate) fn throttle(&mut self) -> Option<&mut Writeback> {
         self.throttle.as_mut()
     }
 
-    /// Lets `bio` enter if it may, with the place that it gets; of each word of tags it may use the `first_tags` first.
+    /// Admits `bio` and returns its place, or returns `None` if it must wait. It may use the first
+    /// `first_tags` tags of each word.
     #[inline]
     pub(crate) fn admit(&mut self, now: Nanos, bio: &Request, first_tags: u32) -> Option<Place> {
         let kind = RequestKind::of(bio.op, bio.flags);
@@ -311,7 +318,8 @@ impl Gate {
         Some(Place { kind, tag, is_throttled })
     }
 
-    /// Allocates a slot for write-back, unless `stream` has one for the request that it sleeps for.
+    /// Allocates a slot for write-back, unless `stream` already has one for the request that it
+    /// sleeps for.
     #[cold]
     fn throttles(&mut self, now: Nanos, stream: u32) -> Option<bool> {
         let has = self.tasks.of(stream).is_some_and(|task| task.is_throttled);
@@ -320,8 +328,8 @@ impl Gate {
         took.then_some(true)
     }
 
-    /// Returns a tag for a bio of this kind, where there are any; none at all where it has to
-    /// sleep.
+    /// Allocates a tag for a bio of this kind. Returns `None` if its task must sleep, and
+    /// `Some(None)` if the queue has no tags.
     #[inline]
     fn tag(
         &mut self,
@@ -341,7 +349,7 @@ impl Gate {
         tags.take(first_tags.min(self.tags_of[kind as usize])).map(Some)
     }
 
-    /// Lets a bio of a kind that has room enter, for which nobody sleeps: any tag will do.
+    /// Admits a bio of a kind that has room. No task can sleep for it, so it may use any tag.
     #[inline]
     pub(crate) fn admit_anonymous(&mut self, kind: RequestKind) -> Place {
         self.counts[kind as usize] += 1;
@@ -349,7 +357,7 @@ impl Gate {
         Place { kind, tag, is_throttled: false }
     }
 
-    /// Returns how many tags of a word the bio may use that `stream` sleeps for.
+    /// Returns how many tags per word may be used by the bio that `stream` sleeps for.
     #[inline]
     pub(crate) fn slept_for(&self, stream: u32) -> Option<u32> {
         self.tags.as_ref()?;
@@ -375,18 +383,18 @@ impl Gate {
         true
     }
 
-    /// Requests in the queue.
+    /// Returns the number of requests in the queue.
     #[inline]
     pub(crate) fn total(&self) -> u32 {
         self.counts.iter().sum()
     }
 
-    /// Returns those on the legacy queue's list of this kind.
+    /// Returns the number of requests on the legacy queue's list for this kind.
     pub(crate) fn count(&self, kind: RequestKind) -> u32 {
         self.list_count(list(kind))
     }
 
-    /// The streams that were woken took no place, so that as good as one more request has ended.
+    /// Counts one more completed request, because the woken streams took no slot.
     pub(crate) fn pass_on(&mut self) {
         self.ended = self.ended.saturating_add(1);
     }
@@ -410,7 +418,7 @@ impl Gate {
         self.batchers.iter().any(|one| one.stream == stream && may(one))
     }
 
-    /// A request with this place has left the queue, or became part of another there.
+    /// Frees the place of a request that has left the queue or was merged into another one.
     #[inline]
     pub(crate) fn leave(&mut self, place: Place) {
         let Place { kind, tag, is_throttled } = place;
@@ -429,7 +437,7 @@ impl Gate {
         self.ended = self.ended.saturating_add(1);
     }
 
-    /// Returns how many streams are to be woken now.
+    /// Returns how many streams should be woken now.
     #[inline]
     pub(crate) fn due(&mut self) -> usize {
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
@@ -437,11 +445,11 @@ impl Gate {
             self.ended -= wake_batch;
             return self.asleep.min(wake_batch as usize);
         }
-        // With a limit below the batch size, nothing would ever wake them.
+        // If the queue holds fewer requests than a batch, nothing else would wake the sleepers.
         usize::from(self.asleep > 0 && self.total() == 0)
     }
 
-    /// Wakes `count` streams, alternating between the lines.
+    /// Wakes `count` streams, taking the lines in turn.
     #[inline]
     pub(crate) fn wake(&mut self, mut count: usize) {
         for _ in 0..WAIT_QUEUES {
@@ -469,19 +477,19 @@ impl Gate {
         line
     }
 
-    /// Returns the next of the streams that are awake.
+    /// Removes and returns the next woken stream.
     #[inline]
     pub(crate) fn next_awake(&mut self) -> Option<u32> {
         self.awake.pop_front()
     }
 
-    /// `stream` has not fallen asleep: it is to go on after the others that are awake.
+    /// Makes `stream`, which did not fall asleep, continue after the other woken streams.
     #[inline]
     pub(crate) fn stay_awake(&mut self, stream: u32) {
         self.awake.push_back(stream);
     }
 
-    /// Returns the stream to wake now that a request of this kind has left the legacy queue.
+    /// Returns the stream to wake after a request of this kind has left the legacy queue.
     #[inline]
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: RequestKind) -> Option<u32> {
         let list = list(kind);
@@ -495,7 +503,7 @@ impl Gate {
         Some(stream)
     }
 
-    /// Holds `request` behind whatever its stream holds already.
+    /// Holds `request` behind the requests that its stream already holds.
     #[inline]
     pub(crate) fn hold(
         &mut self,
@@ -518,8 +526,8 @@ impl Gate {
         }
     }
 
-    /// `stream`, which holds something, falls asleep for want of a place for this kind; of each word it may use the
-    /// `first_tags` first.
+    /// Puts `stream`, which holds a request, to sleep because there is no slot for this kind. Its
+    /// bio may use the first `first_tags` tags of each word.
     #[inline]
     pub(crate) fn sleep(&mut self, stream: u32, kind: RequestKind, first_tags: u32) {
         let lack = std::mem::take(&mut self.lack);
@@ -548,7 +556,8 @@ impl Gate {
         Some(&self.held[self.tasks.of(stream)?.first])
     }
 
-    /// Notes of what `stream` holds first that it is named `client`, and how many of its bytes have entered.
+    /// Records the key of the first request held by `stream`, and how many of its bytes have been
+    /// queued.
     #[inline]
     pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
         let Some(task) = self.tasks.of(stream) else { return };
@@ -556,7 +565,7 @@ impl Gate {
         (first.client, first.entered) = (Some(client), entered);
     }
 
-    /// Returns the next stream that is woken because it has got a place for write-back.
+    /// Returns the next stream that has received a slot for write-back and is therefore woken.
     #[inline]
     pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
         let stream = self.throttle.as_mut()?.wake(now)?;
@@ -566,11 +575,11 @@ impl Gate {
         Some(stream)
     }
 
-    /// Records that the first request held by `stream` has entered completely.
+    /// Removes the first request held by `stream`, which has been queued completely.
     #[inline]
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };
-        // The request that held the slot was merged into another one.
+        // The bio with this slot was merged into another request, so the slot is free.
         if std::mem::take(&mut task.is_throttled)
             && let Some(throttle) = &mut self.throttle
         {
@@ -583,7 +592,7 @@ impl Gate {
     }
 }
 
-/// Returns the legacy queue's list of a kind.
+/// Returns the index of the legacy queue's list for a kind.
 fn list(kind: RequestKind) -> usize {
     usize::from(kind == RequestKind::AsyncWrite)
 }

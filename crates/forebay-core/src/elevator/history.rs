@@ -1,12 +1,12 @@
-//! The history that CFQ, anticipatory and BFQ keep of streams: think times and seek distances.
+//! The history of streams that CFQ, anticipatory and BFQ keep: think times and seek distances.
 
 use crate::contract::time::Nanos;
 
-/// Mean time between the completion of a request and the arrival of the next, an exponential
-/// mean in which each arrival weighs one eighth.
+/// The mean time between the completion of a request and the arrival of the next: an exponential
+/// mean with a weight of one eighth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThinkTime {
-    /// 256 when fully known; the third arrival takes it above 80.
+    /// The weight of all samples, which approaches 256; it exceeds 80 from the third arrival on.
     samples: u64,
     total: u64,
     mean: Nanos,
@@ -15,7 +15,7 @@ pub(crate) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// A request arrives. Thinking longer than two idle times counts as that.
+    /// Records the arrival of a request. A think time counts as at most two idle times.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Nanos, slice_idle: Nanos) {
         let elapsed = (now - self.last_end).0.min(2 * slice_idle.0);
@@ -30,7 +30,7 @@ impl ThinkTime {
         self.samples > 80
     }
 
-    /// Returns the mean so far, from the first arrival on.
+    /// Returns the mean so far; `None` before the first arrival.
     #[inline]
     pub(crate) fn mean(&self) -> Option<Nanos> {
         (self.samples > 0).then_some(self.mean)
@@ -51,7 +51,7 @@ pub(crate) struct SeekHistory {
     last_end: u64,
 }
 
-/// Requests further apart (800 sectors) count as a seek.
+/// Requests farther apart than this (800 sectors) count as a seek.
 const FAR_BYTES: u64 = 8 * 100 * 512;
 
 impl SeekHistory {
@@ -62,7 +62,7 @@ impl SeekHistory {
         self.last_end = end;
     }
 
-    /// The last request has grown at its end.
+    /// Updates the end of the last request, which has grown at its end.
     #[inline]
     pub(crate) fn grow(&mut self, end: u64) {
         self.last_end = end;

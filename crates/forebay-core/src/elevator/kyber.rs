@@ -1,27 +1,26 @@
 //! kyber: separate reads and writes, each limited in number so that latencies stay near targets.
 //!
-//! Source: Linux `block/kyber-iosched.c`. A domain (reads, writes) has at most 256 and 128 tokens,
-//! respectively. It dispatches first in, first out, up to 16 reads or 8 writes in a row while the
-//! other domain has something to dispatch. The number of tokens follows latencies ([`latency`]): if
-//! the 90th percentile of any domain at the device exceeds its target, every domain with enough
-//! latencies is reduced in proportion to its own 99th percentile since admission; a domain that
-//! misses its own target gets more.
+//! Source: Linux `block/kyber-iosched.c`. The two domains, reads and writes, have at most 256 and
+//! 128 tokens, respectively. A domain dispatches first in, first out, up to 16 reads or 8 writes in
+//! a row while the other domain has something to dispatch. The number of tokens follows latencies
+//! ([`latency`]). If the 90th percentile of any domain at the device exceeds its target, every
+//! domain with enough latencies is reduced in proportion to its own 99th percentile since
+//! admission; a domain that misses its own target gets more.
 //!
-//! Requests wait in software queues, one for each submitter, and merge there as with none. A domain
-//! that has no requests left takes over all requests of its software queues at once.
+//! Requests wait in software queues, one per submitter, and merge there as with none. When a domain
+//! has no requests left, it takes over all requests of its software queues at once.
 //!
-//! It does not sort, so on a disk that serves one I/O at a time it is a fair FIFO; it was designed
-//! for highly parallel devices.
+//! kyber does not sort, so on a disk that serves one I/O at a time it is a fair FIFO; it was
+//! designed for highly parallel devices.
 //!
 //! Departures: trims and flushes bypass every scheduler here, so their domains (64 and 16 tokens)
-//! do not exist; each stream has its own software queue for merging, and requests are taken over in
-//! order of arrival as if from a single queue, while Linux has one queue for each processor and
-//! takes over one after another; tokens are adjusted at the first event after each tenth of a
-//! second rather than by a timer, which makes no difference because nothing is dispatched in
-//! between.
+//! do not exist. Each stream has its own software queue for merging, and requests are taken over in
+//! order of arrival as if from a single queue, while Linux has one queue per processor and takes
+//! over one after another. Tokens are adjusted at the first event after each tenth of a second
+//! rather than by a timer, which makes no difference because nothing is dispatched in between.
 //!
-//! Invariant: a request is in `arrived` or in `fifo` of its domain, and in the latter case it is
-//! marked as too old to merge.
+//! Invariant: a request is either in `arrived` or in `fifo` of its domain; in `fifo`, it is marked
+//! as too old to merge.
 
 mod latency;
 #[cfg(test)]
@@ -66,7 +65,7 @@ impl Scheduler for Kyber {
         Ok(visitor.visit(Kyber::new(targets)))
     }
 
-    /// Asynchronous requests leave a quarter of the tags to others.
+    /// By default, asynchronous requests may use three quarters of the tags.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let share = (u64::from(limits.requests_max) * 3 / 4).max(1) as u32;
         let writes_max = given.spec.at_least("writes-max", share, 1)?;
@@ -81,43 +80,44 @@ impl Scheduler for Kyber {
 
 const WRITES: usize = 1;
 
-/// Tokens of reads and of writes at most.
+/// The maximum number of tokens for reads and for writes.
 const TOKENS_MAX: [u32; 2] = [256, 128];
-/// Reads and writes in a row while the other domain may give.
+/// The maximum number of reads or writes in a row while the other domain has requests.
 const BATCH: [u32; 2] = [16, 8];
 /// Only this many of the newest requests of a software queue are considered for merging.
 const MERGE_DEPTH: u32 = 8;
 
-/// Reads or writes.
+/// The state of one domain: reads or writes.
 #[derive(Clone, Debug)]
 struct Domain {
-    /// Requests in software queues, in order of arrival: stream, name.
+    /// The requests in software queues as (stream, id), in order of arrival.
     arrived: Vec<(u32, QueuedId)>,
-    /// Requests moved here from the queues, in dispatch order.
+    /// The requests taken over from the software queues, in dispatch order.
     fifo: VecDeque<QueuedId>,
-    /// Requests at the device, and how many may be.
+    /// The number of requests at the device, and its limit.
     in_flight: u32,
     tokens: u32,
     latencies: Latencies,
 }
 
-/// Linux's kyber.
+/// Linux's kyber elevator.
 #[derive(Clone, Debug)]
 pub struct Kyber {
     domains: [Domain; 2],
-    /// Requests that ever entered each stream's software queues, reads and writes.
+    /// The number of requests that ever entered each stream's software queues, for reads and
+    /// writes.
     entered: [Vec<u32>; 2],
     /// The domain that is dispatching, and the number of its consecutive dispatches.
     current: usize,
     batched: u32,
-    /// When each request at the device was dispatched, by queued id.
+    /// When each request at the device was dispatched, by its id in the queue.
     given: Vec<Nanos>,
-    /// When to check the tokens.
+    /// When to adjust the tokens next.
     due: Option<Nanos>,
 }
 
 impl Kyber {
-    /// An empty elevator with the targets of reads and writes.
+    /// Creates an empty elevator with latency targets for reads and writes.
     pub fn new(targets: [Nanos; 2]) -> Self {
         let domain = |of: usize| Domain {
             arrived: Vec::new(),
@@ -136,7 +136,7 @@ impl Kyber {
         }
     }
 
-    /// Tokens after the latencies seen, if that is due.
+    /// Adjusts the tokens to the observed latencies if that is due.
     fn adjust(&mut self, now: Nanos) {
         if self.due.is_none_or(|due| now < due) {
             return;
@@ -153,7 +153,7 @@ impl Kyber {
         }
     }
 
-    /// Returns the next request of a domain that has a token for it.
+    /// Returns the next request of a domain if a token is free.
     fn give(&mut self, of: usize, queue: &mut Queue) -> Option<QueuedId> {
         let Domain { arrived, fifo, in_flight, tokens, .. } = &mut self.domains[of];
         if *in_flight >= *tokens {
@@ -179,7 +179,8 @@ impl Elevator for Kyber {
         bio.stream
     }
 
-    /// Requests are marked with their number in their software queue.
+    /// A request's mark is its number in its software queue, so that its age can be compared with
+    /// [`MERGE_DEPTH`].
     fn may_merge(&self, _bio: &Request, id: QueuedId, queue: &Queue) -> bool {
         let request = &queue[id];
         let entered = self.entered[domain(request.op)][request.scope as usize];
@@ -201,7 +202,7 @@ impl Elevator for Kyber {
     #[inline]
     fn grown(&mut self, _now: Nanos, _id: QueuedId, _offset_before: u64, _queue: &mut Queue) {}
 
-    /// Never called: nothing is joined.
+    /// Never called, because requests are not joined ([`Elevator::JOINS`]).
     fn join(&mut self, _now: Nanos, _kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let domain = &mut self.domains[domain(queue[gone].op)];
         domain.arrived.retain(|&(_, id)| id != gone);

@@ -30,28 +30,31 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     ),
 ];
 
-/// Commands that a SATA drive queues. A multi-queue scheduler may hold twice as many requests
-/// (Linux `nr_requests`), and 256 over deeper devices.
+/// The number of commands that a SATA drive queues. A multi-queue scheduler may hold twice as many
+/// requests (Linux `nr_requests`), and 256 above devices with deeper queues.
 pub(super) const SATA_TAGS: u32 = 32;
 
-/// Requests that a scheduler of Forebay's has at a time, reads and writes together: as many as Linux lets wait at a
-/// network block device (`nbd`, `queue_depth` 128), behind which it is served.
+/// The default number of admitted requests, reads and writes together, for Forebay's own
+/// schedulers. They run behind a network block device, where Linux allows this many outstanding
+/// requests (`nbd`, `queue_depth` 128).
 pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).about(
     "requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
         served device",
 );
 
-/// What waits for a slot in the request queue.
+/// What has to wait for a slot in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// All, in one line: the **bid** paper's appendix.
+    /// All bios wait in one line, as in the **bid** paper's appendix.
     Line,
-    /// Tasks, woken after this many requests that end: Linux 6.12.
+    /// Tasks wait for tags and are woken after every `wake_batch` completed requests, as in Linux
+    /// 6.12.
     Tags {
-        /// How many.
+        /// The number of completed requests.
         wake_batch: u32,
     },
-    /// Tasks, each of which may then submit a batch: Linux 4.20 and before, the legacy queue.
+    /// Tasks wait, and may submit a batch when they are woken, as in the legacy queue of Linux up
+    /// to 4.20.
     Batches,
 }
 
@@ -62,37 +65,38 @@ pub struct Limits {
     pub bio_len_max: u32,
     /// The longest request, in bytes.
     pub request_len_max: u32,
-    /// Read requests between admission and completion.
+    /// The maximum number of reads between admission and completion.
     pub reads_max: u32,
-    /// Write requests between admission and completion.
+    /// The maximum number of writes between admission and completion.
     pub writes_max: u32,
-    /// The same of writes that somebody waits for, which [`Limits::writes_max`] does not count then.
+    /// A separate maximum for synchronous writes. If given, [`Limits::writes_max`] limits only
+    /// asynchronous writes.
     pub sync_writes_max: Option<u32>,
-    /// The total number: the tags of a multi-queue device, or `u32::MAX` for single-queue
-    /// schedulers.
+    /// The maximum number of reads and writes together: the tags of a multi-queue device, or
+    /// `u32::MAX` for single-queue schedulers.
     pub requests_max: u32,
     /// What waits when there is no free slot.
     pub waiting: Waiting,
-    /// The time that reads may take at the device before write-back is throttled, or zero to
-    /// disable throttling. Only used with [`Waiting::Tags`].
+    /// The time that reads may take at the device before write-back is throttled; zero disables
+    /// throttling. Only used with [`Waiting::Tags`].
     pub read_target: Nanos,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
 }
 
 impl Default for Limits {
-    /// Returns the sizes in the **bid** paper's appendix, and Linux's rule for who waits.
+    /// Returns the sizes of the **bid** paper's appendix and the waiting rule of Linux.
     fn default() -> Self {
         Given::defaults(BLOCK_PARAMETERS, |given| Limits::given(given, u32::MAX))
     }
 }
 
 impl Limits {
-    /// Returns those of a scheduler that no catalog lists, which are noop's: what `text` changes of
-    /// [`BLOCK_PARAMETERS`], as in `merge=no:reads-max=4`.
+    /// Returns the limits for a scheduler that is not in the catalog: those of noop, with the
+    /// changes to [`BLOCK_PARAMETERS`] in `text`, as in `merge=no:reads-max=4`.
     ///
     /// # Errors
-    /// What is wrong with `text`.
+    /// If `text` is not valid.
     pub fn parse(text: &str, len_max: u32) -> Result<Limits, SpecError> {
         let colon = if text.is_empty() { "" } else { ":" };
         let spec = Spec::parse(&format!("queue{colon}{text}"))?;
@@ -101,10 +105,10 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Returns the requested limits for a device whose longest I/O has `len_max` bytes.
+    /// Returns the requested limits for a device whose longest I/O is `len_max` bytes.
     ///
     /// # Errors
-    /// A parameter has an invalid value.
+    /// If a parameter has an invalid value.
     pub(crate) fn given(given: &Given<'_>, len_max: u32) -> Result<Limits, SpecError> {
         let tags = given.has("requests-max").then(|| given.whole("requests-max")).transpose()?;
         let side = |key| match tags {
@@ -139,12 +143,13 @@ impl Limits {
         }
     }
 
-    /// Returns Linux's limits without a scheduler: an eighth of the tags are passed on at a time.
+    /// Returns the limits of Linux without a scheduler: sleepers are woken each time an eighth of
+    /// the tags has become free.
     pub(super) fn shared(self) -> Limits {
         self.waking(self.requests_max / WAIT_QUEUES)
     }
 
-    /// Woken after every `wake_batch` requests that end.
+    /// Returns limits with which sleepers are woken after every `wake_batch` completed requests.
     pub(super) fn waking(self, wake_batch: u32) -> Limits {
         match self.waiting {
             Waiting::Line => self,
@@ -156,7 +161,8 @@ impl Limits {
     }
 }
 
-/// Linux's `SBQ_WAIT_QUEUES`: tags are handed on after this part of them has come free.
+/// Linux's `SBQ_WAIT_QUEUES`: sleepers are woken after the tags divided by this number have become
+/// free.
 const WAIT_QUEUES: u32 = 8;
 
 /// Linux's `SBQ_WAKE_BATCH`.

@@ -24,11 +24,11 @@ const PARAMETERS: &[Parameter] = &[
         .about("requests admitted at a time, reads and writes together"),
 ];
 
-/// Linux's mq-deadline.
+/// Linux's mq-deadline scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct MqDeadline;
 
-/// Linux's `async_depth` where nobody has set it: `nr_requests` of a SATA disk.
+/// The default of Linux's `async_depth`: `nr_requests` of a SATA disk.
 const ASYNC_DEPTH: u32 = 2 * SATA_TAGS;
 
 impl Scheduler for MqDeadline {
@@ -46,7 +46,8 @@ impl Scheduler for MqDeadline {
         Ok(visitor.visit(Deadline::new(DeadlineConfig { front_merges, resumes: true, ..config })))
     }
 
-    /// Writes use at most `async_depth`, which does not change if `nr_requests` is raised.
+    /// Asynchronous writes use at most `async_depth` tags by default, which does not change if
+    /// `nr_requests` is raised.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let writes_max =
             given.spec.at_least("writes-max", limits.requests_max.min(ASYNC_DEPTH), 1)?;

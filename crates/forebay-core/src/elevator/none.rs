@@ -3,14 +3,14 @@
 //! Source: Linux `blk-mq` with the scheduler `none` and a busy device: the requests of each
 //! submitter wait in a software queue, first in, first out, and each queue dispatches one request
 //! in turn. A bio merges only with one of the newest eight requests of its own software queue; two
-//! requests are never joined. There are as many requests as the device has tags (32 on SATA).
+//! requests are never joined. At most as many requests are admitted as the device has tags (32 on
+//! SATA).
 //!
-//! In contrast, noop has one queue and merges neighbors whoever submitted them, and however long
-//! ago.
+//! In contrast, noop has one queue and merges neighbors regardless of their submitters and age.
 //!
-//! Departures: each stream has its own software queue, while Linux has one for each processor.
-//! There is no plug, which holds back a submitter's requests for some microseconds and merges them;
-//! the requests that it would merge meet in the software queue instead, unless the device was idle.
+//! Departures: each stream has its own software queue, while Linux has one per processor. There is
+//! no plug, which in Linux holds back a submitter's requests for some microseconds and merges them.
+//! The requests that it would merge meet in the software queue instead, unless the device was idle.
 
 use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS};
@@ -50,22 +50,22 @@ const MERGE_DEPTH: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 struct SoftwareQueue {
     fifo: List,
-    /// Requests that ever entered.
+    /// The number of requests that ever entered the queue.
     entered: u32,
-    /// The next queue in the round, while this one has requests.
+    /// The next queue in the ring, if this queue has requests.
     next: usize,
 }
 
-/// blk-mq without a scheduler.
+/// Linux's blk-mq without a scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct NoScheduler {
     queues: Vec<SoftwareQueue>,
-    /// The queue that gave last. Those with requests form a ring from here.
+    /// The queue that dispatched last, from which the queues with requests form a ring.
     last: Option<usize>,
 }
 
 impl NoScheduler {
-    /// Puts a queue that got its first request at the end of the round.
+    /// Adds a queue that received its first request at the end of the ring.
     fn enter_round(&mut self, place: usize) {
         match self.last {
             Some(last) => {
@@ -86,7 +86,8 @@ impl Elevator for NoScheduler {
         bio.stream
     }
 
-    /// Requests are marked with their number in their queue.
+    /// A request's mark is its number in its software queue, so that its age can be compared with
+    /// [`MERGE_DEPTH`].
     fn may_merge(&self, _bio: &Request, id: QueuedId, queue: &Queue) -> bool {
         let request = &queue[id];
         let entered = self.queues[request.scope as usize].entered;
@@ -141,7 +142,8 @@ mod tests {
     use crate::contract::request::{Flags, Op};
     use crate::elevator::{BlockLayer, Limits};
 
-    /// Requests of 10 bytes given for bios (stream, offset), as (stream, offset, length).
+    /// Returns the dispatched requests, as (stream, offset, length), for bios of 10 bytes, as
+    /// (stream, offset).
     fn given(bios: &[(u32, u64)]) -> Vec<(u32, u64, u32)> {
         let mut layer = BlockLayer::new(NoScheduler::default(), Limits::default());
         for (id, &(stream, offset)) in bios.iter().enumerate() {

@@ -28,7 +28,7 @@ impl Scheduler for Noop {
     }
 }
 
-/// First in, first out.
+/// The noop elevator: first in, first out.
 #[derive(Clone, Debug, Default)]
 pub struct Noop {
     list: List,

@@ -11,14 +11,14 @@ use super::sorted::Sorted;
 use crate::contract::request::{Op, Request};
 use crate::contract::time::Nanos;
 
-/// Deadline: a batch is every expired request of the side whose oldest expired first; without one,
-/// the lowest read, else the lowest write.
+/// The paper's deadline: a batch consists of all expired requests of the side whose oldest request
+/// expired first. If no request has expired, the lowest read is next, or else the lowest write.
 #[derive(Clone, Debug)]
 pub struct PaperDeadline {
     expire: [Nanos; 2],
     fifo: [List; 2],
     sorted: [Sorted; 2],
-    /// Rest of the expired batch.
+    /// The remaining requests of the expired batch.
     batch: Sorted,
 }
 
@@ -41,7 +41,7 @@ impl PaperDeadline {
         Some(queue[oldest].added + self.expire[side]).filter(|&at| at <= now)
     }
 
-    /// Moves every expired request of the side whose oldest expired first to the batch.
+    /// Moves all expired requests of the side whose oldest request expired first to the batch.
     fn gather(&mut self, now: Nanos, queue: &mut Queue) {
         let reads = self.expired_at(0, now, queue);
         let writes = self.expired_at(1, now, queue);
@@ -115,14 +115,15 @@ impl Elevator for PaperDeadline {
     }
 }
 
-/// CFQ: in each round every process gives up to `quantum` requests, in the order processes came;
-/// the round is sorted by address and drained before the next.
+/// The paper's CFQ: in each round, every process contributes up to `quantum` requests, in the order
+/// in which the processes arrived. The round is sorted by address and completed before the next
+/// one.
 #[derive(Clone, Debug)]
 pub struct PaperCfq {
     quantum: u32,
     /// The queue of each stream, oldest first; a stream keeps its place in the rounds.
     queues: Vec<List>,
-    /// Streams in the order they first came.
+    /// The streams in the order in which they first arrived.
     streams: VecDeque<u32>,
     queued: u32,
     round: Sorted,

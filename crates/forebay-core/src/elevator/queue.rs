@@ -2,8 +2,8 @@
 //! use.
 //!
 //! A queued request consists of *parts*, each a bio of one client request; they are adjacent on the
-//! device and ordered by address. Dispatched requests stay here until they complete (they count
-//! toward the limits, as in Linux) but no longer merge.
+//! device and ordered by address. Dispatched requests stay in the queue until they complete,
+//! because they count toward the limits as in Linux, but no longer merge.
 
 use super::gate::{Place, RequestKind};
 use crate::contract::bytes::Bytes;
@@ -12,20 +12,20 @@ use crate::contract::time::Nanos;
 use crate::index::{Index, spread};
 use crate::slab::Slab;
 
-/// Names a queued request.
+/// Identifies a queued request.
 pub type QueuedId = u32;
 
 /// No request.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// A piece of one client request.
+/// A part of a queued request: one bio of a client request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// The client request, as the block layer names it.
+    /// The key of the client request in the block layer.
     pub(crate) client: u32,
     /// When the bio entered the queue.
     pub(crate) admitted: Nanos,
-    /// The location of its bytes.
+    /// The location of the bio's bytes.
     pub(crate) bytes: Bytes,
     pub(crate) len: u32,
     next: u32,
@@ -42,34 +42,34 @@ impl Part {
 /// The owner of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
-    /// The client request, as the block layer names it.
+    /// The key of the client request in the block layer.
     pub(crate) client: u32,
     /// The location of the bio's bytes.
     pub(crate) bytes: Bytes,
 }
 
-/// A request in the queue, of one operation, contiguous.
+/// A queued request: a contiguous range with one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Queued {
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
     /// When its oldest part entered the queue.
     pub added: Nanos,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u32,
-    /// Stream of its first part.
+    /// The stream of the first part.
     pub stream: u32,
-    /// Only requests of one scope merge.
+    /// The merge scope; only requests of one scope merge.
     pub scope: u32,
-    /// Free for the elevator's use.
+    /// A value for use by the elevator.
     pub mark: u32,
-    /// Read or write.
+    /// The operation: read or write.
     pub op: Op,
-    /// Flags of all its parts.
+    /// The flags of all parts.
     pub flags: Flags,
-    /// The elevator does not know it: a flush, a trim, a part of a request that failed.
+    /// Whether the request bypasses the elevator: a flush, a trim, or a part of a failed request.
     pub(crate) bypasses: bool,
-    /// The position in the queue.
+    /// The slots that the request occupies.
     pub(crate) place: Place,
     parts_head: u32,
     parts_tail: u32,
@@ -78,7 +78,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// Returns the first byte after it.
+    /// Returns the offset of the first byte after the request.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
@@ -90,7 +90,7 @@ impl Queued {
     }
 }
 
-/// A doubly linked list of queued requests. A request is on one list at most.
+/// A doubly linked list of queued requests. A request is on at most one list.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
@@ -104,14 +104,14 @@ impl Default for List {
 }
 
 impl List {
-    /// Returns the oldest entry.
+    /// Returns the first entry, which is the oldest.
     #[inline]
     pub fn front(&self) -> Option<QueuedId> {
         (self.head != NIL).then_some(self.head)
     }
 }
 
-/// Every request between admission and completion.
+/// All requests between admission and completion.
 #[derive(Clone, Debug)]
 pub struct Queue {
     requests: Slab<Queued>,
@@ -147,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// Adds a request made of the single part `bio`.
+    /// Adds a request with the single part `bio`.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -161,7 +161,7 @@ impl Queue {
         id
     }
 
-    /// Adds a request that the elevator does not see and nothing merges with.
+    /// Adds a request that bypasses the elevator and does not merge.
     pub(crate) fn insert_bypassing(&mut self, bio: &Request, part: Part) -> QueuedId {
         self.add(bio, Part { next: NIL, ..part }, 0, true)
     }
@@ -188,7 +188,7 @@ impl Queue {
         })
     }
 
-    /// Returns the request that `bio` continues (it ends where `bio` starts).
+    /// Returns the request that ends where `bio` starts.
     #[inline]
     pub(crate) fn before(&self, bio: &Request, scope: u32) -> Option<QueuedId> {
         let write = bio.op == Op::Write;
@@ -198,7 +198,7 @@ impl Queue {
         })
     }
 
-    /// Returns the request that continues `bio` (it starts where `bio` ends).
+    /// Returns the request that starts where `bio` ends.
     #[inline]
     pub(crate) fn after(&self, bio: &Request, scope: u32) -> Option<QueuedId> {
         let write = bio.op == Op::Write;
@@ -208,7 +208,7 @@ impl Queue {
         })
     }
 
-    /// Returns the request that continues request `id`, if merging both would stay within
+    /// Returns the request that starts where request `id` ends, if both together are no longer than
     /// `len_max`.
     pub(crate) fn joinable(&self, id: QueuedId, len_max: u32) -> Option<QueuedId> {
         let known = &self.requests[id];
@@ -220,7 +220,7 @@ impl Queue {
         fits(known.len, self.requests[next].len, len_max).then_some(next)
     }
 
-    /// Returns the request that request `id` continues, if merging both would stay within
+    /// Returns the request that ends where request `id` starts, if both together are no longer than
     /// `len_max`.
     pub(crate) fn joinable_before(&self, id: QueuedId, len_max: u32) -> Option<QueuedId> {
         let known = &self.requests[id];
@@ -235,7 +235,7 @@ impl Queue {
         fits(known.len, self.requests[before].len, len_max).then_some(before)
     }
 
-    /// Extends request `id` by `bio`, which lies just before or just after it.
+    /// Extends request `id` by `bio`, which is directly before or after it.
     #[inline]
     pub(crate) fn extend(&mut self, now: Nanos, id: QueuedId, bio: &Request, owner: Owner) {
         self.unindex(id);
@@ -243,7 +243,7 @@ impl Queue {
         let is_before = bio.offset < request.offset;
         let next = if is_before { request.parts_head } else { NIL };
         let part = self.parts.insert(Part { next, ..Part::new(now, bio, owner) });
-        // Parts are in the order of their bytes.
+        // Parts are sorted by address.
         if is_before {
             request.offset = bio.offset;
             request.parts_head = part;
@@ -276,14 +276,14 @@ impl Queue {
         self.unindex(id);
     }
 
-    /// Forgets `id`; answers its place and its first part, for [`Queue::take_part`].
+    /// Removes `id`. Returns its place and its first part, for [`Queue::take_part`].
     #[inline]
     pub(crate) fn finish(&mut self, id: QueuedId) -> (Place, u32) {
         let Queued { parts_head, place, .. } = self.requests.remove(id);
         (place, parts_head)
     }
 
-    /// Takes a part of a request that is forgotten, and steps to the next in the order of their bytes.
+    /// Removes a part of a removed request and advances `next` to the following part.
     #[inline]
     pub(crate) fn take_part(&mut self, next: &mut u32) -> Option<Part> {
         (*next != NIL).then(|| {
@@ -293,7 +293,7 @@ impl Queue {
         })
     }
 
-    /// Calls `each` with the parts of `id` in the order of their bytes.
+    /// Calls `each` with the parts of `id`, sorted by address.
     #[inline]
     pub(crate) fn parts(&self, id: QueuedId, mut each: impl FnMut(&Part)) {
         let mut next = self.requests[id].parts_head;
@@ -304,13 +304,13 @@ impl Queue {
         }
     }
 
-    /// Returns whether `id` is made of one part alone.
+    /// Returns whether `id` has only one part.
     #[inline]
     pub(crate) fn is_single(&self, id: QueuedId) -> bool {
         self.requests[id].parts_head == self.requests[id].parts_tail
     }
 
-    /// Appends `id`, which is on no list, to `list`.
+    /// Appends `id`, which must not be on a list, to `list`.
     #[inline]
     pub fn push(&mut self, list: &mut List, id: QueuedId) {
         let tail = std::mem::replace(&mut list.tail, id);
@@ -322,7 +322,7 @@ impl Queue {
         }
     }
 
-    /// Takes `id`, which is on `list`, off it.
+    /// Removes `id` from `list`, which must contain it.
     #[inline]
     pub fn unlink(&mut self, list: &mut List, id: QueuedId) {
         let Queued { list_prev, list_next, .. } = self.requests[id];
@@ -336,7 +336,7 @@ impl Queue {
         }
     }
 
-    /// Puts `id`, which is on no list, just before `place`, which is on `list`.
+    /// Inserts `id`, which must not be on a list, before `place` in `list`.
     pub fn insert_before(&mut self, list: &mut List, id: QueuedId, place: QueuedId) {
         let prev = std::mem::replace(&mut self.requests[place].list_prev, id);
         self.requests[id].list_prev = prev;
@@ -347,7 +347,7 @@ impl Queue {
         }
     }
 
-    /// Makes `gone` a part of `kept`, which takes the older position of the two on the list.
+    /// Removes `gone` from `list`. `kept` takes the earlier of the two positions.
     pub fn join_on(&mut self, list: &mut List, kept: QueuedId, gone: QueuedId) {
         if self[gone].added < self[kept].added {
             self.unlink(list, kept);
@@ -356,7 +356,7 @@ impl Queue {
         self.unlink(list, gone);
     }
 
-    /// Returns a queued request as the device gets it.
+    /// Returns a queued request as the I/O for the device.
     #[inline]
     pub fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
         let queued = &self[id];
@@ -406,7 +406,7 @@ fn hash(position: u64, scope: u32, write: bool) -> u64 {
     spread(position ^ side)
 }
 
-/// Returns whether both lengths together stay within `len_max`.
+/// Returns whether the sum of both lengths is at most `len_max`.
 #[inline]
 pub(crate) fn fits(a: u32, b: u32, len_max: u32) -> bool {
     a.checked_add(b).is_some_and(|len| len <= len_max)

@@ -1,7 +1,7 @@
-//! Requests of one kind by address and by age, and the choice of the next one for the head.
+//! Requests of one kind, sorted by address and by age, and the choice of the next one for the head.
 //!
-//! Source: Linux's CFQ, which anticipatory and BFQ follow: a move back of limited length competes
-//! with a move forward at a higher cost.
+//! Source: Linux's CFQ, which anticipatory and BFQ follow: a backward move of limited length is
+//! compared with a forward move, at a higher cost.
 //!
 //! Invariants: `requests` and `fifo` contain the same requests; `next` is one of them, and None
 //! exactly if there are none.
@@ -10,10 +10,10 @@ use super::queue::{List, Queue, QueuedId};
 use super::sorted::Sorted;
 use crate::contract::time::Nanos;
 
-/// A request with its first byte.
+/// The offset and id of a request.
 pub(crate) type Placed = (u64, QueuedId);
 
-/// How far back the head may go, and at what price.
+/// The maximum backward distance of the head, and the factor by which it is multiplied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackSeek {
     pub(crate) max: u64,
@@ -21,8 +21,8 @@ pub(crate) struct BackSeek {
 }
 
 impl BackSeek {
-    /// Returns the better of two requests with the head at `head`: the nearer one, way back counted
-    /// `penalty` times. Requests too far behind come last, lowest first, as after a sweep.
+    /// Returns the request that is nearer to `head`; a backward distance is multiplied by
+    /// `penalty`. Requests too far behind come last, lowest first, as after a sweep.
     #[inline]
     fn choose(self, a: Placed, b: Placed, head: u64) -> Placed {
         match (self.cost(a.0, head), self.cost(b.0, head)) {
@@ -52,7 +52,7 @@ impl BackSeek {
     }
 }
 
-/// Requests in seek order, with a cursor at the next one.
+/// Requests in seek order, with a cursor at the next request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeekOrder {
     requests: Sorted,
@@ -77,13 +77,13 @@ impl SeekOrder {
         self.next.is_none()
     }
 
-    /// Returns the request that waits longest.
+    /// Returns the request that has waited longest.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<QueuedId> {
         self.fifo.front()
     }
 
-    /// Returns the same if it is older than `expire`.
+    /// Returns the request that has waited longest if it is older than `expire`.
     #[inline]
     pub(crate) fn expired(&self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         self.oldest().filter(|&id| queue[id].added + expire <= now)
@@ -104,7 +104,7 @@ impl SeekOrder {
         });
     }
 
-    /// The start of `id` has moved from `offset_before`.
+    /// Moves `id`, whose offset was `offset_before`, to its new offset.
     pub(crate) fn moved(
         &mut self,
         id: QueuedId,
@@ -117,7 +117,7 @@ impl SeekOrder {
         self.place((queue[id].offset, id), head, back);
     }
 
-    /// Removes a request; if it was next, its better neighbor is.
+    /// Removes a request. If it was the next one, the better of its neighbors becomes the next.
     #[inline]
     fn displace(&mut self, placed: Placed, back: BackSeek) {
         self.requests.remove(placed.0, placed.1);
@@ -133,7 +133,7 @@ impl SeekOrder {
         Some(below.map_or(above, |below| back.choose(above, below, offset)))
     }
 
-    /// Removes `id`; the search continues from its position.
+    /// Removes `id`; the next request is chosen as seen from its position.
     #[inline]
     pub(crate) fn take(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
         let offset = queue[id].offset;
@@ -142,12 +142,12 @@ impl SeekOrder {
         self.next = self.after(offset, back);
     }
 
-    /// Moves the cursor to `id`, which must be one of the requests.
+    /// Makes `id`, which must be one of the requests, the next request.
     pub(crate) fn go_first(&mut self, id: QueuedId, queue: &Queue) {
         self.next = Some((queue[id].offset, id));
     }
 
-    /// Makes `gone` a part of `kept`, which takes the older position of the two in the FIFO.
+    /// Merges `gone` into `kept`, which takes the earlier of the two positions in the FIFO.
     pub(crate) fn join(
         &mut self,
         kept: QueuedId,

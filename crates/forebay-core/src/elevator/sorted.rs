@@ -1,7 +1,7 @@
 //! Requests in address order: a sorted vector, which is faster than a tree at the size of a request
 //! queue.
 
-/// Ids sorted by offset, those of one offset by id.
+/// Ids sorted by offset; ids with the same offset are sorted by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sorted {
     entries: Vec<(u64, u32)>,
@@ -62,12 +62,12 @@ impl Sorted {
         &self.entries
     }
 
-    /// Retains the entries whose id `keep` accepts.
+    /// Removes the entries whose id `keep` does not accept.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.entries.retain(|&(_, id)| keep(id));
     }
 
-    /// Removes everything, keeping the memory.
+    /// Removes all entries but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }

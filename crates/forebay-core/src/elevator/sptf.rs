@@ -1,13 +1,13 @@
-//! sptf: shortest positioning time first, with a bound on how long a request is passed over.
+//! sptf: shortest positioning time first, with a bound on how long a request can be passed over.
 //!
-//! A yardstick rather than a scheduler, because it knows the disk's rotational position. Source:
-//! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7,
-//! 1991), and Seltzer, Chen and Ousterhout, "Disk scheduling revisited" (USENIX Winter 1990). Among
-//! all waiting reads and writes, the one whose data will be under the head first is next; of equal
-//! ones, the oldest. Requests that have waited for the bound go first, oldest first. It never
-//! leaves the disk idle.
+//! This is a yardstick rather than a scheduler, because it knows the disk's rotational position.
+//! Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position"
+//! (HPL-CSP-91-7, 1991), and Seltzer, Chen and Ousterhout, "Disk scheduling revisited" (USENIX
+//! Winter 1990). Among all waiting reads and writes, the one whose data will be under the head
+//! first is next; in case of a tie, the oldest. Requests that have waited for the bound go first,
+//! oldest first. The disk is never left idle.
 //!
-//! It uses a model of the disk ([`Positioning`]), which it updates as it dispatches requests. For
+//! sptf uses a model of the disk ([`Positioning`]), which it updates as it dispatches requests. For
 //! its predictions to hold, the device must accept only one request at a time.
 //!
 //! Invariant: `fifo` and `waiting` contain the same requests.
@@ -24,18 +24,18 @@ use crate::contract::time::Nanos;
 const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)
     .about("a request that has waited this long is served first")];
 
-/// Shortest positioning time first.
+/// The elevator: shortest positioning time first.
 #[derive(Clone, Debug)]
 pub struct Sptf<P> {
     bound: Nanos,
     disk: P,
     fifo: List,
-    /// Requests in order of arrival, so that the first of equal ones is found.
+    /// The requests in order of arrival, so that the oldest wins a tie.
     waiting: Vec<QueuedId>,
 }
 
 impl Sptf<()> {
-    /// Its entry in the catalog.
+    /// The catalog entry.
     pub const LISTED: Listed = Listed {
         name: "sptf",
         origin: Origin::KernelOnly,
@@ -45,15 +45,15 @@ impl Sptf<()> {
         parameters: &[PARAMETERS],
     };
 
-    /// Returns the given bound.
+    /// Returns the bound given in the parameters.
     pub(crate) fn bound(given: &Given<'_>) -> Result<Nanos, SpecError> {
         given.millis("bound-ms")
     }
 }
 
 impl<P: Positioning> Sptf<P> {
-    /// Creates an empty elevator before a disk like `disk`, in which a request that has waited for
-    /// `bound` goes first.
+    /// Creates an empty elevator for a disk like `disk`. A request that has waited for `bound` goes
+    /// first.
     pub fn new(disk: P, bound: Nanos) -> Self {
         Sptf { bound, disk, fifo: List::default(), waiting: Vec::new() }
     }
@@ -84,7 +84,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
     #[inline]
     fn grown(&mut self, _now: Nanos, _id: QueuedId, _offset_before: u64, _queue: &mut Queue) {}
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request takes the earlier of the two positions in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.waiting.retain(|&id| id != gone);
         queue.join_on(&mut self.fifo, kept, gone);

@@ -4,14 +4,15 @@
 //! some tags to others may use only the first few of each word, and waits for one of these even if
 //! others are free. A freed tag is not allocated again before the rest of its word has been used.
 //!
-//! Linux uses smaller words for few tags, but it sizes a scheduler's tags for the maximum number. On
-//! a guest whose disk has 64 tags, there is one word, so only one tag is the first of a word.
+//! Linux uses smaller words for few tags, but it sizes a scheduler's tags for the maximum number.
+//! On a guest whose disk has 64 tags, there is one word, so a kind that may use one tag per word
+//! has a single tag.
 
-/// Bits of a word.
+/// The number of bits in a word.
 const WORD_BITS: u32 = u64::BITS;
 const SHIFT: u32 = WORD_BITS.ilog2();
 
-/// Some tags.
+/// A word of tags.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     /// The tags in use, and those freed since the word was last exhausted.
@@ -19,12 +20,12 @@ struct Word {
     freed: u64,
 }
 
-/// Tags by number.
+/// The tags of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Tags {
     words: Vec<Word>,
     depth: u32,
-    /// The tag to try first.
+    /// The tag at which the next search starts.
     hint: u32,
 }
 
@@ -34,20 +35,20 @@ impl Tags {
         Tags { words, depth, hint: 0 }
     }
 
-    /// Tags of a word.
+    /// Returns the number of tags in a word.
     #[inline]
     pub(crate) fn word(&self) -> u32 {
         WORD_BITS.min(self.depth)
     }
 
-    /// Returns how many of a word make `part` of all tags.
+    /// Returns how many tags of a word correspond to `part` of all tags.
     #[inline]
     pub(crate) fn in_word(&self, part: u32) -> u32 {
         let scaled = u64::from(part) * u64::from(self.word());
         scaled.div_ceil(u64::from(self.depth)).min(self.word().into()) as u32
     }
 
-    /// Returns a free tag among the first `first` of each word.
+    /// Allocates a free tag among the first `first` of each word.
     #[inline]
     pub(crate) fn take(&mut self, first: u32) -> Option<u32> {
         let hint = if self.hint < self.depth { self.hint } else { 0 };

@@ -1,12 +1,12 @@
-//! Tiering by address: writes far from most of the request queue go to the flash.
+//! Tiering by address: writes that are far from most queued requests go to the flash.
 //!
 //! Source: the approach that the **bid** paper argues against (section "Initial tier placement"),
 //! which measures randomness as the deviation of an address from the largest group of queued
-//! requests. A sequential process with few queued requests seems random to it.
+//! requests. It mistakes a sequential process with few queued requests for a random one.
 //!
-//! A group consists of the requests within a range as long as the deviation. A write is judged when
-//! it enters the queue: it goes to the flash if it is further than the deviation from the start of
-//! the largest group. All others are served first in, first out.
+//! A group consists of the requests within a range that is as long as the deviation. A write is
+//! judged when it enters the queue: it goes to the flash if its distance from the start of the
+//! largest group exceeds the deviation. All other requests are served first in, first out.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,11 @@ use super::queue::{List, Queue, QueuedId};
 use crate::contract::request::{Op, Request};
 use crate::contract::time::Nanos;
 
-/// A flag in a request's mark, next to its group: the request goes to the flash.
+/// A flag in a request's mark, which otherwise contains its group. The flag means that the request
+/// goes to the flash.
 const FLASH: u32 = 1 << 31;
 
-/// Requests of one stretch.
+/// The queued requests within one range of addresses.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     mark: u32,
@@ -26,7 +27,7 @@ struct Group {
     count: u32,
 }
 
-/// The scheduler.
+/// The elevator that tiers by address.
 #[derive(Clone, Debug)]
 pub(crate) struct TierLba {
     deviation_bytes: u64,
@@ -45,7 +46,7 @@ impl TierLba {
         }
     }
 
-    /// Counts a request in and answers where the largest group begins.
+    /// Adds a request to its group. Returns the group's mark and the start of the largest group.
     fn enter(&mut self, offset: u64) -> (u32, u64) {
         let number = offset / self.deviation_bytes;
         let mark = number as u32 & !FLASH;
@@ -56,7 +57,7 @@ impl TierLba {
                 self.groups.push(Group { mark, offset, count: 1 });
             }
         }
-        // Among groups of equal size, the oldest.
+        // In case of a tie, the oldest group is the largest.
         let largest = self.groups.iter().rev().max_by_key(|group| group.count);
         (mark, largest.map_or(offset, |group| group.offset))
     }
@@ -137,9 +138,9 @@ mod tests {
         let rows = [
             (Op::Write, mib(100)),
             (Op::Write, mib(100) + 8192),
-            (Op::Write, mib(101)), // next door
-            (Op::Write, mib(500)), // far
-            (Op::Read, mib(700)),  // far, but a read
+            (Op::Write, mib(101)), // near the group
+            (Op::Write, mib(500)), // far away
+            (Op::Read, mib(700)),  // far away, but a read
             (Op::Write, mib(500) + 8192),
         ];
         for (id, (op, offset)) in rows.into_iter().enumerate() {
@@ -153,7 +154,7 @@ mod tests {
         }
         let offsets: Vec<u64> = diverted.iter().map(|io| io.offset).collect();
         assert_eq!(offsets, [mib(500), mib(500) + 8192]);
-        // There is no space on the flash for one of them.
+        // The flash has no space for one of them.
         layer.gone(&diverted[0]);
         layer.keep(&diverted[1]);
         let kept = std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).map(|io| io.offset);

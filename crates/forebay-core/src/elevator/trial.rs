@@ -1,4 +1,4 @@
-//! A driver for tests of an elevator: behind the block layer, in front of a device of constant
+//! A driver for tests of an elevator behind the block layer, in front of a device of constant
 //! service time.
 
 use super::block::{BlockLayer, Elevator};
@@ -33,15 +33,15 @@ pub(crate) fn write(at_ms: f64, stream: u32, offset: u64) -> Request {
     Request { op: Op::Write, ..read(at_ms, stream, offset) }
 }
 
-/// A driver for one test.
+/// A test run of an elevator.
 pub(crate) struct Run<E> {
     layer: BlockLayer<E>,
     pub(crate) depth: usize,
     pub(crate) service: Nanos,
     pub(crate) until: Nanos,
-    /// I/Os in the order of dispatch.
+    /// The I/Os in order of dispatch.
     pub(crate) given: Vec<Request>,
-    /// Client requests in the order they finished.
+    /// The client requests in the order in which they finished.
     pub(crate) finished: Vec<Request>,
 }
 
@@ -58,7 +58,8 @@ impl<E: Elevator> Run<E> {
         }
     }
 
-    /// Submits `arrivals` and what `react` makes of each finished request, until nothing happens.
+    /// Submits `arrivals` and the requests that `react` returns for each finished request, until
+    /// nothing is left to do.
     pub(crate) fn run(
         &mut self,
         mut arrivals: Vec<Request>,
@@ -109,18 +110,18 @@ impl<E: Elevator> Run<E> {
         }
     }
 
-    /// Returns the elevator as it is now.
+    /// Returns the elevator in its current state.
     pub(crate) fn elevator(&self) -> &E {
         self.layer.elevator()
     }
 
-    /// Lengths of runs of I/Os of one stream.
+    /// Returns the lengths of uninterrupted sequences of I/Os of one stream.
     pub(crate) fn turns(&self) -> Vec<usize> {
         self.given.chunk_by(|a, b| a.stream == b.stream).map(<[Request]>::len).collect()
     }
 }
 
-/// Returns the next request after `done`, `think_ms` later, `step` bytes further.
+/// Returns a request that follows `done` after `think_ms`, `step` bytes further on.
 pub(crate) fn on(now: Nanos, done: &Request, think_ms: f64, step: u64) -> Option<Request> {
     Some(Request { at: now + ms(think_ms), offset: done.offset + step, ..*done })
 }

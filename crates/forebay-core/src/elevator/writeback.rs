@@ -1,21 +1,21 @@
 //! Writeback throttling: limits the number of page-cache writes in the queue, so that reads need
 //! not wait behind them.
 //!
-//! Source: Linux 6.12, `block/blk-wbt.c` and `block/blk-rq-qos.c`. An asynchronous write of the
-//! page cache ([`Flags::WRITE_BACK`]) needs one of a few places before it needs a tag; its
-//! submitter sleeps until one is free. There are half of `depth`, and a quarter within a tenth of a
-//! second after any read; if the disk has its own write cache, sleepers are woken when all places
-//! are free. In each window of a tenth of a second, the fastest read is compared with a target. If
-//! it is slower, the depth is halved; otherwise it is doubled up to 16, and further if there are no
-//! reads.
+//! Source: Linux 6.12, `block/blk-wbt.c` and `block/blk-rq-qos.c`. An asynchronous write from the
+//! page cache ([`Flags::WRITE_BACK`]) needs a slot before it needs a tag; its submitter sleeps
+//! until a slot is free. There are half as many slots as `depth`, and a quarter within a tenth of a
+//! second after any read. If the disk has its own write cache, sleepers are woken only when all
+//! slots are free. In each window of a tenth of a second, the fastest read is compared with a
+//! target. If it is slower, the depth is halved; otherwise it is doubled up to 16, and further if
+//! there are no reads.
 //!
-//! If a trace does not identify the writes of the page cache, none is throttled. Linux does not
-//! throttle `O_DIRECT` writes either. Synchronous writes of the page cache (`fsync`) may use the
-//! whole depth in Linux; here they are not limited.
+//! If a trace does not identify the writes of the page cache, no writes are throttled. Linux does
+//! not throttle `O_DIRECT` writes either. Synchronous writes of the page cache (`fsync`) may use
+//! the whole depth in Linux; here they are not limited.
 //!
-//! Departures: a window is evaluated at the first event after its end; whether a task is slowed
-//! down for dirtying too many pages, or memory is short, is not known; trims are not throttled; the
-//! disk is assumed to have a write cache.
+//! Departures: a window is evaluated at the first event after its end; it is not known whether a
+//! task is slowed down for dirtying too many pages, or whether memory is short; trims are not
+//! throttled; the disk is assumed to have a write cache.
 //!
 //! [`Flags::WRITE_BACK`]: crate::contract::request::Flags::WRITE_BACK
 
@@ -28,13 +28,13 @@ use crate::contract::time::Nanos;
 /// The depth at step 0.
 const DEPTH: u32 = 16;
 const WINDOW: Nanos = Nanos::from_millis(100);
-/// Reads older than this no longer compete.
+/// How long after a read the number of slots stays reduced.
 const READ_LATELY: Nanos = Nanos::from_millis(100);
-/// Writes that a window needs to tell anything.
+/// The number of writes below which a window is inconclusive.
 const WRITES_MIN: u32 = 3;
-/// After this many inconclusive windows, the depth moves back towards that of step 0.
+/// The number of inconclusive windows after which the depth begins to return to that of step 0.
 const UNKNOWN_MAX: u32 = 5;
-/// Steps beyond which nothing changes.
+/// The highest step, beyond which the depth does not change.
 const STEP_MAX: i32 = 31;
 
 /// The result of a window.
@@ -46,27 +46,28 @@ enum Seen {
     Nothing,
 }
 
-/// Places for writes of the page cache.
+/// The slots for writes of the page cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
-    /// The maximum time of the fastest read of a window at the device.
+    /// The longest acceptable time at the device of the fastest read in a window.
     target: Nanos,
     queue_depth: u32,
-    /// Above 0 there are fewer places, below it more.
+    /// The deviation from [`DEPTH`]: steps above 0 halve the number of slots, steps below 0 double
+    /// it.
     step: i32,
     depth: u32,
     is_deepest: bool,
-    /// Writes that have a place.
+    /// The number of writes that have a slot.
     taken: u32,
-    /// Streams that sleep for one, and whether they are to be woken.
+    /// The streams that sleep for a slot, and whether they should be woken.
     sleepers: VecDeque<u32>,
     wakes: bool,
     last_read: Option<Nanos>,
-    /// The read at the device that is watched, and since when it is there.
+    /// The read at the device whose time is measured, and since when it has been there.
     watched: Option<(QueuedId, Nanos)>,
     window: Nanos,
     window_ends: Option<Nanos>,
-    /// The quickest read, and the writes, that have ended in this window.
+    /// The time of the fastest read, and the number of writes, that completed in this window.
     quickest: Option<Nanos>,
     writes: u32,
     unknown: u32,
@@ -95,7 +96,7 @@ impl Writeback {
         throttle
     }
 
-    /// Takes a place if there is one and nobody sleeps for it.
+    /// Allocates a slot, if one is free and no stream sleeps for it.
     pub(crate) fn take(&mut self, now: Nanos) -> bool {
         self.look(now);
         let may = self.sleepers.is_empty() && self.taken < self.limit(now);
@@ -106,12 +107,12 @@ impl Writeback {
         may
     }
 
-    /// `stream` falls asleep.
+    /// Puts `stream` to sleep until a slot is free.
     pub(crate) fn sleep(&mut self, stream: u32) {
         self.sleepers.push_back(stream);
     }
 
-    /// Returns the next stream that is woken, which has a place.
+    /// Wakes the next stream, which receives a slot.
     pub(crate) fn wake(&mut self, now: Nanos) -> Option<u32> {
         if !self.wakes || self.taken >= self.limit(now) {
             self.wakes = false;
@@ -123,7 +124,7 @@ impl Writeback {
         Some(stream)
     }
 
-    /// A read needs a tag.
+    /// Records that a read has arrived.
     #[inline]
     pub(crate) fn read_comes(&mut self, now: Nanos) {
         self.last_read = Some(now);
@@ -149,7 +150,7 @@ impl Writeback {
         }
     }
 
-    /// A write that has a place has left the queue.
+    /// Frees the slot of a write that has left the queue.
     pub(crate) fn leave(&mut self) {
         self.taken -= 1;
         self.wakes |= self.taken == 0;
@@ -183,14 +184,14 @@ impl Writeback {
         };
     }
 
-    /// Starts measuring the fastest read.
+    /// Starts a window if none is in progress.
     fn watch(&mut self, now: Nanos) {
         if self.window_ends.is_none() {
             self.window_ends = Some(now + self.window);
         }
     }
 
-    /// Draws conclusions from windows that are over.
+    /// Evaluates the windows that have ended and adjusts the depth.
     fn look(&mut self, now: Nanos) {
         while let Some(end) = self.window_ends.filter(|end| *end <= now) {
             let seen = self.seen(end);
@@ -258,7 +259,7 @@ mod tests {
         Writeback::new(MS(75), 64)
     }
 
-    /// Returns the number of slots available at once.
+    /// Returns the number of slots that can be allocated now.
     fn places(throttle: &mut Writeback, now: Nanos) -> usize {
         std::iter::repeat_with(|| throttle.take(now)).take_while(|took| *took).count()
     }

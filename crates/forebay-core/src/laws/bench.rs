@@ -1,4 +1,4 @@
-//! The test bench of the laws: a device with pseudo-random service times, and a list of requests.
+//! The test bench for the laws: a device with pseudo-random service times, and a list of requests.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,13 @@ use crate::contract::request::Request;
 use crate::contract::time::Nanos;
 use crate::contract::workload::Workload;
 
-/// The longest I/O that a bench takes, in bytes.
+/// The longest I/O that a bench accepts, in bytes.
 pub const LEN_MAX: u32 = 96 * 1024;
-/// The least time that an I/O takes on a bench.
+/// The minimum duration of an I/O on a bench.
 pub const LEAST: Nanos = Nanos::from_micros(50);
 
-/// A device of some depth whose service times look random and depend on the calls only.
+/// A device that serves several I/Os at a time. Its service times look random but depend only on
+/// the calls.
 pub struct Bench {
     depth: usize,
     running: VecDeque<(Nanos, Nanos, Request)>,
@@ -21,12 +22,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Creates a device that accepts `depth` I/Os at a time.
+    /// Creates a device that serves `depth` I/Os at a time.
     pub fn new(depth: usize) -> Self {
         Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
     }
 
-    /// Creates as many devices as `policy` needs.
+    /// Creates as many devices as `policy` requires.
     pub fn of(policy: &impl Policy, depth: usize) -> Vec<Bench> {
         (0..policy.servers().len().max(1)).map(|_| Bench::new(depth)).collect()
     }
@@ -65,11 +66,11 @@ impl Device for Bench {
     }
 }
 
-/// Requests that are known beforehand.
+/// A workload of requests that are known in advance.
 pub struct List(VecDeque<Request>);
 
 impl List {
-    /// These.
+    /// Returns a workload of `requests`.
     pub fn of(requests: &[Request]) -> List {
         List(requests.iter().copied().collect())
     }

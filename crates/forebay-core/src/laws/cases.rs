@@ -6,14 +6,15 @@ use crate::contract::time::Nanos;
 
 use super::bench::LEN_MAX;
 
-/// Distinct places where requests begin, 8 KiB apart.
+/// The number of distinct offsets of requests, 8 KiB apart.
 pub const PLACES: u64 = 60;
 
-/// A request as it is drawn: what it does, its place, its pages of 4 KiB, stream, flags, and the
-/// microseconds after the one before.
+/// A randomly drawn request: its operation, offset index, length in pages of 4 KiB, stream, flags,
+/// and the microseconds since the previous request.
 pub type RequestRow = (Op, u64, u32, u32, u8, u64);
 
-/// Returns the requests of `rows`. Trims, which nobody splits, are no longer than an I/O.
+/// Returns the requests of `rows`. Trims are never longer than the longest I/O, because policies do
+/// not split them.
 pub fn laid(rows: impl IntoIterator<Item = RequestRow>) -> Vec<Request> {
     let mut at = Nanos::ZERO;
     let lay = |(id, (op, place, pages, stream, flags, gap_us)): (usize, RequestRow)| {
@@ -29,7 +30,7 @@ pub fn laid(rows: impl IntoIterator<Item = RequestRow>) -> Vec<Request> {
     rows.into_iter().enumerate().map(lay).collect()
 }
 
-/// `count` requests drawn by `seed`, the same each time.
+/// Returns `count` pseudo-random requests, which depend only on `seed`.
 pub fn case(seed: u64, count: usize) -> Vec<Request> {
     let mut state = seed;
     let mut below = |most: u64| splitmix(&mut state) % most;

@@ -1,5 +1,6 @@
-//! The law on starvation: one stream keeps 32 sequential requests outstanding forever, and another
-//! sends a single request far away. The policy must serve the latter while the former continues.
+//! The law on starvation: one stream keeps 32 sequential requests outstanding all the time, and
+//! another sends a single request far away. The policy must serve the single request while the
+//! stream continues.
 
 use std::collections::VecDeque;
 
@@ -12,16 +13,17 @@ use crate::contract::time::Nanos;
 use crate::contract::workload::Workload;
 use crate::simulate;
 
-/// Requests of the greedy stream.
+/// The number of requests that the greedy stream sends.
 const GREEDY: u64 = 60_000;
-/// The number of requests that may overtake. A write may wait for its deadline of 5 s; the device
-/// does a thousand I/Os in 0.6 s.
+/// The maximum number of greedy requests served before the victim. A write may wait for its
+/// deadline of 5 s; the device serves a thousand I/Os in 0.6 s.
 const PASSED_MAX: u64 = GREEDY / 2;
 
-/// Whether what `build` gives, which should not merge, serves a request that lies far from all others.
+/// Checks that the policy that `build` returns serves a request far from all others. The policy
+/// should not merge requests.
 ///
 /// # Errors
-/// That it does not.
+/// If the request starves.
 pub fn starves<P: Policy>(mut build: impl FnMut() -> P) -> Result<(), Broken> {
     for (op, victim) in [(Op::Read, Op::Write), (Op::Write, Op::Read), (Op::Read, Op::Read)] {
         let mut policy = build();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::contract::request::RequestId;
 
-/// First in, first out, whole requests: right but for one thing.
+/// A FIFO scheduler that does not split or merge requests and breaks at most one law.
 #[derive(Clone)]
 struct FaultyFifo {
     law: Option<Law>,
@@ -33,7 +33,7 @@ impl FaultyFifo {
     }
 }
 
-/// The name of a second I/O for the same request.
+/// The id of a second I/O for the same request.
 const TWICE: RequestId = 3;
 
 impl Policy for FaultyFifo {
@@ -86,7 +86,7 @@ impl Policy for FaultyFifo {
     fn pieces(&self, _io: &Request, _each: &mut dyn FnMut(Piece)) {}
 }
 
-/// Requests that fit an I/O, so that nobody has to cut them.
+/// Returns requests that fit into one I/O, so that policies need not split them.
 fn short() -> Vec<Request> {
     let mut requests = case(1, 60);
     requests.iter_mut().filter(|it| it.op.moves_data()).for_each(|it| it.len = it.len.min(LEN_MAX));

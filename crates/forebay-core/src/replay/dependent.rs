@@ -1,17 +1,18 @@
 //! Dependent replay: each request follows the answer that its task may have waited for.
 //!
-//! A request *follows* the latest answer, in the recording, before it was issued: of its own
-//! stream; or, if submitters are unknown ([`Flags::ANONYMOUS`]), of any request issued at most 10
-//! ms earlier, or of one that it overlaps, if either changes the data and it is not answered yet in
-//! this run. The request is issued the recorded think time after that answer in this run, which may
-//! be earlier than recorded. A request that follows none is issued at its recorded time, and so is
-//! write-back ([`Flags::WRITE_BACK`]), for whose answers no task waits.
+//! A request *follows* the latest answer that preceded it in the recording, among the requests of
+//! its own stream. If submitters are unknown ([`Flags::ANONYMOUS`]), it follows the latest answer
+//! that came at most 10 ms before it, or the answer to a request that it overlaps, if either
+//! changes the data and that request is still unanswered in this run. The request is issued the
+//! recorded think time after that answer in this run, which may be earlier than recorded. A request
+//! that follows no answer is issued at its recorded time. The same applies to write-back
+//! ([`Flags::WRITE_BACK`]), because no task waits for its answers.
 //!
 //! No request is issued before the previous request of its stream, or before the answer to an
 //! earlier request that it overlaps, if either changes the data.
 //!
-//! Answers without recorded times are followed by nothing. At most [`AHEAD_MAX`] requests are read
-//! ahead; a request that is read too late is issued at once and counted
+//! If the time of an answer was not recorded, no request follows it. At most [`AHEAD_MAX`] requests
+//! are read ahead; a request that is read too late is issued at once and counted
 //! ([`Dependent::found_late`]).
 
 mod overlaps;
@@ -30,37 +31,37 @@ use crate::contract::workload::Workload;
 use crate::slab::Slab;
 use overlaps::Overlaps;
 
-/// Requests that are read at most before they are issued and answered: some 130 MB.
+/// The maximum number of requests that have been read but not answered, which take some 130 MB.
 pub const AHEAD_MAX: usize = 1 << 20;
-/// How much earlier an answer may have come for a request of an unknown task to follow it.
+/// The maximum time by which an answer may precede a request of an unknown task that follows it.
 const NEAR: Nanos = Nanos::from_millis(10);
 const NONE: u32 = u32::MAX;
 
-/// A request that was read and is not answered.
+/// A request that has been read but not answered.
 #[derive(Clone, Copy, Debug)]
 struct Active {
-    /// The recorded request, at its time divided by the intensity.
+    /// The recorded request, with its time divided by the intensity.
     request: Request,
     /// The number of requests read before it.
     number: u64,
     /// The number of events that must happen first.
     blockers: u32,
-    /// No earlier than this.
+    /// The earliest time to issue the request.
     not_before: Nanos,
-    /// The first of the [`Edge`]s to those that it must not be overtaken by.
+    /// The first [`Edge`] in the list of requests that must not overtake this one.
     overlapped: u32,
-    /// Its [`Answer`]; [`NONE`] if the recording has none.
+    /// Its [`Answer`]; [`NONE`] if the recording has no answer.
     answer: u32,
-    /// The next request of its stream, if that waits for its issue.
+    /// The next request of its stream, if that request waits for this one to be issued.
     follower: u32,
 }
 
-/// The completion of a request, in the recording and in this run.
+/// The completion time of a request, in the recording and in this run.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     recorded: Nanos,
     now: Option<Nanos>,
-    /// The first of the [`Edge`]s to those that follow it.
+    /// The first [`Edge`] in the list of requests that follow this answer.
     followed: u32,
     /// The number of remaining users: the recording and the run.
     references: u8,
@@ -79,12 +80,12 @@ struct Edge {
 struct History {
     /// Upcoming completions: the time, the number of the request, and its key.
     coming: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// The last that came.
+    /// The last request that completed.
     last: Option<u32>,
 }
 
 impl History {
-    /// Returns the next answer that came until `at`.
+    /// Removes and returns the next answer that came no later than `at`.
     fn come(&mut self, at: Nanos) -> Option<u32> {
         let Reverse((came, _, answer)) = *self.coming.peek()?;
         (came <= at).then(|| {
@@ -94,18 +95,18 @@ impl History {
     }
 }
 
-/// One task.
+/// The state of one task.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     history: History,
     /// The key and the number of the task's last request.
     last: Option<(u32, u64)>,
-    /// When that request may be issued, once that is known.
+    /// The time from which that request may be issued, if known.
     ready_at: Nanos,
     lag: Lag,
 }
 
-/// Dependent replay of requests in time order, each with the latency it had if that is known.
+/// Dependent replay of requests in time order, each with its recorded latency if known.
 #[derive(Clone, Debug)]
 pub struct Dependent<I> {
     requests: I,
@@ -117,12 +118,12 @@ pub struct Dependent<I> {
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     read: u64,
     streams: Vec<Stream>,
-    /// The history of all requests of unknown tasks.
+    /// The answers to requests of all unknown tasks.
     anonymous: History,
     overlaps: Overlaps,
-    /// The time.
+    /// The current time.
     now: Nanos,
-    /// The most that an answer came earlier than in the recording.
+    /// The maximum time by which an answer has come earlier than in the recording.
     ahead: Nanos,
     found_late: u64,
     lag: Lag,
@@ -154,7 +155,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         dependent
     }
 
-    /// Returns where the requests come from.
+    /// Returns the source of the requests.
     pub fn source(&self) -> &I {
         &self.requests
     }
@@ -164,25 +165,25 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         self.lag
     }
 
-    /// Returns how far a stream is behind, or nothing for streams of unknown tasks.
+    /// Returns how far a stream is behind the recording; empty for streams of unknown tasks.
     pub fn lag_of(&self, stream: u32) -> Lag {
         self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
 
-    /// Requests that were issued later than they should have been, because too many others had to be
-    /// read before them.
+    /// Returns how many requests were issued later than they should have been, because too many
+    /// others had to be read before them.
     pub fn found_late(&self) -> u64 {
         self.found_late
     }
 
-    /// Reads until no later request can be issued before the first one that may be.
+    /// Reads requests until none of the unread ones can be issued before the first ready one.
     fn read_ahead(&mut self) {
         while self.active.len() < AHEAD_MAX
             && let Some((recorded, latency)) = self.next
         {
             let at = self.intensity.scale(recorded.at);
-            // No request is further ahead of its recorded time than the answer that it follows, but for
-            // what scaling rounds.
+            // A request is at most as far ahead of its recorded time as the answer that it follows,
+            // apart from rounding when times are scaled.
             let earliest = at - self.ahead - Nanos(1);
             if self.ready.peek().is_some_and(|Reverse((first, _, _))| *first < earliest) {
                 return;
@@ -234,7 +235,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Returns the stream that issued it, or `None` if that is unknown.
+    /// Returns the stream that issued a request; `None` if it is unknown.
     fn stream(&mut self, request: &Request) -> Option<&mut Stream> {
         if request.flags.has(Flags::ANONYMOUS) {
             return None;
@@ -253,8 +254,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Returns the latest answer that whoever issued `request` can have waited for, where it
-    /// overlaps `earlier` ones that are not answered yet in this run.
+    /// Returns the latest answer that the submitter of `request` may have waited for. `request`
+    /// overlaps the requests `earlier`, which are still unanswered in this run.
     fn last_answer(
         &mut self,
         request: &Request,
@@ -279,7 +280,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         })
     }
 
-    /// `key` follows `answer`.
+    /// Makes the request `key` follow `answer`.
     fn follow(&mut self, key: u32, answer: u32, recorded_at: Nanos) {
         let Answer { recorded, now, followed, .. } = self.answers[answer];
         let think = self.intensity.scale(recorded_at - recorded);
@@ -289,13 +290,13 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// `key` waits for one thing more; the edge, before `next`.
+    /// Adds a blocker to the request `key`. Returns a new edge, at the front of the list `next`.
     fn wait(&mut self, key: u32, think: Nanos, next: u32) -> u32 {
         self.active[key].blockers += 1;
         self.edges.insert(Edge { waits: key, think, next })
     }
 
-    /// Keeps the answer of `key` for those that follow it.
+    /// Keeps the answer to `key` for the requests that follow it.
     fn remember(&mut self, key: u32, recorded_at: Nanos, latency: Option<Nanos>) {
         let Some(latency) = latency else { return };
         let recorded = recorded_at + latency;
@@ -314,13 +315,13 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// No stream issues a request before the one before it.
+    /// Makes the request `key` wait until the previous request of its stream is issued.
     fn keep_order(&mut self, key: u32) {
         let Active { request, number, .. } = self.active[key];
         let stream = &mut self.streams[request.stream as usize];
         let ready_at = stream.ready_at;
         match stream.last.replace((key, number)) {
-            // Its place may have been reused by now.
+            // The key of the previous request may have been reused, so compare its number.
             Some((last, number))
                 if self.active[last].number == number && self.active[last].blockers > 0 =>
             {
@@ -334,7 +335,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Issues `key`, which nothing blocks any more, and possibly its followers.
+    /// Issues `key`, which nothing blocks any more, and then each follower that becomes unblocked.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
@@ -350,7 +351,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Removes one of the blockers of `key`, from `at` on; returns whether it was the last.
+    /// Removes one blocker of `key`, which must not be issued before `at`. Returns whether it was
+    /// the last blocker.
     fn unblock(&mut self, key: u32, at: Nanos) -> bool {
         let active = &mut self.active[key];
         active.not_before = active.not_before.max(at);
@@ -358,7 +360,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// Reports that the event awaited by the edges from `edge` on happened at `now`.
+    /// Unblocks the requests in the list from `edge` on, because the event that they wait for
+    /// happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {
             let Edge { waits, think, next } = self.edges.remove(edge);
@@ -370,7 +373,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
     }
 }
 
-/// Returns whether its stream issues nothing before it that came after it.
+/// Returns whether later requests of the stream must not be issued before this one.
 fn keeps_order(request: &Request) -> bool {
     !request.flags.has(Flags::WRITE_BACK) && !request.flags.has(Flags::ANONYMOUS)
 }
@@ -401,7 +404,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // Nobody who still has the number may mistake the next request in this place for this one.
+        // A stream may still store this key, which a new request may reuse. The number tells the
+        // two apart.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

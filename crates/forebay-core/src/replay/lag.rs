@@ -2,8 +2,8 @@
 
 use crate::contract::time::Nanos;
 
-/// Requests that came to the device later than in the recording: from when the recording has them until they
-/// have a place in the request queue.
+/// Statistics of how late requests reach the device: from their recorded time until they get a
+/// place in the request queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
     requests: u64,
@@ -13,10 +13,10 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// A request that lags more than this is late.
+    /// A request whose lag exceeds this is late.
     pub const LATE: Nanos = Nanos::from_secs(1);
 
-    /// A device is overloaded where more than this share of the requests is late.
+    /// A device is overloaded if more than this share of the requests is late.
     const LATE_SHARE_MAX: f64 = 0.01;
 
     /// Adds one request.
@@ -38,18 +38,18 @@ impl Lag {
         Lag::is_overload_of(self.late_share())
     }
 
-    /// Returns whether they are if so large a share of the requests is late.
+    /// Returns whether devices are overloaded if this share of the requests is late.
     pub fn is_overload_of(late_share: f64) -> bool {
         late_share > Lag::LATE_SHARE_MAX
     }
 
-    /// Returns the mean; `None` without requests.
+    /// Returns the mean lag; `None` without requests.
     pub fn mean(&self) -> Option<Nanos> {
         let requests = u128::from(self.requests);
         (requests > 0).then(|| Nanos((self.sum_ns / requests) as u64))
     }
 
-    /// Returns the most.
+    /// Returns the maximum lag.
     pub fn longest(&self) -> Nanos {
         self.longest
     }

@@ -7,28 +7,29 @@
 //! Servers are independent, so processing several of them together hides the latency of each step.
 //! Values are whole numbers in `f64`, because every processor has vector instructions to multiply,
 //! compare and select `f64` values without branches, but not 64-bit integers. Nothing is rounded:
-//! every product, sum and difference is a whole number below 2^53. A bound and rate whose product
-//! exceeds that are counted one at a time in 128-bit integers; tests compare both implementations.
+//! every product, sum and difference is a whole number below 2^53. If the product of bound and rate
+//! exceeds that, the rate is counted on its own in 128-bit integers; tests compare both
+//! implementations.
 
 use std::iter::Peekable;
 
 use super::{RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::contract::time::Nanos;
 
-/// Servers that are counted in one pass at most.
+/// The maximum number of servers that are counted in one pass.
 pub const LANES_MAX: usize = 16;
 
-/// The largest backlog that, with a service more, is exact.
+/// The largest backlog that is still exact after adding one service.
 const EXACT_MAX: u64 = 1 << 52;
 
 const _: () = assert!(EXACT_MAX + SERVICE < 1 << f64::MANTISSA_DIGITS);
 
-/// A placeholder for a gap that does not fit and is stored separately.
+/// Marks a gap that is too long for 32 bits and is stored separately.
 const FAR: u32 = u32::MAX;
 
-/// Arrival times as the gaps between them, four bytes a request.
+/// Arrival times, stored as the gaps between them in four bytes per request.
 ///
-/// A gap of 2^32 - 1 ns or more takes sixteen bytes beside its four.
+/// A gap of 2^32 - 1 ns or more takes an additional sixteen bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
     gaps: Vec<u32>,
@@ -37,17 +38,17 @@ pub struct Gaps {
     last: Nanos,
 }
 
-/// A stretch of requests: one after a gap of any length, then others after short ones.
+/// Consecutive requests: the first after a gap of any length, the others after short gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Before the first request.
+    /// The gap before the first request, in nanoseconds.
     pub gap_ns: u64,
-    /// Before each of the others.
+    /// The gap before each of the other requests, in nanoseconds.
     pub gaps_ns: &'a [u32],
 }
 
 impl Gaps {
-    /// Adds a request. Times must not decrease; one that does counts as the latest before it.
+    /// Adds a request. Times must not decrease; an earlier time counts as the latest one so far.
     #[inline]
     pub fn push(&mut self, at: Nanos) {
         if self.gaps.is_empty() {
@@ -63,27 +64,27 @@ impl Gaps {
         self.last = self.last.max(at);
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.gaps.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no requests.
     pub fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
 
-    /// Arrival of the first request.
+    /// Returns the arrival time of the first request.
     pub fn first(&self) -> Nanos {
         self.first
     }
 
-    /// Arrival of the last request.
+    /// Returns the arrival time of the last request.
     pub fn last(&self) -> Nanos {
         self.last
     }
 
-    /// Returns the requests in stretches; the gap before the very first is 0.
+    /// Returns the requests in segments; the gap before the very first request is 0.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         self.far.iter().enumerate().map(|(index, &(from, gap_ns))| {
             let to = self.far.get(index + 1).map_or(self.gaps.len(), |next| next.0);
@@ -91,8 +92,8 @@ impl Gaps {
         })
     }
 
-    /// Returns one stretch of requests in `by`, from the whole trace, a day apart from each other.
-    /// The result for the whole is an estimate, at a fraction of the work.
+    /// Returns one of every `by` stretches of 512 requests, spread over the whole trace and set a
+    /// day apart. Counting them gives an estimate for the whole trace at a fraction of the work.
     pub fn thinned(&self, by: usize) -> Gaps {
         const STRETCH: usize = 512;
         const APART: u64 = 86_400_000_000_000;
@@ -111,7 +112,7 @@ impl Gaps {
         thin
     }
 
-    /// Returns every arrival in order.
+    /// Returns all arrival times in order.
     pub fn times(&self) -> impl Iterator<Item = Nanos> {
         let mut now = self.first.0;
         self.segments()
@@ -135,17 +136,17 @@ impl FromIterator<Nanos> for Gaps {
     }
 }
 
-/// Returns how many requests RTT admits at each of `rates_iops` under the bound `within`, in one
-/// pass for every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`]
-/// counts as that.
+/// Returns how many requests RTT admits at each of `rates_iops` with the bound `within`, in one
+/// pass per [`LANES_MAX`] rates. A rate of 0 admits no requests; a rate above [`RATE_MAX_IOPS`] is
+/// reduced to it.
 pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
     let whole = admitted_by_part(gaps, within, rates_iops, &[gaps.len()]);
     whole.into_iter().map(|parts| parts[0]).collect()
 }
 
-/// As [`admitted`], for each rate by parts of the trace: part `p` holds the requests from the end
-/// of the part before it up to, not with, number `ends[p]`. Ends must not decrease; a server goes
-/// from part to part as it is.
+/// Does the same as [`admitted`], but counts each part of the trace separately. Part `p` ends
+/// before request number `ends[p]`, where the next part begins. Ends must not decrease. A server
+/// keeps its backlog from one part to the next.
 pub fn admitted_by_part(
     gaps: &Gaps,
     within: Nanos,
@@ -192,12 +193,12 @@ fn pass<const LANES: usize>(
     parts
 }
 
-/// Returns the count at one rate, whatever the numbers.
+/// Returns the counts at one rate, even if rate and bound exceed what `f64` can represent exactly.
 fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
     let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else {
         return vec![0; ends.len()];
     };
-    // Times are counted from the first arrival; a server that starts idle knows no other.
+    // Times can be counted from the first arrival, because the server is idle before it.
     let (mut times, mut at) = (gaps.times(), 0);
     ends.iter()
         .map(|end| {
@@ -208,11 +209,11 @@ fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
         .collect()
 }
 
-/// Servers side by side. All numbers are whole.
+/// Several servers, processed side by side. All values are whole numbers.
 struct Rates<const LANES: usize> {
     within_ns: f64,
     rate: [f64; LANES],
-    /// A backlog below this leaves room for one more.
+    /// A server admits a request if its backlog is below this.
     room: [f64; LANES],
     backlog: [f64; LANES],
     admitted: [f64; LANES],
@@ -231,7 +232,7 @@ impl<const LANES: usize> Rates<LANES> {
         }
     }
 
-    /// One request.
+    /// Processes one request.
     fn step(&mut self, gap_ns: u64) {
         self.run_each(std::iter::once(gap_ns.min(self.within_ns as u64) as f64));
     }
@@ -243,7 +244,7 @@ impl<const LANES: usize> Rates<LANES> {
 
     #[inline(always)]
     fn run_each(&mut self, gaps_ns: impl Iterator<Item = f64>) {
-        // Keeps the variables of the loop in registers.
+        // Local copies keep the loop's variables in registers.
         let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
         let (mut backlog, mut admitted) = (self.backlog, self.admitted);
         for gap_ns in gaps_ns {
@@ -259,7 +260,7 @@ impl<const LANES: usize> Rates<LANES> {
         (self.backlog, self.admitted) = (backlog, admitted);
     }
 
-    /// Notes the counts of the parts that end at request `at` or before, and begins anew.
+    /// Records the counts of the parts that end at or before request `at`, and resets them.
     fn end_parts(
         &mut self,
         ends: &mut Peekable<impl Iterator<Item = usize>>,

@@ -1,5 +1,5 @@
-//! Compares RTT with every subset of requests, with an independently computed optimum, and the
-//! parallel implementation with the simple rule.
+//! Compares RTT with the best subset of requests and with an independently computed optimum, and
+//! the vectorized implementation with the simple rule.
 
 use proptest::prelude::*;
 
@@ -14,8 +14,9 @@ fn gaps(times: &[u64]) -> Gaps {
     times.iter().copied().map(Nanos).collect()
 }
 
-/// Returns whether a server that is given just these requests, in order of arrival, is always in
-/// time. Order of arrival is order of deadline, so no other order does better.
+/// Returns whether a server that receives only these requests, in order of arrival, completes all
+/// of them in time. The order of arrival is also the order of deadlines, so no other order is
+/// better.
 fn all_in_time(times: impl Iterator<Item = u64>, rate: u64, within: u64) -> bool {
     let mut free = 0u128;
     let rate = u128::from(rate);
@@ -26,7 +27,7 @@ fn all_in_time(times: impl Iterator<Item = u64>, rate: u64, within: u64) -> bool
     })
 }
 
-/// Returns the maximum that any choice of requests gets in time, by trying all of them.
+/// Returns the maximum number of requests that can be answered in time, by trying all subsets.
 fn best_subset(times: &[u64], rate: u64, within: u64) -> u64 {
     let chosen = |set: u32| {
         times.iter().enumerate().filter(move |(i, _)| set >> i & 1 == 1).map(|(_, at)| *at)
@@ -35,8 +36,9 @@ fn best_subset(times: &[u64], rate: u64, within: u64) -> u64 {
     sets.map(|set| u64::from(set.count_ones())).max().unwrap()
 }
 
-/// Returns the maximum in time, by dynamic programming over the whole trace: the earliest that any
-/// `k` of the requests so far can be done. It makes no choice on line.
+/// Returns the maximum number of requests that can be answered in time, by dynamic programming over
+/// the whole trace. The state is the earliest completion of any `k` of the requests so far, so
+/// unlike RTT it makes no online decisions.
 fn offline_optimum(times: &[u64], rate: u64, within: u64) -> u64 {
     let rate = u128::from(rate);
     let mut earliest = vec![0u128];
@@ -56,7 +58,7 @@ fn offline_optimum(times: &[u64], rate: u64, within: u64) -> u64 {
     earliest.len() as u64 - 1
 }
 
-/// Arrivals that come in bursts of all kinds.
+/// Generates arrivals with bursts of all kinds.
 fn arrivals(most: usize) -> impl Strategy<Value = Vec<u64>> {
     let gap = prop_oneof![4 => Just(0u64), 4 => 0u64..2_000_000, 2 => 0u64..20_000_000,
         1 => 0u64..10_000_000_000];
@@ -99,7 +101,7 @@ proptest! {
         prop_assert_eq!(admitted(&gaps(&times), Nanos(within), &rates), expected);
     }
 
-    /// Backlogs just below and above what lanes count exactly by themselves.
+    /// Tests backlogs just below and just above the largest that lanes count exactly.
     #[test]
     fn lanes_are_exact_to_the_last_unit(
         gaps_ns in prop::collection::vec(0u64..4, 1..400),
@@ -166,7 +168,7 @@ proptest! {
         prop_assert_eq!(gaps.len(), times.len());
     }
 
-    /// Each tier gets exactly the requests that earlier tiers refused.
+    /// Each tier receives exactly the requests that earlier tiers refused.
     #[test]
     fn tiers_are_rtt_on_what_is_left(times in arrivals(300), rate in 1u64..2000) {
         let tier = |within| Rtt::new(rate, Nanos(within)).unwrap();
@@ -182,10 +184,12 @@ proptest! {
 
 #[test]
 fn a_service_that_just_fits_is_admitted() {
-    // Three requests a second within one second: the third of a burst ends exactly then.
+    // At three requests per second, the third request of a burst ends exactly at the bound of one
+    // second.
     assert_eq!(count(&[0, 0, 0, 0], 3, 1_000_000_000), 3);
     assert_eq!(count(&[0, 0, 0, 0], 3, 999_999_999), 2);
-    // The coarser rule would have room for one request only, whenever the other one arrived.
+    // The coarser rule of the source would have room for only one request, whenever the other
+    // arrived.
     assert_eq!(count(&[0, 900_000_000], 1, 1_100_000_000), 2);
 }
 
@@ -227,7 +231,7 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     let mut gaps = Gaps::default();
     (0..6 * 512 + 7).for_each(|nth| gaps.push(Nanos(nth * 10)));
     let thin: Vec<u64> = gaps.thinned(3).times().map(|at| at.0).collect();
-    // Of seven stretches, it keeps the first, the fourth, and the last, which is short.
+    // Of seven stretches, the first, the fourth and the seventh are kept; the seventh is short.
     let day = 86_400_000_000_000;
     let stretch = |from: u64, count: u64| (0..count).map(move |nth| from + nth * 10);
     let second = 2 * day + 511 * 10;
@@ -237,8 +241,8 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     assert_eq!(gaps.thinned(1).len(), gaps.len());
 }
 
-/// Returns what [`offline_optimum`] does for requests of unequal length, in units: among requests in
-/// order of deadline, the earliest end of any `k` of them decides.
+/// Generalizes [`offline_optimum`] to requests of unequal length, in units: considers requests in
+/// order of deadline, with the earliest completion of any `k` of them as the state.
 fn offline_optimum_of_units(requests: &[(u64, u64)], rate: u64, within: u64) -> u64 {
     let rate = u128::from(rate);
     let mut earliest = vec![0u128];
@@ -277,11 +281,11 @@ proptest! {
 
 #[test]
 fn with_unequal_requests_rtt_is_not_optimal() {
-    // A long request that comes first takes the place of three short ones.
+    // A long request that arrives first displaces three short ones.
     let requests = [(0, 4), (0, 1), (0, 1), (0, 1)];
     assert_eq!(count_units(&requests, 400, 10_000_000), 1);
     assert_eq!(offline_optimum_of_units(&requests, 400, 10_000_000), 3);
-    // Bursts of ten every 20 ms, of which one in four takes four units.
+    // Bursts of ten requests every 20 ms, in which every fourth request takes four units.
     let bursts: Vec<(u64, u64)> = (0..1000)
         .map(|nth| (nth / 10 * 20_000_000, if nth * 7 % 4 == 0 { 4 } else { 1 }))
         .collect();

@@ -1,9 +1,10 @@
-//! A shaper above a stack: the shaper decides which class is served next, and the stack decides
-//! where data are and in which order devices perform the I/Os.
+//! A shaper above a stack. The shaper decides which class is served next, and the stack decides
+//! where data is stored and in which order devices serve the I/Os.
 //!
-//! The window is the shaper's depth: the number of requests, or parts of long ones, that are in the
-//! stack at a time. A wide window gives a scheduler more choice, a narrow one preserves the
-//! shaper's order. In either case, the shaper admits requests as for a server of constant rate.
+//! The window is the shaper's depth: the maximum number of requests, or parts of long ones, that
+//! are in the stack at a time. A wide window gives a scheduler more choice, and a narrow one
+//! preserves the shaper's order. In either case, the shaper admits requests as for a server of
+//! constant rate.
 
 use super::{Recombine, Shaper};
 use crate::contract::bytes::{Bytes, Piece};
@@ -18,19 +19,19 @@ use crate::slab::Slab;
 pub struct Above<R, P> {
     shaper: Shaper<R>,
     beneath: P,
-    /// Requests that the shaper passed to the stack, by their ID there.
+    /// The requests that the shaper has passed to the stack, by their id there.
     sent: Slab<Request>,
     answered: Finished,
 }
 
 impl<R: Recombine, P: Policy> Above<R, P> {
-    /// Creates a shaper, which may not need servers of its own, above a stack.
+    /// Creates a shaper above a stack. The shaper must not require servers of its own.
     pub fn new(shaper: Shaper<R>, beneath: P) -> Above<R, P> {
         debug_assert!(shaper.servers().is_empty(), "a stack is no server of constant rate");
         Above { shaper, beneath, sent: Slab::default(), answered: Finished::new() }
     }
 
-    /// Passes requests down and answers up until neither goes on.
+    /// Passes requests down and answers up until neither makes progress.
     fn pump(&mut self, cx: &mut Cx<'_>) {
         loop {
             let mut answered = std::mem::take(&mut self.answered);
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use crate::shape::{Fcfs, Shape};
 
-    /// Counts all calls, including those that are not about requests.
+    /// Counts calls, including those that do not concern requests.
     #[derive(Default)]
     struct NoticeCounter(Vec<u32>);
 

@@ -1,6 +1,6 @@
-//! The requests that a shaper holds: by class, at the device, and their dependencies.
+//! The requests in a shaper: waiting by class, outstanding at the device, and their dependencies.
 //!
-//! Invariant: a class's queue is in order of arrival, so its first request is the oldest.
+//! Invariant: the queue of a class is in order of arrival, so its first request is the oldest.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// Requests that a shaper holds.
+/// The requests in a shaper.
 #[derive(Clone, Debug)]
 pub struct Backlog {
     queues: Vec<VecDeque<u32>>,
@@ -36,33 +36,33 @@ impl Backlog {
         }
     }
 
-    /// Returns whether nothing waits and nothing is at the device.
+    /// Returns whether no request is waiting or outstanding.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Requests of `class` that wait.
+    /// Returns the number of waiting requests of `class`.
     #[inline]
     pub fn waiting(&self, class: usize) -> usize {
         self.queues.get(class).map_or(0, VecDeque::len)
     }
 
-    /// Returns when the request that `class` would serve next arrived here.
+    /// Returns when the next request of `class` arrived at the shaper.
     #[inline]
     pub fn first_arrival(&self, class: usize) -> Option<Nanos> {
         let key = self.queues.get(class)?.front()?;
         Some(self.pending[*key].admitted)
     }
 
-    /// Returns the same on the clock that rates are counted on.
+    /// Does the same, on the clock with which rates are counted.
     #[inline]
     pub fn first_paced(&self, class: usize) -> Option<Nanos> {
         let key = self.queues.get(class)?.front()?;
         Some(self.pending[*key].paced)
     }
 
-    /// Returns whether `class` has a request that may be started, or continued.
+    /// Returns whether the first request of `class` may be started or continued.
     #[inline]
     pub fn is_ready(&self, class: usize) -> bool {
         let first = self.queues.get(class).and_then(VecDeque::front);
@@ -72,7 +72,8 @@ impl Backlog {
         })
     }
 
-    /// Returns the operation of the next I/O of `class`, and the bytes that are left of its request.
+    /// Returns the operation of the next I/O of `class`, and how many bytes are left of its
+    /// request.
     #[inline]
     pub(super) fn first_left(&self, class: usize) -> Option<(Op, u32)> {
         let pending = &self.pending[*self.queues.get(class)?.front()?];
@@ -95,7 +96,7 @@ impl Backlog {
         Some((part, key))
     }
 
-    /// Returns whether an unfinished request that came before `key` must be complete first.
+    /// Returns whether an earlier unfinished request must complete before `key` starts.
     fn is_held(&self, key: u32) -> bool {
         let held = &self.pending[key];
         let Some(overlaps) = &self.overlaps else { return false };
@@ -106,7 +107,7 @@ impl Backlog {
         firsts.chain(&self.at_device).any(|other| self.pending[*other].number < held.number)
     }
 
-    /// Returns the highest class of the unfinished requests that `request` has to follow.
+    /// Returns the highest class of the unfinished requests that `request` must wait for.
     #[inline]
     pub(super) fn least_class(&self, request: &Request) -> Option<usize> {
         let overlaps = self.overlaps.as_ref()?;
@@ -136,7 +137,7 @@ impl Backlog {
         }
     }
 
-    /// Takes the first request of `class`, which has one.
+    /// Removes the first request of `class`, which must exist, from its queue.
     #[inline]
     pub(super) fn take(&mut self, class: usize) -> u32 {
         debug_assert!(self.is_ready(class), "class {class} has nothing to start");
@@ -145,7 +146,7 @@ impl Backlog {
         key
     }
 
-    /// Returns whether what is left of `key` has to wait for its preflush.
+    /// Returns whether the rest of `key` has to wait for its preflush.
     #[inline]
     pub(super) fn is_flushing(&self, key: u32) -> bool {
         self.pending[key].preflush == Preflush::UnderWay
@@ -157,7 +158,7 @@ impl Backlog {
         self.send_part(key, len_max, false)
     }
 
-    /// Does the same, and sends trims in parts if `cuts_trims`.
+    /// Does the same, but also splits trims if `cuts_trims`.
     fn send_part(&mut self, key: u32, len_max: u32, cuts_trims: bool) -> (Request, bool) {
         let pending = &mut self.pending[key];
         pending.parts += 1;
@@ -184,18 +185,18 @@ impl Backlog {
         self.pending[key].parts_sent
     }
 
-    /// Returns where the bytes of a part of `key` are.
+    /// Returns the memory of a part of `key`.
     pub(super) fn piece(&self, key: u32, part: &Request) -> Piece {
         let pending = &self.pending[key];
         pending.bytes.on((part.offset - pending.request.offset) as u32).len(part.len)
     }
 
-    /// Returns the lane that `key` was submitted to.
+    /// Returns the lane to which `key` was submitted.
     pub(super) fn lane(&self, key: u32) -> Lane {
         self.pending[key].request.lane
     }
 
-    /// Records that a part of `key` has completed; returns the request if all of it has.
+    /// Records that a part of `key` has completed. Returns the request if this was its last part.
     #[inline]
     pub(super) fn part_done(&mut self, key: u32, outcome: Outcome) -> Option<Pending> {
         let pending = &mut self.pending[key];
@@ -203,7 +204,7 @@ impl Backlog {
         pending.outcome = worst(pending.outcome, outcome);
         if pending.preflush == Preflush::UnderWay {
             pending.preflush = Preflush::None;
-            // If the preflush failed, the write is not started.
+            // If the preflush failed, the write must not be started.
             pending.is_sent = outcome.is_err();
             if pending.is_sent {
                 let class = pending.class;

@@ -1,33 +1,35 @@
-//! Estimates the device time of I/Os, and limits how much of it is in the device at once.
+//! Estimates the device time of I/Os, and limits how much of it is outstanding at the device.
 //!
-//! Source: reservations of device time are Fahrrad's (Povzner et al., EuroSys 2008). The *unit* is
-//! the time of a small I/O at the server's capacity, whatever the workload. An I/O costs at least
-//! one unit, and one of up to 4 KiB exactly one if the capacity is given. Longer I/Os cost what those
-//! of their kind and size took so far: after every [`PERIOD`] I/Os, the difference between their
-//! costs and the time that the device was busy is shared among the kinds and sizes in proportion to
-//! their part of the costs. Until one has been seen, a byte costs [`BYTE_PS`].
+//! Source: Fahrrad (Povzner et al., EuroSys 2008) introduced reservations of device time. The
+//! *unit* is the time of a small I/O at the server's capacity, regardless of the workload. An I/O
+//! costs at least one unit, and one of up to 4 KiB costs exactly one if the capacity is given. The
+//! cost of longer I/Os is learned for each kind and size: after every [`PERIOD`] I/Os, the
+//! difference between their total cost and the time that the device was busy is distributed among
+//! the kinds and sizes in proportion to their costs. Until an I/O of a kind and size has been seen,
+//! a byte costs [`BYTE_PS`].
 //!
-//! **The window** is device time, not a number of I/Os: a promised I/O that arrives now must be
-//! finished in time although everything in the device is before it. An I/O enters only if each
-//! promised I/O in the device with an earlier deadline is still in time if it is served last.
-//! Unpromised I/Os also leave the device early enough for promised ones to come; see
+//! **The window** limits device time, not the number of I/Os: a promised I/O that arrives now must
+//! be finished in time although everything at the device precedes it. An I/O may enter only if each
+//! promised I/O at the device with an earlier deadline is still in time if it is served last.
+//! Unpromised I/Os must also leave the device early enough for promised ones to come; see
 //! [`DeviceTime::has_room`].
 //!
-//! While promised I/Os are inside, unpromised ones get only what the promises leave: the *surplus*
-//! of the shortest bound, and from then on the same part of the time. More would delay promised I/Os
-//! that come later.
+//! While promised I/Os are at the device, unpromised ones get only what the promises leave: the
+//! *surplus* of the shortest bound at once, and then the same share of the time. More would delay
+//! promised I/Os that arrive later.
 //!
-//! The *tail* is how much longer than estimated promised I/Os are in the device: a peak that rises
-//! quickly and decays slowly. The window is shortened by it. Nothing is held back any more for a
-//! promised I/O that is late by as much as it had time, because a device may never answer it.
+//! The *tail* is the excess of the actual time of promised I/Os at the device over the estimate: a
+//! peak that rises quickly and decays slowly. The window is shortened by the tail. If a promised
+//! I/O is overdue by as much time as it had, others are no longer held back for it, because a
+//! device may never answer it.
 //!
 //! **Deferred work.** A drive with a write cache acknowledges writes before performing them, and
-//! then they compete with promised reads. If a promised I/O is in the device much longer than
-//! estimated, the difference between the cost and the measured time of every unpromised write is
-//! *owed* from then on: unpromised writes enter only when enough of it has been paid, which happens
-//! while the device is empty, and slowly while it is not. From the first promised I/O on, all of
-//! the difference is owed. While promised I/Os take as long as estimated, the share that is owed
-//! shrinks to nothing within [`OWED_BOUNDS`].
+//! the deferred writes then compete with promised reads. If a promised I/O is at the device much
+//! longer than estimated, the difference between cost and measured time of each unpromised write is
+//! *owed* from then on. Unpromised writes enter only when enough of this debt has been paid, which
+//! happens while the device is empty, and more slowly while it is not. From the first promised I/O
+//! on, the whole difference is owed. While promised I/Os take as long as estimated, the share that
+//! is owed shrinks to zero within [`OWED_BOUNDS`].
 //!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
 //! show that time, so I/Os are charged estimates, which completions correct.
@@ -37,46 +39,47 @@
 use crate::contract::request::{Op, Request, RequestId};
 use crate::contract::time::Nanos;
 
-/// The assumed time of a byte in picoseconds, until I/Os of that size have been seen: 100 MB/s.
+/// The assumed time per byte, in picoseconds, until I/Os of that size have been seen (100 MB/s).
 const BYTE_PS: u64 = 10_000;
-/// Classes of sizes: up to 4 KiB, 8 KiB, and so on; the last one has all longer ones.
+/// The number of size classes: up to 4 KiB, up to 8 KiB, and so on; the last class is unbounded.
 const SIZES: usize = 15;
-/// The least time of an I/O if no capacity is given.
+/// The minimum time of an I/O if no capacity is given.
 const UNIT_LEAST: Nanos = Nanos(1_000);
-/// The longest I/O that costs exactly a unit.
+/// The length in bytes up to which an I/O costs exactly one unit.
 const SMALL_BYTES: u32 = 4096;
-/// Reads, writes, and everything else.
+/// The number of kinds: reads, writes, and all others.
 const KINDS: usize = 3;
 /// The number of I/Os after which costs are corrected.
 const PERIOD: u32 = 16;
-/// The tail moves this part of the way up to a greater excess, and loses this part per shortest
-/// bound.
+/// When the excess exceeds the tail, the tail increases by 1 / `RISE` of the difference. Per
+/// shortest bound, it decreases by 1 / `DECAY`.
 const RISE: u64 = 2;
 const DECAY: u64 = 128;
-/// The number of shortest bounds after which nothing more is owed.
+/// The number of shortest bounds within which the owed share shrinks to zero.
 const OWED_BOUNDS: u64 = 500;
-/// The shortest part of a long request.
+/// The minimum length of a part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
 
-/// Without promises, others are held back for an I/O that has been in the device for more than
-/// this many windows, and up to so many.
+/// Without promises, others are held back for an I/O that has been at the device for more than
+/// `STARVES_WINDOWS` windows, until it has been there for `STARVED_WINDOWS`.
 const STARVES_WINDOWS: u64 = 2;
 const STARVED_WINDOWS: u64 = 20;
-/// The longest part of a trim.
+/// The maximum length of a part of a trim.
 const TRIM_BYTES: u32 = 64 << 20;
-/// What is owed is paid at this part of the time while the device is not empty.
+/// While the device is not empty, debt is paid at 1 / `PAID_BUSY` of the time.
 const PAID_BUSY: u64 = 8;
-/// The cost of I/Os that do not come any more approaches the assumed cost by this part per period.
+/// If no I/Os of a class arrive, the difference between its cost and the assumed cost decreases by
+/// 1 / `FORGET` per period.
 const FORGET: u64 = 64;
 
-/// A part of the time, out of 2^16.
+/// A share of the time, in units of 2^-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share(u64);
 
 impl Share {
     pub(super) const ALL: Share = Share(1 << 16);
 
-    /// Returns the part that `some` is of `all`, which is not 0, rounded up.
+    /// Returns the share `some` / `all`, rounded up. `all` must not be 0.
     pub(super) fn of_parts(some: u64, all: u64) -> Share {
         let parts = (u128::from(some) << 16).div_ceil(u128::from(all.max(1)));
         Share(parts.min(1 << 16) as u64)
@@ -87,16 +90,16 @@ impl Share {
     }
 }
 
-/// An I/O in the device.
+/// An I/O at the device.
 #[derive(Clone, Copy, Debug)]
 struct InDevice {
     id: RequestId,
     class: usize,
     cost: Nanos,
     issued: Nanos,
-    /// Its deadline if it is promised.
+    /// The deadline, if the I/O is promised.
     deadline: Option<Nanos>,
-    /// When it leaves if it is served after all I/Os that have entered so far.
+    /// When the I/O completes if it is served after all I/Os that have entered so far.
     expected: Nanos,
 }
 
@@ -105,12 +108,13 @@ impl InDevice {
         self.class / SIZES == kind_of(Op::Write)
     }
 
-    /// Returns when nothing is held back for it any more: when it is late by as much as it had time.
+    /// Returns when others are no longer held back for the I/O: when it is overdue by as much time
+    /// as it had.
     fn gives_up_at(&self) -> Option<Nanos> {
         self.deadline.map(|due| due + (due - self.issued))
     }
 
-    /// Returns whether a drive that reorders I/Os has passed this one over for too long.
+    /// Returns whether a drive that reorders I/Os has passed over this one for too long.
     fn starves(&self, now: Nanos, window: Nanos) -> bool {
         let since = self.issued + Nanos(window.0.saturating_mul(STARVES_WINDOWS));
         since < now && now <= self.starves_until(window)
@@ -129,41 +133,42 @@ impl InDevice {
     }
 }
 
-/// The device time of what is in a device.
+/// The device time of the I/Os at a device.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceTime {
     unit: Nanos,
     is_unit_known: bool,
-    /// What I/Os of each class cost.
+    /// The cost of an I/O of each class; `None` until one has been seen.
     costs: [Option<Nanos>; SIZES * KINDS],
-    /// The I/Os that left in this period, of each class and all; the sum of their costs; and the
-    /// time that the device was busy.
+    /// The number of I/Os that completed in this period, by class and in total; the sum of their
+    /// costs; and the time that the device was busy.
     left: [u32; SIZES * KINDS],
     left_all: u32,
     expected: Nanos,
     busy: Nanos,
     inside: Vec<InDevice>,
-    /// The sum of all costs, and of those that are not promised.
+    /// The total cost of the I/Os at the device, and that of unpromised ones.
     work: Nanos,
     unpromised: Nanos,
     tail: Nanos,
     tail_since: Nanos,
     last_end: Nanos,
-    /// What the promises leave: its part of the time, and of the shortest bound.
+    /// What the promises leave: a share of the time, and the corresponding part of the shortest
+    /// bound.
     spare: Share,
     surplus: Nanos,
-    /// The promised I/Os inside; since when there are any, and the unpromised work that has been inside
-    /// with them.
+    /// The number of promised I/Os at the device; since when there have been any; and the cost of
+    /// unpromised I/Os that have been at the device since then.
     promised: u32,
     promised_since: Nanos,
     beside: Nanos,
-    /// The deferred work at a time.
+    /// The deferred work that was owed at the time `owed_since`.
     owed: Nanos,
     owed_since: Nanos,
-    /// When a promised I/O last took too long, and for how long that matters.
+    /// When a promised I/O last took too long, and for how long this has consequences.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
-    /// The shortest bound of a promise.
+    /// The shortest promised bound.
     shortest: Nanos,
 }
 
@@ -220,7 +225,7 @@ impl DeviceTime {
         learnt.unwrap_or_else(|| self.assumed(op, len)).max(self.unit)
     }
 
-    /// Returns the assumed cost of the longest I/O of a class.
+    /// Returns the assumed cost of the longest I/O in a class.
     fn assumed_of_class(&self, class: usize) -> Nanos {
         let op = [Op::Read, Op::Write, Op::Trim][class / SIZES];
         self.assumed(op, 4096 << (class % SIZES))
@@ -231,7 +236,7 @@ impl DeviceTime {
         self.unit + Nanos(bytes * BYTE_PS / 1000)
     }
 
-    /// Sets the time of a small I/O, the shortest bound of a promise, and the part of the time that
+    /// Sets the time of a small I/O, the shortest promised bound, and the share of the time that
     /// promises leave.
     pub(super) fn set_unit(&mut self, unit: Nanos, shortest: Nanos, spare: Share) {
         (self.spare, self.surplus) = (spare, spare.of(shortest));
@@ -240,7 +245,7 @@ impl DeviceTime {
         self.owed_for = Nanos(shortest.0.saturating_mul(OWED_BOUNDS));
     }
 
-    /// Returns the assumed cost of an I/O in thousandths of a unit, whatever was measured.
+    /// Returns the assumed cost of an I/O in thousandths of a unit, regardless of measurements.
     pub(super) fn assumed_units_milli(&self, io: &Request) -> u64 {
         match io.len <= SMALL_BYTES {
             true => 1000,
@@ -248,8 +253,8 @@ impl DeviceTime {
         }
     }
 
-    /// Returns the cost of a request and its parts in whole units, rounded to the nearest, at least
-    /// 1.
+    /// Returns the cost of a request with all its parts in whole units, rounded to the nearest, at
+    /// least 1.
     #[inline]
     pub(super) fn units(&self, op: Op, len: u32, window: Nanos) -> u64 {
         let part = self.part_bytes(op, len, window).max(1);
@@ -259,13 +264,13 @@ impl DeviceTime {
         (cost.saturating_add(self.unit.0 / 2) / self.unit.0.max(1)).max(1)
     }
 
-    /// Returns how much longer than estimated I/Os are in the device.
+    /// Returns by how much the actual time of promised I/Os at the device exceeds the estimate.
     pub(super) fn tail(&self) -> Nanos {
         self.tail
     }
 
-    /// Returns the length of the next part of a request of which `left` bytes are left: as long as
-    /// fits into `window`.
+    /// Returns the length of the next part of a request that has `left` bytes left: as long as fits
+    /// into `window`.
     #[inline]
     pub(super) fn part_bytes(&self, op: Op, left: u32, window: Nanos) -> u32 {
         match op {
@@ -285,8 +290,8 @@ impl DeviceTime {
             .unwrap_or(PART_LEAST_BYTES)
     }
 
-    /// Returns whether an I/O of `cost` may enter at `now`. Unpromised ones have no `deadline`,
-    /// and may occupy the device for `window` at most.
+    /// Returns whether an I/O of `cost` may enter at `now`. Unpromised I/Os have no `deadline` and
+    /// may occupy the device for at most `window`.
     pub(super) fn has_room(
         &self,
         now: Nanos,
@@ -302,7 +307,7 @@ impl DeviceTime {
             return false;
         }
         if deadline.is_some_and(|due| due > now + self.shortest) && !self.inside.is_empty() {
-            // One with the shortest bound may come, and be due before it.
+            // An I/O with the shortest bound may arrive later and be due before this one.
             let later = self.inside.iter().filter(|io| io.is_due_after(now + self.shortest));
             let later = later.fold(Nanos::ZERO, |sum, io| sum + io.cost);
             if later + cost > self.surplus {
@@ -315,15 +320,16 @@ impl DeviceTime {
         promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
     }
 
-    /// Returns when a promised I/O with this deadline that has no room may have some, even if nothing
-    /// leaves: when one inside is late, or when no other with the shortest bound can be due before it.
+    /// Returns when to check again whether a promised I/O with this deadline has room, even if no
+    /// I/O completes: when an I/O at the device is overdue, or when no other I/O with the shortest
+    /// bound can be due before it.
     pub(super) fn reconsiders_at(&self, now: Nanos, deadline: Nanos) -> Option<Nanos> {
         let dues = self.inside.iter().filter_map(|io| io.deadline);
         let changes = dues.map(|due| due + Nanos(1)).chain([deadline - self.shortest]);
         changes.filter(|at| *at > now).min()
     }
 
-    /// Returns when the first I/O inside for which others are held back is given up.
+    /// Returns when the first I/O at the device for which others are held back is given up.
     pub(super) fn given_up_at(&self, now: Nanos, window: Nanos) -> Option<Nanos> {
         let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
         let promised = promised.filter_map(InDevice::gives_up_at);
@@ -332,8 +338,8 @@ impl DeviceTime {
         promised.chain(starving).min().map(|at| at + Nanos(1))
     }
 
-    /// Returns when an unpromised I/O of `cost` may enter if nothing else happens before;
-    /// [`Nanos::MAX`] if another one has to leave first.
+    /// Returns when an unpromised I/O of `cost` may enter if nothing else happens; [`Nanos::MAX`]
+    /// if another I/O must complete first.
     pub(super) fn room_at(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         if self.inside.iter().any(|io| io.deadline.is_some() && !io.is_given_up(now)) {
             let left = self.surplus + self.spare.of(now - self.promised_since);
@@ -354,18 +360,18 @@ impl DeviceTime {
         }
     }
 
-    /// Returns the work that is still owed.
+    /// Returns the deferred work that is owed at `now`.
     fn owed_at(&self, now: Nanos) -> Nanos {
         let since = now - self.owed_since;
         self.owed - if self.inside.is_empty() { since } else { Nanos(since.0 / PAID_BUSY) }
     }
 
-    /// Brings what is owed up to date.
+    /// Updates the debt to the time `now`.
     fn pay(&mut self, now: Nanos) {
         (self.owed, self.owed_since) = (self.owed_at(now), now);
     }
 
-    /// Records that an I/O enters.
+    /// Records that an I/O enters the device.
     pub(super) fn enter(&mut self, now: Nanos, io: &Request, deadline: Option<Nanos>) {
         self.pay(now);
         let (cost, class) = (self.cost(io.op, io.len), class_of(io.op, io.len));
@@ -385,7 +391,7 @@ impl DeviceTime {
         }
     }
 
-    /// Records that an I/O has left.
+    /// Records that an I/O has completed.
     pub(super) fn leave(&mut self, now: Nanos, id: RequestId, window: Nanos) {
         let Some(at) = self.inside.iter().position(|io| io.id == id) else { return };
         self.pay(now);
@@ -404,7 +410,7 @@ impl DeviceTime {
         self.left_all += 1;
         self.expected += io.cost;
         self.busy += took;
-        // Nothing is known of flushes and trims before the first one.
+        // The cost of flushes and trims is unknown before the first one.
         let first = if io.class < 2 * SIZES { io.cost } else { took };
         self.costs[io.class].get_or_insert(first);
         if self.left_all >= PERIOD {
@@ -412,7 +418,7 @@ impl DeviceTime {
         }
     }
 
-    /// Updates the tail.
+    /// Updates the tail after a promised I/O exceeded its estimate by `excess`.
     fn follow(&mut self, now: Nanos, excess: Nanos) {
         let excess = excess.min(self.shortest);
         if excess > self.tail {
@@ -426,7 +432,7 @@ impl DeviceTime {
     /// Corrects the costs at the end of a period.
     fn correct(&mut self) {
         let expected = self.expected.0.max(1) as f64;
-        // A device that stalls once does not make everything costly.
+        // Limited, so that a device that stalls once does not make all I/Os expensive.
         let error = (self.busy.0 as f64 / expected - 1.0).min(1.0);
         for (class, left) in self.left.into_iter().enumerate() {
             let Some(cost) = self.costs[class] else { continue };
@@ -443,7 +449,7 @@ impl DeviceTime {
         (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
     }
 
-    /// Updates what is owed after `io`.
+    /// Updates the debt after `io` has completed.
     fn defer(&mut self, now: Nanos, io: &InDevice, took: Nanos, excess: Nanos, window: Nanos) {
         if io.deadline.is_some() {
             if excess.0 > window.0 / 2 || self.disturbed.is_none() {
@@ -468,7 +474,7 @@ mod tests {
         Nanos::from_millis(ms)
     }
 
-    /// A device of 100 IOPS, of which half are promised within 40 ms.
+    /// Returns a device of 100 IOPS, half of which are promised within 40 ms.
     fn device() -> DeviceTime {
         let mut device = DeviceTime::new();
         device.set_unit(ms(10), ms(40), Share::of_parts(1, 2));
@@ -526,7 +532,7 @@ mod tests {
                 device.enter(ms(at), &small(2 + entered), None);
             }
         }
-        // The surplus of 20 ms, and half of 99 ms.
+        // The surplus of 20 ms plus half of 99 ms.
         assert_eq!(entered, 6);
     }
 
@@ -565,7 +571,7 @@ mod tests {
             (device.cost(Op::Read, 4096), device.units(Op::Write, 1 << 20, ms(60))),
             (ms(10), 5)
         );
-        // Nothing is known of trims before the first one.
+        // The cost of trims is unknown before the first one.
         device.enter(ms(100_000), &io(9000, Op::Trim, 1 << 30), None);
         device.leave(ms(100_400), 9000, WINDOW);
         assert!(device.cost(Op::Trim, 1 << 30) >= ms(399));
@@ -576,7 +582,7 @@ mod tests {
         let mut device = device();
         device.enter(ms(0), &small(1), Some(ms(40)));
         device.leave(ms(10), 1, WINDOW);
-        // Eight writes that are acknowledged at once owe 10 ms each.
+        // Eight writes that are acknowledged immediately add 10 ms of debt each.
         for id in 2..10 {
             device.enter(ms(10), &io(id, Op::Write, 4096), None);
             device.leave(ms(10), id, WINDOW);

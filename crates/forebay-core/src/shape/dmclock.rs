@@ -1,9 +1,9 @@
 //! dmClock: each stream has a reservation, a weight and a limit.
 //!
 //! Source: Gulati, Merchant and Varman, "mClock: handling throughput variability for hypervisor IO
-//! scheduling" (OSDI 2010). Streams with a due reservation go first, the one that has been due
-//! longest before the others; otherwise, of the streams within their limits, the one whose weighted
-//! share is due. Service by weight does not count toward the reservation. With one server, as here,
+//! scheduling" (OSDI 2010). Streams with a due reservation go first, starting with the one that has
+//! been due longest. Otherwise the stream is served whose weighted share is due, among those within
+//! their limits. Service by weight does not count toward the reservation. With one server, as here,
 //! dmClock's counts of other servers' work are all zero, so it is equal to mClock.
 //!
 //! Departures: a tag is assigned to a stream's first request when it is considered, not to all
@@ -15,32 +15,33 @@ use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// Fractional bits of tags, which count nanoseconds.
+/// The number of fractional bits of tags, whose unit is a nanosecond.
 const FRACTION: u32 = 20;
 const SECOND: u128 = 1_000_000_000 << FRACTION;
 
 /// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Requests a second that it gets whatever the others ask; 0 for none.
+    /// The rate in requests per second that the stream gets regardless of the others; 0 for no
+    /// reservation.
     pub reservation_iops: u64,
-    /// Its share of the remaining capacity; above 0.
+    /// The weight of the stream's share of the remaining capacity; above 0.
     pub weight: u64,
-    /// Requests a second that it gets at most, beyond its reservation; 0 for no limit.
+    /// The maximum rate in requests per second beyond the reservation; 0 for no limit.
     pub limit_iops: u64,
 }
 
-/// The tags of a stream's next request, as if it had arrived long ago.
+/// The tags of a stream's next request, before its arrival time is taken into account.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Whether it has read or written.
+    /// Whether the stream has read or written anything.
     came: bool,
     reservation_span: u128,
     limit_span: u128,
     weight_span: u128,
     reservation: u128,
     limit: u128,
-    /// Virtual start of its next request.
+    /// The virtual start of the stream's next request.
     share: u128,
 }
 
@@ -58,25 +59,25 @@ impl Stream {
         }
     }
 
-    /// Returns when the reservation of a request that came at `arrival` is due.
+    /// Returns when the reservation is due for a request that arrived at `arrival`.
     #[inline]
     fn reserved_at(&self, arrival: u128) -> Option<u128> {
         (self.reservation_span > 0).then(|| self.reservation.max(arrival))
     }
 
-    /// Returns when a request that came at `arrival` is within the limit.
+    /// Returns when a request that arrived at `arrival` is within the limit.
     #[inline]
     fn allowed_at(&self, arrival: u128) -> u128 {
         if self.limit_span == 0 { 0 } else { self.limit.max(arrival) }
     }
 }
 
-/// Scheduling by reservation, weight and limit.
+/// A shaper that schedules by reservation, weight and limit.
 #[derive(Clone, Debug)]
 pub struct DmClock {
     clients: Vec<Share>,
     streams: Vec<Stream>,
-    /// Streams with requests that wait.
+    /// The streams with waiting requests.
     active: Vec<usize>,
     virtual_time: u128,
     wakeup: Option<Nanos>,
@@ -102,7 +103,7 @@ impl DmClock {
         }
     }
 
-    /// `stream` is served its first request, which came at `arrival`.
+    /// Updates the tags of `stream`, whose first request, which arrived at `arrival`, is served.
     fn serve(&mut self, stream: usize, arrival: u128, by_reservation: bool, waiting: usize) {
         let known = &mut self.streams[stream];
         if let Some(due) = known.reserved_at(arrival) {
@@ -166,7 +167,7 @@ impl Recombine for DmClock {
         self.wakeup
     }
 
-    /// Returns the reservations of the streams that have issued requests.
+    /// Returns the sum of the reservations of all streams that have issued requests.
     fn capacity(&self) -> Capacity {
         let of = |at: usize| self.clients.get(at).or(self.clients.last());
         let came = (0..self.streams.len()).filter(|at| self.streams[*at].came);

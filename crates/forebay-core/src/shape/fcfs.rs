@@ -3,7 +3,7 @@
 use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 
-/// One queue.
+/// A shaper with a single queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fcfs;
 

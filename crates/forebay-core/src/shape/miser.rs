@@ -1,20 +1,21 @@
-//! Miser: serves unpromised requests whenever no promised request is so close to its bound that it
-//! could not wait for one more service.
+//! Miser: serves an unpromised request whenever every promised request can wait for one more
+//! service and still meet its bound.
 //!
-//! Source: Lu, Algorithm 2. A request that joins Q1 gets the number of free places in Q1 as its
-//! slack; each request served from Q2 meanwhile reduces it by one. Q2 is served while the least
+//! Source: Lu, Algorithm 2. The slack of a request that joins Q1 is the number of free places in
+//! Q1; each request served from Q2 meanwhile reduces it by one. Q2 is served while the minimum
 //! slack in Q1 is at least 1, as in the text, or above 1, as in the listing.
 //!
-//! **With delta-C = Cmin, no request of Q1 is ever late**, for either admission rule. Let M be the
-//! number of places, at most C times the bound. A request that, on joining, brought the queue to L
-//! waits for at most the rest of a service, L services of Q1 and, if any request was served from Q2
-//! since then, M - L of Q2: M + 1 services at 2C. If none was, consider the last request served
-//! from Q2: Q1 then held less than M, RTT has admitted at most what C serves since then and within
-//! the bound, and 2C did nothing but serve it.
+//! **With delta-C = Cmin, no request of Q1 is ever late**, for either admission rule. Let C be
+//! Cmin, so the server's rate is 2C, and let M be the number of places, at most C times the bound.
+//! Consider a request that makes the queue L long when it joins. If any request was served from Q2
+//! since then, it waits for at most the rest of a service, L services of Q1 and M - L of Q2: M + 1
+//! services at 2C. If none was, consider the last request served from Q2: Q1 then held less than M
+//! requests, RTT has admitted at most what C serves since then and within the bound, and 2C served
+//! nothing else.
 //!
-//! More tiers: the classes after a tier are its Q2, recursively. Slacks are stored as their sum
-//! with the number served from below, which never changes; the minimum is found with a monotonic
-//! queue.
+//! With more tiers, the classes after a tier are its Q2, recursively. A slack is stored as its sum
+//! with the number of requests served from later classes, which never changes. The minimum is found
+//! with a monotonic queue.
 
 use std::collections::VecDeque;
 
@@ -22,24 +23,24 @@ use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::rtt::Classes;
 
-/// A tier's queue as Miser sees it.
+/// The state of a tier's queue.
 #[derive(Clone, Debug)]
 struct Tier {
-    /// Requests it may hold: rate times bound.
+    /// The number of requests that the tier may hold: rate times bound.
     places: i64,
-    /// Requests that wait or are at the device.
+    /// The number of requests that wait or are at the device.
     held: i64,
-    /// Requests served from later classes.
+    /// The number of requests served from later classes.
     passed: i64,
-    /// Requests put into and taken from the queue.
+    /// The number of requests added to and removed from the queue so far.
     arrived: u64,
     taken: u64,
-    /// (number, slack + passed) of those with less than any after them.
+    /// The waiting requests with less slack than all later ones, as (number, slack + passed).
     least: VecDeque<(u64, i64)>,
 }
 
 impl Tier {
-    /// `places` is the number of places that the pace leaves.
+    /// Adds a request; `places` is the number of places at the current pace.
     fn arrive(&mut self, places: i64) {
         self.held += 1;
         let slack = places - self.held + self.passed;
@@ -63,7 +64,7 @@ impl Tier {
     }
 }
 
-/// Returns the number of places that the pace leaves.
+/// Returns the number of places at the current pace.
 #[inline]
 fn paced(at: Moment, places: i64) -> i64 {
     at.pace.of(places.unsigned_abs()) as i64
@@ -72,30 +73,30 @@ fn paced(at: Moment, places: i64) -> i64 {
 /// How a tier admits requests.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// Requests that a server with only the tier's rate finishes in time, which is the maximum.
-    /// Some may be late, because other requests were served in the meantime.
+    /// Admits the requests that a server with only the tier's rate finishes in time, which is the
+    /// maximum. Some may be late, because other requests are served in the meantime.
     Rate(Classes),
-    /// Those that find a place among the tier's requests that are not complete, as in the source's
-    /// listing. None is late where the server does one request more than there are places within
-    /// the bound, which delta-C = 1/bound ensures: each waits for at most the rest of a
-    /// service and as many more as there are places. Fewer may be taken.
+    /// Admits a request if fewer requests of the tier are unfinished than it has places, as in the
+    /// source's listing. Fewer requests may be admitted, but none is late if the server completes
+    /// one more request within the bound than there are places, which delta-C = 1/bound ensures:
+    /// each request waits for at most the rest of a service plus one service per place.
     Length,
 }
 
-/// Recombination by slack.
+/// A shaper that chooses the class by slack.
 #[derive(Clone, Debug)]
 pub struct Miser {
     admission: Admission,
     queues: Vec<Tier>,
-    /// The least slack at which later classes are served.
+    /// The minimum slack at which later classes are served.
     slack_min: i64,
     capacity: Capacity,
 }
 
 impl Miser {
-    /// `places` holds rate times bound of each tier, rounded down. Later classes are served
-    /// while the least slack is `slack_min` or more: 1 in the text, 2 in the listing.
-    /// `capacity` is what they and the rest need of the server.
+    /// Creates a shaper. `places` contains rate times bound of each tier, rounded down. Later
+    /// classes are served while the minimum slack is at least `slack_min`: 1 in the text, 2 in the
+    /// listing. `capacity` is the server capacity required for all tiers and the rest.
     pub fn new(admission: Admission, places: &[u64], slack_min: u32, capacity: Capacity) -> Miser {
         let tier = |places: &u64| Tier {
             places: i64::try_from(*places).unwrap_or(i64::MAX >> 1),

@@ -1,8 +1,8 @@
 //! Finds unfinished requests that touch the same bytes.
 //!
 //! Addresses are divided into buckets; a bucket lists the requests that touch it in order of
-//! arrival. A request longer than [`WIDE_BYTES`] is in no bucket: all later requests check against
-//! it, and it is assumed to overlap all earlier ones, which can only delay it.
+//! arrival. A request longer than [`WIDE_BYTES`] is in no bucket. Instead, all later requests are
+//! compared with it, and it is assumed to overlap all earlier ones, which can only delay it.
 
 use crate::contract::request::{Op, Request};
 use crate::index::{Index, spread};
@@ -11,11 +11,11 @@ use crate::slab::Slab;
 use super::pending::Pending;
 
 const BUCKET_BITS: u32 = 18;
-/// Requests from here on are not listed by bucket.
+/// Requests of this length or longer are not listed in buckets.
 const WIDE_BYTES: u32 = 4 << 20;
 const NONE: u32 = u32::MAX;
 
-/// A request in a bucket's list.
+/// An entry of a bucket's list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     key: u32,
@@ -28,11 +28,12 @@ struct Bucket {
     number: u64,
     oldest: u32,
     newest: u32,
-    /// The number of its requests that change data; if there are none, reads need not search it.
+    /// The number of requests in the list that change data. If it is 0, reads need not search the
+    /// list.
     changes: u32,
 }
 
-/// Unfinished requests by address.
+/// The unfinished requests by address.
 #[derive(Clone, Debug)]
 pub(super) struct Overlaps {
     index: Index,
@@ -81,7 +82,7 @@ impl Overlaps {
         self.index.find(spread(number), |id| self.buckets[id].number == number)
     }
 
-    /// Returns the buckets in which something may conflict with `request`.
+    /// Returns the buckets that may contain requests in conflict with `request`.
     #[inline]
     fn shared(&self, request: &Request) -> impl Iterator<Item = &Bucket> {
         let looks = changes(request);
@@ -126,8 +127,9 @@ impl Overlaps {
         }
     }
 
-    /// Removes `key`, which must exist, from the list of bucket `id`. It is near an end: the first
-    /// classes hold the newest requests, and the last class is served from the oldest on.
+    /// Removes `key`, which must exist, from the list of bucket `id`. The list is searched from
+    /// both ends, because `key` is near an end: the first classes have the newest requests, and the
+    /// last class is served from the oldest request on.
     fn unlink(&mut self, id: u32, key: u32) {
         let Bucket { oldest, newest, .. } = self.buckets[id];
         let (mut at, mut other) = (oldest, newest);
@@ -149,8 +151,8 @@ impl Overlaps {
         }
     }
 
-    /// Returns the highest class of those that `request`, which comes now, has to follow. No class
-    /// is above `last`.
+    /// Returns the highest class of the requests that `request`, which has just arrived, must wait
+    /// for. No class is above `last`.
     pub(super) fn highest_class(
         &self,
         request: &Request,
@@ -172,7 +174,7 @@ impl Overlaps {
         highest
     }
 
-    /// Returns whether any request that came before `held` has to be complete first.
+    /// Returns whether `held` must wait for an earlier request.
     pub(super) fn is_after_any(&self, held: &Pending, pending: &Slab<Pending>) -> bool {
         let before = |key: u32| {
             pending[key].number < held.number && conflict(&pending[key].request, &held.request)
@@ -209,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a look at every unfinished request.
+        /// The search must give the same result as examining all unfinished requests.
         #[test]
         fn finds_what_looking_at_all_finds(
             calls in prop::collection::vec(

@@ -6,20 +6,20 @@
 //! the remaining promises are kept.
 //!
 //! Two things are measured. While the window is full, the layer below is saturated, so the rate of
-//! completions is its capacity; and promised requests are late or not. After each period, the pace
-//! is lowered at once to what the measured rate permits, or raised toward it by one sixteenth per
-//! period. What is permitted includes a margin, because rates are not everything: a window may be
-//! too wide, or a disk uneven. If more than 1 % of the promised requests are late, the margin grows
-//! by one sixteenth; a period without late requests reduces it by 1/128. Requests promised before
-//! the pace was lowered do not count.
+//! completions is its capacity. The other measurement is whether promised requests are late. After
+//! each period, the pace is lowered immediately to what the measured rate permits, or raised toward
+//! it by one sixteenth per period. What is permitted includes a margin, because the rate alone is
+//! not sufficient: a window may be too wide, or a disk uneven. If more than 1 % of the promised
+//! requests are late, the margin grows by one sixteenth; a period without too many late requests
+//! reduces it by 1/128. Requests promised before the pace was lowered do not count.
 //!
 //! Old measurements lose weight: the assumed rate rises by one sixteenth with each period in which
 //! the window was full for less than half of the time.
 //!
 //! Departures from iocost: it has no promises, so it only checks whether the device's latencies are
 //! within targets and whether tags run out; here, a rate can be measured because there is a window.
-//! Only token bucket and limits hold back requests because of the pace: all others are served
-//! whenever there is room.
+//! Only token bucket and limits hold back requests because of the pace; all other requests are
+//! served whenever there is room.
 //!
 //! Invariant: at a constant pace of 1, the clock is exactly the actual time.
 
@@ -30,38 +30,39 @@ use crate::contract::policy::{Figure, Gauge, GaugeOf};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, Rtt, SERVICE};
 
-/// The length of a period in shortest bounds, limited by the range below.
+/// The length of a period as a multiple of the shortest bound, but limited to the range from
+/// `PERIOD_LEAST` to `PERIOD_MOST`.
 const BOUNDS_A_PERIOD: u64 = 10;
 const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
-/// Requests that a rate is measured over, at least.
+/// The minimum number of requests over which a rate is measured.
 const MEASURED_LEAST: u64 = 16;
-/// One step of the pace, as a fraction of it.
+/// Divides the pace, or the margin's rest, to get the size of one step.
 const STEP: u64 = 16;
-/// The factor by which a period without late requests shrinks the margin, as a part of the
-/// remaining rate.
+/// Each period without too many late requests increases the share that the margin leaves by 1 /
+/// `EASE` of itself.
 const EASE: u64 = 128;
-/// The widest margin leaves this.
+/// The share that the widest margin leaves.
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
-/// A measured rate that differs by less than this part of the pace changes nothing.
+/// The pace changes only if the permitted one differs by more than 1 / `DEAD_BAND` of it.
 const DEAD_BAND: u64 = 32;
-/// More than one late request in this many is too many.
+/// Too many requests are late if more than one in `LATE_ONE_IN` is.
 const LATE_ONE_IN: u64 = 100;
 
-/// How fast the clock runs that rates are counted on.
+/// The speed of the clock with which rates are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pace(u64);
 
 impl Pace {
-    /// The pace of real time.
+    /// The pace at which the clock is the actual time.
     pub const ONE: Pace = Pace(1 << 16);
 
-    /// Returns a pace of this percentage, at least 1.
+    /// Returns a pace of `percent` percent, at least 1.
     pub fn percent(percent: u32) -> Pace {
         Pace((u64::from(percent.max(1)) * Pace::ONE.0).div_ceil(100))
     }
 
-    /// In hundredths.
+    /// Returns the pace in percent.
     pub fn as_percent(self) -> f64 {
         self.0 as f64 * 100.0 / Pace::ONE.0 as f64
     }
@@ -81,27 +82,28 @@ impl Pace {
     }
 }
 
-/// A time, and what the clock that rates are counted on shows.
+/// A time, and the reading of the paced clock at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The time.
+    /// The actual time.
     pub now: Nanos,
     /// The time on the paced clock.
     pub paced: Nanos,
-    /// How fast it runs.
+    /// The current pace of that clock.
     pub pace: Pace,
 }
 
 impl Moment {
-    /// `now` on a clock that shows the time.
+    /// Returns a moment for which the paced clock is the actual time.
     #[inline]
     pub fn plain(now: Nanos) -> Moment {
         Moment { now, paced: now, pace: Pace::ONE }
     }
 
-    /// Returns whether `rtt` admits a request of so many `units` whose class has `waiting` requests. Its bound is a
-    /// duration, so it is shorter on a slower clock. There the queue counts too, because requests
-    /// promised at a faster pace are still waiting.
+    /// Returns whether `rtt` admits a request of `units` whose class has `waiting` requests. The
+    /// bound is a duration of actual time, so it is shorter on a slower clock. On such a clock the
+    /// length of the queue is limited too, because requests promised at a faster pace are still
+    /// waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);
@@ -112,7 +114,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within), units)
     }
 
-    /// Returns the first of `tiers` that does, from `least` on.
+    /// Returns the first tier from `least` on that admits a request.
     #[inline]
     pub(super) fn admit(
         self,
@@ -127,46 +129,46 @@ impl Moment {
 /// The server capacity that a shaper needs to keep its promises at a pace of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// Requests a second that become fewer with the pace; 0 where nothing is promised.
+    /// The part that shrinks with the pace, in requests per second; 0 if there are no promises.
     pub scaled_iops: u64,
-    /// Requests a second beside them, whatever the pace.
+    /// The part that does not depend on the pace, in requests per second.
     pub fixed_iops: u64,
 }
 
-/// Between which paces a shaper follows its server.
+/// The range of paces within which a shaper follows its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Following {
-    /// The slowest.
+    /// The lowest pace.
     pub least: Pace,
-    /// The fastest.
+    /// The highest pace.
     pub most: Pace,
 }
 
-/// Follows a server.
+/// Measures a server and adapts the pace to it.
 #[derive(Clone, Debug)]
 pub(super) struct Follower {
     following: Following,
     period: Nanos,
     pace: Pace,
-    /// The paced clock, in fractions of a nanosecond, and when it was read.
+    /// The paced clock, in fractions of a nanosecond, and the actual time of its reading.
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window has been full, and for how long in this period.
+    /// Since when the window has been full, and for how long it was full in this period.
     full_since: Option<Nanos>,
     full: Nanos,
-    /// The time with a full window since the last measurement, the part of it before the last
-    /// completion, and the part of it that has passed.
+    /// How long the window has been full since the last measurement, the part of that time before
+    /// the last completion, and the number of completions and their units in that part.
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
     ended_milli: u64,
-    /// The server's rate, in thousandths of a request a second.
+    /// The server's rate, in thousandths of a request per second.
     measured: Option<u64>,
-    /// The share of the rate that the margin leaves, out of `Pace::ONE`.
+    /// The share of the rate that the margin leaves, in units of 1 / `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
-    /// The number of requests that were due in this period.
+    /// The number of requests that were due in this period, and how many of them were late.
     due: u64,
     late: u64,
     slowest: Pace,
@@ -199,7 +201,8 @@ impl Follower {
         }
     }
 
-    /// Returns the clock at `now`, before anything else is told of that time.
+    /// Advances the clock to `now` and returns the moment. Must be called before other methods for
+    /// this time.
     #[inline]
     pub(super) fn moment(&mut self, now: Nanos, capacity: impl FnOnce() -> Capacity) -> Moment {
         self.clock += u128::from((now - self.clock_at).0) * u128::from(self.pace.0);
@@ -211,7 +214,7 @@ impl Follower {
         Moment { now, paced: Nanos(paced), pace: self.pace }
     }
 
-    /// Whether the window is full from now on.
+    /// Records whether the window is full from now on.
     #[inline]
     pub(super) fn window(&mut self, now: Nanos, is_full: bool) {
         if is_full != self.full_since.is_some() {
@@ -220,8 +223,8 @@ impl Follower {
         }
     }
 
-    /// A request worth `units_milli` thousandths of a small one has ended, before its place in the
-    /// window is free.
+    /// Records the completion of a request of `units_milli` thousandths of a small one. Must be
+    /// called before its place in the window becomes free.
     #[inline]
     pub(super) fn ended(&mut self, units_milli: u64) {
         if self.full_since.is_some() {
@@ -231,7 +234,7 @@ impl Follower {
         }
     }
 
-    /// Something that came at `at` and should have been in time is done.
+    /// Records the completion of a promised request that arrived at `at`.
     #[inline]
     pub(super) fn was_due(&mut self, at: Nanos, is_late: bool) {
         if at >= self.lowered_at {
@@ -240,7 +243,7 @@ impl Follower {
         }
     }
 
-    /// Counts the time that the window has been full.
+    /// Adds the time for which the window has been full.
     fn settle(&mut self, now: Nanos) {
         if let Some(since) = &mut self.full_since {
             let span = now - *since;
@@ -249,7 +252,7 @@ impl Follower {
         }
     }
 
-    /// A period is over.
+    /// Ends a period and adapts the pace.
     fn turn(&mut self, now: Nanos, capacity: Capacity) {
         self.settle(now);
         self.measure(now);
@@ -272,7 +275,7 @@ impl Follower {
         (self.begun, self.full, self.due, self.late) = (now, Nanos::ZERO, 0, 0);
     }
 
-    /// Returns the pace that the measured rate allows, less the margin.
+    /// Returns the pace that the measured rate and the margin permit.
     fn allowed(&self, capacity: Capacity) -> Pace {
         let most = self.following.most.0;
         let of_rate = self.measured.and_then(|measured| {
@@ -320,7 +323,7 @@ mod tests {
 
     const FOLLOWING: Following = Following { least: Pace(1 << 12), most: Pace::ONE };
 
-    /// A window that is full all the time, over a server of `iops`, from `at` on.
+    /// Serves `count` requests at `iops` from `at` on, with a window that is always full.
     fn serve(follower: &mut Follower, at: Nanos, iops: u64, count: u64, is_late: bool) -> Nanos {
         let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
         let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);
@@ -343,10 +346,10 @@ mod tests {
             (Pace::ONE, at, Moment::plain(at)),
             "what it needs is there"
         );
-        // 100 of 250 are needed beside, so half of the 300.
+        // Of 250 IOPS, 100 are needed for the fixed part, which leaves half of the 300.
         let at = serve(&mut follower, at, 250, 500, false);
         assert!((49.0..52.0).contains(&follower.pace.as_percent()), "{follower:?}");
-        // The clock runs at half.
+        // The clock runs at half speed.
         let before = follower.moment(at, Capacity::default).paced;
         let after = follower.moment(at + Nanos::from_millis(2), Capacity::default).paced;
         assert!((980_000..1_040_000).contains(&(after - before).0), "{before} {after}");

@@ -1,4 +1,4 @@
-//! A request that a shaper holds.
+//! An unfinished request in a shaper.
 
 use super::pace::Moment;
 use crate::contract::bytes::Bytes;
@@ -6,22 +6,22 @@ use crate::contract::outcome::Outcome;
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::time::Nanos;
 
-/// A request that is not complete.
+/// An unfinished request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) request: Request,
     pub(super) class: usize,
     pub(super) admitted: Nanos,
-    /// The same on the clock that rates are counted on.
+    /// The time of admission on the clock with which rates are counted.
     pub(super) paced: Nanos,
     /// The number of earlier requests.
     pub(super) number: u64,
-    /// Whether it conflicted with an unfinished request when it came.
+    /// Whether the request conflicted with an unfinished one when it arrived.
     pub(super) follows: bool,
     pub(super) bytes: Bytes,
     pub(super) sent_bytes: u32,
     pub(super) is_sent: bool,
-    /// The number of outstanding parts, and of parts sent so far.
+    /// The number of outstanding parts, and the number of parts sent so far.
     pub(super) parts: u32,
     pub(super) parts_sent: u32,
     pub(super) outcome: Outcome,
@@ -31,7 +31,7 @@ pub(super) struct Pending {
 /// The preflush of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preflush {
-    /// There is none, or it is done.
+    /// The write has no preflush, or it is complete.
     None,
     Due,
     UnderWay,

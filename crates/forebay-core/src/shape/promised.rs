@@ -1,11 +1,11 @@
-//! Promises by stream, in device time: each stream has its own RTT, so that its bursts do not affect
-//! the others.
+//! Promises by stream, in device time: each stream has its own RTT, so that its bursts do not
+//! affect the others.
 //!
 //! Source: RTT is Lu's (section 3.3.1, [`crate::rtt`]), applied to each client separately as its
 //! section 4.5 consolidates them. A request that its stream's own rate answers within the bound is
-//! *kept*. All others are served when no kept request waits, shared by weight (start tags, as in
-//! [`super::DmClock`]). Kept requests of all streams are served by earliest deadline, which is
-//! their arrival plus their bound.
+//! *kept*. All others are served when no kept request waits, and share the server by weight (start
+//! tags, as in [`super::DmClock`]). Kept requests of all streams are served by earliest deadline,
+//! which is their arrival plus their bound.
 //!
 //! A promise reserves device time ([`super::device_time`]): a request that takes as long as four
 //! small ones counts as four. Long requests are sent in parts, and a kept request may go between
@@ -31,29 +31,29 @@ use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
 
-/// How long other I/Os may occupy the device if nothing is promised.
+/// The maximum time for which I/Os may occupy the device if there are no promises.
 const WINDOW_WITHOUT_PROMISES: Nanos = Nanos::from_millis(100);
 
 /// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Its rate and bound; `None` if nothing is promised.
+    /// The rate and bound; `None` if nothing is promised.
     pub kept: Option<(Rtt, Nanos)>,
-    /// Its share of the remaining capacity; above 0.
+    /// The weight of the stream's share of the remaining capacity; above 0.
     pub weight: u64,
 }
 
-/// A stream.
+/// The state of a stream.
 #[derive(Clone, Debug)]
 struct Stream {
     promise: Promise,
-    /// Whether it has read or written.
+    /// Whether the stream has read or written anything.
     came: bool,
     /// The virtual start of the next request without a promise.
     share: u128,
 }
 
-/// The share that a nanosecond of device time uses with weight 1.
+/// The share that one nanosecond of device time uses at weight 1.
 const SPAN: u128 = 1 << 32;
 
 /// The I/O that was chosen to enter the device next.
@@ -63,13 +63,13 @@ struct Chosen {
     deadline: Option<Nanos>,
 }
 
-/// Recombination by promises.
+/// A shaper that keeps a promise to each stream.
 #[derive(Clone, Debug)]
 pub struct Promised {
     promises: Vec<Promise>,
     delta_c_iops: Option<u64>,
     streams: Vec<Stream>,
-    /// Streams with waiting requests that are kept, and streams with other waiting requests.
+    /// The streams with waiting kept requests, and those with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     virtual_time: u128,
@@ -80,16 +80,17 @@ pub struct Promised {
     wakeup: Option<Nanos>,
 }
 
-/// Returns the class of a stream's kept requests; that of the rest is one more.
+/// Returns the class of a stream's kept requests. The class of its other requests is one higher.
 #[inline]
 fn class_of(stream: usize) -> usize {
     2 * stream
 }
 
 impl Promised {
-    /// Creates promises: `promises[i]` for stream `i`, and the last one for each later stream by
-    /// itself; there is at least one. The server completes `delta_c_iops` small requests a second
-    /// in addition to the promised ones, by default one in the shortest bound.
+    /// Creates a shaper with `promises[i]` for stream `i`. The last promise applies to each later
+    /// stream separately; there must be at least one promise. The server completes `delta_c_iops`
+    /// small requests per second in addition to the promised ones, by default one per shortest
+    /// bound.
     pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>) -> Promised {
         let (streams, kept, rest) = (Vec::new(), Vec::new(), Vec::new());
         let mut promised = Promised {
@@ -141,13 +142,13 @@ impl Promised {
         self.window = Nanos(surplus as u64 / 2);
     }
 
-    /// Returns the operation and the time of the first I/O of `class`.
+    /// Returns the operation and the estimated time of the first I/O of `class`.
     fn first_io(&self, class: usize, backlog: &Backlog) -> (Op, Nanos) {
         let (op, left) = backlog.first_left(class).unwrap_or((Op::Flush, 0));
         (op, self.device.cost(op, self.device.part_bytes(op, left, self.window)))
     }
 
-    /// Returns the stream whose kept request is due first, and when that is.
+    /// Returns the stream whose kept request has the earliest deadline, and that deadline.
     fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
         let due = |stream: usize| {
             let within =
@@ -158,7 +159,7 @@ impl Promised {
         ready.filter_map(|stream| due(*stream)).min()
     }
 
-    /// Returns `class` if its I/O may enter the device.
+    /// Returns `class` if its first I/O may enter the device.
     fn choose(
         &mut self,
         now: Nanos,
@@ -180,7 +181,7 @@ impl Promised {
         self.chosen.map(|_| class)
     }
 
-    /// Returns the first of two streams whose I/O may enter the device, and its class.
+    /// Returns the first of two streams whose I/O may enter the device, and the class of the I/O.
     fn choose_rest(
         &mut self,
         now: Nanos,
@@ -237,7 +238,7 @@ impl Recombine for Promised {
         let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
         let by_share = |stream: &usize| (self.streams[*stream].share, *stream);
         let first = ready.clone().copied().min_by_key(by_share)?;
-        // Others do not wait for writes that wait for deferred work.
+        // Other operations do not wait for writes that are held back because of deferred work.
         let writes_none = ready.copied().filter(|stream| {
             let first = backlog.first_left(class_of(*stream) + 1);
             first.is_some_and(|(op, _)| op != Op::Write)
@@ -284,7 +285,8 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// Returns the promises of those that read or wrote, and one request in the shortest bound.
+    /// Returns the sum of the promised rates of all streams that have read or written, plus one
+    /// request per shortest bound.
     fn capacity(&self) -> Capacity {
         let came = || self.streams.iter().filter(|stream| stream.came);
         let kept = || came().filter_map(|stream| stream.promise.kept);

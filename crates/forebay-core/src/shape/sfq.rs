@@ -3,16 +3,16 @@
 //! Source: Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). The virtual time is the
 //! start of the most recently served request.
 //!
-//! A request of a class that keeps to its rate is completed at most as many services after its turn
-//! as there are classes. With two classes of equal weight, that is its bound in RTT, so with
-//! delta-C = Cmin no bound is missed.
+//! A request of a class that does not exceed its rate completes late by at most as many services as
+//! there are classes. With two classes of equal weight, that is its bound in RTT, so with delta-C =
+//! Cmin no bound is missed.
 
 use super::tags::Flows;
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::rtt::Classes;
 
-/// Fair queueing by start times.
+/// A shaper with fair queueing by start times.
 #[derive(Clone, Debug)]
 pub struct Sfq {
     tiers: Classes,
@@ -22,7 +22,8 @@ pub struct Sfq {
 }
 
 impl Sfq {
-    /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
+    /// Creates a shaper in which `tiers` and the rest share the server by `weights`, which must
+    /// have one more entry than there are tiers.
     pub fn new(tiers: Classes, weights: &[u64]) -> Sfq {
         Sfq { tiers, flows: Flows::new(weights), sum_iops: weights.iter().sum() }
     }
@@ -46,7 +47,7 @@ impl Recombine for Sfq {
         Some(class)
     }
 
-    /// At any pace, a tier has the same share of the server.
+    /// Returns the sum of all rates. A tier has the same share of the server at any pace.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

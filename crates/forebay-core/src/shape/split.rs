@@ -2,20 +2,20 @@
 //!
 //! The servers are lanes with the rates `cmin` (one for each tier) and delta-C. A server of
 //! constant rate is then the one assumed by RTT, so no request of a tier ever misses its bound,
-//! whatever the other classes do; but no server helps another.
+//! regardless of the other classes. However, no server helps another.
 
 use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::rtt::Classes;
 
-/// A lane a class.
+/// A shaper with one lane per class.
 #[derive(Clone, Debug)]
 pub struct Split {
     tiers: Classes,
 }
 
 impl Split {
-    /// Serves `tiers`, and one more class for the rest.
+    /// Creates a shaper with a class for each of `tiers` and one for the rest.
     pub fn new(tiers: Classes) -> Split {
         Split { tiers }
     }

@@ -5,7 +5,7 @@
 //! last finish if that is later. A finish is the start plus the total weight divided by the flow's
 //! weight.
 
-/// Fractional bits of virtual times, which count requests.
+/// The number of fractional bits of virtual times, whose unit is a request.
 const FRACTION: u32 = 40;
 /// The time of one request served by the whole server.
 pub(super) const UNIT: u128 = 1 << FRACTION;
@@ -23,16 +23,16 @@ impl Flow {
     }
 }
 
-/// Flows with weights.
+/// Flows that share a server by weight.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     pub(super) flows: Vec<Flow>,
-    /// Virtual time.
+    /// The current virtual time.
     pub(super) now: u128,
 }
 
 impl Flows {
-    /// Creates a flow for each of `weights`, which are above 0.
+    /// Creates a flow for each of `weights`, which must be above 0.
     pub(super) fn new(weights: &[u64]) -> Flows {
         let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
         let span = |weight: &u64| (sum << FRACTION) / u128::from((*weight).max(1));
@@ -40,12 +40,12 @@ impl Flows {
         Flows { flows: weights.iter().map(flow).collect(), now: 0 }
     }
 
-    /// A request comes to `flow`, which has others waiting or not. `start` of a flow without is
-    /// the finish of its last request.
+    /// Records the arrival of a request in `flow`, which may have other waiting requests. If it has
+    /// none, its `start` is the finish of its last request.
     #[inline]
     pub(super) fn arrive(&mut self, flow: usize, has_others: bool, server_is_idle: bool) {
         if server_is_idle {
-            // A new busy period owes nothing to the one before.
+            // A new busy period starts after all finishes of the previous one.
             let ends = self.flows.iter().map(|flow| flow.start);
             self.now = ends.max().unwrap_or(0).max(self.now);
         }
@@ -54,7 +54,7 @@ impl Flows {
         }
     }
 
-    /// `flow` is served: its next request starts when this one finishes.
+    /// Serves the first request of `flow`: the next one starts when this one finishes.
     #[inline]
     pub(super) fn serve(&mut self, flow: usize) {
         self.flows[flow].start = self.flows[flow].finish();

@@ -1,7 +1,7 @@
 //! Token bucket: at most `rate` requests per second, and `burst` at once after a pause.
 //!
-//! Hypervisors and container runtimes use this to throttle. It does not consider bounds and leaves
-//! the server idle while requests wait, so it protects the server's other users.
+//! Hypervisors and container runtimes throttle with token buckets. The shaper ignores bounds and
+//! leaves the server idle while requests wait, so it only protects other users of the server.
 //!
 //! Invariant: in any time span `t`, at most `rate * t + burst` requests pass, counted exactly in
 //! units of `1 / rate` nanoseconds.
@@ -11,7 +11,7 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::SERVICE;
 
-/// One bucket for all requests, initially full.
+/// A shaper with one bucket for all requests, which is initially full.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     rate_iops: u128,
@@ -23,7 +23,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Creates a bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
+    /// Creates a bucket of `burst` tokens that gets `rate_iops` tokens per second. Both must be at
+    /// least 1.
     pub fn new(rate_iops: u64, burst: u32) -> TokenBucket {
         let full = u128::from(burst) * u128::from(SERVICE);
         let rate_iops = u128::from(rate_iops.max(1));

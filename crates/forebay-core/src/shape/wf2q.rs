@@ -5,8 +5,8 @@
 //! classes. A request counts as served when it is dispatched, because a disk's service time is
 //! unknown.
 //!
-//! With two classes of equal weight, a request of a class that keeps to its rate is completed at
-//! most two services after its turn, which is its bound in RTT; so with delta-C = Cmin no bound is
+//! With two classes of equal weight, a request of a class that does not exceed its rate completes
+//! late by at most two services, which is its bound in RTT; so with delta-C = Cmin no bound is
 //! missed.
 
 use super::tags::{Flows, UNIT};
@@ -14,7 +14,7 @@ use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::rtt::Classes;
 
-/// Fair queueing by WF2Q+.
+/// A shaper with fair queueing by WF2Q+.
 #[derive(Clone, Debug)]
 pub struct Wf2q {
     tiers: Classes,
@@ -24,7 +24,8 @@ pub struct Wf2q {
 }
 
 impl Wf2q {
-    /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
+    /// Creates a shaper in which `tiers` and the rest share the server by `weights`, which must
+    /// have one more entry than there are tiers.
     pub fn new(tiers: Classes, weights: &[u64]) -> Wf2q {
         Wf2q { tiers, flows: Flows::new(weights), sum_iops: weights.iter().sum() }
     }
@@ -51,7 +52,7 @@ impl Recombine for Wf2q {
         Some(class)
     }
 
-    /// At any pace, a tier has the same share of the server.
+    /// Returns the sum of all rates. A tier has the same share of the server at any pace.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

@@ -1,9 +1,12 @@
-//! Whole blocks beneath: what begins or ends within a block is read, changed and written whole.
+//! Converts requests of any length to I/Os of whole blocks, by reading, modifying and writing
+//! blocks.
 //!
-//! Lanes carry whole blocks. A read of parts of blocks reads the blocks and copies what was asked for; a
-//! write of parts reads the first and the last block where it does not fill them, and writes all; a trim
-//! is of the whole blocks in it. Of two changes of a block, one of which fills it in part, the later follows
-//! the earlier: else the neighbour's bytes would be lost ([`order`]). Whole blocks pass as they are.
+//! The lanes accept only whole blocks. A read of partial blocks reads the whole blocks and copies
+//! the requested bytes. A write of partial blocks first reads the first and the last block, unless
+//! it covers them completely, and then writes all blocks. A trim is reduced to the whole blocks
+//! that it covers. If two changes touch a block that either of them covers only partly, the later
+//! one waits for the earlier, because otherwise the bytes of one would be lost ([`order`]).
+//! Requests of whole blocks pass through unchanged.
 
 mod order;
 
@@ -16,18 +19,18 @@ use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
 use order::{Order, Span};
 
-/// A request of parts of blocks, or a change that others may have to follow.
+/// A request with partial blocks, or a change that others may have to wait for.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     client: u32,
     request: Request,
     bytes: Bytes,
-    /// The bytes of the blocks it touches: from, to.
+    /// The range of the touched blocks in bytes; `end` is exclusive.
     first: u64,
     end: u64,
-    /// Whether it covers complete blocks.
+    /// Whether the request covers only whole blocks.
     whole: bool,
-    /// The contents of the blocks, for partial blocks.
+    /// A buffer for the contents of the blocks, if the request has partial blocks.
     buf: Buf,
     /// The number of outstanding I/Os.
     left: u32,
@@ -36,7 +39,7 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the blocks it changes, if it does.
+    /// Returns the blocks that the request changes, if it is a write or a trim.
     fn span(&self, block: u64) -> Option<Span> {
         let lane = self.request.lane;
         let begin = self.request.offset > self.first;
@@ -51,7 +54,7 @@ impl Work {
     }
 }
 
-/// The token of what passes as it is.
+/// The token of I/Os that pass through unchanged.
 const PASSES: u64 = u64::MAX;
 
 /// Extends partial blocks to complete ones.
@@ -64,7 +67,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// For lanes of blocks of `block_bytes`, at least one.
+    /// Creates a layer for lanes with blocks of `block_bytes` bytes, at least 1.
     pub fn new(block_bytes: u32) -> Blocks {
         Blocks {
             block: u64::from(block_bytes.max(1)),
@@ -74,7 +77,8 @@ impl Blocks {
         }
     }
 
-    /// Returns the whole blocks of a trim, which may leave out what it likes.
+    /// Returns the whole blocks within a trim. The rest may be omitted, because a trim is only a
+    /// hint.
     fn narrowed(&self, trim: &Request) -> Request {
         let first = trim.offset.div_ceil(self.block).saturating_mul(self.block);
         let end = trim.end() / self.block * self.block;
@@ -103,7 +107,7 @@ impl Blocks {
         }
     }
 
-    /// An I/O of whole blocks from or to the buffer.
+    /// Plans an I/O of whole blocks from or to the buffer.
     fn io(&mut self, key: u32, op: Op, from: u64, to: u64, plan: &mut Plan<'_>) {
         let work = &mut self.works[key];
         work.left += 1;
@@ -113,7 +117,7 @@ impl Blocks {
         plan.io(Planned { owner, lane, op, offset, len, bytes, stream, flags, token: key.into() });
     }
 
-    /// Its I/Os have ended.
+    /// Continues or finishes a request whose I/Os have completed.
     fn end(&mut self, key: u32, plan: &mut Plan<'_>) {
         let work = self.works[key];
         let Work { client, request, bytes, first, end, buf, writing, outcome, .. } = work;
@@ -123,7 +127,8 @@ impl Blocks {
         }
         let partial = !work.whole && request.op == Op::Write;
         if partial && !writing && outcome.is_ok() {
-            // Into another buffer: what was read may be on its way elsewhere, as into a cache.
+            // Use another buffer, because the one that was read may still be in use elsewhere, for
+            // example to fill a cache.
             let len = (end - first) as u32;
             let fresh = plan.slots.take(len);
             plan.slots.copy(Bytes::of(buf).len(len), Bytes::of(fresh));
@@ -152,7 +157,7 @@ impl Placement for Blocks {
             _ => *request,
         };
         if request.op == Op::Trim && request.len == 0 {
-            return; // It is answered.
+            return; // The trim covers no whole block, so it is answered.
         }
         let first = request.offset / self.block * self.block;
         let end = request.end().checked_next_multiple_of(self.block);
@@ -196,7 +201,7 @@ impl Placement for Blocks {
         if work.left == 0 {
             self.end(key, plan);
         }
-        // The release of the request reports the outcome.
+        // The outcome is reported when the request is released.
         Ok(())
     }
 
@@ -239,7 +244,7 @@ mod tests {
         let whole = asked(&mut blocks, Op::Write, 0, 4096);
         assert_eq!(told(&whole), [(Op::Write, 0, 4096)]);
         done(&mut blocks, &whole[0]);
-        // Both ends, one end, and within one block.
+        // Requests with partial blocks at both ends, at either end, and within one block.
         let cases = [
             (512, 12_288, vec![0, 12_288], 16_384),
             (0, 4608, vec![4096], 8192),

@@ -1,25 +1,27 @@
-//! A flash cache before a disk: a [`Placement`] of blocks, kept as a replacement policy says.
+//! A flash cache in front of disks: a [`Placement`] of blocks, governed by a replacement policy.
 //!
-//! Disks are lanes 0 to n - 1, the flash they share is lane n. Reads of cached blocks go to the flash, others to the disk,
-//! whence whole blocks are copied to the flash afterwards. Writes, by [`Writing`]:
-//! * *back*: to the flash alone. Such a block is dirty; when it is evicted it is read from the flash
-//!   and written to the disk;
-//! * *through*: to both; done when both are;
-//! * *around*: to the disk; cached copies are forgotten.
+//! Disks are lanes 0 to n - 1; the flash, which they share, is lane n. Reads of cached blocks go to
+//! the flash. Other reads go to the disk, and whole blocks are copied to the flash afterwards.
+//! Writes depend on [`Writing`]:
+//! * *back*: writes go only to the flash. The block is then dirty; when it is evicted, it is read
+//!   from the flash and written to the disk.
+//! * *through*: writes go to both devices and complete when both have.
+//! * *around*: writes go to the disk, and cached copies are removed.
 //!
-//! The flash has some blocks more than the cache holds: a dirty block that is evicted stays where it
-//! is until the disk has it, and is taken back if it is written again. When all of those are taken,
-//! new blocks go past the cache. A write of part of a block that is not cached goes to the disk. A
-//! Flush goes to both devices; a Trim to the disk, cached copies forgotten.
+//! The flash has some more blocks than the cache holds, because an evicted dirty block stays in its
+//! place until it is on the disk, and is taken back if it is written again. If all of these are in
+//! use, new blocks bypass the cache. A write of part of a block that is not cached goes to the
+//! disk. A flush goes to both devices. A trim goes to the disk, and cached copies are removed.
 //!
-//! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only when no
-//! I/O to it is under way; a block is read where its newest content is, in whatever order devices
-//! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
-//! since it was read, and one write-back of a block is under way at a time. Writes to a block wait while
-//! they could be lost, or done in another order on flash and disk ([`waiting`]).
+//! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only if no
+//! I/O to it is outstanding. A block is read from where its newest content is, regardless of the
+//! order in which devices complete. For this purpose, a place is read only after its first write
+//! has completed, a block is copied only if it was not written since it was read, and at most one
+//! write-back of a block is in progress at a time. Writes to a block wait while they could be lost,
+//! or be executed in different orders on flash and disk ([`waiting`]).
 //!
-//! The table is in memory: after a restart nothing on the flash is found again. A cache that writes
-//! *back* and has to outlive that keeps a log of what is dirty ([`surviving`], [`Cached::surviving`]).
+//! The table is in memory, so nothing on the flash is found after a restart. To survive restarts, a
+//! write-back cache keeps a log of dirty blocks ([`surviving`], [`Cached::surviving`]).
 
 mod ending;
 mod failing;
@@ -42,8 +44,8 @@ use crate::stack::placed::{Owner, Placement, Plan, Planned};
 pub use surviving::Bound;
 use surviving::Survival;
 
-/// Flash blocks beyond what the cache holds, for dirty blocks on their way to the disk: one in this
-/// many, from 16 to 1024.
+/// The number of additional flash blocks for evicted dirty blocks: one per this number of frames,
+/// from 16 to 1024.
 const SPARE_SHARE: u32 = 64;
 const SPARE_MIN: u32 = 16;
 const SPARE_MAX: u32 = 1024;
@@ -51,110 +53,114 @@ const SPARE_MAX: u32 = 1024;
 /// The number of counters of writes, which blocks share.
 const STAMPS: usize = 1 << 12;
 
-/// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
-/// would only share keys.
+/// The number of bits for the block number in a key. Offsets beyond 2^48 blocks do not occur on
+/// real devices; they would share keys with other blocks.
 const KEY_BITS: u32 = 48;
 
-/// What happens to writes.
+/// Where writes go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writing {
-    /// To the flash, to the disk later.
+    /// To the flash, and later to the disk.
     #[default]
     Back,
-    /// To both.
+    /// To the flash and the disk.
     Through,
-    /// To the disk.
+    /// To the disk only.
     Around,
 }
 
-/// How well a cache does, in blocks.
+/// The statistics of a cache, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheFigures {
-    /// Blocks read.
+    /// The number of blocks read.
     pub blocks_read: u64,
-    /// Of these, from the flash.
+    /// The number of blocks read from the flash.
     pub blocks_hit: u64,
-    /// Blocks copied from the disk to the flash.
+    /// The number of blocks copied from the disk to the flash.
     pub blocks_filled: u64,
-    /// Dirty blocks written back to the disk.
+    /// The number of dirty blocks written back to the disk.
     pub blocks_destaged: u64,
-    /// Blocks that went past the cache because too many were on their way to the disk.
+    /// The number of blocks that bypassed the cache because too many were on their way to the disk.
     pub blocks_past: u64,
 }
 
-/// The next step after an I/O, by its token; the bits above these are a number.
+/// The number of bits of a token that identify the next step after the I/O; the other bits are a
+/// number.
 const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
-/// After a read from the disk: its whole blocks are copied to the flash, unless written since.
+/// Read from the disk; next, its whole blocks are copied to the flash, unless they were written
+/// since.
 const FILL: u64 = 1;
-/// After a write to the flash.
+/// Write to the flash.
 const WRITTEN: u64 = 2;
-/// After the read of an evicted block: it is written to the disk.
+/// Read of an evicted block; next, it is written to the disk.
 const DESTAGE: u64 = 3;
-/// After that write: its flash block is free.
+/// Write of an evicted block to the disk; next, its flash block is freed.
 const DESTAGED: u64 = 4;
-/// After a client's read from the flash.
+/// Read from the flash for a client.
 const READ: u64 = 5;
-/// After a client's write to the disk.
+/// Write to the disk for a client.
 const ON_DISK: u64 = 6;
-/// After a client's write to the disk that the flash failed; above is the flash block.
+/// Write to the disk because the client's write to the flash failed. The number is that of the
+/// flash block.
 const MENDED: u64 = 7;
-/// Of the log.
+/// I/O of the log.
 const LOG: u64 = 8;
 
-/// A block's place on the flash.
+/// The place of a cached block on the flash.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// Flash block.
+    /// The flash block.
     at: u32,
     dirty: bool,
-    /// Its first write is done.
+    /// Whether the first write to the place has completed.
     ready: bool,
-    /// That write is a copy from the disk.
+    /// Whether the first write is a copy from the disk.
     is_copy: bool,
 }
 
-/// An evicted block that the disk does not have yet.
+/// An evicted block that is not on the disk yet.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     key: u64,
     held: Held,
-    /// Distinguishes it from earlier evictions.
+    /// A number that distinguishes this eviction from earlier ones of the block.
     serial: u64,
     begun: bool,
-    /// The disk has it too, but the log still names its place.
+    /// Whether the block is on the disk too, but keeps its place because the log still names it.
     copied: bool,
 }
 
-/// I/Os to a flash block that are not done.
+/// The outstanding I/Os to a flash block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     all: u32,
     writes: u32,
-    /// It is free once there are none.
+    /// Whether the flash block becomes free when no I/Os are outstanding.
     gone: bool,
-    /// It is free once no record names it.
+    /// Whether the flash block becomes free when no record names it.
     retired: bool,
-    /// No other write may begin: the first is not done, or one that failed is not mended.
+    /// Whether other writes must wait, because the first write has not completed, or a failed one
+    /// has not been redirected to the disk.
     closed: bool,
-    /// The block in the frame.
+    /// The cached block that is stored in the flash block.
     key: u64,
 }
 
-/// When blocks that share a count were written.
+/// When the blocks that share a counter were last written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
     last: u64,
-    /// Writes to the disk that are not done.
+    /// The number of outstanding writes to the disk.
     pending: u32,
 }
 
-/// Returns which count a block has.
+/// Returns the index of a block's counter.
 fn stamp_of(key: u64) -> usize {
     (spread(key) >> 52) as usize % STAMPS
 }
 
-/// The placement.
+/// A placement that caches blocks of disks on a flash.
 #[derive(Clone, Debug)]
 pub struct Cached<C> {
     cache: C,
@@ -162,51 +168,52 @@ pub struct Cached<C> {
     writing: Writing,
     /// The lane of the flash.
     flash: Lane,
-    /// By frame.
+    /// The place of the block in each frame.
     held: Vec<Held>,
-    /// By flash block.
+    /// The outstanding I/Os of each flash block.
     pending: Vec<Pending>,
-    /// Flash blocks there are.
+    /// The number of flash blocks.
     blocks: u32,
-    /// Frames that were used and are free again.
+    /// Flash blocks that were used before and are free.
     free: Vec<u32>,
     leaving: Vec<Leaving>,
-    /// Blocks that are being written back to the disk.
+    /// The blocks that are being written back to the disk.
     flying: Vec<u64>,
-    /// Parts of writes that wait for their block, in the order they came; by its stamp and key.
+    /// The parts of writes that wait for their block, in order of arrival; by stamp and key of the
+    /// block.
     waiting: BTreeMap<(usize, u64), VecDeque<Planned>>,
     stamps: Vec<Stamp>,
-    /// Whether the flash has disappeared permanently; everything except the data that was only on
-    /// it is on the disk.
+    /// Whether the flash has disappeared permanently. Everything is then read from the disk, except
+    /// data that was only on the flash.
     flash_gone: bool,
-    /// Counts requests and departures.
+    /// A counter of requests and of departures of blocks.
     serial: u64,
     figures: CacheFigures,
-    /// Where its places begin on the flash.
+    /// The offset of the first flash block on the flash.
     places_at: u64,
     /// The state needed to survive a restart.
     survival: Option<Box<Survival>>,
 }
 
-/// The part of a request on one block.
+/// The part of a request that touches one block.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Block number; the disk's lane above [`KEY_BITS`].
+    /// The block number, and the disk's lane in the bits from [`KEY_BITS`] on.
     key: u64,
-    /// First byte on the disk.
+    /// The first byte on the disk.
     offset: u64,
     len: u32,
 }
 
 impl Part {
-    /// It alone of an I/O on the disk that it is a part of.
+    /// Returns the I/O of this part alone; `io` is the whole I/O on the disk.
     fn of(self, io: &Planned) -> Planned {
         io.part((self.offset - io.offset) as u32, self.len)
     }
 }
 
 impl<C: Cache> Cached<C> {
-    /// Caches blocks of `block_bytes`, at least one, of `disks`.
+    /// Creates a cache for `disks` with blocks of `block_bytes`, at least 1.
     pub fn new(cache: C, block_bytes: u32, writing: Writing, disks: u16) -> Cached<C> {
         let frames = cache.capacity();
         let blocks = frames.saturating_add((frames / SPARE_SHARE).clamp(SPARE_MIN, SPARE_MAX));
@@ -215,7 +222,8 @@ impl<C: Cache> Cached<C> {
             cache,
             block_bytes: u64::from(block_bytes.max(1)),
             writing,
-            // These grow as blocks are used: a flash may be far larger than what a trace touches.
+            // These vectors grow as blocks are used, because a flash may be far larger than what a
+            // trace touches.
             held: Vec::new(),
             pending: Vec::new(),
             blocks,
@@ -239,17 +247,17 @@ impl<C: Cache> Cached<C> {
         blocks.saturating_sub(spare) as u32
     }
 
-    /// How well it did so far.
+    /// Returns the statistics so far.
     pub fn figures(&self) -> CacheFigures {
         self.figures
     }
 
-    /// Bytes of flash it needs.
+    /// Returns how many bytes of flash the cache needs.
     pub fn flash_bytes(&self) -> u64 {
         self.places_at + u64::from(self.blocks) * self.block_bytes
     }
 
-    /// The parts of what lies from `offset` to `end` on a disk.
+    /// Returns the parts of the range from `offset` to `end` on a disk.
     fn parts(&self, disk: Lane, mut offset: u64, end: u64) -> impl Iterator<Item = Part> + use<C> {
         let block = self.block_bytes;
         let lane = u64::from(disk) << KEY_BITS;
@@ -266,7 +274,7 @@ impl<C: Cache> Cached<C> {
         u64::from(part.len) == self.block_bytes
     }
 
-    /// Where the part is on the flash, its block being `at`.
+    /// Returns the offset on the flash of a part of the block in flash block `at`.
     fn on_flash(&self, part: Part, at: u32) -> u64 {
         self.place_at(at) + part.offset % self.block_bytes
     }
@@ -276,8 +284,8 @@ impl<C: Cache> Cached<C> {
         self.places_at + u64::from(at) * self.block_bytes
     }
 
-    /// Where a block's content can be read from the flash, if it can: what is not written there yet is
-    /// read from the disk, which has what was there before.
+    /// Returns the flash block from which a block can be read; `None` if it must be read from the
+    /// disk. While the first write to the place is incomplete, the disk has the previous content.
     fn readable(&mut self, key: u64) -> Option<u32> {
         if self.flash_gone {
             self.forget_clean(key);
@@ -307,12 +315,13 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Gives a block a frame and a flash block; `None` if no flash block is free.
+    /// Allocates a frame and a flash block for a block; `None` if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
         if self.flash_gone {
             return None;
         }
-        // Eviction frees a flash block at once only if it was clean, which is not known before.
+        // Allocate the flash block first: the eviction frees one immediately only if the evicted
+        // block is clean, which is not known in advance.
         let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
             self.destage_again(plan);
@@ -324,7 +333,7 @@ impl<C: Cache> Cached<C> {
         Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
     }
 
-    /// One that was used before, else the next that never was.
+    /// Returns a free flash block: one that was used before, or else the next unused one.
     fn free_block(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| {
             let next = self.pending.len() as u32;
@@ -348,7 +357,7 @@ impl<C: Cache> Cached<C> {
         inserted.frame
     }
 
-    /// Frees a flash block now or when its last I/O is done.
+    /// Frees a flash block now, or when its last I/O has completed.
     fn release(&mut self, at: u32) {
         if self.is_retired(at) {
             return;
@@ -361,7 +370,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Removes a cached block, whatever its state.
+    /// Removes a block from the cache, regardless of its state.
     fn forget(&mut self, key: u64) {
         if let Some(frame) = self.cache.remove(key) {
             self.release(self.held[frame as usize].at);
@@ -373,8 +382,8 @@ impl<C: Cache> Cached<C> {
         self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
     }
 
-    /// Copies the whole blocks that a read from the disk brought, unless they were written since it
-    /// was asked for.
+    /// Copies the whole blocks that were read from the disk to the flash, unless they were written
+    /// since the read was issued.
     fn fill(&mut self, io: &Planned, plan: &mut Plan<'_>) {
         let asked = io.token >> STEP_BITS;
         let (owner, op, flags) = (Owner::Background, Op::Write, Flags::NONE);
@@ -389,7 +398,8 @@ impl<C: Cache> Cached<C> {
             let Some(frame) = self.take_in(part.key, true, plan) else { continue };
             self.figures.blocks_filled += 1;
             let at = self.held[frame as usize].at;
-            // From the buffer that the client read into, although it may have been answered.
+            // The copy uses the buffer that the client read into, even if the client has been
+            // answered.
             let copy = Planned { owner, op, flags, stream: BACKGROUND, ..part.of(io) };
             self.write_flash(copy, part, at, plan);
         }

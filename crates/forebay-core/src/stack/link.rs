@@ -1,7 +1,7 @@
 //! The link to a remote device: requests reach their policy some time after they were submitted.
 //!
-//! Source: the **bid** paper, section "BID-hybrid": the host transfers requests to the host of the
-//! flash device. The time is charged once per request, for both directions.
+//! Source: the **bid** paper, section "BID-hybrid": the host sends requests to the host of the
+//! flash device. The latency is charged once per request, for both directions.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ use crate::contract::time::Nanos;
 pub(crate) struct Link<P> {
     policy: P,
     latency: Nanos,
-    /// Requests in transit, with their times of arrival.
+    /// The requests in transit, with their times of arrival.
     line: VecDeque<(Nanos, Request, Bytes)>,
 }
 
 impl<P: Policy> Link<P> {
-    /// Creates `policy` with a delay of `latency` in front.
+    /// Puts a delay of `latency` in front of `policy`.
     pub(crate) fn new(policy: P, latency: Nanos) -> Link<P> {
         Link { policy, latency, line: VecDeque::new() }
     }
@@ -30,7 +30,7 @@ impl<P: Policy> Link<P> {
         self.line.front().map(|&(at, ..)| at)
     }
 
-    /// Adds the way to the waits of what was answered after the first `before` answers.
+    /// Adds the latency to the waits of all answers except the first `before`.
     fn charge(&self, cx: &mut Cx<'_>, before: usize) {
         for done in &mut cx.finished[before..] {
             done.wait += self.latency;

@@ -6,7 +6,7 @@ use crate::contract::policy::{Cx, Finished, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// A separate policy for each lane, to which its requests go.
+/// A separate policy for each lane, which handles the requests of that lane.
 #[derive(Clone, Debug)]
 pub(crate) struct PerDisk<P> {
     lanes: Vec<P>,
@@ -14,7 +14,7 @@ pub(crate) struct PerDisk<P> {
 }
 
 impl<P: Policy> PerDisk<P> {
-    /// One of `lanes` for each disk; each knows its own as lane 0.
+    /// Creates a policy for several disks. Each of `lanes` handles one disk and sees it as lane 0.
     pub(crate) fn new(lanes: Vec<P>) -> PerDisk<P> {
         PerDisk { lanes, finished: Finished::new() }
     }

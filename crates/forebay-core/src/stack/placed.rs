@@ -1,15 +1,15 @@
-//! Placement over policies: one decides which lanes a request's data are on, the others decide the
-//! order on each lane.
+//! Placement above policies: the placement decides which lanes store a request's data, and the
+//! policies below decide the order on each lane.
 //!
-//! A [`Placement`] turns a client request into I/Os on lanes, and may add more when one of them has
-//! ended, when it is woken, or for nobody: reading ahead of writing, moving data, rebuilding. It may
-//! hold a request without an I/O, and answer one at once. [`Placed`] keeps the books: it gives the
-//! I/Os to the policies beneath, each of which has some lanes and knows them as its own first ones,
-//! and answers a request when nothing of it is held any more.
+//! A [`Placement`] turns a client request into I/Os on lanes. It may add more I/Os when one of them
+//! has completed, when it is woken, or in the background, for example to read before writing, to
+//! move data, or to rebuild. It may hold a request without an I/O, or answer it immediately.
+//! [`Placed`] does the bookkeeping: it passes the I/Os to the policies below, and answers a request
+//! when it has no holds left. Each policy below has some of the lanes, which it numbers from 0.
 //!
-//! Everything that follows from a call is worked off one by one from lists, never by recursion: a
-//! policy beneath may answer while it is asked. Holds come before releases, so that no request is
-//! answered twice; and a buffer is held from the plan of an I/O until that has ended.
+//! Everything that follows from a call is executed step by step from lists, never by recursion,
+//! because a policy below may answer during a call. Holds are processed before releases, so that no
+//! request is answered twice. A buffer is held from the planning of an I/O until its completion.
 
 pub(crate) mod plan;
 
@@ -26,39 +26,41 @@ use crate::slab::Slab;
 use plan::Wanted;
 pub use plan::{Owner, Plan, Planned};
 
-/// Decides which lanes data are on.
+/// Decides which lanes store which data.
 pub trait Placement {
-    /// Whether it plans I/Os of nobody's ([`Owner::Background`]). Streams beneath are then counted
-    /// from 1: stream 0 is nobody's.
+    /// Whether the placement plans background I/Os ([`Owner::Background`]). If so, the policies
+    /// below number clients' streams from 1, and stream 0 is the background.
     const BACKGROUND: bool = true;
 
-    /// Plans the first I/Os of a client request whose data begins at `bytes`, or holds the request,
-    /// or does neither, which answers it. It never sees a preflush, which comes as a separate flush
-    /// before.
+    /// Plans the first I/Os of a client request whose data begins at `bytes`, or holds the request.
+    /// If it does neither, the request is answered. Requests never have a preflush, which is a
+    /// separate flush that comes first.
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>);
 
-    /// Called when an I/O that it planned has completed; it may plan more, also for the same
-    /// client. Returns the outcome that the client gets.
+    /// Handles the completion of a planned I/O, and may plan more, also for the same client.
+    /// Returns the outcome to report to the client.
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome;
 
-    /// Returns when it is to be woken although nothing happens.
+    /// Returns when to wake the placement even if nothing happens.
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
 
-    /// [`Placement::wakeup`] is reached.
+    /// Called when [`Placement::wakeup`] is reached.
     fn wake(&mut self, _plan: &mut Plan<'_>) {}
 
-    /// A lane has ended an I/O, whosever requests are in it; [`Placement::done`] follows for each.
+    /// Called when a lane has completed an I/O, before [`Placement::done`] is called for each
+    /// request in it.
     fn ended(&mut self, _done: &Completion) {}
 
-    /// A lane's policy would have `io`, made of `parts` that this placement planned, done elsewhere.
-    /// Answers whether it is; then the placement says so when it has ended ([`Plan::diverted`]).
+    /// Offers `io` to the placement, because the policy of its lane suggests another device for it.
+    /// It consists of `parts`, which this placement planned. Returns whether the placement takes
+    /// it. If so, the placement must report its completion ([`Plan::diverted`]).
     fn divert(&mut self, _io: &Request, _parts: &[Diverted], _plan: &mut Plan<'_>) -> bool {
         false
     }
 
-    /// Who submits as this stream from now on is somebody else than before.
+    /// Called when a stream number is reassigned to a new submitter.
     fn begin_stream(&mut self, _stream: u32) {}
 
     /// Returns the placement's own statistics; most have none.
@@ -66,68 +68,70 @@ pub trait Placement {
         Vec::new()
     }
 
-    /// How things are with it now; nothing for most.
+    /// Returns the current values of the placement's gauges; most have none.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 
-    /// Returns the state of the volume that it is, if it is one ([`Policy::volume`]).
+    /// Returns the state of the volume, if the placement is one ([`Policy::volume`]).
     fn volume(&self) -> Option<VolumeState> {
         None
     }
 
-    /// Receives an order to a volume ([`Policy::order`]).
+    /// Passes an order to a volume ([`Policy::order`]).
     ///
     /// # Errors
-    /// Says why the order cannot be carried out.
+    /// Returns the reason if the order cannot be carried out.
     fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
         Err("it is not a volume")
     }
 
-    /// Removes and returns the events on the volume ([`Policy::take_events`]).
+    /// Removes and returns the events of the volume ([`Policy::take_events`]).
     fn take_events(&mut self) -> Vec<VolumeEvent> {
         Vec::new()
     }
 }
 
-/// A part of an I/O that a lane's policy would have done elsewhere.
+/// A part of an I/O for which a lane's policy suggests another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diverted {
-    /// First byte on the lane.
+    /// The first byte on the lane.
     pub offset: u64,
-    /// Its bytes.
+    /// The memory of the part.
     pub piece: Piece,
 }
 
-/// A policy beneath a placement, which may know of requests that are better done elsewhere.
+/// A policy below a placement. It may divert requests, which means that another device should serve
+/// them.
 pub trait Beneath: Policy {
-    /// Returns the next of these.
+    /// Returns the next request to divert, if there is one.
     fn divert(&mut self, _now: Nanos) -> Option<Request> {
         None
     }
-    /// It is done elsewhere.
+    /// Called when another device has started the request.
     fn gone(&mut self, _io: &Request) {}
-    /// Keeps the request, because there is no space elsewhere.
+    /// Called if no other device has space for the request, which must be served here.
     fn keep(&mut self, _io: &Request) {}
-    /// It failed elsewhere.
+    /// Called if the request failed on the other device.
     fn back(&mut self, _cx: &mut Cx<'_>, _io: &Request) {}
-    /// Its parts, in the order of their bytes: the first byte on the lane, and the bytes.
+    /// Calls `each` with the parts of a request, in the order of their bytes. The arguments are the
+    /// first byte on the lane and the piece of memory.
     fn parts(&self, _io: &Request, _each: &mut dyn FnMut(u64, Piece)) {}
 }
 
 impl Beneath for Box<dyn Policy + Send> {}
 
-/// The lowest bit of a name marks I/Os that bypass the policies below; the policies' own names are
-/// above it.
+/// The lowest bit of an id marks I/Os that bypass the policies below. The other bits are the id
+/// that the policy uses.
 const PAST: RequestId = 1;
 
-/// A placement over policies.
+/// A placement above policies.
 pub struct Placed<A, P> {
     placement: A,
     beneath: Vec<P>,
-    /// By lane: the policy it belongs to, and the policy's own number for the lane.
+    /// The policy of each lane, and the number that the policy uses for the lane.
     routes: Vec<(usize, Lane)>,
-    /// By policy: its first lane.
+    /// The first lane of each policy.
     firsts: Vec<Lane>,
     clients: Outstanding,
     planned: Slab<Planned>,
@@ -145,7 +149,8 @@ macro_rules! plan {
 }
 
 impl<A: Placement, P: Beneath> Placed<A, P> {
-    /// Places over `beneath`, each with the number of lanes it has; lanes are counted through.
+    /// Puts `placement` above `beneath`, policies with their numbers of lanes. The lanes are
+    /// numbered consecutively.
     pub fn new(placement: A, beneath: impl IntoIterator<Item = (P, Lane)>) -> Placed<A, P> {
         let (mut policies, mut routes, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
         for (policy, lanes) in beneath {
@@ -167,28 +172,28 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         }
     }
 
-    /// Places over policies of one lane each.
+    /// Puts `placement` above policies of one lane each.
     pub fn over(placement: A, lanes: Vec<P>) -> Placed<A, P> {
         Placed::new(placement, lanes.into_iter().map(|policy| (policy, 1)))
     }
 
-    /// Returns the placement, for its figures.
+    /// Returns the placement, for example for its statistics.
     pub fn placement(&self) -> &A {
         &self.placement
     }
 
-    /// Returns the placement alone.
+    /// Returns the placement without the policies.
     #[cfg(test)]
     pub(crate) fn into_placement(self) -> A {
         self.placement
     }
 
-    /// Returns whether nothing is outstanding, for clients or in the background.
+    /// Returns whether no work is outstanding, neither for clients nor in the background.
     pub fn is_idle(&self) -> bool {
         self.clients.is_empty() && self.planned.is_empty()
     }
 
-    /// Works off whatever follows.
+    /// Executes all pending steps.
     fn pump(&mut self, cx: &mut Cx<'_>) {
         loop {
             for client in self.wanted.holds.drain(..) {
@@ -242,7 +247,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         self.beneath[place].submit(cx, request, planned.bytes);
     }
 
-    /// A lane's policy has answered an I/O.
+    /// Handles the answer of a lane's policy to an I/O.
     fn settle(&mut self, cx: &mut Cx<'_>, done: &Done) {
         let io = self.planned.remove(done.request.id as u32);
         self.finish(cx, &io, done);
@@ -259,7 +264,8 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         }
     }
 
-    /// Handles requests elsewhere that the policies below divert; returns whether there were any.
+    /// Offers the next request that a policy below diverts to the placement. Returns whether there
+    /// was one.
     fn divert(&mut self, cx: &mut Cx<'_>) -> bool {
         for place in 0..self.beneath.len() {
             let beneath = &mut self.beneath[place];
@@ -277,7 +283,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         false
     }
 
-    /// What was diverted has ended: well, or its parts come back.
+    /// Handles the completion of a diverted request. If it failed, the policy takes it back.
     fn end_diverted(&mut self, cx: &mut Cx<'_>, diverted: Request, outcome: Outcome) {
         let (place, io) = self.inward(diverted);
         let (now, started) = (cx.now, io.at);
@@ -289,7 +295,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         self.beneath[place].complete(cx, &done);
     }
 
-    /// Returns an I/O of a policy below as it is seen from above.
+    /// Converts an I/O of a policy below to the numbering of this policy.
     #[inline]
     fn outward(&self, place: usize, io: Request) -> Request {
         let stream = io.stream.wrapping_sub(u32::from(A::BACKGROUND));
@@ -297,7 +303,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         Request { lane, id, stream, ..io }
     }
 
-    /// Returns an I/O in the terms of the policy below that it belongs to.
+    /// Converts an I/O to the numbering of the policy below, and returns the index of that policy.
     #[inline]
     fn inward(&self, io: Request) -> (usize, Request) {
         let (place, lane) = self.routes[usize::from(io.lane)];

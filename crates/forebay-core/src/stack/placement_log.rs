@@ -1,30 +1,35 @@
-//! The table of a placement that has to be found after a restart: which place of the flash holds what the
-//! disk does not have. A log in the flash's first bytes, as docs/placement-log.md describes it.
+//! The table of a placement that survives restarts: which place on the flash contains data that is
+//! not on the disk. It is a log in the first bytes of the flash, described in
+//! docs/placement-log.md.
 //!
-//! A *place* is a piece of the flash that is given out as a whole; its *name* in the table is the block of
-//! a disk whose newest content it holds (and which part of that block), or none. Whoever gives out the places is the log's owner. Data go
-//! first, then the record that names them, then the answer:
-//! * a *round* takes the places whose name has changed, flushes the flash and the disks concerned, and
-//!   writes records of them with FUA, one after another; then whoever waited for it is answered;
-//! * a change is one that was true when the round's flushes began: so content that a name refers to is
-//!   durable before the name is, and so is what the disk has before a name is taken back;
-//! * of a round, names are taken back before others are given: no block ever has two places;
-//! * a place that a record names, or a record under way, is used for nothing else
-//!   ([`PlacementLog::is_named`]): not before a record is durable that no longer does;
-//! * a record that is refused is written again as it is, for it might be there; when that does not
-//!   help either nothing becomes durable any more;
-//! * one record at a time, each durable before the next begins: so on a flash that lost power all
-//!   records are whole that count, but the last one under way;
-//! * every record carries the next page of the table, so the ring of records is the table and
-//!   opening it never depends on how long it was used.
+//! A *place* is a piece of the flash that is allocated as a whole. Its *name* in the table is the
+//! disk block whose newest content it contains (and the part of the block), or none. The owner of
+//! the log is the placement that allocates the places. Data is written first, then the record that
+//! names it, and only then is the client answered:
+//! * a *round* takes the places whose names have changed, flushes the flash and the disks
+//!   concerned, and writes records of the changes with FUA, one after another. Then the requests
+//!   that waited for the round are answered;
+//! * a change is recorded only if it was valid when the round's flushes began. The content that a
+//!   name refers to is therefore durable before the name, and so is the data on the disk before a
+//!   name is removed;
+//! * within a round, names are removed before others are added, so no block ever has two places;
+//! * a place that is named by a record, even by an outstanding one, is not used for anything else
+//!   ([`PlacementLog::is_named`]), until a record is durable that no longer names it;
+//! * a record that the flash refuses is written again unchanged, because it may have been written
+//!   after all. If that fails too, nothing becomes durable any more;
+//! * records are written one at a time, each durable before the next begins. After a power cut, all
+//!   valid records are therefore intact, except the last outstanding one;
+//! * each record also contains the next page of the table, so the ring of records is the complete
+//!   table, and the time to open it does not depend on how long the log was used;
+//! * a record that a power cut left incomplete is distinguished from one that was damaged, which is
+//!   an error.
 //!
-//! After a cut every place that was named durably is found again, and nothing else: a write that nobody
-//! flushed may be found or not, sector by sector, as in any write cache; what a flush or FUA write covered
-//! is found.
+//! After a power cut, exactly the places with durable names are restored. A write that was not
+//! flushed may or may not be restored, sector by sector, as with any write cache. Data that a flush
+//! or an FUA write covered is restored.
 //!
-//! * what a power cut may leave of a record is told from a record that was damaged, which is an error.
-//!
-//! The ring of records follows the array's (`stack/array/record`); here it is on one device.
+//! The ring of records is similar to that of the array (`stack/array/record`), but is on a single
+//! device.
 
 mod format;
 mod opening;
@@ -41,30 +46,31 @@ use format::{CHANGES_MAX, RECORD};
 pub use format::{FlashLabel, LABEL_BYTES, LabelFound, VERSION, found_label, put_generation};
 use opening::Opening;
 
-/// How often a record that the flash refuses is written.
+/// How often a record is written if the flash refuses it.
 const TRIES_MAX: u32 = 4;
 
-/// Steps of the log, in its I/Os' tokens above their lowest eight bits.
+/// The steps of the log, stored in the tokens of its I/Os above the lowest eight bits.
 const STEP_BIT: u32 = 8;
 const FLUSH: u64 = 0;
 const WRITE: u64 = 1;
 const OPEN: u64 = 2;
 
-/// What a place's name should be, as its owner sees it.
+/// The name that a place should have according to the log's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// This name, whose block will be in its place once all devices are flushed.
+    /// This name. The place will contain the block once all devices are flushed.
     Name(Name),
-    /// Ask again in the next round.
+    /// Unknown for now; the log will ask again in the next round.
     Later,
 }
 
-/// What ties a flash to its disk, as whoever opens both knows it.
+/// What the driver knows about a flash and its disk, which belong together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pairing {
-    /// Drawn when the flash was begun, and on both.
+    /// A random number that was drawn when the flash was initialized, and is stored on both
+    /// devices.
     pub pair: u128,
-    /// The flash has at least the record of this number.
+    /// The number of a record that the flash is known to have; it may have newer ones.
     pub newest: u64,
     /// Whether to accept a flash whose newest record is damaged, using the previous record.
     pub is_forced: bool,
@@ -73,24 +79,24 @@ pub struct Pairing {
 /// The result of an I/O of the log.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Nothing yet.
+    /// Nothing that concerns the owner.
     None,
     /// The table has been read, or could not be read.
     Opened(Outcome),
-    /// A round is over.
+    /// A round has ended.
     Ended(Ended),
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// The requests that waited for it.
+    /// The requests that waited for the round.
     pub(crate) waiters: Vec<u32>,
-    /// The outcome for them.
+    /// The outcome for these requests.
     pub(crate) outcome: Outcome,
-    /// The changes that are durable now.
+    /// The changes that are now durable.
     pub(crate) recorded: Vec<Change>,
-    /// Lanes whose flush failed, so that writes since the previous flush may be lost.
+    /// The lanes whose flush failed, so writes since the previous flush may be lost.
     pub(crate) suspects: Vec<Lane>,
 }
 
@@ -112,54 +118,54 @@ struct Round {
     /// The number of outstanding flushes.
     left: u32,
     changes: Vec<Change>,
-    /// The number of changes that are durable, and the number after the current record.
+    /// The number of durable changes, and that number including the changes in the current record.
     recorded: usize,
     begun: usize,
-    /// That record.
+    /// The current record.
     buf: Buf,
     tries: u32,
 }
 
-/// A place's name changes, or may.
+/// The place is queued because its name has changed, or may have.
 const QUEUED: u8 = 1;
-/// A round is about to change it.
+/// The current round changes the name of the place.
 const UNDER_WAY: u8 = 2;
 
-/// The log.
+/// A placement log, on a flash and in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacementLog {
     binding: Binding,
     /// Whether to initialize a blank flash.
     formats: bool,
-    /// A flash whose newest record is older than this one is refused.
+    /// The minimum number of the newest record. A flash with only older records is refused.
     least: u64,
     /// Whether to accept a flash whose newest record is damaged.
     is_forced: bool,
     /// The lane of the flash.
     flash: Lane,
-    /// The lowest bits of its I/Os' tokens.
+    /// The lowest bits of the tokens of its I/Os.
     token: u64,
     phase: Phase,
-    /// The last durable record.
+    /// The number of the last durable record.
     sequence: u64,
-    /// The durable table, by place.
+    /// The durable table: the name of each place.
     table: Vec<Name>,
-    /// Names in it.
+    /// The number of names in the table.
     named: u64,
     states: Vec<u8>,
     queue: Vec<u32>,
     waiters: Vec<(u32, Lane)>,
-    /// Requests from before the table was there.
+    /// Requests that arrived before the table was read.
     early: Vec<(u32, Request, Bytes)>,
-    /// Disks whose flush failed while nobody waited for it.
+    /// Disks whose flush failed while no request waited for it.
     untold: Vec<(Lane, Fault)>,
     round: Option<Round>,
     records: u64,
 }
 
 impl PlacementLog {
-    /// Of the places of a flash on lane `flash`; all its I/Os have `token` in the lowest eight bits. If
-    /// `bound` says so, a blank flash is begun.
+    /// Creates a log for the flash on lane `flash`. All its I/Os have `token` in the lowest eight
+    /// bits. `bound` determines whether a blank flash is initialized.
     pub(crate) fn new(binding: Binding, bound: Bound, flash: Lane, token: u64) -> PlacementLog {
         let places = binding.places as usize;
         PlacementLog {
@@ -183,24 +189,24 @@ impl PlacementLog {
         }
     }
 
-    /// Returns an empty, open log without reading or writing it.
+    /// Opens an empty log without reading or writing the flash.
     #[cfg(test)]
     pub(crate) fn open_empty(&mut self) {
         self.phase = Phase::Open;
     }
 
-    /// Returns where places begin on the flash.
+    /// Returns the offset of the first place on the flash.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.binding.log_bytes()
     }
 
-    /// Records written since it was opened.
+    /// Returns the number of records written since the log was opened.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
-    /// Returns its newest durable record, and how many places it names: 0 where the disk has
-    /// everything.
+    /// Returns the number of the newest durable record, and how many places it names: 0 if all data
+    /// is on the disk.
     pub(crate) fn gauges(&self) -> [Gauge; 2] {
         let gauge = |name, value: u64| Gauge { name, of: GaugeOf::All, value: value as f64 };
         let is_changing = u64::from(!self.is_quiet());
@@ -235,18 +241,18 @@ impl PlacementLog {
         std::mem::take(&mut self.early)
     }
 
-    /// Returns the durable table: names by place.
+    /// Returns the places with their names in the durable table.
     pub(crate) fn table(&self) -> impl Iterator<Item = (u32, Name)> {
         (0..).zip(self.table.iter().copied())
     }
 
-    /// Returns whether a place may be used for nothing else.
+    /// Returns whether the log names a place, so that it must not be used for anything else.
     pub(crate) fn is_named(&self, place: u32) -> bool {
         let place = place as usize;
         self.table[place] != Name::NONE || self.states[place] & UNDER_WAY != 0
     }
 
-    /// A place's name should be another from now on, or may be.
+    /// Records that the name of a place has changed, or may have.
     pub(crate) fn note(&mut self, place: u32) {
         let state = &mut self.states[place as usize];
         if *state & QUEUED == 0 {
@@ -255,23 +261,23 @@ impl PlacementLog {
         }
     }
 
-    /// Returns whether a place has this name for good, and no change is in sight.
+    /// Returns whether a place durably has this name and no change of it is pending.
     pub(crate) fn is_settled(&self, place: u32, name: Name) -> bool {
         self.table[place as usize] == name && self.states[place as usize] == 0
     }
 
-    /// Returns whether no name changes.
+    /// Returns whether no changes are pending.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.round.is_none() && matches!(self.phase, Phase::Open)
     }
 
-    /// A client waits for the next round, with a disk flushed in it.
+    /// Makes a client wait for the next round, which also flushes a disk.
     pub(crate) fn wait(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
         plan.hold(client);
         self.waiters.push((client, disk));
     }
 
-    /// Returns whether a round is wanted.
+    /// Returns whether requests wait for a round.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiters.is_empty()
     }
@@ -290,7 +296,7 @@ impl PlacementLog {
             return;
         }
         let mut lanes: Vec<Lane> = self.waiters.iter().map(|&(_, disk)| disk).collect();
-        // The disk has the data of names that are removed.
+        // If a name is removed, its data is on the disk, which must therefore be flushed.
         let before = changes.iter().map(|change| self.table[change.place as usize]);
         lanes.extend(before.filter(|name| *name != Name::NONE).map(Name::disk));
         lanes.push(self.flash);
@@ -313,7 +319,7 @@ impl PlacementLog {
         }
     }
 
-    /// Collects the changes, beginning with names to remove.
+    /// Collects the changes of the round. Names to be removed come first.
     fn collect(&mut self, wish: impl Fn(u32) -> Wish) -> Vec<Change> {
         let mut changes = Vec::new();
         let (table, states) = (&self.table, &mut self.states);
@@ -331,7 +337,7 @@ impl PlacementLog {
         changes
     }
 
-    /// An I/O of the log has ended.
+    /// Handles the completion of an I/O of the log.
     pub(crate) fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Event {
         match io.token >> STEP_BIT & 3 {
             OPEN => self.opened(io, outcome, plan),
@@ -383,7 +389,7 @@ impl PlacementLog {
         }
     }
 
-    /// A record is durable, or was refused.
+    /// Handles the completion of the write of a record.
     fn written(&mut self, outcome: Outcome, plan: &mut Plan<'_>) -> Event {
         let Some(round) = &mut self.round else { return Event::None };
         if let Err(fault) = outcome {
@@ -404,8 +410,8 @@ impl PlacementLog {
         self.go_on(plan)
     }
 
-    /// The round is over. Of a record that failed it is not known whether it counts: its places stay as they
-    /// are.
+    /// Ends the round. It is unknown whether a record that failed is valid, so its places keep
+    /// their state.
     fn end(&mut self) -> Event {
         let Some(round) = self.round.take() else { return Event::None };
         let Round { waiters, mut outcome, suspects, mut changes, recorded, begun, .. } = round;
@@ -419,7 +425,8 @@ impl PlacementLog {
             }
         }
         changes.truncate(recorded);
-        // A flush that failed before, for nobody, may have lost what these wait for.
+        // An earlier failed flush, for which no request waited, may have lost data that these
+        // requests wait for.
         let flash = self.flash;
         let concerns = |lane: Lane| waiters.iter().any(|&(_, disk)| disk == lane || lane == flash);
         self.untold.extend(&suspects);

@@ -1,15 +1,16 @@
-//! A disk whose blocks were rearranged, before any policy: requests are mapped, split where their
-//! bytes no longer lie together, and answered when all their pieces are.
+//! A disk with rearranged blocks, above any policy: requests are mapped, split where their bytes
+//! are no longer contiguous, and answered when all pieces are complete.
 //!
-//! Where the rearranging itself is to be seen ([`Rearrange::moving`]), old places hold until the last
-//! extent is copied and nothing is under way. The copying begins at a given time and yields: a piece
-//! is read or written only while no client request is under way and the policy beneath has nothing to
-//! do. It goes to the device past that policy, which so needs no notion of it. An extent that a client
-//! writes after its copying began is copied once more. The new places are taken for free; if a client
-//! writes there before they hold, or the copying fails, the disk stays as it is.
+//! The rearranging itself can be simulated ([`Rearrange::moving`]). In that case, the old positions
+//! remain valid until the last extent has been copied and no I/O is outstanding. The copying begins
+//! at a given time and yields to clients: a piece is read or written only while no client request
+//! is outstanding and the policy below has nothing to do. Copying bypasses that policy, which
+//! therefore needs no support for it. If a client writes an extent after its copying has begun, the
+//! extent is copied again. The new positions are assumed to be free. If a client writes there
+//! before they are valid, or the copying fails, the disk stays as it is.
 //!
-//! The map is in memory, for simulations, or kept on the disk ([`Rearrange::kept_at`]), for disks that are used again
-//! after a restart. Only lane 0 is rearranged.
+//! The map is either in memory, for simulations, or stored on the disk ([`Rearrange::kept_at`]),
+//! for disks that are used again after a restart. Only lane 0 is rearranged.
 
 use crate::contract::bytes::Bytes;
 use crate::contract::device::Completion;
@@ -30,18 +31,18 @@ pub use kept::{HEAD_BYTES, HeadRecord, RECORD_BYTES, ROWS_MAX, Record, found, re
 /// A policy on a rearranged disk.
 pub type Rearranged<P> = Placed<Rearrange, P>;
 
-/// Maps requests to where their bytes are now.
+/// Maps requests to the current positions of their bytes.
 #[derive(Clone, Debug)]
 pub struct Rearrange {
     map: Rearrangement,
     copying: Option<Copying>,
-    /// Whether a step of the copying is planned.
+    /// Whether a step of the copying is outstanding.
     copies: bool,
-    /// Writes to the new places that wait for the end of that step.
+    /// Writes to the new positions that wait for the end of that step.
     stalled: Vec<(u32, Request, Bytes)>,
-    /// Whether the new places hold.
+    /// Whether the new positions are valid.
     holds: bool,
-    /// Where that is written, if it is.
+    /// Stores the map on the disk, if requested.
     kept: Option<RecordKeeper>,
     /// The number of outstanding I/Os of clients.
     under_way: u64,
@@ -51,7 +52,7 @@ pub struct Rearrange {
 }
 
 impl Rearrange {
-    /// Rearranged as `map` says before the run begins.
+    /// Creates a rearrangement by `map` that is complete before the run begins.
     pub fn new(map: Rearrangement) -> Rearrange {
         Rearrange {
             map,
@@ -67,15 +68,16 @@ impl Rearrange {
         }
     }
 
-    /// As [`Rearrange::new`], but the copying is part of the run, begins at `from` (above zero) or
-    /// when the disk is next idle, in I/Os of at most `len_max` bytes.
+    /// Creates a rearrangement by `map` whose copying is part of the run. It begins at `from`
+    /// (above zero), or when the disk is next idle, and uses I/Os of at most `len_max` bytes.
     pub fn moving(map: Rearrangement, from: Nanos, len_max: u32) -> Rearrange {
         let copying = Copying::new(map.moves().len(), from, len_max);
         Rearrange { copying: Some(copying), holds: false, ..Rearrange::new(map) }
     }
 
-    /// As a record on the disk says, which takes [`RECORD_BYTES`]. Where there is none, `learnt` is
-    /// done as by [`Rearrange::moving`] and then recorded; without it opening the disk fails.
+    /// Creates a rearrangement that is stored on the disk in a record of [`RECORD_BYTES`] bytes. If
+    /// there is no record, the rearrangement `learnt` is executed as by [`Rearrange::moving`] and
+    /// then recorded; if `learnt` is `None`, opening the disk fails.
     pub fn kept_at(
         record: Record,
         learnt: Option<Rearrangement>,
@@ -89,8 +91,8 @@ impl Rearrange {
         }
     }
 
-    /// Plans the next step of the copying; without one the new places hold as soon as nothing is
-    /// under way.
+    /// Plans the next step of the copying. After the last step, the new positions become valid as
+    /// soon as no I/O is outstanding.
     fn copy(&mut self, plan: &mut Plan<'_>) {
         let Some(copying) = &mut self.copying else { return };
         let Some(Step { extent, skip, len, buf, writes }) = copying.next(self.map.moves()) else {
@@ -99,7 +101,7 @@ impl Rearrange {
         let Extent { from, to, .. } = self.map.moves()[extent];
         let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
         let buf = if writes { buf } else { plan.slots.take(len) };
-        // The I/O that read the data holds it until its completion has been reported.
+        // The I/O that read the data holds the buffer until its completion has been reported.
         plan.when_idle(Planned {
             owner: Owner::Background,
             lane: 0,
@@ -117,7 +119,8 @@ impl Rearrange {
         }
     }
 
-    /// The new places hold from here on, if all is copied and nothing of the old ones is under way.
+    /// Makes the new positions valid, if everything has been copied and no I/O to the old ones is
+    /// outstanding.
     fn settle(&mut self, plan: &mut Plan<'_>) {
         if self.under_way > 0 || !self.copying.as_ref().is_some_and(Copying::is_done) {
             return;
@@ -129,7 +132,7 @@ impl Rearrange {
         }
     }
 
-    /// Writes that waited go on.
+    /// Resumes the writes that were waiting.
     fn go_on(&mut self, plan: &mut Plan<'_>) {
         for (client, request, bytes) in std::mem::take(&mut self.stalled) {
             self.map(client, &request, bytes, plan);
@@ -137,15 +140,16 @@ impl Rearrange {
         }
     }
 
-    /// A client writes while old places hold: what of it was copied already is void. Answers whether
-    /// it may go on now.
+    /// Handles a client's write while the old positions are valid: extents that it touches must be
+    /// copied again. Returns whether the write may proceed.
     fn note(&mut self, request: &Request, plan: &mut Plan<'_>) -> bool {
         let (offset, len) = (request.offset, u64::from(request.len));
         if self.kept.as_ref().is_some_and(RecordKeeper::is_recording) {
             return false;
         }
         if self.map.displaces(offset, len) && !self.holds {
-            // The new places are not free: a copy there must not overtake the client.
+            // The new positions are not free. No outstanding copy there may overtake the client's
+            // write.
             self.copying = None;
             self.copies &= !plan.forget_idle();
             return !self.copies;
@@ -183,7 +187,7 @@ impl Rearrange {
         self.split_requests += u64::from(count > 1);
     }
 
-    /// Plans a client request, now that it is known where data are.
+    /// Plans a client request, once the positions of data are known.
     fn place_known(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         if let Some(fault) = self.refuses(request) {
             plan.hold(client);
@@ -268,12 +272,12 @@ impl Placement for Rearrange {
     }
 }
 
-/// Marks I/Os of clients and of the record; those of the copying have 0.
+/// The tokens of clients' I/Os and of I/Os for the record; those of the copying have 0.
 const CLIENT: u64 = 1;
 const KEPT: u64 = 2;
 
 impl<P: crate::stack::placed::Beneath> Rearranged<P> {
-    /// `placement` before `inner`, which has `lanes` lanes.
+    /// Puts `placement` above `inner`, which has `lanes` lanes.
     pub fn before(placement: Rearrange, inner: P, lanes: Lane) -> Rearranged<P> {
         Placed::new(placement, [(inner, lanes.max(1))])
     }

@@ -1,7 +1,8 @@
-//! A scheduler as a server runs it: behind a path, with one stream for all requests of an export.
+//! A scheduler in a server: behind a network path, with a single stream for all requests of an
+//! export.
 //!
-//! A scheduler in the kernel sees which task sent a request, and gets it at once. A server sees
-//! exports only, and each request travels to the server and its answer back.
+//! A scheduler in the kernel knows which task sent a request, and gets the request immediately. A
+//! server only knows the export, and each request and answer travels over the network.
 
 use super::Link;
 use crate::contract::bytes::{Bytes, Piece};
@@ -11,10 +12,10 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// A policy behind a server's path.
+/// A policy behind the path to a server.
 pub struct Served {
     link: Link<AnyPolicy>,
-    /// The requests under way, as their clients sent them.
+    /// The outstanding requests, as their clients sent them.
     sent: Slab<Request>,
 }
 
@@ -24,7 +25,7 @@ impl Served {
         Served { link: Link::new(policy, round_trip), sent: Slab::default() }
     }
 
-    /// Restores the clients' own requests in the answers after the first `before`.
+    /// Restores the clients' original requests in all answers except the first `before`.
     fn restore(&mut self, cx: &mut Cx<'_>, before: usize) {
         for done in &mut cx.finished[before..] {
             done.request = self.sent.remove(done.request.id as u32);

@@ -1,24 +1,27 @@
-//! Data on two tiers: disks and the flash device they share.
+//! Data on two tiers: disks, and a flash device that they share.
 //!
-//! A request is cut by where its data are (the location table, [`table`]). What is on the flash is
-//! read and updated there. The rest goes to its disk's scheduler, unless somebody decides that its
-//! writes are for the flash: whoever [`Choose`]s when it arrives, or the disk's elevator later
-//! ([`crate::elevator::Elevator::divert`]). Disks are lanes 0 to n - 1, the flash is lane n.
+//! A request is split according to where its data is stored (the location table, [`table`]). Data
+//! on the flash is read and updated there. The rest goes to the scheduler of its disk, unless its
+//! writes are directed to the flash, either by [`Choose`] when the request arrives, or by the
+//! disk's elevator later ([`crate::elevator::Elevator::divert`]). Disks are lanes 0 to n - 1; the
+//! flash is lane n.
 //!
-//! Sectors are on the flash from the completion of their write there on; a write that completes on
-//! the disk, or a trim, clears what the flash holds of them. Writes that overlap and are under way
-//! at the same time may take effect in either order, as on any block device; otherwise a read finds
-//! what was written last, in whatever order devices complete.
+//! A sector is on the flash from the completion of its write there. A write that completes on the
+//! disk, or a trim, removes its sectors from the flash. Overlapping writes that are outstanding at
+//! the same time may take effect in either order, as on any block device. Otherwise a read returns
+//! the data written last, regardless of the order in which devices complete.
 //!
-//! Data may also be moved by how often they are used ([`migrate`]); moves are I/Os like others, of
-//! nobody's stream. What is being moved is not placed on the flash otherwise.
+//! Data may also be moved according to how often it is used ([`migrate`]). Moves are I/Os like
+//! others, in the background stream. Data that is being moved is not placed on the flash in any
+//! other way.
 //!
-//! Without room on the flash a write goes to the disk and is counted. So does one that does not
-//! begin and end with a sector, and one that the flash fails; a move that fails comes to nothing. What
-//! the flash holds alone and fails to give is lost, and the client is told.
+//! If there is no room on the flash, a write goes to the disk and is counted. The same applies to a
+//! write that is not aligned to sectors, and to one that fails on the flash; a move that fails is
+//! cancelled. Data that is only on the flash and cannot be read is lost, which is reported to the
+//! client.
 //!
-//! The table is in memory: after a restart nothing on the flash is found again, unless there is a log of
-//! it ([`surviving`]).
+//! The table is in memory, so nothing on the flash is found after a restart, unless there is a log
+//! ([`surviving`]).
 
 mod beneath;
 mod completion;
@@ -45,13 +48,14 @@ pub(crate) use beneath::Tier;
 pub(crate) use migrate::MigrateConfig;
 pub(crate) use rolling::Rolling;
 
-/// Decides when a request arrives whether its write is for the flash.
+/// Decides for an arriving request whether its write goes to the flash.
 pub(crate) trait Choose {
-    /// Told of every read and write, in the order they come.
+    /// Returns whether a write goes to the flash. Called for every read and write, in order of
+    /// arrival.
     fn is_for_flash(&mut self, request: &Request) -> bool;
 }
 
-/// Nothing is decided when a request arrives.
+/// Leaves all decisions to the disks' elevators.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Later;
 
@@ -62,31 +66,31 @@ impl Choose for Later {
     }
 }
 
-/// For what an I/O is done.
+/// The purpose of an I/O.
 #[derive(Clone, Copy, Debug)]
 enum For {
-    /// A client request.
+    /// Serve a client request.
     Client,
-    /// A request that a disk's scheduler diverted.
+    /// Serve a request that a disk's scheduler diverted.
     Diverted(u32),
-    /// A move.
+    /// Move data between the tiers.
     Move,
 }
 
-/// An I/O that was planned.
+/// A planned I/O.
 #[derive(Clone, Copy, Debug)]
 struct Io {
     purpose: For,
-    /// Whether it is on the flash.
+    /// Whether the I/O is on the flash.
     on_flash: bool,
     op: Op,
-    /// Where the data belong on the disk.
+    /// The location of the data on the disk, even if the I/O is on the flash.
     disk: Lane,
     offset: u64,
     len: u32,
 }
 
-/// A diverted request on its way.
+/// A diverted request that is being served by the flash.
 #[derive(Clone, Copy, Debug)]
 struct Offloaded {
     request: Request,
@@ -94,7 +98,7 @@ struct Offloaded {
     outcome: Outcome,
 }
 
-/// What happened, for the results.
+/// Counts for the results.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     offloaded_requests: u64,
@@ -107,17 +111,18 @@ struct Counts {
     used_bytes_max: u64,
 }
 
-/// Two tiers.
+/// A placement of data on two tiers.
 pub(crate) struct Tiers<C> {
     /// The lane of the flash.
     flash: Lane,
     table: Table,
     choose: C,
-    /// By token.
+    /// The planned I/Os, by token.
     ios: Slab<Io>,
     offloaded: Slab<Offloaded>,
     migration: Option<Migration>,
-    /// Writes that the flash failed and that wait for a move to end: it writes there too.
+    /// Writes that failed on the flash and wait for the end of a move, which writes to the same
+    /// location on the disk.
     stalled: Vec<Planned>,
     pieces: Vec<Piece>,
     reserved: Vec<Piece>,
@@ -125,7 +130,7 @@ pub(crate) struct Tiers<C> {
 }
 
 impl<C: Choose> Tiers<C> {
-    /// Disks, and a flash after them of which `flash_bytes` may be used.
+    /// Creates tiers of disks, and of a flash of which `flash_bytes` may be used.
     pub(crate) fn new(disks: u16, flash_bytes: u64, choose: C) -> Tiers<C> {
         Tiers {
             flash: disks.max(1),
@@ -141,12 +146,13 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Adds migration of hot extents to the flash and of cold ones back.
+    /// Adds migration of hot extents to the flash and of cold extents back.
     pub(crate) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<C> {
         Tiers { migration: config.map(Migration::new), ..self }
     }
 
-    /// Reads and writes: cut by where the data are. `io` is the whole, on its disk.
+    /// Splits a read or write according to where its data is stored. `io` is the whole request, on
+    /// its disk.
     fn data(&mut self, io: &Planned, request: &Request, plan: &mut Plan<'_>) {
         let (lane, is_write) = (io.lane, io.op == Op::Write);
         let light = self.choose.is_for_flash(request);
@@ -172,7 +178,7 @@ impl<C: Choose> Tiers<C> {
         self.pieces = pieces;
     }
 
-    /// An I/O on a disk.
+    /// Plans an I/O on a disk.
     fn on_disk(&mut self, purpose: For, io: &Planned, plan: &mut Plan<'_>) {
         let Planned { lane: disk, op, offset, len, .. } = *io;
         if matches!(op, Op::Write | Op::Trim) && len > 0 {
@@ -182,7 +188,7 @@ impl<C: Choose> Tiers<C> {
         plan.io(Planned { token: token.into(), ..*io });
     }
 
-    /// The part of an I/O on a disk that is where `piece` is on the flash.
+    /// Plans the part `piece` of the disk I/O `io` on the flash.
     fn on_flash(&mut self, purpose: For, io: &Planned, piece: &Piece, plan: &mut Plan<'_>) {
         let Piece { offset, len, flash } = *piece;
         let Some(place) = flash else { return };
@@ -193,7 +199,8 @@ impl<C: Choose> Tiers<C> {
         plan.io(Planned { lane: self.flash, offset: place, token, ..io });
     }
 
-    /// Room on the flash for a write, unless there is none, which is counted.
+    /// Reserves space on the flash for a write. Returns false, and counts the write, if there is
+    /// none.
     fn reserve(
         &mut self,
         disk: Lane,
@@ -222,8 +229,8 @@ impl<C: Choose> Tiers<C> {
     }
 }
 
-/// Returns the part of `io` of `len` bytes from `offset`, where both count from its device's first
-/// byte.
+/// Returns the part of `io` of `len` bytes from `offset` on, which is an offset on the device like
+/// that of `io`.
 fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
     io.part((offset - io.offset) as u32, len)
 }

@@ -50,7 +50,7 @@ pub(crate) fn hdd(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nan
     }
 }
 
-/// Returns a controller with everything on.
+/// Returns a controller with every feature enabled.
 fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
     let overhead = Overhead { after_read: Nanos(100_000), after_write: Nanos(150_000) };
     Controller {
@@ -94,7 +94,8 @@ fn drive(spec: &DriveSpec) -> DeviceModel {
     DeviceModel::Drive(Box::new(Drive::new(spec).unwrap()))
 }
 
-/// `spec` with a margin, this many commands ahead, and a cache that admits what comes last.
+/// Returns `spec` with a catch margin, a lookahead of `ahead` commands, and a write cache that
+/// admits the newest.
 fn choosing(spec: &DriveSpec, ahead: i32) -> DeviceModel {
     let mut spec = spec.clone();
     let controller = &mut spec.controller;
@@ -104,7 +105,7 @@ fn choosing(spec: &DriveSpec, ahead: i32) -> DeviceModel {
     drive(&spec)
 }
 
-/// Drives with controllers, from one that has next to nothing to one that has it all.
+/// Returns drives with controllers, from nearly no features to all of them.
 pub(crate) fn drives(depth: u32) -> Vec<(&'static str, DeviceModel)> {
     let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
         first_cylinder,
@@ -155,7 +156,7 @@ pub(crate) fn drives(depth: u32) -> Vec<(&'static str, DeviceModel)> {
     ]
 }
 
-/// Returns a small drive of two channels that soon collects garbage.
+/// Returns a small SSD with two channels that soon starts garbage collection.
 pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceModel {
     let spec = SsdSpec {
         capacity_bytes: 6 << 20,
@@ -189,8 +190,8 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
-/// Returns a device like a fit to a sweep: two read times, rate limits before and after the flash,
-/// an entrance to the write buffer.
+/// Returns an SSD like one fitted to measurements: two read times, rate limits before and after the
+/// flash, and limited admission to the write buffer.
 fn fitted_flash() -> DeviceModel {
     let DeviceModel::Ssd(ssd) = flash(Collection::Greedy, 0.3) else { unreachable!() };
     let mode = |us, share| Mode { time: Nanos::from_micros(us), share };
@@ -208,7 +209,7 @@ fn fitted_flash() -> DeviceModel {
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
-/// Returns a volume whose buckets limit both directions and writes alone.
+/// Returns a volume with buckets that limit both directions, and others that limit writes.
 fn throttled(queues: Queues) -> DeviceModel {
     let bucket = |measure, direction, rate_per_s: f64| Bucket {
         measure,
@@ -233,7 +234,7 @@ fn throttled(queues: Queues) -> DeviceModel {
     DeviceModel::Throttled(Box::new(Throttled::new(throttle).unwrap()))
 }
 
-/// Returns every kind of device, mechanical ones from the smallest to a zoned one.
+/// Returns every kind of device, including disks from the smallest to a zoned one.
 pub(crate) fn models() -> Vec<(&'static str, DeviceModel)> {
     let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
         first_cylinder,

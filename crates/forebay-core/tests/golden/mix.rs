@@ -1,5 +1,5 @@
-//! A load with something for every rule: streams that read on, seek, think, cooperate and come in
-//! bursts, waited-for and other writes, flushes and trims, a busy time and a calm one.
+//! A load that exercises every rule: streams that read sequentially, seek, think, cooperate and
+//! come in bursts; synchronous and other writes, flushes and trims; a busy period and a calm one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,18 +11,19 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 struct Habit {
     op: Op,
     flags: Flags,
-    /// Requests outstanding at a time, and in all.
+    /// The maximum number of requests outstanding, and the number in total.
     window: u32,
     count: u32,
     /// When the stream starts, and the minimum and maximum of its think time in us.
     from_us: u64,
     think_us: (u64, u64),
-    /// The area of the stream: its first page of 4 KiB, and the number of pages.
+    /// The area of the stream: its first page (of 4 KiB) and the number of pages.
     from_page: u64,
     pages: u64,
-    /// The least and the most pages of a request.
+    /// The minimum and maximum length of a request in pages.
     len_pages: (u64, u64),
-    /// Pages from one request's start to the next; 0 draws them.
+    /// The distance in pages from the start of one request to the start of the next; 0 for random
+    /// offsets.
     step_pages: u64,
 }
 
@@ -41,14 +42,14 @@ const READ: Habit = Habit {
 
 const WRITE: Habit = Habit { op: Op::Write, ..READ };
 
-/// Stream `n` is the `n`th.
+/// The habit of stream `n` is at index `n`.
 const HABITS: &[Habit] = &[
-    // Sequential readers: a quick one, a slow one, two that share a file.
+    // Sequential readers: a fast one, a slow one, and two that share a file.
     READ,
     Habit { from_page: 3 << 20, len_pages: (8, 8), step_pages: 8, think_us: (800, 1_400), ..READ },
     Habit { from_page: 5 << 20, step_pages: 32, count: 80, ..READ },
     Habit { from_page: (5 << 20) + 16, step_pages: 32, count: 80, from_us: 60, ..READ },
-    // One stream that seeks, one that rereads a hot place, and one with bursts.
+    // Random readers: one over the whole disk, one of a hot area, and one in bursts.
     Habit { len_pages: (1, 4), step_pages: 0, think_us: (0, 9_000), pages: 9 << 20, ..READ },
     Habit {
         pages: 100,
@@ -66,9 +67,9 @@ const HABITS: &[Habit] = &[
         think_us: (90_000, 99_000),
         ..READ
     },
-    // Backwards in small steps: a wrap-around of the step.
+    // A reader that goes backwards in small steps; the step wraps around.
     Habit { from_page: 2 << 20, len_pages: (4, 4), step_pages: (1 << 20) - 4, count: 60, ..READ },
-    // Writers: in bursts and by the way, small ones in a hot place, a sequential bulk.
+    // Writers: one in bursts, one of small blocks in a hot area, and one of sequential bulk data.
     Habit {
         window: 30,
         count: 240,
@@ -88,7 +89,7 @@ const HABITS: &[Habit] = &[
         ..WRITE
     },
     Habit { from_page: 6 << 20, window: 6, think_us: (50, 4_000), count: 200, ..WRITE },
-    // A log: waited for, flushed; its owner's flushes and FUA writes; trims.
+    // A log: synchronous writes, writes with preflush and FUA, flushes, and trims.
     Habit {
         flags: Flags::SYNC,
         from_page: 7 << 20,
@@ -116,7 +117,7 @@ const HABITS: &[Habit] = &[
         count: 12,
         ..READ
     },
-    // Long requests, which are parted.
+    // Long requests, which are split.
     Habit {
         from_page: 8 << 20,
         len_pages: (40, 400),
@@ -125,7 +126,7 @@ const HABITS: &[Habit] = &[
         think_us: (1_000, 60_000),
         ..READ
     },
-    // After the rest: one stream alone, then two.
+    // After all others: one stream alone, then two.
     Habit { from_us: 4_000_000, from_page: 9 << 20, count: 60, ..READ },
     Habit {
         from_us: 4_050_000,
@@ -138,12 +139,12 @@ const HABITS: &[Habit] = &[
     Habit { from_us: 4_050_000, pages: 100, len_pages: (4, 8), step_pages: 0, count: 60, ..WRITE },
 ];
 
-/// The load.
+/// The load of all streams.
 pub(crate) struct Mix {
     disks: u16,
-    /// When each stream issues its next request; the number breaks ties.
+    /// When each stream issues its next request. The number in the middle breaks ties.
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// For each stream, the number of requests planned, and the number issued.
+    /// For each stream, the number of requests planned and the number issued.
     planned: Vec<u32>,
     asked: Vec<u32>,
     numbers: u64,

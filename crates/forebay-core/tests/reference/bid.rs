@@ -1,5 +1,5 @@
-//! BID-HDD: Algorithms 1 and 2 of the **bid** paper as it words them, every figure worked out anew
-//! from all that happened, every queue looked at for every decision.
+//! A reference implementation of BID-HDD: Algorithms 1 and 2 as the **bid** paper states them. It
+//! keeps no derived state and searches all queues for every decision.
 
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{Bid, BidConfig, BlockLayer, Limits};
@@ -12,14 +12,15 @@ use super::{complete, request};
 struct StagingQueue {
     process: u32,
     serial: u64,
-    /// When sets of requests arrived: all requests of one instant form a set.
+    /// The arrival times of sets of requests; requests that arrive at the same time form a set.
     sets: Vec<Nanos>,
     deadline: Nanos,
     marked: bool,
 }
 
 impl StagingQueue {
-    /// Returns the weighted mean of the last k gaps, of which the newest weighs k and the oldest 1.
+    /// Returns the weighted mean of the last k gaps between sets. The newest gap has weight k, the
+    /// oldest 1.
     fn wait(&self, config: &BidConfig) -> Nanos {
         let gaps: Vec<u64> = self.sets.windows(2).map(|pair| (pair[1] - pair[0]).0).collect();
         let k = config.history as usize;
@@ -46,7 +47,8 @@ impl StagingQueue {
     }
 }
 
-/// A request: its first byte, its end, and where it is: in a staging queue, or to be dispatched.
+/// A request, merged from one or more bios: its bytes from `start` to `end`, and its staging queue
+/// (None once it is to be dispatched).
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     start: u64,
@@ -59,7 +61,7 @@ struct PlainBid {
     config: BidConfig,
     merging: bool,
     staging: Vec<StagingQueue>,
-    /// Requests in the order in which they were marked.
+    /// The serial numbers of the marked queues, in the order in which they were marked.
     marked: Vec<u64>,
     staged: Vec<Waiting>,
     dispatch: Vec<Waiting>,
@@ -72,7 +74,7 @@ impl PlainBid {
         PlainBid { config, merging, staging, marked, staged, dispatch, serial: 0 }
     }
 
-    /// Returns where a request is that meets `is`: its list, its place.
+    /// Returns the position of a request for which `is` holds: whether it is staged, and its index.
     fn find(&self, is: impl Fn(&Waiting) -> bool) -> Option<(bool, usize)> {
         let staged = self.staged.iter().position(&is).map(|at| (true, at));
         staged.or_else(|| self.dispatch.iter().position(&is).map(|at| (false, at)))
@@ -86,19 +88,20 @@ impl PlainBid {
         if staged { self.staged.remove(at) } else { self.dispatch.remove(at) }
     }
 
-    /// Returns the earliest running timer.
+    /// Returns the earliest expiry of a queue that is not marked, with the queue's serial number.
     fn next_expiry(&self) -> Option<(Nanos, u64)> {
         let unmarked = self.staging.iter().filter(|queue| !queue.marked);
         unmarked.map(|queue| (queue.expiry(&self.config), queue.serial)).min()
     }
 
-    /// Algorithm 1's timers: a queue is marked when either runs out, in that order.
+    /// Algorithm 1's timers: marks each queue when the first of its timers expires, in order of
+    /// expiry.
     fn mark(&mut self, now: Nanos) {
         while let Some((_, serial)) = self.next_expiry().filter(|&(at, _)| at <= now) {
             let place = self.staging.iter().position(|queue| queue.serial == serial).unwrap();
             self.staging[place].marked = true;
             self.marked.push(serial);
-            // All of its requests have merged with others, so there is nothing to flush.
+            // All requests of the queue were merged into others, so there is nothing to flush.
             if !self.staged.iter().any(|it| it.staged_in == Some(serial)) {
                 self.forget(serial);
             }
@@ -132,7 +135,7 @@ impl PlainBid {
         self.staged.push(Waiting { start: bio.offset, end: bio.end(), op: bio.op, staged_in });
     }
 
-    /// "If it can be merged with any existing requests, it is merged", whoever submitted them.
+    /// "If it can be merged with any existing requests, it is merged", regardless of the process.
     fn merge(&mut self, now: Nanos, bio: &Request) -> bool {
         let (op, start, end) = (bio.op, bio.offset, bio.end());
         let before = self.find(|it| it.op == op && it.end == start);
@@ -148,7 +151,7 @@ impl PlainBid {
         }
         let below = self.find(|it| it.op == op && it.end == whole.start);
         let above = self.find(|it| it.op == op && it.start == whole.end);
-        // The lower of two that touch now becomes the whole.
+        // If the grown request now touches another, the two are joined into the lower one.
         match (before.is_some(), below, above) {
             (true, _, Some(above)) => self.join(grown, above),
             (false, Some(below), _) => self.join(below, grown),
@@ -157,7 +160,8 @@ impl PlainBid {
         true
     }
 
-    /// The whole is dispatched if either was to be, in that one's place; of two, in the lower's.
+    /// Joins two adjacent requests. If either is to be dispatched, the result takes its place in
+    /// the dispatch list; otherwise that of the lower one.
     fn join(&mut self, lower: (bool, usize), upper: (bool, usize)) {
         let (low, up) = (*self.at(lower), *self.at(upper));
         let staged_in = if up.staged_in.is_none() { None } else { low.staged_in };
@@ -167,7 +171,8 @@ impl PlainBid {
         self.take_out(goes);
     }
 
-    /// Algorithm 2: the queue that was marked first is flushed whole, by address, before the next.
+    /// Algorithm 2: flushes the queue that was marked first, ordered by address and complete,
+    /// before the next queue.
     fn take(&mut self, now: Nanos) -> Option<Waiting> {
         self.mark(now);
         while self.dispatch.is_empty() && !self.marked.is_empty() {
@@ -195,11 +200,11 @@ fn config() -> impl Strategy<Value = BidConfig> {
     })
 }
 
-/// A request after a pause: its offset, whether it writes, its process; and the number of
-/// dispatches after it.
+/// A request and what follows: the pause before it, its offset, whether it writes, its process, and
+/// the number of dispatches after it.
 type Step = (u64, u64, bool, u32, u32);
 
-/// Plays the steps to both.
+/// Runs the steps on both implementations and compares their dispatches.
 fn compare(steps: Vec<Step>, config: BidConfig, merging: bool) -> Result<(), TestCaseError> {
     let limits = Limits { merging, reads_max: 1000, writes_max: 1000, ..Limits::default() };
     let mut layer = BlockLayer::new(Bid::new(config), limits);
@@ -208,8 +213,8 @@ fn compare(steps: Vec<Step>, config: BidConfig, merging: bool) -> Result<(), Tes
     for (id, (gap, place, write, stream, takes)) in steps.into_iter().enumerate() {
         now += Nanos(gap);
         let op = if write { Op::Write } else { Op::Read };
-        // Adjacent offsets if requests may merge, otherwise with gaps between them. No offset
-        // occurs twice at a time.
+        // If merging is on, requests are adjacent; otherwise there are gaps between them.
+        // Outstanding requests never overlap.
         let offset = place * if merging { 10 } else { 20 };
         let bio = Request { stream, ..request(id as u64, now, offset, 10, op) };
         if plain.find(|it| it.start < bio.end() && bio.offset < it.end).is_none() {
@@ -251,7 +256,8 @@ proptest! {
         compare(steps, config, merging)?;
     }
 
-    /// Gaps that fall: none is as long as the wait, so the queue lives on and remembers on.
+    /// With shrinking gaps, none reaches the wait, so the queue is never flushed and its history
+    /// grows.
     #[test]
     fn bid_forgets_the_oldest_of_many_gaps(
         falls in prop::collection::vec(1u64..9, 1..150),
@@ -265,7 +271,7 @@ proptest! {
         let longer = Nanos(10_000);
         let config = BidConfig { history, wait_default: longer, ..BidConfig::default() };
         let mut steps: Vec<Step> = steps.collect();
-        // Then the scheduler waits for the next request, to the very end of the wait.
+        // Then time passes without requests until the wait has expired.
         steps.extend((0..2_000).map(|_| (1, 0, true, 1, 1)));
         compare(steps, config, false)?;
     }

@@ -1,4 +1,4 @@
-//! CFQ: Linux's rules as cases, with what follows from them worked out by hand.
+//! Cases for CFQ, with expectations computed by hand from Linux's rules.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
@@ -12,8 +12,8 @@ fn at_ms(at_ms: u64, op: Op, stream: u32, offset: u64) -> Request {
     Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
 }
 
-/// Returns the dispatched requests with their times in ms, on a device of this `depth` that takes
-/// `service_ms` for each.
+/// Returns the dispatched requests with their times in ms, on a device with queue depth `depth`
+/// that takes `service_ms` per request.
 fn given(
     spec: &str,
     mut arrivals: Vec<Request>,
@@ -57,12 +57,12 @@ fn counts(given: &[(u64, Request)]) -> Vec<(u64, usize)> {
     given.chunk_by(|a, b| a.0 == b.0).map(|chunk| (chunk[0].0, chunk.len())).collect()
 }
 
-/// Returns the lengths of consecutive dispatches of one stream.
+/// Returns the lengths of runs of consecutive dispatches from the same stream.
 fn turns(given: &[(u64, Request)]) -> Vec<usize> {
     given.chunk_by(|a, b| a.1.stream == b.1.stream).map(<[_]>::len).collect()
 }
 
-/// `count` reads or writes of a stream at once, apart from each other and from other streams'.
+/// Returns `count` reads or writes of a stream that arrive together, not adjacent to any other.
 fn many(op: Op, stream: u32, count: u64) -> impl Iterator<Item = Request> {
     (0..count)
         .map(move |nth| at_ms(0, op, stream, u64::from(stream) * 5_000 * MIB + nth * 64 * 1024))
@@ -77,7 +77,7 @@ fn asynchronous_depth_grows_by_one_a_slice_since_a_waited_for_request_was_late()
         let writes = (0..60).map(|nth| at_ms(1, Op::Write, 1, (9_000 + nth) * MIB));
         writes.chain([at_ms(0, Op::Read, 0, 0)]).collect::<Vec<_>>()
     };
-    // The read ends at 20 ms, late; it is waited for until 28 ms.
+    // The read completes at 20 ms, which is late. CFQ then idles until 28 ms.
     let mut expected = vec![(0, 1)];
     let mut at = 28;
     while at < 500 {
@@ -85,7 +85,8 @@ fn asynchronous_depth_grows_by_one_a_slice_since_a_waited_for_request_was_late()
         at += 20;
     }
     assert_eq!(counts(&given(late, arrivals(), 32, 20))[..expected.len()], expected);
-    // Late is what took its time to the very end; else the depth has grown since long ago.
+    // A request that takes exactly as long as the expiry time is late. Without a late request, the
+    // depth grows as if one had been late 1 s before the start, so it is 10.
     for (expire_ms, first) in [(20, 1), (21, 10)] {
         let spec = format!("cfq:fifo-expire-sync-ms={expire_ms}");
         assert_eq!(counts(&given(&spec, arrivals(), 32, 20))[1], (28, first), "{spec}");
@@ -94,16 +95,17 @@ fn asynchronous_depth_grows_by_one_a_slice_since_a_waited_for_request_was_late()
     assert_eq!(counts(&careless)[1], (28, 32));
 }
 
-/// `cfq_scaled_cfqq_slice`: a slice of 100 ms is cut so that all have theirs within 300 ms, to 16 ms
-/// (two idle times) at least. It runs from the first completion to the one that finds it used: 16.7 ms
-/// are 17 requests more.
+/// Tests `cfq_scaled_cfqq_slice`: slices of 100 ms are shortened so that all queues get theirs
+/// within 300 ms, but to no less than 16 ms (two idle times). A slice lasts from its first
+/// completion to the completion that finds it expired, so 16.7 ms are enough for 17 more requests.
 #[test]
 fn slices_share_the_target_latency_down_to_two_idle_times() {
     let slices = [(2, 100), (3, 100), (4, 75), (5, 60), (10, 30), (18, 17), (30, 16)];
     for (streams, slice_ms) in slices {
         let arrivals = (0..streams).flat_map(|stream| many(Op::Read, stream, 600)).collect();
         let turns = turns(&given("cfq", arrivals, 1, 1));
-        // The mean number of queues is known once all had some turns, and all are still there.
+        // After two rounds the mean number of queues is settled, and all queues still have
+        // requests.
         let settled = &turns[2 * streams as usize..4 * streams as usize - 1];
         assert!(settled.iter().all(|&it| it == slice_ms + 1), "{streams}: {turns:?}");
     }

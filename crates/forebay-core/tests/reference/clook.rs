@@ -1,4 +1,4 @@
-//! C-LOOK: a list sorted by hand for every decision.
+//! A reference implementation of C-LOOK, which sorts a list for every decision.
 
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{BlockLayer, CLook, Limits};
@@ -10,7 +10,7 @@ use super::{complete, request};
 /// A straightforward C-LOOK that sorts the waiting requests for every decision.
 struct PlainCLook {
     bound: Nanos,
-    /// In order of age; a merged request has the place of its older half.
+    /// The waiting requests, oldest first. A merged request has the position of its older part.
     waiting: Vec<Request>,
     position: u64,
 }
@@ -20,7 +20,8 @@ impl PlainCLook {
         self.waiting.iter().position(|r| r.op == op && place(r))
     }
 
-    /// A bio that overlaps nothing of its direction: it extends what it touches, and joins two.
+    /// Adds a bio that overlaps no request of its direction. It is merged with the requests before
+    /// and after it, if there are any.
     fn submit(&mut self, bio: Request) {
         let before = self.touching(bio.op, |r| r.end() == bio.offset);
         let after = self.touching(bio.op, |r| r.offset == bio.end());
@@ -65,8 +66,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Adjacent offsets if requests may merge, with reads and writes apart, so that no two
-            // begin at the same byte; otherwise with gaps between them.
+            // If merging is on, requests are adjacent, with reads and writes in separate areas so
+            // that no two start at the same byte. Otherwise there are gaps between requests.
             let offset = place * if merging { 10 } else { 20 } + if write { 10_000 } else { 0 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touching(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {
@@ -86,8 +87,8 @@ proptest! {
     }
 }
 
-/// Returns the order of reads of ten bytes that are all submitted at 0 and dispatched at these
-/// times in ns.
+/// Returns the order in which reads of ten bytes are dispatched, if all are submitted at time 0 and
+/// dispatched at the times `taken_at` in ns.
 fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
     let mut layer = forebay_core::catalog::build(spec, u32::MAX).unwrap();
     for (id, &offset) in offsets.iter().enumerate() {
@@ -101,7 +102,7 @@ fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
 fn a_sweep_turns_at_the_last_request_and_the_bound_breaks_it() {
     let offsets = [500, 100, 900, 300];
     assert_eq!(given("clook", &offsets, &[0; 4]), [100, 300, 500, 900]);
-    // From 5 us on, the oldest request is served first, and the sweep continues above it.
+    // From 5 us on, the oldest request is served first, and the sweep continues upwards from there.
     let bounded = "clook:bound-ms=0.005";
     assert_eq!(given(bounded, &offsets, &[0, 4_999, 4_999, 4_999]), [100, 300, 500, 900]);
     assert_eq!(given(bounded, &offsets, &[0, 5_000, 4_999, 4_999]), [100, 500, 900, 300]);

@@ -1,4 +1,5 @@
-//! Closed replay: at every tick every stream is asked whether its next request is due by the rule.
+//! A reference implementation of closed replay, which checks at every tick and for every request
+//! whether it is due.
 
 use forebay_core::replay::{Closed, Intensity};
 use forebay_core::{Done, Flags, Nanos, Null, Op, Request, Workload};
@@ -15,9 +16,10 @@ struct Row {
 
 /// The recorded dependencies of a request.
 struct Rule {
-    /// The last request of its stream that had completed when it came, and when that was.
+    /// The last request of the stream to complete before this one arrived, and the time of that
+    /// completion.
     after: Option<(usize, u64)>,
-    /// The number of outstanding requests of its stream at that time.
+    /// The number of requests of the stream outstanding at this one's arrival.
     outstanding: usize,
 }
 
@@ -32,7 +34,7 @@ fn rule(rows: &[Row], index: usize) -> Rule {
     }
 }
 
-/// Computes when each request is issued, tick by tick.
+/// Returns the time at which each request is issued, with its index, computed tick by tick.
 fn issued_by_hand(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     let rules: Vec<Rule> = (0..rows.len()).map(|index| rule(rows, index)).collect();
     let (mut issued, mut ends) = (Vec::new(), vec![None; rows.len()]);
@@ -67,7 +69,8 @@ fn issued_by_hand(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     issued
 }
 
-/// Returns the same with [`Closed`], on a device with an individual latency for each request.
+/// Returns the same computed by [`Closed`], on a device with an individual latency for each
+/// request.
 fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     let recorded = rows.iter().enumerate().map(|(index, row)| {
         let request = Request {
@@ -104,8 +107,8 @@ fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     }
 }
 
-/// Generates rows where no two requests of a stream complete at the same instant, because the rule
-/// does not define which of them was last.
+/// Generates rows in which no two requests of a stream complete at the same time, because the rule
+/// does not define which of them is the last.
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     let row = (0u64..12, 0u32..3, 0u64..40, 0u64..60);
     prop::collection::vec(row, 1..40).prop_map(|drawn| {

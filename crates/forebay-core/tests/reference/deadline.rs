@@ -1,4 +1,5 @@
-//! Deadline and mq-deadline: plain lists, scanned whole for every decision, and Linux's rules as cases.
+//! Tests of deadline and mq-deadline: a reference implementation that searches plain lists for
+//! every decision, and cases for Linux's rules.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
@@ -8,13 +9,13 @@ use proptest::prelude::*;
 
 use super::{complete, request};
 
-/// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
+/// A straightforward deadline and mq-deadline, which search plain lists for every decision.
 struct PlainDeadline {
     config: DeadlineConfig,
-    /// Requests in FIFO order.
+    /// The waiting requests in FIFO order.
     waiting: Vec<Request>,
     given: Vec<Request>,
-    /// The request that continues the batch (deadline), determined at each dispatch.
+    /// For deadline, the id of the request that continues the batch, determined at each dispatch.
     next: Option<u64>,
     batched: u32,
     starved: u32,
@@ -30,7 +31,7 @@ impl PlainDeadline {
         self.waiting.iter().position(|r| r.op == op && place(r))
     }
 
-    /// A bio that overlaps nothing of its direction: merged if it can.
+    /// Adds a bio that overlaps no request of its direction, merging it if possible.
     fn submit(&mut self, bio: Request) {
         let Request { op, offset, .. } = bio;
         let before = self.touches(op, |r| r.end() == offset);
@@ -48,8 +49,8 @@ impl PlainDeadline {
         }
     }
 
-    /// A merged request keeps the older place in the FIFO. If the removed request was the next one,
-    /// the request above it becomes next.
+    /// Joins two adjacent requests. The result has the position of the older one in the FIFO. If
+    /// the removed request was the next of the batch, the request above it becomes the next.
     fn join(&mut self, kept: usize, gone: usize) {
         let (mut one, other) = (self.waiting[kept], self.waiting[gone]);
         if self.next == Some(other.id) {
@@ -68,7 +69,7 @@ impl PlainDeadline {
         same.filter(|r| r.offset >= offset).min_by_key(|r| r.offset).copied()
     }
 
-    /// Returns the request that continues a batch of a direction.
+    /// Returns the request that continues a batch of direction `op`.
     fn next(&self, op: Op) -> Option<Request> {
         if self.config.resumes {
             return self.above(op, self.given.iter().rfind(|r| r.op == op)?.offset);
@@ -125,8 +126,8 @@ impl PlainDeadline {
     }
 }
 
-/// Returns the dispatches for a sequence of steps: `Some` submits a read of ten bytes, `None`
-/// dispatches one.
+/// Returns the offset and length of each dispatched read. In `steps`, `Some` submits a read of ten
+/// bytes and `None` dispatches one.
 fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
     let mut layer = build(spec, u32::MAX).expect("it is listed");
     let mut given = Vec::new();
@@ -144,19 +145,19 @@ fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
 
 #[test]
 fn deadline_fixes_what_is_next_when_it_gives_one() {
-    // A request that arrives below the next one waits for another sweep.
+    // A request that arrives below the next one waits for the next sweep.
     let late = [Some(0), Some(30), None, Some(15), None, None];
     assert_eq!(order("deadline", &late), [(0, 10), (30, 10), (15, 10)]);
     assert_eq!(order("mq-deadline", &late), [(0, 10), (15, 10), (30, 10)]);
-    // The next request grows downwards and remains the next one.
+    // The next request grows downwards and remains the next.
     let grows = [Some(0), Some(50), None, Some(20), Some(40), None, None];
     assert_eq!(order("deadline", &grows), [(0, 10), (40, 20), (20, 10)]);
-    // The next request is merged into one below it: then the one above is next, and then the
-    // oldest.
+    // The next request is merged into the one below it. The one above it is dispatched next, and
+    // then the oldest.
     let joined =
         [Some(0), Some(40), Some(80), None, Some(20), Some(30), None, Some(95), None, None];
     assert_eq!(order("deadline", &joined), [(0, 10), (80, 10), (20, 30), (95, 10)]);
-    // There is no request above, so the sweep starts at the oldest.
+    // No request is above the merged one, so the next sweep starts at the oldest.
     let last = [Some(0), Some(40), None, Some(20), Some(30), Some(90), None, None];
     assert_eq!(order("deadline", &last), [(0, 10), (20, 30), (90, 10)]);
 }
@@ -165,19 +166,20 @@ fn deadline_fixes_what_is_next_when_it_gives_one() {
 fn above_is_by_first_byte() {
     let overlap = [Some(0), None, Some(30), Some(5), None, None];
     assert_eq!(order("mq-deadline", &overlap), [(0, 10), (5, 10), (30, 10)]);
-    // There was no request above when the first was dispatched.
+    // No request was above the first one when it was dispatched, so deadline starts a new batch
+    // with the oldest.
     assert_eq!(order("deadline", &overlap), [(0, 10), (30, 10), (5, 10)]);
 }
 
 #[test]
 fn a_batch_starts_at_the_oldest_from_the_moment_it_expires() {
-    // The read of 50 comes at 2 ns and has expired at 6 ns; a step is a ns.
+    // Each step takes 1 ns. The read at 50 arrives at 2 ns and expires at 6 ns.
     let spec = "mq-deadline:fifo-batch=1:read-expire-ms=0.000004";
     let at_5 = [Some(100), None, Some(50), Some(200), Some(300), None];
     assert_eq!(order(spec, &at_5), [(100, 10), (200, 10)]);
     let at_6 = [Some(100), None, Some(50), Some(200), Some(300), Some(400), None];
     assert_eq!(order(spec, &at_6), [(100, 10), (50, 10)]);
-    // Within a batch nobody looks.
+    // Expiry is not checked within a batch.
     let batch = "mq-deadline:fifo-batch=2:read-expire-ms=0.000004";
     assert_eq!(order(batch, &at_6), [(100, 10), (200, 10)]);
 }
@@ -225,8 +227,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Adjacent offsets if requests may merge, otherwise with gaps between them. No offset
-            // occurs twice at a time.
+            // If merging is on, requests are adjacent; otherwise there are gaps between them.
+            // Waiting requests never overlap.
             let offset = place * if merging { 10 } else { 20 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touches(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {

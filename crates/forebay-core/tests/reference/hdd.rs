@@ -1,5 +1,5 @@
-//! The plain disk: every sector's place written down one after another, every transfer walked sector
-//! by sector.
+//! A reference model of the plain disk, which lists the position of every sector and computes every
+//! transfer from that list.
 
 use forebay_core::device::hdd::{Hdd, HddSpec, LEN_MAX, Power, SeekSpec, Zone};
 use forebay_core::{Completion, Device, Nanos, Op, Request};
@@ -7,22 +7,23 @@ use proptest::prelude::*;
 
 use super::request;
 
-/// A turn that every track length below divides: no time is rounded.
+/// The duration of a revolution in ns. Every track length below divides it, so no time is rounded.
 const TURN: u64 = 1_200_000;
 
 #[derive(Clone, Copy)]
 struct Sector {
     cylinder: u32,
     head: u32,
-    /// When a head that reads forever starts reading it, and how long that takes.
+    /// The time at which a head that reads the whole disk without pause starts reading this sector,
+    /// and the time that takes.
     begins: u64,
     takes: u64,
 }
 
-/// Returns the sectors in order: over the heads of a cylinder, then to the next.
+/// Returns the sectors in order of address: all heads of a cylinder, then the next cylinder.
 fn sectors(spec: &HddSpec) -> Vec<Sector> {
     let skews = [(spec.head_switch, spec.track_skew), (spec.cylinder_switch, spec.cylinder_skew)];
-    // The next track begins one skew later, plus as many whole turns as the switch requires.
+    // The next track begins one skew later, plus as many whole revolutions as the switch takes.
     let [head_step, cylinder_step] = skews.map(|(switch, skew)| {
         let skew = skew.unwrap_or(switch).0;
         (0..).map(|turns| skew + turns * TURN).find(|&step| step >= switch.0).unwrap()
@@ -43,7 +44,7 @@ fn sectors(spec: &HddSpec) -> Vec<Sector> {
     sectors
 }
 
-/// The last command that moved data.
+/// The last command that transferred data.
 #[derive(Clone, Copy)]
 struct Last {
     op: Op,
@@ -58,7 +59,7 @@ struct PlainDisk {
     last: Option<Last>,
 }
 
-/// Seek, rotation and transfer, and the end.
+/// The durations of seek, rotation and transfer, and the time of completion.
 type Times = [u64; 4];
 
 impl PlainDisk {
@@ -89,7 +90,7 @@ impl PlainDisk {
                 let rotation = (0..TURN).step_by(step).find(over).expect("it comes round");
                 let transfer = last.begins + last.takes - first.begins;
                 let gone = [seek, rotation, transfer, arrived + rotation + transfer];
-                // Over a gap the head may stay where it is, if that is sooner.
+                // If the gap is short, it may be faster to keep reading through it.
                 match goes_on {
                     Some((_, [.., done])) if done < gone[3] => {
                         let transfer = transfer.min(done - now);
@@ -118,8 +119,9 @@ impl PlainDisk {
         }
     }
 
-    /// The head never left the media: what it passed in a pause it has read, but no data come faster
-    /// than the media give them, nor before the overhead is over.
+    /// Returns the times of a transfer that continues the previous one. The head has stayed on the
+    /// track, so it has already read whatever passed under it during a pause. Data arrive no faster
+    /// than the media deliver them, and not before the overhead is over.
     fn go_on(&self, now: u64, before: Last, begin: usize, end: usize) -> Times {
         let (first, last) = (self.sectors[begin], self.sectors[end - 1]);
         let left = self.sectors[before.sector];
@@ -132,7 +134,7 @@ impl PlainDisk {
     }
 }
 
-/// All times are whole microseconds.
+/// Generates disks whose times are all whole microseconds.
 pub(super) fn spec() -> impl Strategy<Value = HddSpec> {
     let us = |most: u64| (0..most).prop_map(Nanos::from_micros);
     let track = prop::sample::select(vec![10u32, 12, 20, 30, 40]);
@@ -179,8 +181,8 @@ pub(super) fn spec() -> impl Strategy<Value = HddSpec> {
     )
 }
 
-/// Returns its seek, rotation, transfer and end, and the cylinders that it came from, began and
-/// ended on.
+/// Returns the times of a completion, and the cylinders where the arm was before, where the
+/// transfer began and where it ended.
 fn told(done: &Completion) -> (Times, [u32; 3]) {
     let it = done.mechanics;
     let times = [it.seek.0, it.rotation.0, it.transfer.0, done.at.0];
@@ -191,7 +193,8 @@ proptest! {
     #[test]
     fn the_disk_takes_what_walking_its_sectors_takes(
         spec in spec(),
-        // A pause in us, whether to write, where (a place, or right after the last), how far.
+        // The pause in us, whether to write, the offset (`None`: directly after the previous I/O),
+        // and the length.
         steps in prop::collection::vec(
             (prop_oneof![Just(0u64), 0u64..3_000], any::<bool>(), prop::option::of(0u64..400_000), 1u32..30_000),
             1..60,

@@ -1,4 +1,4 @@
-//! Merging: looking at every pair of requests.
+//! A reference implementation of merging, which compares every pair of requests.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::request;
 
-/// Merging by looking at every pair: a bio extends the request it touches, and a request that
-/// then touches another is joined to it, as long as the length allows.
+/// Merges by comparing every pair: a bio extends the request it is adjacent to, and if the result
+/// is adjacent to another request, the two are joined, as far as the maximum length permits.
 fn merged_by_hand(bios: &[(u64, u64, Op)], len_max: u64) -> Vec<(u64, u64, Op)> {
     let mut requests: Vec<(u64, u64, Op)> = Vec::new();
     for &(start, end, op) in bios {
@@ -38,7 +38,8 @@ fn merged_by_hand(bios: &[(u64, u64, Op)], len_max: u64) -> Vec<(u64, u64, Op)> 
 }
 
 proptest! {
-    /// Pieces of a range, each submitted once, in any order: what is adjacent is unambiguous.
+    /// The bios are the pieces of one range, each submitted once and in any order, so that
+    /// adjacency is unambiguous.
     #[test]
     fn merging_does_what_looking_at_every_pair_does(
         cuts in prop::collection::btree_set(1u64..200, 1..60),

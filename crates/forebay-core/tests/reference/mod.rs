@@ -1,5 +1,5 @@
-//! Brute-force references: what an algorithm says, done the obvious way, and tables of cases where it
-//! is a list of rules; compared with the policies and workloads on random cases.
+//! Brute-force reference implementations of algorithms, compared with the policies and workloads on
+//! random cases. Algorithms that are lists of rules are tested with tables of cases instead.
 
 mod bid;
 mod cfq;

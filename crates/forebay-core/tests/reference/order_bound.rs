@@ -1,5 +1,5 @@
-//! The bound on any order: every order of a few pieces, with those that touch joined or not, and with
-//! pauses.
+//! Tests the lower bound on the time of any order of service: it enumerates all orders of a few
+//! pieces, with adjacent pieces joined or not, and with pauses.
 
 use forebay_core::device::hdd::{Hdd, OrderBound, Pieces};
 use forebay_core::{Device, Nanos, Op, Request};
@@ -14,8 +14,8 @@ fn bound(disk: &Hdd, pieces: &[Request]) -> OrderBound {
     all.bound().unwrap()
 }
 
-/// Enumerates all orders of `left`, where each piece is a separate I/O, comes after a pause, or
-/// continues `open`; reports the makespan and busy time of each.
+/// Enumerates all orders of `left`, in which each piece is a separate I/O, follows a pause, or
+/// extends `open`, and keeps the least makespan and busy time.
 struct Orders<'a> {
     pauses: &'a [Nanos],
     least: OrderBound,
@@ -63,7 +63,8 @@ fn least(disk: &Hdd, pieces: &[Request], pauses: &[Nanos]) -> OrderBound {
     orders.least
 }
 
-/// Pieces of a few sectors on a disk of some hundreds, so that many touch; some share sectors.
+/// Generates pieces of a few sectors on a disk of some hundred sectors, so that many are adjacent
+/// and some share sectors.
 fn pieces() -> impl Strategy<Value = Vec<Request>> {
     let one = (0u64..90, 1u32..7, any::<bool>(), prop::bool::weighted(0.1));
     prop::collection::vec(one, 1..5).prop_map(|rows| {
@@ -100,7 +101,7 @@ fn the_bound_is_what_the_best_order_takes_where_each_has_the_best_before_it() {
     assert_eq!(takes(&one).0, floor(&one), "nothing is known of what comes before the first");
     let run = [read(0, 3), read(1, 5), read(2, 4)];
     assert_eq!(takes(&run).0, floor(&run), "those that touch cost their transfer");
-    // Of two pieces, one comes first: the cheaper order counts, which is not the sum of both.
+    // With two pieces, the bound is that of the cheaper order, not the sum over both.
     let two = [read(0, 0), read(1, 7)];
     let from_the_first = least(&disk, &two, &[Nanos::ZERO]).makespan;
     assert!(takes(&two).0 > floor(&two) && takes(&two) <= from_the_first);

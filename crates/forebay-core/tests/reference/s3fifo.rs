@@ -1,9 +1,9 @@
-//! S3-FIFO: three plain lists, searched from end to end.
+//! A reference implementation of S3-FIFO with three plain lists that are searched from end to end.
 
 use forebay_core::cache::{Cache, S3Fifo};
 use proptest::prelude::*;
 
-/// A block and its uses since it entered its queue.
+/// The key of a block, and the number of its uses since it entered its queue.
 type Block = (u64, u8);
 
 /// The paper's queues, oldest first, with the two rules that its authors' simulator adds.
@@ -21,7 +21,8 @@ impl PlainS3Fifo {
         PlainS3Fifo { capacity, small, main, ghosts, has_evicted: false }
     }
 
-    /// The small queue has a tenth of the frames; as many names are remembered as the main one has.
+    /// The small queue has a tenth of the frames. The ghost list holds as many keys as the main
+    /// queue has frames.
     fn small_max(&self) -> usize {
         self.capacity / 10
     }
@@ -47,7 +48,7 @@ impl PlainS3Fifo {
     }
 
     fn evict(&mut self) -> u64 {
-        // Which queue gives is settled once, though promotions may overfill the main one.
+        // The queue to evict from is chosen once, even if promotions then overfill the main queue.
         let from_small = self.main.len() <= self.capacity - self.small_max();
         while from_small && !self.small.is_empty() {
             let (key, uses) = self.small.remove(0);
@@ -80,7 +81,7 @@ proptest! {
     #[test]
     fn s3fifo_keeps_what_three_lists_keep(
         capacity in 1usize..45,
-        // Hot blocks, warm ones and a scan.
+        // A mix of hot blocks, warm blocks and a scan.
         keys in prop::collection::vec((prop_oneof![0u64..12, 0u64..70, 0u64..400], 0u8..40), 1..600),
     ) {
         let mut cache = S3Fifo::new(capacity as u32);

@@ -1,4 +1,5 @@
-//! Shortest positioning time first: every request that waits is tried on a copy of the very disk.
+//! A reference implementation of shortest positioning time first, which tries every waiting request
+//! on a copy of the disk.
 
 use forebay_core::catalog::{DeviceSet, build, build_measured};
 use forebay_core::contract::Bare;
@@ -12,7 +13,7 @@ use proptest::strategy::ValueTree;
 use super::hdd::spec;
 use super::{complete, request};
 
-/// Returns the time of `io` on a copy of the disk, without its transfer.
+/// Returns the time that `io` takes on a copy of the disk, excluding its transfer.
 fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     let mut disk = disk.clone();
     disk.start(now, *io);
@@ -20,7 +21,7 @@ fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     done.at - now - done.mechanics.transfer
 }
 
-/// Returns which of the waiting requests, in order of age, is served next.
+/// Returns the index of the waiting request to serve next. `waiting` is sorted by age.
 fn chosen(disk: &Hdd, now: Nanos, waiting: &[Request], bound: Nanos) -> usize {
     if waiting[0].at + bound <= now {
         return 0;
@@ -34,7 +35,8 @@ proptest! {
     #[test]
     fn sptf_gives_what_trying_each_finds(
         spec in spec(),
-        // The requests: a pause in us, the offset, the length, whether they write.
+        // The requests: a pause in us, then the offset, the length and whether it is a write, for
+        // each request.
         steps in prop::collection::vec(
             (0u64..2_000, prop::collection::vec((0u64..800, 1u32..9, any::<bool>()), 0..6)), 1..40,
         ),

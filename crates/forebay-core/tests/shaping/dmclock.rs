@@ -1,10 +1,10 @@
-//! Tests dmClock over time: the effect of earlier service, and of unused shares.
+//! Tests how dmClock accounts for earlier service and for unused shares.
 
 use forebay_core::{Nanos, Request};
 
 use crate::shaping::harness::{Ran, read, run};
 
-/// Creates requests from (time in ms, stream, number at once).
+/// Creates requests from bursts (time in ms, stream, number of requests).
 fn requests(bursts: &[(u64, u32, usize)]) -> Vec<Request> {
     let each = bursts.iter().flat_map(|&(at_ms, stream, count)| {
         std::iter::repeat_n((Nanos::from_millis(at_ms), stream), count)
@@ -12,7 +12,7 @@ fn requests(bursts: &[(u64, u32, usize)]) -> Vec<Request> {
     each.enumerate().map(|(id, (at, stream))| read(id as u64, at, stream)).collect()
 }
 
-/// Requests of `stream` that are finished between two times in ms.
+/// Returns the number of requests of `stream` completed between two times in ms.
 fn finished(ran: &Ran, stream: u32, from_ms: u64, to_ms: u64) -> usize {
     let (from, to) = (Nanos::from_millis(from_ms), Nanos::from_millis(to_ms));
     let within = ran.outcomes.iter().filter(|one| one.finished > from && one.finished <= to);
@@ -24,7 +24,7 @@ fn a_stream_that_was_idle_gets_its_weight_and_not_what_it_left() {
     let ran = run("dmclock:weight=1/1", &[1000], &requests(&[(0, 0, 600), (300, 1, 300)]));
     let shares = [0, 1].map(|stream| finished(&ran, stream, 300, 500));
     assert!(shares.iter().all(|share| (99..=101).contains(share)), "{shares:?}");
-    // The other direction: a stream that was alone is not penalized.
+    // The reverse: a stream that had the server to itself is not penalized for it.
     let ran = run("dmclock:weight=1/3", &[1000], &requests(&[(0, 1, 900), (300, 0, 300)]));
     let shares = [0, 1].map(|stream| finished(&ran, stream, 300, 700));
     assert!((99..=101).contains(&shares[0]) && (299..=301).contains(&shares[1]), "{shares:?}");

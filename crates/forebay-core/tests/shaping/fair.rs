@@ -1,4 +1,4 @@
-//! Fair queueing as its sources write it: every request is tagged as it comes.
+//! Fair queueing as its sources define it: every request is tagged when it arrives.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use proptest::prelude::*;
 
 use crate::shaping::harness::{arrivals, reads, run};
 
-/// Virtual time of a service by the whole server, as fine as in the policies.
+/// The virtual time of one service by the whole server. The policies use the same resolution.
 const UNIT: u128 = 1 << 40;
 
 /// Classes that share a server.
 struct Fair {
     is_wf2q: bool,
     spans: Vec<u128>,
-    /// (request, start tag) of the waiting requests.
+    /// The waiting requests of each class as (request, start tag).
     queues: Vec<VecDeque<(usize, u128)>>,
-    /// Finish tag of each class's last request.
+    /// The finish tag of each class's last request.
     finish: Vec<u128>,
     virtual_time: u128,
 }
@@ -63,14 +63,14 @@ impl Fair {
         Some((id, class as u16))
     }
 
-    /// (request, class, start) in the order of service.
+    /// Returns (request, class, start of service) in the order of service.
     fn serve(mut self, times: &[u64], classes: &[usize], service: u64) -> Vec<(usize, u16, u64)> {
         let (mut served, mut next, mut free) = (Vec::new(), 0, 0);
         while served.len() < times.len() {
             let waits = self.queues.iter().any(|queue| !queue.is_empty());
             let now = if waits { free } else { free.max(times[next]) };
             while times.get(next).is_some_and(|at| *at <= now) {
-                // A request that arrives as the last service ends finds the server idle.
+                // A request that arrives exactly when the last service ends finds the server idle.
                 let is_idle = times[next] >= free && self.queues.iter().all(VecDeque::is_empty);
                 self.arrival(next, classes[next], is_idle);
                 next += 1;

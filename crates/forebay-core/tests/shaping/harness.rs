@@ -28,7 +28,7 @@ impl Outcome {
     }
 }
 
-/// Returns a reading request, one of `stream`, far from all others.
+/// Returns a read of `stream` that is not adjacent to any other.
 pub(crate) fn read(id: u64, at: Nanos, stream: u32) -> Request {
     let (offset, op, flags) = (id << 20, Op::Read, Flags::NONE);
     Request { at, offset, id, len: 4096, stream, lane: 0, op, flags }
@@ -38,7 +38,7 @@ pub(crate) fn reads(times: &[u64]) -> Vec<Request> {
     times.iter().enumerate().map(|(id, at)| read(id as u64, Nanos(*at), 0)).collect()
 }
 
-/// Arrivals in ns that come in bursts of all kinds.
+/// Generates arrival times in ns with all kinds of bursts.
 pub(crate) fn arrivals(most: usize) -> impl Strategy<Value = Vec<u64>> {
     let gap = prop_oneof![6 => Just(0u64), 4 => 0u64..2_000_000, 3 => 0u64..20_000_000,
         1 => 0u64..300_000_000];
@@ -63,11 +63,11 @@ impl Workload for List {
     }
 }
 
-/// A policy of which is noted when it starts and finishes what. No request is split.
+/// A policy that records when each request starts and completes. Requests must not be split.
 struct Noted<P> {
     policy: P,
     servers: usize,
-    /// Times when it left a server idle, and whether it then held anything.
+    /// The times at which the policy left a server idle, and whether requests were waiting then.
     declined: Vec<(Nanos, bool)>,
     at_device: Vec<(u64, Nanos)>,
     held: usize,
@@ -115,18 +115,18 @@ impl<P: Policy> Policy for Noted<P> {
 
 /// The result of a run.
 pub(crate) struct Ran {
-    /// By completion.
+    /// The result of each request, in order of completion.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Times when a server was left idle while requests waited.
+    /// The times at which a server was left idle while requests waited.
     pub(crate) idled: Vec<Nanos>,
-    /// The requests whose I/Os had the flag of promises.
+    /// The ids of the requests whose I/Os had the flag of promises.
     pub(crate) promised: Vec<u64>,
-    /// For a shaper that follows its server: its final pace, in hundredths.
+    /// The final pace in percent, for shapers that measure their server's capacity.
     pub(crate) pace: Option<f64>,
 }
 
 impl Ran {
-    /// Outcomes of `class`, by arrival.
+    /// Returns the results of `class` in order of arrival.
     pub(crate) fn class(&self, class: u16) -> Vec<Outcome> {
         let mut of: Vec<Outcome> =
             self.outcomes.iter().copied().filter(|outcome| outcome.class == class).collect();
@@ -134,7 +134,7 @@ impl Ran {
         of
     }
 
-    /// Starts, earliest first.
+    /// Returns the times at which requests started, in ascending order.
     pub(crate) fn starts(&self) -> Vec<Nanos> {
         let mut starts: Vec<Nanos> = self.outcomes.iter().map(|one| one.started).collect();
         starts.sort();
@@ -142,15 +142,16 @@ impl Ran {
     }
 }
 
-/// Runs `requests` through `spec` on servers of `iops`, one after another.
+/// Runs `requests` through `spec` on servers with the given IOPS, each of which serves one request
+/// at a time.
 pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
     let server = |rate: &u64| Fixed::new(*rate as f64).unwrap();
     run_on(spec, &mut iops.iter().map(server).collect::<Vec<_>>(), requests)
 }
 
-/// Returns the same on any servers.
+/// Returns the same for servers of any kind.
 pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Request]) -> Ran {
-    // Above another policy, the device is given one I/O at a time all the same.
+    // Even a shaper above another policy gives the device one I/O at a time.
     let set = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
     let is_above = spec.contains(":over=");
     let policy = if is_above { build_placed(spec, &set) } else { build(spec, u32::MAX) }.unwrap();

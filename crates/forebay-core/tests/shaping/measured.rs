@@ -1,4 +1,4 @@
-//! Capacity that follows the server.
+//! Tests of shapers that measure their server's capacity.
 
 use forebay_core::contract::device::{Completion, Device};
 use forebay_core::device::fixed::Fixed;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::harness::{Outcome, arrivals, read, reads, run, run_on};
 use super::{RATES, flood, served};
 
-/// A server whose rate is another from some times on.
+/// A server whose rate changes at given times.
 struct Changing {
     servers: Vec<(Nanos, Fixed)>,
     at: usize,
@@ -59,7 +59,7 @@ impl Device for Changing {
     }
 }
 
-/// Returns those that promise something to a class.
+/// Returns the policies that promise something to a class.
 fn promising(rate: u64, within_ms: f64) -> [String; 5] {
     let asked = format!("cmin={rate}:delta-ms={within_ms}");
     [
@@ -71,7 +71,8 @@ fn promising(rate: u64, within_ms: f64) -> [String; 5] {
     ]
 }
 
-/// The share of what the first class was promised, among those that came in between, that was in time.
+/// Returns the number of promised requests that arrived in the interval, and the share of them that
+/// completed in time.
 fn kept(outcomes: &[Outcome], from_s: u64, to_s: u64, within: Nanos) -> (usize, f64) {
     let came = |one: &&Outcome| {
         one.class == 0
@@ -82,7 +83,7 @@ fn kept(outcomes: &[Outcome], from_s: u64, to_s: u64, within: Nanos) -> (usize, 
     (all.len(), in_time as f64 / all.len().max(1) as f64)
 }
 
-/// Returns requests at `iops` for this many seconds, in bunches of four.
+/// Returns requests at a constant rate of `iops` for `secs` seconds, in groups of four.
 fn steady(iops: u64, secs: u64) -> Vec<Request> {
     let at = |id: u64| Nanos(id / 4 * 4 * 1_000_000_000 / iops);
     (0..iops * secs).map(|id| read(id, at(id), 0)).collect()
@@ -90,7 +91,7 @@ fn steady(iops: u64, secs: u64) -> Vec<Request> {
 
 proptest! {
     /// On a server of the expected rate, measuring changes nothing: each request has the same class
-    /// and ends at the same time, whatever the arrivals.
+    /// and completes at the same time, for any arrivals.
     #[test]
     fn a_server_that_does_what_it_says_changes_nothing(
         times in arrivals(300), rate in prop::sample::select(RATES), places in 2u64..12,
@@ -105,8 +106,8 @@ proptest! {
     }
 }
 
-/// On a slower server, of any rate, the remaining promises are kept, and they use at least eight
-/// tenths of what the server could keep.
+/// On a server slower by any factor, the promises still made are kept, and they use at least 80 %
+/// of what the server could promise.
 #[test]
 fn a_slow_server_keeps_what_is_left_of_the_promises() {
     let (rate, within) = (400, Nanos::from_millis(50));
@@ -118,7 +119,7 @@ fn a_slow_server_keeps_what_is_left_of_the_promises() {
             let measured = run(&format!("{spec}:capacity=measured"), &[server], &requests);
             let (_, before) = kept(&fixed.outcomes, 8, 30, within);
             let (count, after) = kept(&measured.outcomes, 8, 30, within);
-            // The length of Miser's queue shows by itself that the server is slow.
+            // With admission by queue length, Miser adapts to a slow server even without measuring.
             let by_length = spec == "miser:cmin=400:delta-ms=50";
             assert!(before < 0.5 || by_length, "{spec} {part}: {before}");
             assert!(after > 0.97, "{spec} {part}: {after} {:?}", measured.pace);
@@ -161,7 +162,7 @@ fn tokens_come_at_what_the_server_does() {
     let spec = "token-bucket:rate=400:delta-ms=20:capacity=measured";
     let ran = run(spec, &[100], &flood(1, 1000));
     assert!((24.0..28.0).contains(&ran.pace.unwrap()), "{:?}", ran.pace);
-    // The pace wastes none of its time.
+    // The server needs 10 s for these requests.
     assert_eq!(served(&ran, 1, Nanos::from_secs(20)), [1000]);
 }
 
@@ -171,7 +172,8 @@ fn reservations_and_limits_shrink_alike() {
     let ran = run(spec, &[200], &flood(3, 4000));
     let at = |secs| served(&ran, 3, Nanos::from_secs(secs));
     let counts: Vec<usize> = at(10).iter().zip(at(5)).map(|(all, before)| all - before).collect();
-    // Half of each reservation is all there is.
+    // The server has half the rate of all reservations, so each stream gets half of its
+    // reservation.
     for (count, expected) in counts.iter().zip([750_usize, 250, 0]) {
         assert!(count.abs_diff(expected) <= 60, "{counts:?}");
     }

@@ -1,4 +1,5 @@
-//! The paper's Algorithm 2, word for word, on a server of constant rate, and what Miser does.
+//! Compares Miser with a literal implementation of the paper's Algorithm 2, on a server of constant
+//! rate.
 
 use std::collections::VecDeque;
 
@@ -8,14 +9,15 @@ use proptest::prelude::*;
 
 use crate::shaping::harness::{arrivals, reads, run};
 
-/// How the listing's open ends are tied.
+/// The choices that the paper's listing leaves open.
 struct Form {
     by_rate: bool,
-    /// `minSlack > 1`, as the listing has it; the text says at least 1.
+    /// Whether the condition is `minSlack > 1`, as in the listing. The paper's text says at least
+    /// 1.
     above_one: bool,
 }
 
-/// Algorithms 1 and 2 with lists of requests and individual slacks.
+/// Algorithms 1 and 2 with plain lists of requests, each with its own slack.
 struct Listing {
     form: Form,
     rtt: Rtt,
@@ -61,7 +63,7 @@ impl Listing {
     }
 }
 
-/// Returns the class, start and end of every request, in the order in which they are served.
+/// Returns the request, class and start of every service, in order.
 fn by_listing(mut listing: Listing, times: &[u64], service: u64) -> Vec<(usize, u16, u64)> {
     let mut served = Vec::new();
     let (mut next, mut now) = (0, 0);
@@ -125,13 +127,13 @@ proptest! {
     }
 }
 
-/// A request that waits in a tier, and its slack, which every service from a later class lessens.
+/// A request waiting in a tier, and its slack, which each service of a later class reduces by one.
 struct Waits {
     id: usize,
     slack: i64,
 }
 
-/// Tiers and the rest, with individual slacks.
+/// Two tiers and the rest, with an individual slack for each request.
 struct Recursion {
     places: [i64; 2],
     held: [i64; 2],
@@ -149,7 +151,7 @@ impl Recursion {
         self.queues[class].push_back(Waits { id, slack });
     }
 
-    /// The rest goes first where no tier is urgent, and so on inwards.
+    /// Serves the first class with an urgent request, or else the last class that has requests.
     fn departure(&mut self) -> Option<(usize, u16)> {
         let waiting: Vec<usize> = (0..3).filter(|class| !self.queues[*class].is_empty()).collect();
         let urgent =

@@ -1,4 +1,4 @@
-//! Requests longer than the device takes, and servers that are given several I/Os at a time.
+//! Tests of requests longer than the device accepts, and of servers with several outstanding I/Os.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
@@ -9,7 +9,7 @@ use crate::shaping::harness::read;
 
 const LEN_MAX: u32 = 4096;
 
-/// Returns a policy with one request of ten kilobytes, submitted 5 ns after it arrived.
+/// Returns a policy with one request of 10,000 bytes, submitted 5 ns after its arrival.
 fn policy(spec: &str) -> impl Policy {
     let mut policy = build(spec, LEN_MAX).unwrap();
     policy.submit_bare(Nanos(5), Request { len: 10_000, ..read(7, Nanos(0), 0) });
@@ -20,7 +20,7 @@ fn parts(policy: &mut impl Policy) -> Vec<Request> {
     std::iter::from_fn(|| policy.dispatch(Nanos(6), 0)).collect()
 }
 
-/// Returns the requests that are finished once `io` completes.
+/// Completes `io` and returns the requests that finish with it.
 fn complete(policy: &mut impl Policy, io: Request, at: u64) -> Finished {
     let (started, at, mechanics) = (Nanos(6), Nanos(at), Mechanics::default());
     let mut finished = Finished::new();
@@ -41,7 +41,7 @@ fn a_server_has_as_many_parts_as_its_depth_and_the_last_one_finishes_the_request
     assert!(complete(&mut policy, last[0], 9).is_empty());
     let finished = complete(&mut policy, sent[0], 12);
     assert_eq!((finished.len(), finished[0].request.id, finished[0].request.len), (1, 7, 10_000));
-    // Counts from submission, not from arrival.
+    // The wait is measured from submission, not from arrival.
     assert_eq!(finished[0].wait, Nanos(7));
 }
 

@@ -1,4 +1,4 @@
-//! Promises by stream.
+//! Tests of promises by stream.
 
 use forebay_core::rtt::Rtt;
 use forebay_core::{Nanos, Request};
@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::harness::{arrivals, read, run};
 use super::{flood, served};
 
-/// The promises of streams 0 to 2: 100 IOPS within 10 ms, 200 within 20 ms, none.
+/// The promises of streams 0 to 2: 100 IOPS within 10 ms, 200 IOPS within 20 ms, and none.
 const SPEC: &str = "promised:cmin=100/200/0:delta-ms=10/20:weight=1/3/2";
 const BOUNDS: [u64; 2] = [10_000_000, 20_000_000];
 
 proptest! {
-    /// On a server whose rate is the sum of all rates plus one request in the shortest bound,
-    /// requests that a stream's own rate would complete in time are in time, whatever other streams
-    /// do.
+    /// The server's rate is the sum of the promised rates plus one request per shortest bound. Then
+    /// every request that its stream's promised rate alone would complete in time is in time,
+    /// regardless of the other streams.
     #[test]
     fn what_is_kept_of_each_stream_is_its_own_and_in_time(
         first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
@@ -52,13 +52,13 @@ proptest! {
 fn the_rest_is_shared_by_weight() {
     let second = Nanos::from_secs(1);
     let counts = served(&run(SPEC, &[500], &flood(3, 1000)), 3, second);
-    // One request of the first stream and four of the second are kept; of the remaining 495, the
-    // streams get 1, 3 and 2 of 6.
+    // One request of the first stream and four of the second are promised. The remaining 495 are
+    // shared in the ratio 1 : 3 : 2.
     assert_eq!(counts.iter().sum::<usize>(), 500);
     for (count, expected) in counts.iter().zip([83, 251, 165]) {
         assert!(count.abs_diff(expected) <= 2, "{counts:?}");
     }
-    // Streams past the end are each promised what the last one is, by themselves.
+    // Streams beyond the end of the list each get the last promise for themselves.
     let ran = run("promised:cmin=100", &[1000], &flood(3, 5));
     let kept = ran.class(0);
     assert_eq!(kept.iter().map(|one| one.request.stream).collect::<Vec<_>>(), [0, 1, 2]);

@@ -1,4 +1,4 @@
-//! Arrivals drawn: block after block, each divided down to its requests.
+//! Generates arrivals block by block, dividing each block down to single requests.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,19 @@ use super::{
 use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
 
-/// A table of bags, found by the key or the nearest there is.
+/// A table of bags, looked up by the nearest known key.
 struct Nearest {
     bags: Vec<Bag>,
     known: BTreeMap<Key, usize>,
-    /// Which bag each key has, as far as it was looked for; the others have [`UNKNOWN`].
+    /// For each key (see [`place`]), the index of its bag, or [`UNKNOWN`] until it is first looked
+    /// up.
     found: Vec<u32>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// Returns the place of a key in a list: of at most 64 scales, and two classes of at most 32 and
-/// 32.
+/// Returns the index of a key in `found`, for at most 64 scales and two classes of at most 32
+/// values.
 #[inline]
 fn place(key: Key) -> usize {
     usize::from(key.0) << 10 | usize::from(key.1 & 31) << 5 | usize::from(key.2 & 31)
@@ -50,22 +51,22 @@ impl Nearest {
     }
 }
 
-/// Draws arrivals.
+/// Generates arrivals.
 pub(crate) struct Clock {
     arrivals: Arrivals,
     times: Nearest,
     writes: Nearest,
-    /// The block being drawn: times from its beginning, and writes.
+    /// The current block: arrival times in ns from its start, and which requests are writes.
     at: Vec<f64>,
     is_write: Vec<bool>,
     block: usize,
     next: usize,
     begun_ns: u64,
-    /// What came before the block.
+    /// What precedes the current block.
     before: Before,
 }
 
-/// When a request comes, and whether it writes.
+/// An arrival time, and whether the request is a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) at_ns: u64,
@@ -87,7 +88,7 @@ impl Clock {
         }
     }
 
-    /// Returns the next of all requests; none after the last.
+    /// Returns the next arrival, or None after the last.
     #[inline]
     pub(crate) fn next(&mut self, dice: &mut Dice) -> Option<Arrival> {
         while self.next == self.is_write.len() {
@@ -96,7 +97,7 @@ impl Clock {
             }
             self.begin_block(dice);
         }
-        // A thousandth of a ns is rounding.
+        // A thousandth of a ns is added to undo rounding errors.
         let at_ns = self.begun_ns + (self.at[self.next] + 1e-3) as u64;
         let is_write = self.is_write[self.next];
         self.next += 1;
@@ -104,7 +105,7 @@ impl Clock {
         Some(Arrival { at_ns: at_ns / tick_ns * tick_ns, is_write })
     }
 
-    /// Draws the next block; after the last the last request.
+    /// Generates the next block. After the last block, this is the single last request.
     fn begin_block(&mut self, dice: &mut Dice) {
         let arrivals = &self.arrivals;
         if self.block > 0 {
@@ -127,7 +128,7 @@ impl Clock {
         self.divide(0, requests, writes.min(requests as u64), dice);
     }
 
-    /// What came before a request of the block.
+    /// Returns what precedes a request of the block.
     #[inline]
     fn before(&self, at: usize) -> Before {
         match at {

@@ -1,4 +1,4 @@
-//! Arrivals collected: block after block, each divided down to its requests.
+//! Fits arrivals block by block, dividing each block down to single requests.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ use crate::parts::Parts;
 /// Collects arrivals.
 pub(crate) struct ArrivalsFit {
     arrivals: Arrivals,
-    /// For each request of the current block: its time, and the number of writes before it.
+    /// For each request of the current block, its arrival time in ns and the number of writes
+    /// before it.
     times: Vec<u64>,
     writes: Vec<u32>,
-    /// Whether the latest request writes.
+    /// Whether the latest request is a write.
     writes_last: bool,
     divisions: Tables,
-    /// What came before the block.
+    /// What precedes the current block.
     before: Before,
     seen: u64,
     end: u64,
 }
 
 impl ArrivalsFit {
-    /// Creates a fitter for this many requests.
+    /// Creates a fitter for `requests` requests.
     pub(crate) fn new(requests: u64, tick_ns: u64, blocks_wanted: u64) -> ArrivalsFit {
         let blocks = blocks_wanted.min(requests / BLOCK_MIN).max(requests / BLOCK_MAX).max(1);
         let arrivals = Arrivals {
@@ -48,7 +49,7 @@ impl ArrivalsFit {
         }
     }
 
-    /// The next request.
+    /// Adds the next request.
     #[inline]
     pub(crate) fn add(&mut self, at_ns: u64, is_write: bool) {
         let before = self.writes.last().map_or(0, |writes| writes + u32::from(self.writes_last));
@@ -61,7 +62,7 @@ impl ArrivalsFit {
         self.seen += 1;
     }
 
-    /// The block ends where its latest request comes, which is the first of the next.
+    /// Ends the block at the arrival of the latest request, which is the first of the next block.
     fn end_block(&mut self) {
         let requests = self.times.len() - 1;
         let duration_ns = self.times[requests] - self.times[0];
@@ -74,7 +75,7 @@ impl ArrivalsFit {
         self.end = self.arrivals.begin(self.arrivals.blocks.len() + 1);
     }
 
-    /// What came before a request of the block.
+    /// Returns what precedes a request of the block.
     fn before(&self, at: usize) -> Before {
         match at {
             0 => self.before,
@@ -115,7 +116,8 @@ impl ArrivalsFit {
     }
 }
 
-/// Divisions counted: two for every request, so at no cost but a look-up each.
+/// The counts of divisions. Each request causes up to two divisions, so adding one must be no more
+/// than a lookup.
 #[derive(Default)]
 struct Tables {
     times: FxHashMap<Key, Vec<u32>>,

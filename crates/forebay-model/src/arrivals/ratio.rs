@@ -1,19 +1,20 @@
-//! How a stretch of time is divided: the ratio of the two parts in few numbers, finer where they are alike.
+//! The ratio in which a duration is divided into two parts, as one of few codes, which are finer if
+//! the parts are similar.
 
 use crate::bins;
 use crate::dice::Dice;
 
-/// The number of a second part that is nothing, and the largest.
+/// The code for a second part of zero. It is the largest code.
 pub(super) const MAX: u32 = 127;
-/// The number of parts as long as their requests are many: an even pace.
+/// The code for parts proportional to their numbers of requests: an even pace.
 const EVEN: u32 = 1;
-/// The number of parts that are alike, the first the larger.
+/// The code for parts that are about equal, the first being the longer.
 const ALIKE: u32 = 64;
-/// Steps to either side.
+/// The maximum distance of a code from [`ALIKE`].
 const STEPS: u32 = 36;
 
-/// Returns the step of a ratio of at least 1, in quarter powers of two: all of them up to 2 powers,
-/// every other up to 8, every fourth beyond.
+/// Returns the step of a ratio of at least 1, which is given in quarter powers of two. Steps are a
+/// quarter wide up to 2 powers, a half up to 8, and a whole power beyond.
 fn step(quarters: u32) -> u32 {
     match quarters {
         0..8 => quarters,
@@ -22,7 +23,7 @@ fn step(quarters: u32) -> u32 {
     }
 }
 
-/// Returns the first quarter of a step, and the first of the next.
+/// Returns the first quarter of a step and the first of the next step.
 fn quarters(step: u32) -> (u32, u32) {
     let from = |step: u32| match step {
         0..8 => step,
@@ -32,7 +33,7 @@ fn quarters(step: u32) -> (u32, u32) {
     (from(step), from(step + 1))
 }
 
-/// Returns the number of a division into parts so long, of this many requests.
+/// Returns the code for parts of these durations with these numbers of requests.
 pub(super) fn of((first, second): (u64, u64), requests: (u64, u64)) -> u32 {
     if first == 0 || second == 0 {
         return if first == 0 { 0 } else { MAX };
@@ -46,7 +47,7 @@ pub(super) fn of((first, second): (u64, u64), requests: (u64, u64)) -> u32 {
     if first >= second { ALIKE + step } else { ALIKE - 1 - step }
 }
 
-/// The share of the first part, drawn from those of a number.
+/// Draws a share of the first part, out of all shares with this code.
 #[inline]
 pub(super) fn draw(number: u32, requests: (u64, u64), dice: &mut Dice) -> f64 {
     if number == 0 || number >= MAX {
@@ -63,7 +64,8 @@ pub(super) fn draw(number: u32, requests: (u64, u64), dice: &mut Dice) -> f64 {
     if is_first { ratio / (1.0 + ratio) } else { 1.0 / (1.0 + ratio) }
 }
 
-/// Few classes of the first part's share: little, less, alike, more, much.
+/// Returns the coarse class of the first part's share: from much smaller than the second part (0)
+/// to much larger (4).
 pub(super) fn class(first: u64, second: u64) -> u8 {
     match first + second {
         0 => 2,
@@ -71,7 +73,7 @@ pub(super) fn class(first: u64, second: u64) -> u8 {
     }
 }
 
-/// Returns the class of a share.
+/// Returns the coarse class of a share.
 pub(super) fn class_of(share: f64) -> u8 {
     [0.1, 0.4, 0.6, 0.9].iter().filter(|&&bound| share >= bound).count() as u8
 }
@@ -90,7 +92,7 @@ mod tests {
             let share = draw(number, halves, &mut Dice::new(seed));
             let whole = (1u64 << 60) as f64;
             let back = of(((share * whole) as u64, ((1.0 - share) * whole) as u64), halves);
-            // Roundings at an edge.
+            // Rounding at the edge of a step may change the code by one.
             prop_assert!(back.abs_diff(number) <= 1, "{} and {}", back, number);
         }
 

@@ -1,7 +1,7 @@
-//! Chooses the next class and range.
+//! Chooses the class and the range of the next request.
 //!
-//! All weights are the rest of a budget, times how much more often than by chance the combination
-//! was observed.
+//! All weights are products of a remaining budget and of lifts. The lift of a combination is how
+//! much more often than by chance it was observed.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ use crate::dice::Dice;
 use crate::model::Model;
 use crate::space::Transitions;
 
-/// Added to observed and expected counts, so that combinations that were never observed are not
-/// impossible.
+/// Added to observed and expected counts, so that combinations without observations remain
+/// possible.
 const SMOOTH: f64 = 0.02;
-/// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
-/// epochs less and less.
+/// The maximum share of an epoch's budget of each class that is borrowed from the next epoch. Near
+/// the end it is lower: the number of epochs left, divided by [`FADING_EPOCHS`].
 const SLACK: f32 = 0.5;
 const FADING_EPOCHS: f32 = 16.0;
 
@@ -26,53 +26,54 @@ fn lift(count: f64, expected: f64) -> f32 {
     ((count + SMOOTH) / (expected + SMOOTH)) as f32
 }
 
-/// Chooses.
+/// The state of choosing.
 pub(super) struct Chooser {
     on: Mechanisms,
     requests: u64,
     classes: Vec<Class>,
-    /// The first class that writes.
+    /// The index of the first class of writes.
     writes: usize,
     ranges: usize,
     chain: Chain,
-    /// Epochs entered, and the request that enters the next.
+    /// The number of epochs entered, and the first request of the next epoch.
     entered: usize,
     next_epoch: u64,
-    /// Left of the epoch's budgets, and what that of ranges was.
+    /// The remaining budget of each class. That of each range is in `left_ranges`, and its full
+    /// budget in `of_range`.
     left: Vec<f32>,
-    /// The part of it that has been lent.
+    /// The part of `left` that is borrowed from the next epoch.
     lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
-    /// Left of each class in all.
+    /// The requests of each class that remain in the whole cycle.
     unspent: Vec<f32>,
-    /// By class before and class.
+    /// The lift of each class, for each previous class.
     follows: Vec<f32>,
-    /// By class of gap and class.
+    /// The lift of each class, for each class of gap (or of pace).
     after: Vec<f32>,
     before: Vec<f32>,
     paces: Vec<f32>,
-    /// From each range: to which ranges each transition leads.
+    /// For each range, the ranges that each transition from it leads to.
     moves_from: Vec<Vec<(Range<usize>, usize)>>,
     transitions: usize,
-    /// By class and transition: how much more often than by chance it is made, and by that class.
+    /// For each class and transition, the lift of the transition times its lift within the class.
     moves: Vec<f32>,
-    /// By class and range: the rest of the budget, and the inverse of the expected frequency.
+    /// For each class and range, the number of requests that remain, and the reciprocal of the
+    /// lift.
     left_of: Vec<f32>,
     unlikely: Vec<f32>,
-    /// By range: the rest of the budget of all classes.
+    /// For each range, the number of requests of all classes that remain.
     left_in: Vec<f32>,
     weights: Vec<f32>,
     last: Option<(usize, usize)>,
 }
 
-/// Rows by class as rows by class first.
+/// Transposes rows that are ordered by row and class to be ordered by class and row.
 fn turn(rows: &[f32], count: usize, classes: usize) -> Vec<f32> {
     (0..classes).flat_map(|class| (0..count).map(move |row| rows[row * classes + class])).collect()
 }
 
-/// Returns the ranges that each transition leads to, of a list that has the transition to each
-/// range.
+/// Returns the ranges that each transition leads to, from a list of the transition to each range.
 fn leads(to: &[u32]) -> Vec<(Range<usize>, usize)> {
     let mut begin = 0;
     let alike = to.chunk_by(|one, other| one == other).map(|alike| {
@@ -102,8 +103,7 @@ impl Chooser {
         };
         let counts: Vec<f64> = total(&|epoch| &epoch.classes, classes);
         let in_range: Vec<f64> = total(&|epoch| &epoch.ranges, ranges);
-        // Computes how much more often than by chance each combination was observed, given the
-        // frequency of each row.
+        // Computes the lift of each combination, given the frequency of each row.
         let lifts = |rows: &[Counts], came: &[f64], is_on: bool| -> Vec<f32> {
             let row = |(row, &came): (&Counts, &f64)| {
                 let row = dense(row, classes);
@@ -185,7 +185,7 @@ impl Chooser {
         self.last.map_or(0, |last| last.1)
     }
 
-    /// Adds the budgets of the epoch that request `number` is in, once.
+    /// Adds the budgets of all epochs up to that of request `number`, each once.
     #[inline]
     fn enter(&mut self, number: u64) {
         while number >= self.next_epoch {
@@ -201,9 +201,9 @@ impl Chooser {
         self.entered += 1;
         let epochs = self.chain.epochs.len() as u64;
         self.next_epoch = self.chain.parts.begin(self.entered, self.requests);
-        // The rest of the budget moves to the next epoch, and what was borrowed is subtracted. An
-        // epoch lends up to half of its budget again, less near the end. Otherwise the next epoch
-        // would lack what bursts have used up, and the rest would be forced on unsuitable times.
+        // The rest of the budget moves to the next epoch, less what was borrowed. Without
+        // borrowing, the next epoch would lack what a burst has used up, and unused budget would be
+        // spent at unsuitable times.
         let slack = ((epochs - self.entered as u64) as f32 / FADING_EPOCHS).min(SLACK);
         for (left, lent) in self.left.iter_mut().zip(&mut self.lent) {
             *left -= std::mem::take(lent);
@@ -232,7 +232,8 @@ impl Chooser {
         let (first, end) =
             if is_write { (self.writes, self.classes.len()) } else { (0, self.writes) };
         if first == end {
-            // A model that was never fitted: writes without a class of them.
+            // A write, or another request, for which the model has no class. Fitted models never
+            // get here.
             return self.likely(0..self.classes.len(), dice);
         }
         let (after, before) = (after.min(GAPS - 1), before.min(GAPS - 1));
@@ -259,12 +260,12 @@ impl Chooser {
         }
     }
 
-    /// A class by how often it still comes in all, where no budget is left.
+    /// Draws a class by the requests that remain in the whole cycle, if no budget is left.
     fn likely(&self, classes: Range<usize>, dice: &mut Dice) -> usize {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
-    /// Returns the range of a request of this class.
+    /// Returns the range of a request of class `class`.
     #[inline]
     pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
         if self.classes[class].kind.continues()
@@ -300,7 +301,7 @@ impl Chooser {
             .unwrap_or(0)
     }
 
-    /// Records that a request of this class went to this range.
+    /// Records that a request of class `class` was placed in range `range`.
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
         self.left[class] -= 1.0;

@@ -1,4 +1,4 @@
-//! Chooses the location and length of a request according to its class.
+//! Chooses the address and the length of a request according to its class.
 
 mod fresh;
 mod reuse;
@@ -16,20 +16,20 @@ use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::trail::Trail;
 
-/// A chosen location.
+/// The chosen place of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrawnPlace {
     pub(super) address: u64,
     pub(super) len: u32,
-    /// The recent end that the request continues, and its area.
+    /// The rank of the recent end that the request continues, and the area of the ends.
     pub(super) from: Option<usize>,
     pub(super) area: usize,
-    /// The stream that it is likely to come from, and whether it must.
+    /// The stream that the request is likely to come from, and whether it must come from it.
     pub(super) stream: u16,
     pub(super) stays: bool,
 }
 
-/// Finds places.
+/// Chooses places.
 pub(super) struct Placer {
     on: Mechanisms,
     space: Space,
@@ -37,14 +37,16 @@ pub(super) struct Placer {
     classes: Vec<Class>,
     grain: u64,
     lengths: Vec<Lengths>,
-    /// Of each class, in the terms of its kind.
+    /// For each class, the keys that describe its places. Their meaning depends on the kind of the
+    /// class.
     keys: Vec<Bag>,
     far: Vec<Bag>,
     cell_bytes: u64,
-    /// By how many powers of two each two ranks (and 1) differ, twice, in parts of [`WHOLE`].
+    /// Twice the difference of the logarithms of each pair of ranks (plus 1), in units of 1 /
+    /// [`WHOLE`].
     rank_unlike: Box<[[i16; ENDS_MAX]; ENDS_MAX]>,
     has_streams: bool,
-    /// Requests that each stretch of the space is still to get, where volumes have gaps.
+    /// The number of requests that each stretch may still get. Empty if no volume has gaps.
     left_of_piece: Vec<u64>,
     of_piece: Vec<u64>,
 }
@@ -73,19 +75,20 @@ impl Placer {
         }
     }
 
-    /// Begins again.
+    /// Starts the next cycle.
     pub(super) fn begin(&mut self) {
         self.left_of_piece.clone_from(&self.of_piece);
     }
 
-    /// Returns whether a stretch has had all requests that the trace had on it. Without this limit,
-    /// requests after a distant one would stay near it, because most requests go near earlier ones.
+    /// Returns whether the stretch at an address has had all its requests. Without this limit, a
+    /// distant request would attract too many others, because most requests are placed near earlier
+    /// ones.
     #[inline]
     fn is_spent(&self, address: u64) -> bool {
         !self.left_of_piece.is_empty() && self.left_of_piece[self.space.piece(address)] == 0
     }
 
-    /// A request went to this address.
+    /// Records that a request was placed at an address.
     #[inline]
     pub(super) fn went(&mut self, address: u64) {
         if !self.left_of_piece.is_empty() {
@@ -94,7 +97,7 @@ impl Placer {
         }
     }
 
-    /// Returns a place for request `number` of this stream, in or near this range.
+    /// Returns the place of request `number` of this stream, in or near the range.
     #[inline]
     pub(super) fn place(
         &mut self,
@@ -119,8 +122,8 @@ impl Placer {
         found.unwrap_or_else(|| self.far((class, range), len, number, stream, trail, dice))
     }
 
-    /// Returns the offset of a new location within a block; locations are whole blocks if the grain
-    /// is not finer.
+    /// Returns the offset within a block for a new place. It is zero unless offsets are finer than
+    /// blocks.
     #[inline]
     fn past_block(&mut self, class: usize, len: u32, dice: &mut Dice) -> u64 {
         if self.grain < BLOCK_BYTES { self.lengths[class].sector(len, dice) } else { 0 }

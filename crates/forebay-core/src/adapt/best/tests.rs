@@ -3,7 +3,7 @@ use forebay_testing::longer;
 use super::super::{First, Mix, Objective, RAID6, RAID10, trial};
 use super::*;
 
-/// Throws of the dice to average over.
+/// The number of draws of the dice over which costs are averaged.
 const DICE: u64 = 12;
 
 #[test]
@@ -49,8 +49,8 @@ fn shadows_pay_what_the_rules_pay() {
     }
 }
 
-/// Requests that favor one layout and then another, all units or some of them, for spans without
-/// any scale.
+/// Returns requests that favor one layout for a while and then another, on all units or some of
+/// them. The lengths of these phases vary widely.
 fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     let mut dice = seed;
     let mut list = Vec::new();
@@ -64,7 +64,8 @@ fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     list
 }
 
-/// The bound in the module's text for a few ε: what is paid on average over the dice.
+/// Returns whether the bound in the module's documentation holds for a few ε, with costs averaged
+/// over draws of the dice.
 fn held(costs: &Costs, units: u32, requests: &[(u32, Class)]) -> bool {
     let mut sum = 0.0;
     let (mut least, mut rules) = (f64::INFINITY, 0.0);
@@ -111,7 +112,7 @@ fn requests_that_go_round_with_any_period_are_bounded_too() {
 }
 
 /// An adversary that sees the layout of each unit and always issues the most expensive request
-/// beats every rule, but by no more than twice the optimal cost.
+/// beats every rule. The cost nevertheless stays within three times the optimum.
 #[test]
 fn even_a_cruel_workload_costs_at_most_thrice_the_optimum() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {

@@ -1,9 +1,9 @@
-//! The rule's state of a unit: 32 bytes.
+//! The state that [`super::Best`] keeps per unit: 32 bytes.
 
 use super::super::costs::{LAYOUTS_MAX, Layout};
 use super::super::workload::roll;
 
-/// The number of values stored for each unit.
+/// The number of values stored per unit.
 pub(super) const ROOM: usize = LAYOUTS_MAX - 1;
 
 /// The number of cohorts; all units of a cohort share their random numbers.
@@ -15,9 +15,10 @@ const ENTERED: u32 = 1 << 24;
 /// The state of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct BestUnit {
-    /// Scores and work functions of the rules in shadow.
+    /// The scores and work functions of the rules in shadow.
     pub(super) values: [u32; ROOM],
-    /// Three bits for the unit's layout, three for each shadow's, one for whether it follows a rule yet; its cohort.
+    /// Three bits for the unit's layout, three for each shadow's layout, one for whether the unit
+    /// follows a rule yet, and its cohort.
     packed: u32,
 }
 
@@ -35,7 +36,7 @@ impl BestUnit {
         (self.packed >> COHORT_SHIFT) as usize
     }
 
-    /// Makes the unit follow a rule; returns whether it does.
+    /// Makes the unit follow a rule from now on. Returns whether it already did.
     #[inline]
     pub(super) fn enter(&mut self) -> bool {
         let entered = self.packed & ENTERED != 0;

@@ -1,10 +1,11 @@
-//! The track buffer: segments that each hold one run of sectors, one of which receives read-ahead.
+//! The track buffer: segments that each contain one run of sectors, one of which receives
+//! read-ahead.
 //!
 //! A read whose first sector is in a segment is a hit, even while read-ahead is still loading the
 //! rest. The least recently used segment is reused first. A write takes its own segment and empties
 //! those that it overlaps. Read-ahead continues until its limit or until the arm is needed
 //! elsewhere, and is computed only then. If it replaces data that the host has read ("Read-ahead
-//! over requested"), reads of these data miss, as on measured drives with this setting. If written
+//! over requested"), reads of that data miss, as on measured drives with this setting. If written
 //! data cannot be read from the buffer, a write takes no segment.
 
 use crate::device::hdd::geometry::Place;
@@ -13,17 +14,17 @@ use super::controller::{BufferSpec, ReadAhead};
 use super::search::search;
 use super::surface::Surface;
 
-/// A run of sectors in the buffer, empty where `start` is `end`.
+/// A run of sectors in the buffer. Empty if `start` equals `end`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     start: u64,
     end: u64,
-    /// Transferred data up to here has been overwritten by read-ahead.
+    /// The sector before which transferred data may have been overwritten by read-ahead.
     replaced: u64,
     written: bool,
-    /// Not yet on the media.
+    /// Whether the data is not on the media yet.
     dirty: bool,
-    /// When all of the data is in the buffer, except for read-ahead.
+    /// When all of the data, except for read-ahead, has been in the buffer.
     since: u64,
     used: u64,
 }
@@ -32,7 +33,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
-    /// The time at which the head had just passed this stream time.
+    /// The time at which the head had just passed the stream time `passed`.
     time: u64,
     passed: u64,
     limit: u64,
@@ -42,10 +43,10 @@ struct Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     segment: usize,
-    /// Sectors, from the first one on, that are in the buffer or will arrive without another
-    /// access.
+    /// The number of sectors, from the first one on, that are in the buffer or will arrive without
+    /// another access.
     pub(super) sectors: u64,
-    /// When the last of these sectors is in the buffer.
+    /// When the last of these sectors will be in the buffer.
     pub(super) there: u64,
 }
 
@@ -53,9 +54,9 @@ pub(super) struct Hit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped {
     pub(super) place: Place,
-    /// The next sector that it would read.
+    /// The next sector that read-ahead would have read.
     pub(super) next: u64,
-    /// When the arm is free.
+    /// When the arm becomes free.
     pub(super) free_at: u64,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Buffer {
     segments: Vec<Segment>,
     stream: Option<Stream>,
     uses: u64,
-    /// Segments that may have grown since the last call of [`Buffer::grown`].
+    /// The segments that may have grown since the last call of [`Buffer::grown`].
     changed: Vec<usize>,
 }
 
@@ -79,7 +80,8 @@ impl Buffer {
         &self.spec
     }
 
-    /// Returns the range of sectors that the buffer may hold or read ahead since the last call.
+    /// Returns a range of sectors that may have been added to the buffer, or to its read-ahead,
+    /// since the last call.
     pub(super) fn grown(&mut self) -> Option<(u64, u64)> {
         self.changed.pop().map(|segment| self.reach(segment))
     }
@@ -91,17 +93,18 @@ impl Buffer {
 
     /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
-        // Avoids branches, because which segment has the sector is unpredictable.
+        // Has no branches, because they would be unpredictable.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
 
-    /// Returns whether `stream` reads `sector` ahead, or has its segment begin before it.
+    /// Returns whether `sector` is between the start of the segment of `stream` and the read-ahead
+    /// limit.
     fn is_ahead(&self, stream: &Stream, sector: u64) -> bool {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Returns whether read-ahead has brought `sector`, or has its head over it where that counts.
+    /// Returns whether read-ahead has read `sector`, or is just reading it if that counts as a hit.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {
@@ -166,8 +169,7 @@ impl Buffer {
         stream.there(surface, sector).saturating_sub(width) <= now
     }
 
-    /// Extends the read-ahead, if it is in progress, after a read of `count` sectors from `first`
-    /// on had a `hit`.
+    /// Extends the current read-ahead after a read of `count` sectors from `first` on with a `hit`.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
         self.replace(hit.segment, first + count);
@@ -201,7 +203,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the sector up to which a read of `count` from `first` on has the drive read ahead.
+    /// Returns the sector before which read-ahead ends after a read of `count` sectors from `first`
+    /// on.
     fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
         let end = first + count;
         let limit = match self.spec.read_ahead {
@@ -226,8 +229,8 @@ impl Buffer {
         limit.clamp(end, surface.sectors.max(end))
     }
 
-    /// Allocates a segment for a read that the media serves until `ends` and whose data begins at
-    /// `start`, or continues the segment of `hit`. Returns when read-ahead ends.
+    /// Allocates a segment for a read from the media, or continues the segment of `hit`. The read
+    /// ends at `ends`, and its data begins at sector `start`. Returns when read-ahead ends.
     pub(super) fn fill(
         &mut self,
         surface: &Surface,
@@ -261,7 +264,7 @@ impl Buffer {
         ends
     }
 
-    /// Allows transferred data up to `end` to be overwritten in a segment that is being filled.
+    /// Allows read-ahead to overwrite the transferred data before sector `end` in a segment.
     fn replace(&mut self, segment: usize, end: u64) {
         let segment = &mut self.segments[segment];
         if self.spec.read_ahead_replaces && !segment.written {
@@ -269,8 +272,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the segment to give away: an empty one, else the one used longest ago; none that is
-    /// dirty.
+    /// Returns the segment to reuse: an empty one, or else the least recently used one. `None` if
+    /// all are dirty.
     fn oldest(&self) -> Option<usize> {
         let mut oldest = (u64::MAX, None);
         for (index, segment) in self.segments.iter().enumerate() {
@@ -281,8 +284,9 @@ impl Buffer {
         oldest.1
     }
 
-    /// Stops read-ahead at `at`: at once where the drive can, else when the sector under the head
-    /// has passed; or before the first sector of a track that the head is coming to.
+    /// Stops read-ahead at `at`: immediately if the drive can, or else when the sector under the
+    /// head has passed. If the head is between tracks, it stops before the first sector of the next
+    /// track.
     pub(super) fn stop(&mut self, surface: &Surface, at: u64) -> Option<Stopped> {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
@@ -308,8 +312,8 @@ impl Buffer {
         Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
-    /// A write of `count` sectors from `first` on invalidates overlapping data, and its own data
-    /// gets a segment, which is `dirty` as long as only the buffer has it.
+    /// Handles a write of `count` sectors from `first` on. It invalidates overlapping data, and its
+    /// own data gets a segment, which is `dirty` while the data is only in the buffer.
     pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
         let end = first + count;
         let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);
@@ -330,7 +334,7 @@ impl Buffer {
         self.touch(index);
     }
 
-    /// The media has `count` sectors from `first` on.
+    /// Records that `count` sectors from `first` on are on the media.
     pub(super) fn saved(&mut self, first: u64, count: u64) {
         for segment in &mut self.segments {
             if segment.dirty && segment.start < first + count && first < segment.end {
@@ -341,18 +345,18 @@ impl Buffer {
 }
 
 impl Stream {
-    /// Returns whether read-ahead has put `sector` in the place of one a segment's length before
-    /// it.
+    /// Returns whether read-ahead has read `sector`, and thereby overwritten the sector one segment
+    /// length before.
     fn overwrote(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         sector < self.limit && self.there(surface, sector) <= now
     }
 
-    /// Returns when `sector` is in the buffer.
+    /// Returns when `sector` will be in the buffer.
     fn there(&self, surface: &Surface, sector: u64) -> u64 {
         self.at(surface.place(sector).ends)
     }
 
-    /// Returns when the head has come to the stream time `ends`.
+    /// Returns when the head will reach the stream time `ends`.
     fn at(&self, ends: u64) -> u64 {
         self.time.saturating_add(ends.saturating_sub(self.passed))
     }

@@ -7,9 +7,9 @@
 /// Spans of busy time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Busy {
-    /// The length of spans that nothing can be added to.
+    /// The total length of spans that cannot grow any more.
     settled_ns: u64,
-    /// Others, apart from one another.
+    /// The other spans, which neither overlap nor touch.
     spans: Vec<(u64, u64)>,
     /// Since when commands have been outstanding.
     open: Option<u64>,
@@ -26,14 +26,15 @@ impl Busy {
         self.spans.retain(|span| !ended(span));
     }
 
-    /// The last command outstanding is done.
+    /// Records the completion of the last outstanding command.
     pub(super) fn end(&mut self, done: u64) {
         if let Some(since) = self.open.take() {
             self.add(since, done);
         }
     }
 
-    /// The arm works on the cache, as is known at `now`.
+    /// Records that the arm works on the cache from `since` to `until`, which became known at
+    /// `now`.
     pub(super) fn work(&mut self, now: u64, since: u64, until: u64) {
         if let Some(open) = self.open {
             self.spans.retain(|span| span.0 < open || span.1 > now);
@@ -53,7 +54,7 @@ impl Busy {
         self.spans.push(whole);
     }
 
-    /// Busy time until `now`.
+    /// Returns the busy time until `now`.
     pub(super) fn at(&self, now: u64) -> u64 {
         let before = self.open.map_or(now, |open| open.min(now));
         let part = |span: &(u64, u64)| span.1.min(before).saturating_sub(span.0);
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!([busy.at(10), busy.at(20)], [0, 10]);
         busy.end(30);
         assert_eq!([busy.at(30), busy.at(35), busy.at(50)], [20, 25, 30]);
-        // Work recorded late, and work known in advance, after a gap.
+        // Work that is recorded late, and work that is known in advance, with a gap in between.
         busy.work(60, 50, 70);
         busy.work(60, 90, 95);
         assert_eq!([busy.at(60), busy.at(80), busy.at(92), busy.at(99)], [40, 50, 52, 55]);

@@ -6,39 +6,39 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// Controller time of a command, by its kind and the kind of the previous one.
+/// The controller's time for a command, by its kind and the kind of the previous command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
-    /// After a command that read, or the first one.
+    /// After a read, or for the first command.
     pub after_read: Nanos,
-    /// After a command that wrote.
+    /// After a write.
     pub after_write: Nanos,
 }
 
-/// The connection more that some SCSI drives make for a write that follows another write without
-/// going on where it ended ("Extra write disconnect").
+/// The additional connection that some SCSI drives make for a write that follows another write but
+/// does not continue where it ended ("Extra write disconnect").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
-    /// The controller time, instead of the usual one.
+    /// The controller's time, instead of the usual one.
     pub command: Nanos,
     /// The additional wait of the arm.
     pub seek_delay: Nanos,
-    /// The time off the bus until it is requested again.
+    /// The time off the bus before it is requested again.
     pub away: Nanos,
-    /// The time to release the bus after the data.
+    /// The time to release the bus after the data transfer.
     pub disconnect: Nanos,
 }
 
-/// Controller times.
+/// The controller's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// Reads of which the buffer holds at least the first sector.
+    /// The overhead of reads whose first sector, at least, is in the buffer.
     pub read_hit: Overhead,
-    /// Other reads.
+    /// The overhead of all other reads.
     pub read_miss: Overhead,
-    /// Writes into the write cache.
+    /// The overhead of writes into the write cache.
     pub write_hit: Overhead,
-    /// Writes to the media.
+    /// The overhead of writes to the media.
     pub write_miss: Overhead,
     /// The time from the last sector on the bus to the end of a read.
     pub read_completion: Nanos,
@@ -46,30 +46,30 @@ pub struct Overheads {
     pub write_completion: Nanos,
     /// The time before data is transferred over the bus.
     pub data_preparation: Nanos,
-    /// The time to reacquire the bus: after a write has reached the media, or while a read passes,
-    /// so that only longer times cause a wait.
+    /// The time to reacquire the bus. For a write, it follows the transfer to the media. For a
+    /// read, it passes while the data passes the head, so only the excess causes a wait.
     pub reselect: Nanos,
-    /// The same the second time, after an extra connection.
+    /// The time to reacquire the bus a second time, after an additional connection.
     pub reselect_again: Nanos,
     /// The time to release the bus after the data of a write.
     pub write_disconnect: Nanos,
-    /// The extra connection of some drives.
+    /// The additional connection of some drives.
     pub extra_disconnect: Option<ExtraDisconnect>,
-    /// The least time between a write's overhead and the arm's arrival, unless it goes on where
-    /// the last one ended ("Minimum seek delay").
+    /// The minimum time between a write's overhead and the arm's arrival, unless the write
+    /// continues where the last one ended ("Minimum seek delay").
     pub write_seek_least: Nanos,
 }
 
-/// The bus between host and drive, busy for as long as data goes over it.
+/// The bus between host and drive, which is busy while it transfers data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bus {
-    /// ns for each sector read; 0: no time.
+    /// The bus time per sector read, in ns; 0 means no time.
     pub read_ns_per_sector: f64,
-    /// The bus time per written sector.
+    /// The bus time per sector written, in ns.
     pub write_ns_per_sector: f64,
 }
 
-/// How far the drive reads on after a read.
+/// How far the drive reads ahead after a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadAhead {
     /// Not at all.
@@ -88,51 +88,51 @@ pub enum ReadAhead {
 /// The track buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BufferSpec {
-    /// Segments, each of which holds one run of sectors.
+    /// The number of segments, each of which contains one run of sectors.
     pub segments: u32,
-    /// The capacity of a segment.
+    /// The capacity of a segment in sectors.
     pub segment_sectors: u64,
     /// How far the drive reads ahead.
     pub read_ahead: ReadAhead,
     /// The maximum number of sectors to read ahead with [`ReadAhead::Limit`].
     pub read_ahead_sectors: u64,
-    /// Data that was written can be read from the buffer.
+    /// Whether written data can be read from the buffer.
     pub hits_on_written: bool,
-    /// A sector that is being read ahead counts as a hit.
+    /// Whether a sector that is just being read ahead counts as a hit.
     pub almost_hits: bool,
-    /// Read-ahead overwrites data that was already transferred, which then causes misses.
+    /// Whether read-ahead overwrites data that was already transferred, which then causes misses.
     pub read_ahead_replaces: bool,
-    /// A hit in a segment that no longer reads on makes it do so again.
+    /// Whether a hit in a segment that has stopped reading ahead makes it continue.
     pub read_ahead_on_hit: bool,
     /// Whether the head reads as soon as it arrives at a track, and keeps the sectors before the
     /// request.
     pub read_before: bool,
-    /// Read-ahead is given up at once, even within a sector; else at the end of one.
+    /// Whether read-ahead can stop within a sector; otherwise it stops at the end of one.
     pub stop_in_sector: bool,
     /// The share of a read that the media must have delivered before the bus is requested.
     pub watermark_share: f64,
 }
 
-/// Which of the writes that wait for a place in the cache gets it.
+/// Which of the writes that wait for space in the cache gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admits {
     /// The oldest write.
     #[default]
     Oldest,
-    /// The one that came last, unless one has waited as long as [`QueueSpec::starvation`].
+    /// The newest write, unless a write has waited as long as [`QueueSpec::starvation`].
     Newest,
 }
 
-/// The write cache, volatile and written back.
+/// The write cache, which is volatile and written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCacheSpec {
-    /// Runs of sectors it can hold.
+    /// The maximum number of extents, which are runs of sectors.
     pub extents: u32,
-    /// The capacity of each extent.
+    /// The capacity of each extent in sectors.
     pub extent_sectors: u64,
-    /// The total capacity of all extents.
+    /// The total capacity of all extents in sectors.
     pub sectors: u64,
-    /// Which write gets the next place.
+    /// Which waiting write gets free space.
     pub admits: Admits,
 }
 
@@ -141,14 +141,15 @@ pub struct WriteCacheSpec {
 pub struct QueueSpec {
     /// The number of commands that the drive accepts at a time.
     pub depth: u32,
-    /// A command that has waited so long in the drive goes next, however far away, but at most one in
-    /// eight does.
+    /// A command that has waited this long in the drive goes next, regardless of its distance, but
+    /// at most one in eight commands.
     pub starvation: Nanos,
     /// When it ranks commands, the drive expects to catch a sector on another cylinder only if the
-    /// head would arrive earlier by this margin. It does not change the time of the access itself.
+    /// head would arrive at least this much earlier. The margin does not change the time of the
+    /// access itself.
     pub catch_margin: Nanos,
-    /// The number of committed commands when the next one is chosen, not counting the one at the
-    /// media. -1 means that the drive chooses only when the host has responded to the completion,
+    /// The number of committed commands, not counting the one at the media, when the next one is
+    /// chosen. -1 means that the drive chooses only when the host has responded to the completion,
     /// among all commands that have arrived by then.
     pub ahead: i32,
 }
@@ -159,30 +160,31 @@ impl Default for QueueSpec {
     }
 }
 
-/// A controller.
+/// The parameters of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Controller {
-    /// Controller times.
+    /// The controller's times.
     pub overheads: Overheads,
     /// The bus.
     pub bus: Bus,
     /// The track buffer, if there is one.
     pub buffer: Option<BufferSpec>,
-    /// The write cache, if there is one and it is on.
+    /// The write cache, if there is one and it is enabled.
     pub write_cache: Option<WriteCacheSpec>,
     /// The command queue.
     pub queue: QueueSpec,
-    /// A read may begin with any of its sectors that comes round first ("Immediate buffer read").
+    /// Whether a read may begin with whichever of its sectors arrives under the head first
+    /// ("Immediate buffer read").
     pub zero_latency_reads: bool,
-    /// Whether writes may start with any sector.
+    /// Whether a write may begin with any of its sectors.
     pub zero_latency_writes: bool,
     /// How much shorter the seek of a write is than that of a read, apart from the time that
-    /// [`HddSpec::write_settle`] adds; such drives have been measured.
+    /// [`HddSpec::write_settle`] adds. Such drives have been measured.
     ///
     /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
     pub write_seek_less: Nanos,
-    /// The share of a write's data that must have arrived before its first sector is written ("Low
-    /// (write) water mark"), at least one sector.
+    /// The share of a write's data that must have arrived before its first sector is written, at
+    /// least one sector ("Low (write) water mark").
     pub write_watermark_share: f64,
 }
 

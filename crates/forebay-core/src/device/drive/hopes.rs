@@ -1,6 +1,6 @@
-//! The waiting commands that may be served without the arm.
+//! The waiting commands that might be served without the arm.
 
-/// The keys of these commands, in rising order: that in which the commands came.
+/// The keys of these commands in ascending order, which is the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hopes(Vec<u64>);
 

@@ -1,8 +1,8 @@
-//! Arm and platters: their positions, the time of an access, and the energy used.
+//! The arm and the platters: their positions, the time of an access, and the energy used.
 //!
 //! The angle of the platters depends only on the time. Accesses do not overlap: each begins no
-//! earlier than the end of the previous one. An access may be determined after it began, so the arm
-//! must use at least idle power; otherwise energy could decrease.
+//! earlier than the end of the previous one. An access may be determined after it began, so moving
+//! the arm must take at least idle power; otherwise energy could decrease.
 
 use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place};
@@ -13,30 +13,31 @@ use crate::device::hdd::{HddSpec, Power};
 use super::spots::Spot;
 use super::surface::{Format, Surface};
 
-/// The task of an access.
+/// The parameters of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
-    /// When the arm may move.
+    /// The earliest time for the arm to move.
     pub(super) start: u64,
     pub(super) first: u64,
     pub(super) count: u64,
     pub(super) write: bool,
     /// The minimum time between the arrival of write data and its use by the media.
     pub(super) seek_least: u64,
-    /// May begin with any of its sectors.
+    /// Whether the access may begin with any of its sectors.
     pub(super) zero_latency: bool,
-    /// For a write, when its data begins to arrive over the bus, and the time per sector in ns.
+    /// When the data of a write begins to arrive over the bus, and its time per sector in ns.
     pub(super) data: (u64, f64),
-    /// How much of the data must have arrived before the media write begins.
+    /// The number of sectors that must have arrived before the media write begins.
     pub(super) watermark: u64,
 }
 
-/// Sectors that a drive with such a least time hands to the media at a time: 4 KiB. No parameter
-/// of DiskSim's says it; the turns that measured sequential writes lose do.
+/// The number of sectors that a drive with a minimum seek delay passes to the media at a time: 4
+/// KiB. DiskSim has no such parameter; the value follows from the revolutions that measured
+/// sequential writes lose.
 const WRITE_BLOCK: u64 = 8;
 
 impl Task {
-    /// Returns when the media can have the first `count` sectors of a write.
+    /// Returns when the first `count` sectors of a write are available to the media.
     fn there(&self, count: u64) -> u64 {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
@@ -48,23 +49,23 @@ impl Task {
     }
 }
 
-/// How an access went.
+/// The timing of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) seek: u64,
     pub(super) rotation: u64,
     pub(super) transfer: u64,
-    /// When the first sector began to pass.
+    /// When the first sector began to pass the head.
     pub(super) first_begins: u64,
-    /// When the first sector had passed.
+    /// When the first sector had passed the head.
     pub(super) first_ends: u64,
-    /// When the last sector had passed.
+    /// When the last sector had passed the head.
     pub(super) ends: u64,
     pub(super) from: Place,
     pub(super) last: Place,
 }
 
-/// The part of the work that uses more than idle power.
+/// A period of work that takes more than idle power.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     from: u64,
@@ -77,14 +78,14 @@ impl Window {
     }
 }
 
-/// The state of the arm, and its statistics: everything that an access changes.
+/// The state of the arm and its statistics, which are all that an access changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Motion {
     pub(super) cylinder: u32,
     pub(super) head: u32,
-    /// The next sector under the head if it continues.
+    /// The next sector under the head if it continues to read.
     pub(super) next: u64,
-    /// When the current work ends.
+    /// When the arm's current work ends.
     pub(super) free_at: u64,
     seeking: Window,
     moving: Window,
@@ -103,7 +104,7 @@ pub(super) struct Mechanism {
     head_switch: u64,
     pub(super) motion: Motion,
     meter: Meter,
-    /// When the platters will stop, unless a command arrives earlier.
+    /// When the platters will stop unless a command arrives earlier.
     rests_at: Option<u64>,
 }
 
@@ -132,13 +133,13 @@ impl Mechanism {
         })
     }
 
-    /// Returns the position that an access to sector `first` waits for, from `from` on.
+    /// Returns the position of sector `first`, for an access that can start from `from` on.
     pub(super) fn spot(&self, first: u64, from: u64, write: bool) -> Spot {
         let Place { cylinder, head, begins, .. } = self.surface.place(first);
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }
     }
 
-    /// Returns when the head reaches `spot` after a seek of this duration, if the arm starts at
+    /// Returns when the head reaches `spot` after a seek that takes `seek`, if the arm starts at
     /// `start`.
     #[inline]
     pub(super) fn reach(&self, spot: &Spot, start: u64, seek: u64) -> u64 {
@@ -146,7 +147,7 @@ impl Mechanism {
         arrived.saturating_add(self.turn_to(arrived, spot.angle))
     }
 
-    /// Returns the time to move the arm over `distance` cylinders before a read.
+    /// Returns the time to move the arm by `distance` cylinders before a read.
     #[inline]
     pub(super) fn seek_time(&self, distance: u32) -> u64 {
         self.curve.time(distance)
@@ -158,7 +159,7 @@ impl Mechanism {
         self.settled(seek, place.head, write)
     }
 
-    /// The time of a seek until the head can work.
+    /// Returns the time of a seek until the head can read or write.
     #[inline]
     fn settled(&self, seek: u64, head: u32, write: bool) -> u64 {
         let switch = if head == self.motion.head { 0 } else { self.head_switch };
@@ -185,7 +186,7 @@ impl Mechanism {
         if angle >= turned { angle - turned } else { angle + self.surface.revolution - turned }
     }
 
-    /// Does `task`.
+    /// Performs an access and returns its timing.
     pub(super) fn access(&mut self, task: Task) -> Access {
         let from = self.surface.place(task.first);
         let last = match task.count {
@@ -207,7 +208,8 @@ impl Mechanism {
         let inside = turn - rotation;
         let one_track = (from.cylinder, from.head) == (last.cylinder, last.head);
         if task.zero_latency && one_track && rotation > 0 && inside < length {
-            // The head came down inside the request: a turn later it has passed all of it.
+            // The head arrived within the request's sectors, so one revolution later it has passed
+            // all of them.
             let sector = (from.ends - from.begins).max(1);
             ends = arrived + turn + (sector - inside % sector);
             first_ends = first_ends.min(ends);
@@ -225,7 +227,8 @@ impl Mechanism {
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
 
-    /// Returns how much too late for the media the data of a write arrives that begins at `begins`.
+    /// Returns by how much the data of a write, which begins at `begins`, is too late for the
+    /// media.
     fn late(&self, task: &Task, from: Place, begins: u64) -> u64 {
         if task.there(task.count) <= begins {
             return 0;
@@ -239,8 +242,8 @@ impl Mechanism {
         while sector < task.count {
             let (_, last) = self.surface.track(task.first + sector);
             let end = (last + 1 - task.first).min(task.count);
-            // On a track, data and media both progress evenly, so its first or its last block is
-            // the worst.
+            // On a track, both data and media progress evenly, so either the first or the last
+            // block is the most critical.
             let [first, last] = [sector.next_multiple_of(block), (end - 1) / block * block];
             if first <= last {
                 latest = latest.max(late(first)).max(late(last));
@@ -250,7 +253,7 @@ impl Mechanism {
         latest
     }
 
-    /// Counts what went before as done, and an access from `start` on.
+    /// Adds the previous access to the statistics, and records one that begins at `start`.
     fn note(&mut self, start: u64, arrived: u64, found: u64, ends: u64) {
         self.motion.seek_ns += self.motion.seeking.until(u64::MAX);
         self.motion.transfer_ns += self.motion.moving.until(u64::MAX);
@@ -258,12 +261,12 @@ impl Mechanism {
         self.motion.moving = Window { from: found, to: ends };
     }
 
-    /// The head goes on over the track, until `to` at most.
+    /// Records that the head continues to read until `to` at the latest.
     pub(super) fn note_streaming(&mut self, to: u64) {
         self.motion.moving.to = self.motion.moving.to.max(to);
     }
 
-    /// Records that read-ahead stopped at `at`, after the last time that was queried.
+    /// Records that read-ahead stopped at `at`, which is later than any queried time.
     pub(super) fn note_stopped(&mut self, at: u64) {
         self.motion.moving.to = self.motion.moving.to.min(at).max(self.motion.moving.from);
     }
@@ -286,7 +289,7 @@ impl Mechanism {
         self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }
 
-    /// The arm is wanted from `now` on: it can move when the platters turn as they should.
+    /// Makes the arm available from `now` on, or from when the platters have reached their speed.
     pub(super) fn wake(&mut self, now: u64) {
         if let Some(at) = self.rests_at.take().filter(|at| *at < now) {
             self.meter.park(at);
@@ -294,8 +297,8 @@ impl Mechanism {
         }
     }
 
-    /// Returns when the data of `count` sectors from `first` on is over a bus that takes `ns` a
-    /// sector and `begins` no sooner, where `access` delivered them.
+    /// Returns when `count` sectors from `first` on, read by `access`, have been transferred over a
+    /// bus that takes `ns` per sector and begins no earlier than `begins`.
     pub(super) fn over_bus(
         &self,
         access: &Access,

@@ -1,16 +1,16 @@
-//! Choices that the host's answer may still change.
+//! Choices of commands that the host's response may still change.
 //!
-//! If the drive waits for the host's answer to a completion before it chooses, a command that the
-//! host sends in return is among the candidates. The model does not know whether one will arrive.
-//! It therefore chooses at once, with an arm that does not move before the answer is due, and
-//! revokes the choice if a command arrives at the same moment.
+//! If the drive waits for the host's response to a completion before it chooses, a command that the
+//! host sends in response is among the candidates. The model does not know whether one will arrive.
+//! It therefore chooses at once, with an arm that does not move before the response is due, and
+//! revokes the choice if a command arrives at the same instant.
 
 use super::buffer::Buffer;
 use super::mechanism::Motion;
 use super::turns::{Pick, Turns};
 use super::{Command, Drive, Flags};
 
-/// The drive as it was before a choice.
+/// The state of the drive before a choice.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     at: u64,
@@ -26,7 +26,8 @@ impl Drive {
         self.controller.queue.ahead < 0
     }
 
-    /// Keeps what `pick` is about to change. A command that empties the cache first stands.
+    /// Saves the state that `pick` will change. The choice of a command that empties the cache
+    /// first cannot be revoked.
     pub(super) fn remember(&mut self, now: u64, pick: Pick) {
         let command = self.waiting[pick.index];
         let moves_one = command.io.op.moves_data() && !command.io.flags.has(Flags::PREFLUSH);
@@ -40,7 +41,7 @@ impl Drive {
         });
     }
 
-    /// Revokes a choice that was made at this very moment.
+    /// Revokes a choice that was made at the same instant.
     pub(super) fn take_back(&mut self, now: u64) {
         let Some(choice) = self.choice.take().filter(|choice| choice.at == now) else { return };
         self.served.retain(|served| !served.at_media);

@@ -1,6 +1,6 @@
 //! Binary search in monotonic maps of sectors.
 
-/// Returns the first of `from..to` for which `before` is false; `to` if there is none.
+/// Returns the first value in `from..to` for which `before` is false; `to` if there is none.
 pub(super) fn search(from: u64, to: u64, before: impl Fn(u64) -> bool) -> u64 {
     let (mut from, mut to) = (from, to);
     while from < to {

@@ -7,7 +7,7 @@ use super::write_cache::{Dirty, WriteCache};
 use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
 
 impl Drive {
-    /// Serves `command` if the arm is not needed for it.
+    /// Serves `command` if it does not need the arm.
     pub(super) fn without_arm(&mut self, now: u64, command: &Command) -> Option<Served> {
         let ready = now.max(command.arrived + command.overhead);
         let done = match command.io.op {
@@ -50,8 +50,8 @@ impl Drive {
         Served { io: command.io, arrived: command.arrived, done, at_media, mechanics }
     }
 
-    /// Returns when a read is done of which the write cache or the buffer has all, or the buffer
-    /// gets it without the arm being asked.
+    /// Returns when a read completes if all of it is in the write cache or the buffer, or will be
+    /// in the buffer without another access.
     fn read_hit(&mut self, now: u64, command: &Command) -> Option<u64> {
         let Command { first, count, .. } = *command;
         if self.cache.as_ref().is_some_and(|cache| cache.holds(first, count)) {
@@ -68,8 +68,8 @@ impl Drive {
         Some(done)
     }
 
-    /// Returns when the data of a hit, the last of which is there at `there`, begins to go over the
-    /// bus, and when the read is done.
+    /// Returns when the data of a hit begins to be transferred over the bus, and when the read
+    /// completes. The last sector of the data is in the buffer at `there`.
     fn hand_over(&mut self, now: u64, command: &Command, there: u64) -> (u64, u64) {
         let begins = self.hit_begins(now, command);
         let ns = self.controller.bus.read_ns_per_sector;
@@ -78,7 +78,7 @@ impl Drive {
         (begins, self.bus_free_at + self.controller.overheads.read_completion.0)
     }
 
-    /// Begins to read ahead again after a hit, where the drive does so.
+    /// Resumes read-ahead after a hit, if the drive does so.
     fn read_on(&mut self, start: u64, hit: Hit, first: u64, count: u64) {
         let Some(buffer) = &self.buffer else { return };
         let Some(next) = buffer.resume(&self.mechanism.surface, hit, first, count) else { return };
@@ -87,14 +87,14 @@ impl Drive {
         self.keep(Some(hit), &access, first, next + 1 - first);
     }
 
-    /// Returns when the data of a hit may go over the bus.
+    /// Returns when the data of a hit may be transferred over the bus.
     fn hit_begins(&self, now: u64, command: &Command) -> u64 {
         let overheads = &self.controller.overheads;
         let begins = command.arrived + overheads.read_hit.after(command.after_write);
         begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
     }
 
-    /// Returns whether `command` is a write that the cache takes, now or once there is room.
+    /// Returns whether `command` is a write that the cache accepts, either now or when it has room.
     pub(super) fn is_cached(&self, command: &Command) -> bool {
         let Command { io, count, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
@@ -112,7 +112,7 @@ impl Drive {
         Some(self.put_in_cache(at, command))
     }
 
-    /// Takes a write for which there is room in the cache.
+    /// Puts a write into the cache, which must have room for it.
     fn put_in_cache(&mut self, now: u64, command: &Command) -> u64 {
         let Command { first, count, .. } = *command;
         let overheads = self.controller.overheads;
@@ -133,7 +133,7 @@ impl Drive {
         over + overheads.write_completion.0
     }
 
-    /// Serves `command`, for which the arm is free or soon will be.
+    /// Serves `command` at the media. The arm must be free or soon become free.
     pub(super) fn at_media(&mut self, now: u64, command: &Command) -> Served {
         let from = self.mechanism.motion.cylinder;
         let start = command.arrived + command.overhead;
@@ -149,7 +149,8 @@ impl Drive {
             let done = at + self.controller.overheads.write_completion.0;
             return self.served(command, done, true, None);
         }
-        // After a flush, only data in flight is left, so there will be space in time.
+        // After the flush, the cache contains only data that is being written, so it has room in
+        // time.
         let fits = |cache: &WriteCache| cache.fits(command.count);
         if !command.io.flags.has(Flags::FUA)
             && let Some(cache) = self.cache.as_ref().filter(|cache| fits(cache))
@@ -162,7 +163,7 @@ impl Drive {
         self.served(command, done.max(now), true, Some((access, from)))
     }
 
-    /// Writes what the cache holds and stops the platters.
+    /// Writes the contents of the cache and stops the platters.
     pub(super) fn park(&mut self, now: u64) {
         self.stop_reading(now, now.max(self.mechanism.motion.free_at));
         self.write_back(now, now);
@@ -196,7 +197,7 @@ impl Drive {
                 there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0
             }
         };
-        // Sectors in the buffer are transferred first.
+        // The sectors in the buffer are transferred first.
         let begins = begins + (ns * held as f64) as u64;
         let over = self.mechanism.over_bus(&access, first + held, count - held, begins, ns);
         self.bus_free_at = over;
@@ -204,7 +205,7 @@ impl Drive {
         (over + overheads.read_completion.0, access)
     }
 
-    /// Puts what was read into the buffer, and reads on.
+    /// Puts the data of a read into the buffer and starts read-ahead.
     fn keep(&mut self, hit: Option<Hit>, access: &Access, first: u64, count: u64) {
         let Some(buffer) = &mut self.buffer else { return };
         let surface = &self.mechanism.surface;
@@ -219,7 +220,7 @@ impl Drive {
         self.mechanism.note_streaming(until);
     }
 
-    /// Stops read-ahead when the arm is wanted at `at`.
+    /// Stops read-ahead, because the arm is needed at `at`.
     fn stop_reading(&mut self, now: u64, at: u64) {
         let Some(buffer) = &mut self.buffer else { return };
         if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
@@ -265,16 +266,16 @@ impl Drive {
         (access.ends.max(away) + reselect.0 + overheads.write_completion.0, access)
     }
 
-    /// Writes all the cache holds, from `start` on; says when the last of it is on the media.
+    /// Writes the whole cache from `start` on. Returns when all of it is on the media.
     fn write_back(&mut self, now: u64, start: u64) -> u64 {
         while self.write_nearest(now, start).is_some() {}
         self.cache.as_ref().map_or(0, WriteCache::written_at)
     }
 
-    /// Returns the run of the cache that goes next if the arm starts at `start` or later: the
-    /// oldest if it has waited too long and it is its turn, otherwise the first one reached among
-    /// those whose data has been transferred. (A run that arrives as the head passes would lose a
-    /// revolution, and runs behind the head would stay there until they fill the cache.)
+    /// Returns the run of the cache to write next if the arm starts at `start` or later: the oldest
+    /// if it has waited too long and may be forced, or else the first one reached among those whose
+    /// data has been transferred. (A run that arrives as the head passes would lose a revolution,
+    /// and runs behind the head would stay there until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
         let cache = self.cache.as_ref()?;
         let runs = cache.runs();
@@ -290,7 +291,7 @@ impl Drive {
         Some(Pick { index, forced: false, at, since: runs[index].ready })
     }
 
-    /// Writes the run of the cache that goes next; says when it is on the media.
+    /// Writes the next run of the cache. Returns when it is on the media.
     pub(super) fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
         let pick = self.nearest_run(start)?;
         self.turns.count(pick.forced);
@@ -327,7 +328,8 @@ impl Drive {
         all.moved(1, access.last.cylinder.abs_diff(access.from.cylinder));
     }
 
-    /// Simulates the drive until `now` while no command waits for the arm: it empties its cache.
+    /// Simulates the drive until `now` while no command waits for the arm, so that it empties its
+    /// cache.
     pub(super) fn idle_until(&mut self, now: u64) {
         if self.served.iter().any(|served| served.at_media) {
             return;

@@ -1,8 +1,8 @@
-//! Spare sectors and defects: maps the position of a sector in its zone to its physical position.
+//! Spare sectors and defects, which determine the physical position of each sector in a zone.
 //!
 //! A zone is divided into ranges (tracks, cylinders, groups of cylinders, or the whole zone), each
 //! with spares at its end. A *slipped* defect is skipped, and all later sectors move by one, up to
-//! the end of the range or the zone; a *remapped* defect has its sector elsewhere. If whole tracks
+//! the end of the range or the zone. A *remapped* defect has its sector elsewhere. If whole tracks
 //! are the unit, defects and spares count tracks. Except for remapped sectors, the mapping is
 //! strictly increasing.
 
@@ -10,28 +10,28 @@ use crate::contract::spec::SpecError;
 
 use super::search::search;
 
-/// Over what the spares of a zone are spread.
+/// The range over which spares are distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpareRange {
     /// Each track has its own spares.
     Track,
     /// Each group of this many cylinders has its own spares.
     Cylinders(u32),
-    /// The zone has them at its end.
+    /// All spares are at the end of the zone.
     #[default]
     Zone,
 }
 
-/// How a disk deals with defects; all zones alike.
+/// How a disk handles defects, the same in all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sparing {
     /// The range over which spares are distributed.
     pub range: SpareRange,
-    /// Spares and defects are whole tracks, not sectors.
+    /// Whether spares and defects are whole tracks instead of sectors.
     pub whole_tracks: bool,
-    /// Spares come first in their range, not last.
+    /// Whether spares are at the beginning of their range instead of the end.
     pub at_front: bool,
-    /// A slip moves all sectors up to the end of the zone, not of its range.
+    /// Whether a slip moves all sectors up to the end of the zone instead of the range.
     pub to_zone_end: bool,
     /// Whether each slip shifts the tracks after its range by one sector.
     pub turns: bool,
@@ -40,11 +40,11 @@ pub struct Sparing {
 /// The spares and defects of one zone, in sectors or tracks of the zone, counted from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
-    /// Spares in each range.
+    /// The number of spares in each range.
     pub spares: u64,
-    /// Places that are passed over, in rising order.
+    /// The positions that are skipped, in ascending order.
     pub slips: Vec<u64>,
-    /// Places that are bad and the places used instead.
+    /// Bad positions and the positions used instead.
     pub remaps: Vec<(u64, u64)>,
 }
 
@@ -56,24 +56,24 @@ pub(super) struct Extent {
     pub(super) zone: u64,
 }
 
-/// The mapping of one zone. All sizes in its unit, a sector or a track.
+/// The mapping of one zone. Its unit is a sector or a track.
 #[derive(Clone, Debug)]
 pub(super) struct Spared {
     unit: u64,
-    /// The number of sectors in a range, and the number of these that hold data.
+    /// The number of units in a range, and the number of these that hold data.
     range: u64,
     data: u64,
     front: u64,
     to_zone_end: bool,
     slips: Vec<u64>,
-    /// For each slip, the first later position in the order of data.
+    /// For each slip, the first position in the order of data that comes after it.
     passed: Vec<u64>,
     remaps: Vec<(u64, u64)>,
     turns: bool,
 }
 
 impl Spared {
-    /// Returns the mapping, and how many sectors of data the zone holds.
+    /// Returns the mapping, and the number of data sectors in the zone.
     pub(super) fn new(
         sparing: Sparing,
         defects: &Defects,
@@ -116,11 +116,11 @@ impl Spared {
             turns: sparing.turns,
         };
         mapping.passed = mapping.passed_over();
-        // A last range that is cut short has no spares, as in DiskSim.
+        // An incomplete last range has no spares, as in DiskSim.
         let whole = places / range * data + (places % range).min(data);
         let lost = if sparing.to_zone_end { defects.slips.len() as u64 } else { 0 };
         let held = whole.saturating_sub(lost) * unit;
-        // Slips beyond the spares cost sectors at the end.
+        // If there are more slips than spares, sectors at the end are lost.
         let held = search(0, held, |index| mapping.physical(index) < places * unit);
         if held == 0 {
             return Err(SpecError("spares: got as many as the zone has sectors".to_string()));
@@ -145,7 +145,7 @@ impl Spared {
         passed
     }
 
-    /// Returns the physical place of sector `index` of the zone's order.
+    /// Returns the physical position of sector `index` in the zone's order.
     #[inline]
     pub(super) fn physical(&self, index: u64) -> u64 {
         let (place, rest) = (index / self.unit, index % self.unit);
@@ -161,7 +161,7 @@ impl Spared {
         found * self.unit + rest
     }
 
-    /// Returns the physical place after remapping.
+    /// Returns the physical position after remapping.
     #[inline]
     pub(super) fn remapped(&self, physical: u64) -> u64 {
         let (place, rest) = (physical / self.unit, physical % self.unit);
@@ -169,8 +169,9 @@ impl Spared {
         remap.map_or(physical, |(_, good)| good * self.unit + rest)
     }
 
-    /// Returns the number of whole tracks of `track` sectors without data before sector `index` of
-    /// the zone's order, which is at `physical`. The head need not pass over them.
+    /// Returns the number of whole tracks without data before sector `index` of the zone's order,
+    /// which is at `physical`. A track has `track` sectors. The head need not pass over these
+    /// tracks.
     #[inline]
     pub(super) fn empty_tracks(&self, index: u64, physical: u64, track: u64) -> u64 {
         if self.unit > 1 {
@@ -203,7 +204,8 @@ mod tests {
         (0..held).map(|index| spared.remapped(spared.physical(index))).collect()
     }
 
-    /// The slow way: walk the places of each range, leave out spares and slips.
+    /// Computes the mapping slowly: goes through the positions of each range and leaves out spares
+    /// and slips.
     fn walked(range: u64, spares: u64, slips: &[u64]) -> Vec<u64> {
         let mut out = Vec::new();
         for start in (0..60).step_by(range as usize) {
@@ -250,7 +252,7 @@ mod tests {
         };
         let tracks = Sparing { whole_tracks: true, ..Sparing::default() };
         assert_eq!([9, 10, 19, 20].map(|index| empty(tracks, 2, &[1, 3], index)), [0, 1, 1, 2]);
-        // Of the 20 sectors of a cylinder, 12 are spares: the second track and a part of the first.
+        // Of the 20 sectors of a cylinder, 12 are spares: the second track and part of the first.
         let cylinders = Sparing { range: SpareRange::Cylinders(1), ..Sparing::default() };
         assert_eq!([7, 8, 23].map(|index| empty(cylinders, 12, &[], index)), [0, 1, 2]);
         let front = Sparing { at_front: true, ..cylinders };

@@ -1,21 +1,21 @@
-//! The commands waiting for the arm, in order of cylinders, and the one that the head reaches
-//! first.
+//! The positions of commands that wait for the arm, sorted by cylinder, and the search for the one
+//! that the head reaches first.
 //!
 //! The search begins at the arm's cylinder and proceeds outward on both sides. It ends when the
-//! seek alone takes as long as the best access found, so it examines only a few commands, with the
-//! same result as examining all.
+//! seek alone takes as long as the best access found. It therefore examines only a few commands,
+//! with the same result as examining all.
 
 use super::mechanism::Mechanism;
 
-/// Something that waits for the arm.
+/// The position of a command or a run that waits for the arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) cylinder: u32,
     pub(super) head: u32,
     pub(super) first: u64,
-    /// The platters' angle at which it begins, in ns.
+    /// The angle of the platters at which the first sector begins, in ns.
     pub(super) angle: u64,
-    /// The arm does not start for it sooner.
+    /// The earliest time at which the arm can start for it.
     pub(super) from: u64,
     pub(super) write: bool,
     /// The key, which is unique among these positions.
@@ -37,7 +37,7 @@ impl Spots {
         }
     }
 
-    /// `spot` cannot be started for before `from`.
+    /// Changes the earliest time at which the arm can start for `spot`.
     pub(super) fn delay(&mut self, spot: &Spot, from: u64) {
         if let Some(at) = self.find(spot) {
             self.0[at].from = from;
@@ -50,9 +50,9 @@ impl Spots {
         found.map(|at| from + at)
     }
 
-    /// Returns when the head reaches the first of the positions, and which one. The arm starts at
-    /// `start` or later; a position counts only if the arm arrives by `margin` earlier, stays on
-    /// its cylinder or only continues. Ties go to the one that `is_before` the other.
+    /// Returns when the head first reaches one of the positions, and the key of that position. The
+    /// arm starts at `start` or later. It must arrive at least `margin` earlier, unless it stays on
+    /// its cylinder or continues with the next sector. In case of a tie, `is_before` decides.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -90,7 +90,7 @@ impl Spots {
         found
     }
 
-    /// All, the nearest to cylinder `here` first, and how far they are.
+    /// Returns all positions with their distances, the nearest to cylinder `here` first.
     fn outward(&self, here: u32) -> impl Iterator<Item = (u32, &Spot)> {
         let (below, above) = self.0.split_at(self.0.partition_point(|spot| spot.cylinder < here));
         let (mut below, mut above) = (below.iter().rev(), above.iter());
@@ -113,8 +113,8 @@ mod tests {
     use crate::contract::time::Nanos;
     use crate::device::hdd::{HddSpec, SeekSpec};
 
-    /// The search gives the same result as examining all positions, wherever the arm is, with and
-    /// without a margin.
+    /// The search must give the same result as examining all positions, wherever the arm is, with
+    /// and without a margin.
     #[test]
     fn the_nearest_of_few_is_the_nearest_of_all() {
         let curve = [(1, 1), (20, 4), (99, 20)].map(|(by, ms)| (by, Nanos::from_millis(ms)));

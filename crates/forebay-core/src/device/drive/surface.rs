@@ -14,7 +14,7 @@ use crate::device::hdd::{HddSpec, Zone};
 use super::search::search;
 use super::sparing::{Defects, Extent, Spared, Sparing};
 
-/// Fixed-point places of a sector's time.
+/// The number of fractional bits of a sector's time.
 const PLACES: u32 = 20;
 
 /// The order in which the heads of a cylinder are used.
@@ -23,33 +23,34 @@ pub enum HeadOrder {
     /// From the first to the last head on every cylinder.
     #[default]
     Forward,
-    /// Back and forth, starting again with the first head in each zone.
+    /// Forward and backward in turn, restarting forward in each zone.
     SerpentineByZone,
-    /// Back and forth over the whole disk: backward on odd cylinders.
+    /// Forward and backward in turn over the whole disk: backward on odd cylinders.
     Serpentine,
 }
 
-/// How one zone is formatted.
+/// The format of a zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneFormat {
-    /// The angle at which its first physical sector begins, in its sectors.
+    /// The angle at which the first physical sector begins, in sectors of the zone.
     pub first_angle_sectors: f64,
-    /// Sectors at its start that hold no data.
+    /// The number of sectors at the start that hold no data.
     pub reserved_sectors: u64,
-    /// The rotational offset of a track relative to the previous one, in its sectors.
+    /// The rotational offset of a track relative to the previous one, in sectors of the zone.
     pub track_skew_sectors: f64,
-    /// The same from the last track of a cylinder to the first of the next.
+    /// The rotational offset of the first track of a cylinder relative to the last track of the
+    /// previous one, in sectors of the zone.
     pub cylinder_skew_sectors: f64,
-    /// Spares and defects.
+    /// The spares and defects.
     pub defects: Defects,
 }
 
-/// How a disk is formatted, zone by zone.
+/// The format of a disk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
     /// The order in which the heads are used.
     pub head_order: HeadOrder,
-    /// How defects are dealt with.
+    /// How defects are handled.
     pub sparing: Sparing,
     /// The format of each zone.
     pub zones: Vec<ZoneFormat>,
@@ -70,7 +71,7 @@ struct ZoneRow {
     spared: Option<Spared>,
 }
 
-/// A valid formatted surface.
+/// A formatted surface, whose parameters have been checked.
 #[derive(Clone, Debug)]
 pub(super) struct Surface {
     rows: Vec<ZoneRow>,
@@ -126,7 +127,8 @@ impl Surface {
         Ok(surface)
     }
 
-    /// Returns a zone without spares, whose skews are given as times or hide the switches.
+    /// Returns a zone without spares. Its skews are either given as times, or just large enough to
+    /// hide the switches.
     fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> ZoneRow {
         let (head, cylinder) = (disk.head_switch.0, disk.cylinder_switch.0);
         let track_skew = disk.track_skew.map_or(head, |skew| skew.0);
@@ -222,9 +224,10 @@ impl Surface {
             + cylinder * row.cylinder_step
             + order * row.track_step
             + ((turned * row.sector_time) >> PLACES);
-        // A switch over tracks without data takes the turns of their skews, no whole ones.
+        // A switch across tracks without data takes the rotation of their skews, but no whole
+        // revolutions.
         let begins = begins.saturating_sub(empty * self.revolution);
-        // Fewer than 2^28 tracks by the limits on cylinders and heads.
+        // The limits on cylinders and heads allow fewer than 2^28 tracks.
         let (cylinder, order) = (cylinder as u32, order as u32);
         let backward = match self.order {
             HeadOrder::Forward => false,
@@ -239,8 +242,8 @@ impl Surface {
         }
     }
 
-    /// Returns the first sector of `from..to` that a head reading on has not passed at the stream
-    /// time `time`; `to` where it has passed them all.
+    /// Returns the first sector of `from..to` that a continuously reading head has not passed at
+    /// the stream time `time`; `to` if it has passed all.
     pub(super) fn passed(&self, from: u64, to: u64, time: u64) -> u64 {
         let row = self.row(from);
         if from >= to || to > row.end_sector || row.spared.is_some() {
@@ -253,14 +256,15 @@ impl Surface {
         };
         let whole = row.time(row.track_sectors);
         let track = search(track_of(from), track_of(to - 1), |track| begins(track) + whole <= time);
-        // Sector `index` of the track has passed at `here` if `row.time(index + 1)` is no later.
+        // Sector `index` of the track has been passed at `here` if `row.time(index + 1)` is not
+        // later.
         let here = time.saturating_add(1).saturating_sub(begins(track)).min(whole + 1);
         let passed = (here << PLACES).saturating_sub(1) / row.sector_time;
         let sector = row.first_sector + track * row.track_sectors + passed.min(row.track_sectors);
         sector.clamp(from, to)
     }
 
-    /// First and last sector with data on the track that holds `sector`.
+    /// Returns the first and the last sector with data on the track that contains `sector`.
     pub(super) fn track(&self, sector: u64) -> (u64, u64) {
         let row = self.row(sector);
         let physical = row.physical(sector);
@@ -277,13 +281,13 @@ impl Surface {
         (before, after - 1)
     }
 
-    /// Returns the sector after the last of the zone that holds `sector`.
+    /// Returns the sector after the last one of the zone that contains `sector`.
     pub(super) fn row_end(&self, sector: u64) -> u64 {
         self.row(sector).end_sector
     }
 
-    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
-    /// out.
+    /// Returns the time that `count` sectors from `first` on take to pass the heads, without
+    /// switches.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;
@@ -303,7 +307,7 @@ impl ZoneRow {
         (index * self.sector_time) >> PLACES
     }
 
-    /// Returns its place in the order of the zone's data.
+    /// Returns the index of `sector` in the zone's order of data.
     #[inline]
     fn index(&self, sector: u64) -> u64 {
         sector - self.first_sector + self.reserved

@@ -3,28 +3,29 @@
 //! The command that the head reaches first goes first. A command that has waited for longer than
 //! the starvation limit precedes it, but only once in [`FORCED_ONE_IN`] turns. Without that
 //! restriction, a drive that is busy for longer than its limit would serve commands by age alone:
-//! everything in the queue is then too old, serving in order of arrival costs most of the
-//! throughput, and so everything stays too old. With it, every command is still served, because the
-//! oldest has its turn after seven others. The fraction is an assumption, since data sheets do not
-//! specify one. At one in four, drives with room for 64 to 128 random requests are a fifth slower
-//! than with room for 48; at one in eight, at most 3 % slower, and the longest wait is the same.
+//! every waiting command is then too old, serving in order of arrival costs most of the throughput,
+//! and so all commands stay too old. With the restriction, every command is still served, because
+//! the oldest has its turn after seven others. The fraction is an assumption, since data sheets do
+//! not specify one. At one in four, drives with room for 64 to 128 random requests are a fifth
+//! slower than with room for 48; at one in eight, at most 3 % slower, and the longest wait is the
+//! same.
 
-/// At most one turn in this many may be forced.
+/// At most one in this many turns may be forced.
 const FORCED_ONE_IN: u32 = 8;
 
-/// What has the arm next, among commands or among runs of the write cache.
+/// The command, or the run of the write cache, that gets the arm next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pick {
     pub(super) index: usize,
-    /// Whether it goes because it has waited too long.
+    /// Whether it was chosen because it has waited too long.
     pub(super) forced: bool,
-    /// When the head reaches it; 0 where that did not matter.
+    /// When the head reaches it; 0 if that did not matter.
     pub(super) at: u64,
     /// Since when it has waited.
     pub(super) since: u64,
 }
 
-/// Counts turns since the last that was forced.
+/// Counts turns since the last forced one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     since_forced: u32,

@@ -1,10 +1,10 @@
 //! The write cache: runs of sectors that are acknowledged but not yet on the media.
 //!
 //! The cache is volatile and written back. A run that continues another one joins it if there is
-//! room, and a run inside another is absorbed; otherwise, it takes its own place, of which there
-//! are few, and memory for its sectors. Once most places or most of the memory are in use, the
-//! cache is drained: its runs compete for the arm like commands until half is free. If each run
-//! were written only when a place is needed, each would cost a seek there and back.
+//! room, and a run inside another is absorbed. Otherwise, a run takes one of a few places, and
+//! memory for its sectors. Once most places or most of the memory are in use, the cache is drained:
+//! its runs compete for the arm like commands until half is free. If each run were written only
+//! when a place is needed, each would cost a seek there and back.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,13 @@ use super::spots::{Spot, Spots};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dirty {
     pub(super) first: u64,
-    /// Where that one lies. The arm does not start for it before all data are over the bus.
+    /// The position of the first sector. The arm does not start for it before all data has been
+    /// transferred over the bus.
     pub(super) spot: Spot,
     pub(super) count: u64,
-    /// When the arm may go there.
+    /// The earliest time at which the arm may move to the run.
     pub(super) ready: u64,
-    /// When its data began to come over the bus, and ns a sector.
+    /// When the data began to arrive over the bus, and its time per sector in ns.
     pub(super) data: (u64, f64),
 }
 
@@ -29,17 +30,17 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
-    /// The first sector of each of `runs` and the sector after its last one, which are searched
-    /// most often.
+    /// The first sector of each of `runs` and the sector after its last one. They are stored
+    /// separately, because they are searched most often.
     extents: Vec<(u64, u64)>,
-    /// Their positions.
+    /// The positions of `runs`.
     spots: Spots,
-    /// Runs so far.
+    /// The number of runs so far.
     count: u64,
-    /// When each run that was taken is on the media, in order, and its sectors; until then it has
-    /// its place.
+    /// For each run that is being written, in order, when it will be on the media, and its number
+    /// of sectors. It keeps its place until then.
     writing: VecDeque<(u64, u64)>,
-    /// Sectors of `runs`.
+    /// The total number of sectors in `runs`.
     sectors: u64,
     drains: bool,
 }
@@ -58,13 +59,15 @@ impl WriteCache {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
 
-    /// When, from `now` on, there is room for a write that fits: at once, or when what is on its way
-    /// to the media has left enough. `None` where runs that are not take too much.
+    /// Returns when, from `now` on, there is room for a write that fits: immediately, or when
+    /// enough of the runs being written are on the media. `None` if the other runs take too much
+    /// space.
     pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
         let place = usize::from(self.joined(first, count).is_none());
         let left = (self.spec.extents as usize).checked_sub(self.runs.len() + place)?;
         let sectors_left = self.spec.sectors.checked_sub(self.sectors + count)?;
-        // The newest ones go last: as many as fit may still be in flight.
+        // Starts with the newest runs, which are written last: as many as fit may still be in
+        // progress.
         let (mut places, mut sectors) = (0, 0);
         for (until, taken) in self.writing.iter().rev().take_while(|(until, _)| now < *until) {
             (places, sectors) = (places + 1, sectors + taken);
@@ -75,17 +78,18 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Returns whether it has all of `count` sectors from `first` on.
+    /// Returns whether a run contains all of `count` sectors from `first` on.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }
 
-    /// Returns whether `sector` is in one of the runs that the arm has yet to write.
+    /// Returns whether `sector` is in a run that the arm has not begun to write.
     pub(super) fn reaches(&self, sector: u64) -> bool {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Returns whether any run is as `is` wants it. Without branches: which one is anybody's guess.
+    /// Returns whether `is` holds for any run. Has no branches, because they would be
+    /// unpredictable.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))
     }
@@ -98,7 +102,7 @@ impl WriteCache {
         self.extents.iter().position(|&(from, to)| joins(from, to))
     }
 
-    /// Adds a write, for which there must be space.
+    /// Adds a write, for which there must be room.
     pub(super) fn put(&mut self, write: Dirty) {
         let end = write.first + write.count;
         match self.joined(write.first, write.count) {
@@ -128,7 +132,8 @@ impl WriteCache {
         &self.runs
     }
 
-    /// Returns the run that the head reaches first, and when, as [`Spots::nearest`] has it.
+    /// Returns the run that the head reaches first, and when it does, according to
+    /// [`Spots::nearest`].
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -151,8 +156,8 @@ impl WriteCache {
         run
     }
 
-    /// Records that a run of `count` sectors will be on the media at `until`; runs that were by
-    /// `now` need no space.
+    /// Records that a run of `count` sectors will be on the media at `until`. Removes the runs that
+    /// are on the media at `now`.
     pub(super) fn writes(&mut self, now: u64, count: u64, until: u64) {
         while self.writing.front().is_some_and(|(until, _)| *until <= now) {
             self.writing.pop_front();
@@ -160,20 +165,22 @@ impl WriteCache {
         self.writing.push_back((until, count));
     }
 
-    /// Returns when the last run that was taken is on the media.
+    /// Returns when the last run that is being written will be on the media.
     pub(super) fn written_at(&self) -> u64 {
         self.writing.back().map_or(0, |(until, _)| *until)
     }
 
-    /// Returns whether its runs are in line for the arm: from three quarters of the places or the
-    /// memory taken until half of both is. The shares are assumed: no data sheet tells them.
+    /// Returns whether the runs compete for the arm: from when three quarters of the places or the
+    /// memory are in use, until half of both are free. The shares are assumptions, because data
+    /// sheets do not specify them.
     pub(super) fn drains(&self) -> bool {
         self.drains
     }
 }
 
 impl Dirty {
-    /// Returns when the arm may start for it: when all its data are over the bus.
+    /// Returns when the arm may start for the run: when all its data has been transferred over the
+    /// bus.
     fn from(&self) -> u64 {
         let (begins, ns) = self.data;
         self.ready.max(begins + (ns * self.count as f64) as u64)
@@ -189,7 +196,7 @@ mod tests {
         Dirty { first, spot: Spot::default(), count, ready: 0, data: (0, 0.0) }
     }
 
-    /// Places for `extents` runs of 16 sectors, and memory for them all.
+    /// Returns a cache with places for `extents` runs of 16 sectors, and memory for all of them.
     fn cache(extents: u32) -> WriteCache {
         let sectors = u64::from(extents) * 16;
         WriteCache::new(WriteCacheSpec {
@@ -232,7 +239,8 @@ mod tests {
             cache.take(0);
             cache.writes(0, 8, until);
         }
-        // One run is left and three are on their way, which leave their places in turn.
+        // One run is waiting and three are being written, which free their places one after
+        // another.
         for (first, at) in [(5000, 10), (6000, 20), (7000, 30)] {
             assert_eq!(cache.room_at(0, first, 1), Some(at));
             assert_eq!(cache.room_at(at, first, 1), Some(at));
@@ -250,13 +258,13 @@ mod tests {
             cache.put(run(first, 14));
             assert!(!cache.drains());
         }
-        // 12 sectors are left, for one that joins too.
+        // There is room for 12 sectors, also in a run that joins another.
         let room = |cache: &WriteCache, first, count| cache.room_at(0, first, count);
         assert_eq!([room(&cache, 200, 12), room(&cache, 200, 13)], [Some(0), None]);
         assert_eq!(room(&cache, 114, 2), Some(0));
         cache.put(run(114, 2));
         assert!(cache.drains(), "30 of 40 sectors");
-        // The first is on its way until 9.
+        // The first run is being written until 9.
         cache.take(0);
         cache.writes(0, 14, 9);
         assert!(!cache.drains(), "16 sectors are left");

@@ -10,21 +10,21 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use crate::device::hdd::parts::Parts;
 
-/// Bytes in a sector.
+/// The size of a sector in bytes.
 pub const SECTOR: u32 = 512;
 
-/// Neighbouring cylinders with the same number of sectors per track.
+/// Adjacent cylinders with the same number of sectors per track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// First cylinder.
+    /// The first cylinder.
     pub first_cylinder: u32,
-    /// Last cylinder, which belongs to it.
+    /// The last cylinder, inclusive.
     pub last_cylinder: u32,
-    /// Sectors on each track.
+    /// The number of sectors on each track.
     pub sectors_per_track: u32,
 }
 
-/// Fixed-point places of a sector's time.
+/// The number of fractional bits of a sector's time.
 const PLACES: u32 = 20;
 
 const MAX_CYLINDERS: u32 = 1 << 22;
@@ -32,22 +32,23 @@ const MAX_HEADS: u32 = 64;
 const MAX_TRACK: u32 = (1 << PLACES) - 1;
 const MAX_ZONES: usize = 1 << 12;
 
-/// Where one sector is.
+/// The position of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::device) struct Place {
     pub(in crate::device) cylinder: u32,
     pub(in crate::device) head: u32,
-    /// Stream time at which it begins, ns.
+    /// The stream time at which it begins, in ns.
     pub(in crate::device) begins: u64,
-    /// Stream time at which it ends, ns.
+    /// The stream time at which it ends, in ns.
     pub(in crate::device) ends: u64,
 }
 
-/// Divides by a number that is known long before, which costs a multiplication instead.
+/// Divides by a number that is known in advance, by multiplication.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::device) struct Divisor {
     by: u64,
-    /// 2^64 / `by`, rounded down: never gives too large a quotient, nor one short by over 2.
+    /// 2^64 / `by`, rounded down, so that a quotient is never too large, and too small by at most
+    /// 2.
     inverse: u64,
 }
 
@@ -56,7 +57,7 @@ impl Divisor {
         Divisor { by, inverse: u64::MAX / by }
     }
 
-    /// Quotient and remainder.
+    /// Returns the quotient and the remainder.
     #[inline]
     pub(in crate::device) fn divide(self, number: u64) -> (u64, u64) {
         let mut quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
@@ -75,44 +76,48 @@ struct ZoneRow {
     end_sector: u64,
     first_cylinder: u32,
     sectors_per_track: Divisor,
-    /// ns a sector, times 2^PLACES, rounded up so that a whole track takes a whole revolution.
+    /// The time of a sector in ns, times 2^PLACES, rounded up so that a whole track takes a whole
+    /// revolution.
     sector_time: u64,
-    /// Stream time of its first sector.
+    /// The stream time at which the zone's first sector begins.
     begins: u64,
 }
 
 impl ZoneRow {
-    /// Returns the time from a track's start to its sector `index`; a whole turn for the one after
-    /// its last, as fewer than 2^PLACES roundings up stay below a nanosecond.
+    /// Returns the time from a track's start to its sector `index`. For the index after the last
+    /// sector, this is a whole revolution, because fewer than 2^PLACES roundings up stay below a
+    /// nanosecond.
     #[inline]
     fn time(&self, index: u64) -> u64 {
         (index * self.sector_time) >> PLACES
     }
 }
 
-/// A valid geometry.
+/// The geometry of a disk, whose parameters have been checked.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     rows: Vec<ZoneRow>,
     parts: Parts,
     heads: Divisor,
     revolution: u64,
-    /// From the first sector of a track to that of the next on the same cylinder.
+    /// The time from the first sector of a track to the first sector of the next track on the same
+    /// cylinder.
     track_step: u64,
-    /// From the first sector of a cylinder to that of the next.
+    /// The time from the first sector of a cylinder to the first sector of the next cylinder.
     cylinder_step: u64,
     pub(super) sectors: u64,
     pub(super) cylinders: u32,
 }
 
-/// Returns how long the head needs from the end of a track to the start of the next: the skew, plus
-/// as many revolutions as the switch is too slow for it. All in ns.
+/// Returns the time from the end of a track to the start of the next, in ns: the skew, plus a
+/// revolution for each one that the switch exceeds the skew by.
 pub(in crate::device) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
     skew + switch.saturating_sub(skew).div_ceil(revolution) * revolution
 }
 
 impl Geometry {
-    /// `head_step` and `cylinder_step` are the times lost at each end of a track, from [`step`].
+    /// Creates a geometry. `head_step` and `cylinder_step` are the times lost at the end of a track
+    /// or a cylinder, from [`step`].
     pub(super) fn new(
         zones: &[Zone],
         heads: u32,
@@ -159,7 +164,7 @@ impl Geometry {
         self.run(sector, 1).0
     }
 
-    /// Returns where the first and the last of `count` > 0 sectors from `first` on lie.
+    /// Returns the positions of the first and the last of `count` > 0 sectors from `first` on.
     #[inline]
     pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
         let row = self.row(first);
@@ -180,7 +185,7 @@ impl Geometry {
         let (cylinder, head) = self.heads.divide(track);
         let begins = row.begins + cylinder * self.cylinder_step + head * self.track_step;
         Place {
-            // Fewer than 2^28 tracks by the limits on cylinders and heads.
+            // The limits on cylinders and heads allow fewer than 2^28 tracks.
             cylinder: row.first_cylinder + cylinder as u32,
             head: head as u32,
             begins: begins + row.time(index),
@@ -188,8 +193,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
-    /// out.
+    /// Returns the time that `count` sectors from `first` on take to pass the heads, without
+    /// switches.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;
@@ -210,7 +215,7 @@ impl Geometry {
     }
 }
 
-/// Whether zones follow each other; only a formatted disk may have `gaps` between them.
+/// Checks that zones follow each other. `gaps` between them are only allowed on a formatted disk.
 pub(in crate::device) fn check(zones: &[Zone], heads: u32, gaps: bool) -> Result<(), SpecError> {
     if heads == 0 || heads > MAX_HEADS {
         return Err(SpecError(format!("heads: got {heads}, expected 1 to {MAX_HEADS}")));
@@ -248,29 +253,29 @@ pub(in crate::device) fn check(zones: &[Zone], heads: u32, gaps: bool) -> Result
     Ok(())
 }
 
-/// What a data sheet says of a disk's layout.
+/// The layout of a disk according to its data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
-    /// Bytes to hold; the zones hold this or a little more.
+    /// The capacity in bytes. The zones have this capacity or a little more.
     pub capacity_bytes: u64,
-    /// Data surfaces.
+    /// The number of data surfaces.
     pub heads: u32,
-    /// One turn of the platters.
+    /// The duration of a revolution.
     pub revolution: Nanos,
-    /// Time lost at each end of a track but the cylinder's last.
+    /// The time lost at the end of each track except the last of a cylinder.
     pub head_switch: Nanos,
-    /// Time lost at the end of each cylinder.
+    /// The time lost at the end of each cylinder.
     pub cylinder_switch: Nanos,
-    /// Sustained rate at the outer edge, switches included, bytes per second.
+    /// The sustained rate at the outer edge in bytes per second, including switches.
     pub outer_bytes_per_s: f64,
-    /// The rate at the inner edge.
+    /// The sustained rate at the inner edge in bytes per second, including switches.
     pub inner_bytes_per_s: f64,
     /// The number of zones.
     pub zones: u32,
 }
 
-/// Returns equally wide zones whose sustained rates change evenly from the outer to the inner edge,
-/// with as many cylinders as the capacity needs.
+/// Returns zones of equal width whose sustained rates change linearly from the outer to the inner
+/// edge, with as many cylinders as the capacity requires.
 pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
     let count = layout.zones;
     if count == 0 || count > MAX_ZONES as u32 {
@@ -286,7 +291,7 @@ pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
         + layout.cylinder_switch.as_secs_f64();
     let mut tracks = Vec::new();
     for zone in 0..count {
-        // The outermost and innermost zones have the very rates given.
+        // The outermost and innermost zones have exactly the given rates.
         let share = if count == 1 { 0.0 } else { f64::from(zone) / f64::from(count - 1) };
         let rate = layout.outer_bytes_per_s
             + share * (layout.inner_bytes_per_s - layout.outer_bytes_per_s);
@@ -382,7 +387,7 @@ mod tests {
         assert!(said(&[zone(0, 9, 5), zone(11, 12, 5)]).contains("leaves a gap, expected 10"));
         assert!(said(&[zone(0, 9, 0)]).contains("0 sectors per track"));
         assert!(said(&[zone(0, u32::MAX, 1)]).contains("last cylinder"));
-        // The most that there may be of each, and one more.
+        // The maximum of each parameter, and one more.
         assert!(said(&[zone(0, 0, 1 << 20)]).contains("1 to 1048575"));
         assert!(Geometry::new(&[zone(0, 0, (1 << 20) - 1)], 64, 60_000, 0, 0).is_ok());
         assert!(said(&[zone(0, 1 << 22, 1)]).contains("0 to 4194303"));

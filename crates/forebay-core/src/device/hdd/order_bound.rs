@@ -1,29 +1,32 @@
-//! A lower bound on the time that a disk takes for some requests, in whatever order.
+//! A lower bound on the time that a disk takes for some requests, in any order.
 //!
-//! *What is bounded.* The requests are given as the pieces of which every scheduler makes its I/Os: it
-//! may join pieces of one operation that touch, and never divides one. It may serve them in any order,
-//! let the disk idle, and let any of them wait for ever so long. [`OrderBound::makespan`] bounds the
-//! time of the last completion, [`OrderBound::busy`] the time from start to completion of all I/Os
-//! together.
+//! *What is bounded.* The requests are given as the pieces of which every scheduler makes its I/Os.
+//! A scheduler may join adjacent pieces of one operation, but never divides one. It may serve them
+//! in any order, leave the disk idle, and delay any of them arbitrarily. [`OrderBound::makespan`]
+//! bounds the time of the last completion, [`OrderBound::busy`] the total time from start to
+//! completion of all I/Os.
 //!
-//! *The bound.* Each piece costs its transfer and, unless some other piece of its operation ends where it
-//! begins, the least that any other piece, were it the one before, leaves to get there. A read that
-//! begins a revolution or less beyond the end of another may cost the gap alone, and no busy time. One
-//! of them is the first and has none before it: the largest such cost is left out.
+//! *The bound.* Each piece costs its transfer. Unless another piece of its operation ends where it
+//! begins, it also costs the minimum, over all other pieces that could precede it, of the time to
+//! get there. A read that begins at most one revolution beyond the end of another read may cost
+//! only the gap, and no busy time. The first piece has no predecessor, so the largest such cost is
+//! left out.
 //!
-//! *Why it holds.* Let `p` be the piece served right before `r`. If both are in one I/O, or `r` goes on
-//! where `p` ended without a revolution lost, they touch: `r` costs no less than its transfer. Else `r`
-//! begins an I/O after that of `p`, and takes the overhead and the move from where `p` left the head:
-//! that is busy time. For the makespan, say that the head passes the end of `p` at `e(p)`: no later than
-//! the completion of `p`, and at an angle that its place alone gives. Then `r` cannot begin to pass
-//! before its place first comes round after `e(p)`, the overhead and the move. When that is, and so how
-//! long after `e(p)` the head passes the end of `r`, depends on the two places only; idling, a flush or
-//! a late start makes it no sooner. Where `r` goes on instead, its end passes the gap and a transfer
-//! after `e(p)` or later. The sum over all pieces is at most `e` of the last one, which is no later than its completion.
-//! `p` is one of the other pieces, so that the least over these is no more than what it costs.
+//! *Why it holds.* Let `p` be the piece served right before `r`. If both are in one I/O, or `r`
+//! continues where `p` ended without losing a revolution, they are adjacent, and `r` costs no less
+//! than its transfer. Otherwise `r` begins an I/O after that of `p`, which takes the overhead and
+//! the move from where `p` left the head: that is busy time. For the makespan, let `e(p)` be the
+//! time at which the head passes the end of `p`. It is no later than the completion of `p`, and the
+//! angle at that time depends only on the position of `p`. Then `r` cannot begin to pass before its
+//! position first arrives under the head after `e(p)`, the overhead and the move. The time from
+//! `e(p)` until the head passes the end of `r` therefore depends only on the two positions; idling,
+//! a flush or a late start cannot shorten it. If `r` continues the stream instead, the head passes
+//! its end no earlier than the gap and a transfer after `e(p)`. The sum over all pieces is at most
+//! `e` of the last one, which is no later than its completion. `p` is one of the other pieces, so
+//! the minimum over these is no more than the actual cost.
 //!
-//! It is not the least time of any order: that each piece has the best neighbour before it does not
-//! mean that there is an order in which all have.
+//! The bound is not the minimum time over all orders: although each piece has a best predecessor,
+//! there need not be an order in which all pieces have theirs.
 
 use super::geometry::Place;
 use super::{Hdd, SECTOR};
@@ -31,27 +34,27 @@ use crate::contract::device::Device;
 use crate::contract::request::{Op, Request};
 use crate::contract::time::Nanos;
 
-/// What no order of some requests can be below.
+/// Lower bounds for all orders of some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderBound {
-    /// From the start of the run to the last completion.
+    /// The time from the start of the run to the last completion.
     pub makespan: Nanos,
-    /// All I/Os together, from start to completion.
+    /// The total time of all I/Os, from start to completion.
     pub busy: Nanos,
 }
 
-/// A piece that no scheduler divides.
+/// A piece of a request that no scheduler divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     op: Op,
-    /// Its first sector, and the one after its last.
+    /// The first sector, and the sector after the last one.
     first: u64,
     end: u64,
-    /// It begins and ends with a sector.
+    /// Whether the piece begins and ends at sector boundaries.
     whole: bool,
 }
 
-/// Pieces of requests, collected for a bound.
+/// The pieces of requests, collected for a bound.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     disk: &'a Hdd,
@@ -59,17 +62,17 @@ pub struct Pieces<'a> {
     beyond: bool,
 }
 
-/// Where pieces end.
+/// A position at which pieces end.
 #[derive(Clone, Copy, Debug)]
 struct End {
     place: Place,
     sector: u64,
-    /// The number of pieces that end there.
+    /// The number of pieces that end at this position.
     count: u32,
 }
 
 impl<'a> Pieces<'a> {
-    /// None so far, for `disk`.
+    /// Creates an empty collection for `disk`.
     pub fn new(disk: &'a Hdd) -> Self {
         Pieces { disk, pieces: Vec::new(), beyond: false }
     }
@@ -79,12 +82,12 @@ impl<'a> Pieces<'a> {
         self.pieces.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no pieces.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Takes one more; what moves no data has no part in it.
+    /// Adds a piece. Requests without data are ignored.
     pub fn add(&mut self, piece: &Request) {
         if !piece.op.moves_data() || piece.len == 0 {
             return;
@@ -96,7 +99,7 @@ impl<'a> Pieces<'a> {
         self.pieces.push(Piece { op: piece.op, first, end, whole });
     }
 
-    /// Returns the bound, or `None` if a piece reaches beyond the disk.
+    /// Returns the bound; `None` if a piece extends beyond the end of the disk.
     pub fn bound(mut self) -> Option<OrderBound> {
         if self.beyond {
             return None;
@@ -109,7 +112,8 @@ impl<'a> Pieces<'a> {
         let mut touched = self.touched();
         let ends = self.ends(&touched);
         touched.dedup();
-        // Neighbors search the same locations, and equal pieces have the same result.
+        // After sorting, equal pieces are adjacent and need only one search, and neighbors search
+        // the same locations.
         self.pieces.sort_unstable_by_key(|piece| (piece.first, piece.end));
         let (mut bound, mut largest) = (OrderBound::default(), OrderBound::default());
         for alike in self.pieces.chunk_by(|a, b| a == b) {
@@ -149,7 +153,8 @@ impl<'a> Pieces<'a> {
         Nanos(last.ends - from.begins)
     }
 
-    /// Where pieces end, from the outer cylinder inward, of what [`Pieces::touched`] has.
+    /// Returns the positions at which pieces end, from the outer cylinder inward. `touched` is the
+    /// result of [`Pieces::touched`].
     fn ends(&self, touched: &[(u64, bool)]) -> Vec<End> {
         let end = |same: &[(u64, bool)]| End {
             place: self.disk.geometry.place(same[0].0 - 1),
@@ -159,8 +164,8 @@ impl<'a> Pieces<'a> {
         touched.chunk_by(|a, b| a.0 == b.0).map(end).collect()
     }
 
-    /// Returns the sectors after which pieces continue, sorted, each as often as a piece ends
-    /// there.
+    /// Returns the ends of all pieces (the sector after the last one, and whether the piece is a
+    /// write), sorted, with duplicates.
     fn touched(&self) -> Vec<(u64, bool)> {
         let mut touched: Vec<_> =
             self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();
@@ -168,8 +173,8 @@ impl<'a> Pieces<'a> {
         touched
     }
 
-    /// What passes under the head between the nearest end of a read before `piece`, a read, and its
-    /// beginning, where reading may go on through that.
+    /// Returns the time between the nearest end of a read before `piece` and the start of `piece`,
+    /// if `piece` is a read and reading can continue through that gap.
     fn gap(&self, piece: &Piece, touched: &[(u64, bool)]) -> Option<Nanos> {
         let before = touched.partition_point(|end| *end < (piece.first, false));
         let (end, _) = touched[..before].iter().rfind(|(_, write)| !write)?;
@@ -178,7 +183,7 @@ impl<'a> Pieces<'a> {
         (piece.op == Op::Read && gap <= self.disk.revolution).then_some(Nanos(gap))
     }
 
-    /// What getting to `piece` costs at least, from the end of any other.
+    /// Returns the minimum cost of getting to `piece` from the end of any other piece.
     fn least(&self, piece: &Piece, ends: &[End]) -> OrderBound {
         let to = self.disk.geometry.place(piece.first);
         let mut least = OrderBound { makespan: Nanos::MAX, busy: Nanos::MAX };
@@ -198,7 +203,7 @@ impl<'a> Pieces<'a> {
                 return least;
             };
             if from.sector == piece.end && from.count == 1 {
-                continue; // that is its own
+                continue; // only the piece itself ends there
             }
             let moved = self.disk.overhead + self.moved(from.place, to, piece.op);
             let arrived = from.place.ends + moved;
@@ -214,7 +219,7 @@ impl<'a> Pieces<'a> {
         self.disk.move_between((from.cylinder, from.head), (to.cylinder, to.head), op)
     }
 
-    /// Returns the minimum time of any move over this many cylinders.
+    /// Returns the minimum time of any move across this many cylinders.
     fn no_less(&self, distance: u32, op: Op) -> Nanos {
         let settle = if op == Op::Write && distance > 0 { self.disk.write_settle } else { 0 };
         Nanos(self.disk.overhead + self.disk.curve.time(distance) + settle)

@@ -1,6 +1,6 @@
-//! Finds the zone of a sector: a table of equal parts of the disk contains the start of the search.
+//! Finds the zone of a sector: a table of equal parts of the disk tells where to start the search.
 
-/// Equal parts of the disk.
+/// The number of equal parts of the disk.
 const PARTS: u64 = 256;
 
 /// For each part of the disk, the zone in which it begins.
@@ -11,7 +11,8 @@ pub(in crate::device) struct Parts {
 }
 
 impl Parts {
-    /// For zones that end before the sectors `ends`, in rising order; at least one, and fewer than 2^16.
+    /// Creates a table for at least one and fewer than 2^16 zones, which end before the sectors
+    /// `ends`, in ascending order.
     pub(in crate::device) fn new(ends: &[u64]) -> Parts {
         let (last, sectors) = (ends.len() - 1, ends[ends.len() - 1]);
         let shift = (u64::BITS - (sectors / PARTS).leading_zeros()).min(63);
@@ -20,8 +21,8 @@ impl Parts {
         Parts { zones, shift }
     }
 
-    /// Returns the zone that holds `sector`, where zone `index` ends before `end(index)`; the last
-    /// one for a sector beyond the disk.
+    /// Returns the zone that contains `sector`, where zone `index` ends before `end(index)`.
+    /// Returns the last zone for a sector beyond the end of the disk.
     #[inline]
     pub(in crate::device) fn zone(
         &self,

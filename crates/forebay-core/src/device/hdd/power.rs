@@ -2,8 +2,8 @@
 //!
 //! A parked disk is stopped and uses standby power. The next I/O of any other kind first spins it
 //! up, which always takes the same time and energy, spread evenly over that time. Parking takes no
-//! time; the time and energy of spinning down should be included in the figures of the spin-up. A
-//! disk without [`Standby`] figures cannot stop; parking it has no effect.
+//! time; the time and energy of spinning down should be included in the parameters of the spin-up.
+//! A disk without [`Standby`] parameters cannot stop; parking it has no effect.
 //!
 //! Invariant: energy never decreases.
 //!
@@ -12,27 +12,27 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// Watts while the platters turn, and what standing still saves and costs.
+/// The power of a disk in watts while its platters rotate, and its standby parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Power {
-    /// With the heads idle or waiting.
+    /// The power while the heads are idle or waiting.
     pub idle_w: f64,
-    /// While the arm moves.
+    /// The power while the arm moves.
     pub seek_w: f64,
-    /// While data moves.
+    /// The power while data is transferred.
     pub transfer_w: f64,
-    /// While parked and on waking; `None` if the disk never stands still.
+    /// The parameters of standby; `None` if the disk never stops.
     pub standby: Option<Standby>,
 }
 
 /// The standby power of a disk, and the cost of spinning up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standby {
-    /// Power in watts when the platters stand still.
+    /// The power in watts while the platters stand still.
     pub standby_w: f64,
-    /// Joules of one spin-up.
+    /// The energy of a spin-up in joules.
     pub spin_up_j: f64,
-    /// From the first I/O after a rest until the disk is ready for it.
+    /// The time from the first I/O after a rest until the disk is ready for it.
     pub spin_up: Nanos,
 }
 
@@ -66,13 +66,13 @@ impl Power {
     }
 }
 
-/// Whether the platters rotate, how long they stood still, and the energy used.
+/// Measures energy: whether the platters rotate, how long they stood still, and the energy used.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Meter {
     power: Power,
-    /// When the rest began that still lasts.
+    /// When the current rest began.
     parked_at: Option<u64>,
-    /// Rests that are over, ns.
+    /// The total duration of earlier rests, in ns.
     parked_ns: u64,
     spin_ups: u64,
     /// When the last spin-up began.
@@ -84,15 +84,15 @@ impl Meter {
         Meter { power, parked_at: None, parked_ns: 0, spin_ups: 0, spun_at: 0 }
     }
 
-    /// Stops the platters, if they can stand still and do not already.
+    /// Stops the platters, unless they cannot stop or are already at rest.
     pub(in crate::device) fn park(&mut self, now: u64) {
         if self.power.standby.is_some() && self.parked_at.is_none() {
             self.parked_at = Some(now);
         }
     }
 
-    /// Returns when a command taken at `now` can begin: at once, or after the spin-up that it
-    /// causes.
+    /// Returns when a command that arrives at `now` can begin: immediately, or after the spin-up
+    /// that it causes.
     #[inline]
     pub(in crate::device) fn wake(&mut self, now: u64) -> u64 {
         match self.parked_at.take() {
@@ -109,12 +109,13 @@ impl Meter {
         now.saturating_add(self.power.standby.map_or(0, |standby| standby.spin_up.0))
     }
 
-    /// Joules until `now`, of which the arm moved for `seek_ns` and data for `transfer_ns`.
+    /// Returns the energy used until `now`, in joules. In this time the arm moved for `seek_ns` and
+    /// data was transferred for `transfer_ns`.
     pub(in crate::device) fn joules(&self, now: u64, seek_ns: u64, transfer_ns: u64) -> f64 {
         let Power { idle_w, seek_w, transfer_w, standby } = self.power;
         let Standby { standby_w, spin_up_j, spin_up } = standby.unwrap_or_default();
         let parked = self.parked_ns + self.parked_at.map_or(0, |since| now.saturating_sub(since));
-        // Every spin-up but the last is over.
+        // All spin-ups except the last are complete.
         let last = now.saturating_sub(self.spun_at).min(spin_up.0);
         let (spinning, spun) = match self.spin_ups {
             0 => (0, 0.0),
@@ -168,7 +169,7 @@ mod tests {
         meter.park(20 * SECOND);
         assert_eq!(meter.wake(30 * SECOND), 35 * SECOND);
         assert_eq!(joules(&meter, 35), 170.0 + 20.0 + 100.0);
-        // A second of seeking and one of moving data instead of idling, afterwards.
+        // One second of seeking and one of transferring instead of idling.
         assert_eq!(meter.joules(40 * SECOND, SECOND, SECOND), 290.0 + 30.0 + 13.0 + 12.0);
     }
 

@@ -7,53 +7,53 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// No arm is slower than this over any distance; keeps all sums far from overflow.
+/// The maximum time of any move, which keeps all sums far from overflow.
 const LONGEST_NS: f64 = 10e9;
 
-/// A seek curve, by its coefficients or by what data sheets say.
+/// A seek curve, given by its coefficients or by data-sheet figures.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SeekSpec {
-    /// The coefficients themselves, in nanoseconds.
+    /// The coefficients in nanoseconds.
     Coefficients {
-        /// `a`: constant of short seeks, ns.
+        /// `a`: the constant of short seeks, in ns.
         short_ns: f64,
         /// `b`: ns per square root of a cylinder.
         root_ns: f64,
-        /// `c`: constant of long seeks, ns.
+        /// `c`: the constant of long seeks, in ns.
         long_ns: f64,
         /// `e`: ns per cylinder.
         cylinder_ns: f64,
-        /// The first distance that is a long seek, in cylinders.
+        /// The shortest long seek, in cylinders.
         knee: u32,
     },
-    /// Three data-sheet figures, from which the coefficients are solved so that the curve is
+    /// Three data-sheet figures, from which the coefficients are computed such that the curve is
     /// continuous at the knee.
     Datasheet {
-        /// Over one cylinder.
+        /// The time of a seek by one cylinder.
         track_to_track: Nanos,
-        /// Over all pairs of different cylinders, each pair equally likely.
+        /// The mean over all pairs of different cylinders, each equally likely.
         average: Nanos,
-        /// Over all cylinders.
+        /// The time of a seek across all cylinders.
         full_stroke: Nanos,
-        /// Where long seeks begin, as a share of all cylinders; see [`KNEE_SHARE`].
+        /// The distance where long seeks begin, as a share of all cylinders; see [`KNEE_SHARE`].
         knee_share: f64,
     },
-    /// A measured curve: distances in rising order and their times, straight lines between them.
-    /// Beyond its ends the first time and the last slope hold.
+    /// A measured curve: distances in ascending order with their times, and straight lines between
+    /// them. Shorter distances take the first time; longer ones continue the last line.
     Table(Vec<(u32, Nanos)>),
-    /// The times of the shortest moves, from one cylinder on, and a curve for all longer ones.
+    /// The times of the shortest moves, from one cylinder on, and a curve for all longer moves.
     Prefixed {
-        /// Over 1, 2, 3... cylinders.
+        /// The times of moves by 1, 2, 3... cylinders.
         first: Vec<Nanos>,
-        /// For longer moves; no table.
+        /// The curve for longer moves, which must not be a table.
         rest: Box<SeekSpec>,
     },
 }
 
-/// Where long seeks begin when nothing better is known: a fifth of all cylinders.
+/// The share where long seeks begin if no better figure is known: a fifth of all cylinders.
 pub const KNEE_SHARE: f64 = 0.2;
 
-/// A valid seek curve.
+/// A seek curve whose parameters have been checked.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct SeekCurve {
     points: Points,
@@ -121,7 +121,7 @@ impl SeekCurve {
         Ok(SeekCurve { points, ..rest })
     }
 
-    /// Returns the time to move over `distance` cylinders.
+    /// Returns the time to move by `distance` cylinders.
     #[inline]
     pub(in crate::device) fn time(&self, distance: u32) -> u64 {
         if distance == 0 {
@@ -133,14 +133,15 @@ impl SeekCurve {
     #[inline]
     fn at(&self, distance: u32) -> f64 {
         let cylinders = f64::from(distance);
-        // Computes both branches: which one applies is unpredictable, and a branch misprediction
-        // costs more than a square root.
+        // Computes both branches, because the right one is unpredictable, and a misprediction costs
+        // more than a square root.
         let short = self.short_ns + self.root_ns * cylinders.sqrt();
         let long = self.long_ns + self.cylinder_ns * cylinders;
         std::hint::select_unpredictable(distance < self.knee, short, long)
     }
 
-    /// Both arms are monotone by their slopes' signs, so only the ends and the knee need a look.
+    /// Checks that the curve does not decrease. Both parts are monotone by the signs of their
+    /// slopes, so only the ends and the knee must be checked.
     fn check(&self, farthest: u32) -> Result<(), SpecError> {
         let falls = |where_: &str, what: String| {
             Err(SpecError(format!(
@@ -162,7 +163,8 @@ impl SeekCurve {
         if self.cylinder_ns < 0.0 && farthest > self.knee {
             return falls("after the knee", format!("got {} ns a cylinder", self.cylinder_ns));
         }
-        // A thousandth of a nanosecond of slack for a curve solved to be continuous.
+        // At the knee, a thousandth of a nanosecond is tolerated, because coefficients computed to
+        // make the curve continuous have rounding errors.
         if (2..=farthest).contains(&self.knee) && self.at(self.knee) + 1e-3 < self.at(self.knee - 1)
         {
             let (from, to) = (self.at(self.knee - 1), self.at(self.knee));
@@ -178,7 +180,7 @@ impl SeekCurve {
     }
 }
 
-/// The measured part of a curve; nothing where it is an equation throughout.
+/// The measured part of a curve; empty if it is entirely an equation.
 #[derive(Clone, Debug, Default)]
 struct Points {
     distances: Vec<u32>,
@@ -211,7 +213,7 @@ impl Points {
         Ok(Points { distances, times, ends })
     }
 
-    /// Returns the time over `distance`; `None` where the equation has to say.
+    /// Returns the time for `distance`; `None` if the equation applies.
     #[inline]
     fn time(&self, distance: u32) -> Option<u64> {
         let last = self.distances.len().checked_sub(1)?;
@@ -229,7 +231,7 @@ impl Points {
     }
 }
 
-/// Solves the four linear equations: the three figures, and continuity at the knee.
+/// Solves the four linear equations: one per figure, and continuity at the knee.
 fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCurve, SpecError> {
     let [track_to_track, average, full_stroke] = figures.map(|figure| figure.0 as f64);
     if cylinders < 4 {
@@ -252,7 +254,7 @@ fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCur
     let farthest = cylinders - 1;
     let knee = ((knee_share * f64::from(farthest)).round() as u32).clamp(2, farthest - 1);
     let (far, root) = (f64::from(farthest), f64::from(knee).sqrt());
-    // Moments of the distance between two different cylinders, split at the knee.
+    // The moments of the distance between two different cylinders, split at the knee.
     let pairs = f64::from(cylinders) * far / 2.0;
     let (mut short, mut short_roots, mut long, mut long_sum) = (0.0, 0.0, 0.0, 0.0);
     for distance in 1..=farthest {

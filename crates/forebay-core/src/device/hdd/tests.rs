@@ -51,7 +51,7 @@ fn serve(disk: &mut Hdd, start_us: u64, io: Request) -> Completion {
     disk.finish(at)
 }
 
-/// Returns when it was done and its seek, rotation and transfer, all in microseconds.
+/// Returns when the command completed, and its seek, rotation and transfer, all in microseconds.
 fn times(done: Completion) -> [u64; 4] {
     let Mechanics { seek, rotation, transfer, .. } = done.mechanics;
     [done.at, seek, rotation, transfer].map(|time| time.0 / 1_000)
@@ -61,12 +61,12 @@ fn times(done: Completion) -> [u64; 4] {
 fn a_first_read_waits_for_its_sector() {
     let mut disk = Hdd::new(tiny()).unwrap();
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [1_500, 0, 300, 1_000]);
-    // Sector 2 comes round at the very moment the overhead is over.
+    // Sector 2 arrives exactly at the end of the overhead.
     let mut disk = Hdd::new(tiny()).unwrap();
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 2, 10))), [1_200, 0, 0, 1_000]);
     let phased = HddSpec { start_phase: Nanos::from_micros(400), ..tiny() };
     let mut disk = Hdd::new(phased).unwrap();
-    // The platters are at 0.6 ms when the overhead is over, so sector 5 has just passed.
+    // The platters are at 0.6 ms at the end of the overhead, so sector 5 has just passed.
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [11_100, 0, 9_900, 1_000]);
 }
 
@@ -89,7 +89,7 @@ fn a_transfer_runs_over_the_end_of_a_cylinder() {
     let done = serve(&mut disk, 0, io(Op::Read, 95, 10));
     assert_eq!(times(done), [11_500, 0, 9_300, 2_000]);
     assert_eq!((done.mechanics.cylinder_first, done.mechanics.cylinder_last), (0, 1));
-    // A skew shorter than the switch loses a turn.
+    // A skew shorter than the switch costs a revolution.
     let skewed = HddSpec { cylinder_skew: Some(Nanos::from_micros(500)), ..tiny() };
     let mut disk = Hdd::new(skewed).unwrap();
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 95, 10))), [21_000, 0, 9_300, 11_500]);
@@ -99,7 +99,7 @@ fn a_transfer_runs_over_the_end_of_a_cylinder() {
 fn heads_switch_within_a_cylinder() {
     let mut disk = Hdd::new(HddSpec { heads: 2, ..tiny() }).unwrap();
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 99, 2))), [10_800, 0, 9_700, 900]);
-    // Back to the first head: a switch, then sector 20 at 2 ms.
+    // Back to the first head: after the switch, sector 20 arrives at 2 ms.
     assert_eq!(times(serve(&mut disk, 11_000, io(Op::Read, 20, 1))), [12_100, 700, 100, 100]);
 }
 
@@ -110,11 +110,12 @@ fn a_read_goes_on_through_a_gap() {
         serve(&mut disk, 0, io(op, 0, 10));
         times(serve(&mut disk, us, io(op, sector, 10)))
     };
-    // At 11 ms the head is at the end of sector 9: sector 11 follows after another one.
+    // At 11 ms the head is at the end of sector 9. It reads sector 11 after passing sector 10.
     assert_eq!(after(11_000, 11, Op::Read), [12_100, 0, 100, 1_000]);
-    // Half a millisecond later that has passed.
+    // Half a millisecond later, sector 10 has passed.
     assert_eq!(after(11_500, 11, Op::Read), [12_500, 0, 0, 1_000]);
-    // Farther than a turn, or later than one, it is a read like any other. So is a write.
+    // A read that is farther away than a revolution, or later than one, is not a continuation.
+    // Neither is a write.
     assert_eq!(after(11_000, 122, Op::Read), [14_200, 600, 1_400, 1_000]);
     assert_eq!(after(21_100, 11, Op::Read), [32_100, 0, 9_800, 1_000]);
     assert_eq!(after(11_000, 11, Op::Write), [22_100, 0, 9_900, 1_000]);
@@ -129,7 +130,7 @@ fn an_immediate_continuation_loses_nothing() {
         assert_eq!(times(serve(&mut disk, 12_000, io(op, 20, 80))), [20_000, 0, 0, 8_000]);
         assert_eq!(times(serve(&mut disk, 20_000, io(op, 100, 1))), [21_100, 0, 0, 1_100]);
     }
-    // Not across operations: writing on after a read takes nearly a turn.
+    // A write after a read is not a continuation and waits almost a revolution.
     let mut disk = Hdd::new(tiny()).unwrap();
     serve(&mut disk, 0, io(Op::Read, 0, 10));
     assert_eq!(times(serve(&mut disk, 11_000, io(Op::Write, 10, 10))), [22_000, 0, 9_800, 1_000]);
@@ -160,7 +161,7 @@ fn a_pause_hides_the_overhead_and_the_switch_but_no_transfer() {
     assert_eq!(resumed(10_400, 10), [12_000, 0, 0, 1_600]);
     assert_eq!(resumed(15_000, 10), [16_000, 0, 0, 1_000]);
     assert_eq!(resumed(15_000, 1), [15_200, 0, 0, 200]);
-    // Reading on without a pause goes on at the pace of the media.
+    // Without a pause, reading continues at the rate of the media.
     let mut disk = Hdd::new(tiny()).unwrap();
     serve(&mut disk, 0, io(Op::Read, 0, 10));
     assert_eq!(serve(&mut disk, 15_000, io(Op::Read, 10, 10)).at, Nanos::from_millis(16));
@@ -185,7 +186,7 @@ fn beyond_the_capacity_is_wrapped_and_cut() {
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 10_005, 10))), [1_500, 0, 300, 1_000]);
     let done = serve(&mut disk, 2_000, io(Op::Read, 9_999, 500));
     assert_eq!((done.mechanics.cylinder_last, done.mechanics.transfer.0), (99, 100_000));
-    // Bytes that only touch a sector move all of it.
+    // A sector is transferred completely even if only some of its bytes are needed.
     assert_eq!(disk.floor(&Request { len: 2, ..io(Op::Read, 7, 0) }), Nanos(100_000));
     let crossing = Request { offset: 8 * 512 - 1, len: 2, ..io(Op::Read, 0, 0) };
     assert_eq!(disk.floor(&crossing), Nanos(200_000));
@@ -194,7 +195,8 @@ fn beyond_the_capacity_is_wrapped_and_cut() {
 #[test]
 fn energy_is_counted_by_state() {
     let mut disk = Hdd::new(tiny()).unwrap();
-    disk.start(Nanos::ZERO, io(Op::Read, 900, 1)); // 0.2 overhead, 0.8 seek, 8.0 wait, 0.1 moving
+    // 0.2 ms overhead, 0.8 ms seek, 8.0 ms rotation, 0.1 ms transfer
+    disk.start(Nanos::ZERO, io(Op::Read, 900, 1));
     let joules = |disk: &Hdd, us| (disk.joules(Nanos::from_micros(us)) * 1e6).round() as u64;
     assert_eq!(joules(&disk, 200), 200);
     assert_eq!(joules(&disk, 600), 200 + 4_000);
@@ -214,14 +216,15 @@ fn a_parked_disk_rests_and_the_next_command_spins_it_up() {
     let joules = |disk: &Hdd, us| (disk.joules(Nanos::from_micros(us)) * 1e6).round() as u64;
     assert_eq!(times(serve(&mut disk, 1_000, io(Op::Park, 0, 0))), [1_000, 0, 0, 0]);
     assert_eq!(joules(&disk, 11_000), 1_000 + 5_000);
-    // Ready at 31 ms, 0.2 ms overhead: sector 5, at 0.5 ms of a turn, is 9.3 ms away.
+    // The disk is ready at 31 ms. After 0.2 ms overhead, sector 5, at 0.5 ms of a revolution, is
+    // 9.3 ms away.
     disk.start(Nanos::from_micros(11_000), io(Op::Read, 5, 10));
     assert_eq!(joules(&disk, 21_000), 6_000 + 1_500_000);
     let done = disk.finish(disk.next().unwrap());
     assert_eq!(times(done), [41_500, 0, 9_300, 1_000]);
     assert_eq!(disk.busy(done.at), Nanos::from_micros(30_500));
     assert_eq!(joules(&disk, 41_500), 6_000 + 3_000_000 + 9_500 + 100_000);
-    // Once awake nothing is paid again, and the read-ahead was lost in between.
+    // Once the disk is ready, there is no further cost. Parking loses the read-ahead.
     assert_eq!(times(serve(&mut disk, 41_500, io(Op::Read, 15, 1))), [41_600, 0, 0, 100]);
     serve(&mut disk, 41_600, io(Op::Park, 0, 0));
     let after = times(serve(&mut disk, 41_600, io(Op::Read, 16, 1)));
@@ -241,7 +244,8 @@ fn faulty_figures_are_named() {
     assert!(said(HddSpec { power, ..tiny() }).contains("seek power: got NaN"));
 }
 
-/// One zone of real size, so that bytes drawn evenly are cylinders drawn evenly.
+/// Returns a disk with a single zone of real size, so that uniformly distributed bytes are also
+/// uniformly distributed over cylinders.
 fn large() -> HddSpec {
     HddSpec {
         heads: 4,
@@ -263,7 +267,7 @@ fn random_reads_take_the_average_seek_and_half_a_turn() {
     let (mut state, mut now) = (1_u64, 0);
     let (mut seek, mut rotation, count) = (0.0, 0.0, 100_000);
     for _ in 0..count {
-        // An odd 64-bit congruential generator, its high bits used.
+        // A linear congruential generator with 64 bits, of which the high ones are used.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let sector = (state >> 16) % (disk.capacity() / 512 - 8);
@@ -298,7 +302,7 @@ fn a_sequential_read_loses_only_its_switches() {
         let (from, to) = (tracks(first + 127), tracks(first + count * 128 - 1));
         let switches = (to - from) * 700_000 + (to / 4 - from / 4) * 300_000;
         let spent = (now - start).0;
-        // Each command's floor is rounded down.
+        // The floor of each command is rounded down.
         assert!(spent.abs_diff(floor + switches) < count, "{spent} {floor} {switches}");
         floor as f64
     };

@@ -5,27 +5,28 @@ use super::modes::Times;
 use super::spec::SsdSpec;
 use super::time_of;
 
-/// Times of the flash.
+/// The dies and channels, with the times of flash operations.
 #[derive(Clone, Debug)]
 pub(super) struct Flash {
     channels: u32,
     reads: Times,
-    /// What a read occupies a die for, on average.
+    /// The mean time for which a read occupies a die.
     read_ns: u64,
-    /// A program's share for each of the pages it takes.
+    /// The time of a program, divided by its number of pages.
     program_page_ns: u64,
     program_ns: u64,
     erase_ns: u64,
     page_bytes: u64,
     channel_bytes_per_s: u64,
     page_transfer_ns: u64,
-    /// When each die has done all it was given.
+    /// When each die will have completed all its operations.
     die_free: Vec<u64>,
-    /// When each die has done the reads it was given.
+    /// When each die will have completed its reads.
     reads_free: Vec<u64>,
-    /// When each channel has carried all it was given.
+    /// When each channel will have completed all its transfers.
     channel_free: Vec<u64>,
-    /// Joules a nanosecond of a die's work costs beyond idling: reading, and changing.
+    /// The energy of a die's work in joules per nanosecond, in addition to idling: for reading, and
+    /// for programming or erasing.
     read_j_per_ns: f64,
     change_j_per_ns: f64,
     reading_ns: u64,
@@ -57,7 +58,7 @@ impl Flash {
         }
     }
 
-    /// When `bytes` of the pages in `row`, which are read at once, are out of the die.
+    /// Returns when `bytes` of the pages in `row`, which are read together, have left the die.
     #[inline]
     pub(super) fn read(&mut self, die: u32, row: u32, ready: u64, bytes: u64) -> u64 {
         let (before, read_ns) = self.reads.of(row.into());
@@ -72,7 +73,7 @@ impl Flash {
         (done + transfer).max(*channel)
     }
 
-    /// Returns when a die has read a page, which precedes buffered writes but not the current
+    /// Returns when a die has read a page. Reads precede buffered writes, but not the current
     /// operation.
     #[inline]
     fn sense(&mut self, die: usize, ready: u64, read_ns: u64) -> u64 {
@@ -85,39 +86,40 @@ impl Flash {
         done
     }
 
-    /// Reads the rest of a page that is written in part; the die does this in its turn.
+    /// Reads the rest of a page that is partially written. The die does this in order with its
+    /// other operations.
     pub(super) fn read_back(&mut self, die: u32, at: u64) {
         let free = &mut self.die_free[die as usize];
         *free = at.max(*free) + self.read_ns;
         self.reading_ns += self.read_ns;
     }
 
-    /// When a page, in the buffer from `at` on, is programmed.
+    /// Returns when a page that is in the buffer from `at` on is programmed.
     #[inline]
     pub(super) fn program(&mut self, die: u32, at: u64) -> u64 {
         let channel = &mut self.channel_free[(die % self.channels) as usize];
         *channel = at.max(*channel) + self.page_transfer_ns;
         let free = &mut self.die_free[die as usize];
-        // A page waits for the others of its program; what it costs the die is its share.
+        // A page is programmed together with others, and takes its share of the die's time.
         let done = at.max(*free).max(*channel) + self.program_page_ns;
         *free = done;
         self.changing_ns += self.program_page_ns;
         done
     }
 
-    /// Returns the flash at a time, for garbage collection to work on.
+    /// Returns a handle for garbage collection at the time `at`.
     #[inline]
     pub(super) fn at(&mut self, at: u64) -> Collecting<'_> {
         Collecting { flash: self, at }
     }
 
-    /// Joules used beyond idling.
+    /// Returns the energy used in addition to idling, in joules.
     pub(super) fn joules(&self) -> f64 {
         self.reading_ns as f64 * self.read_j_per_ns + self.changing_ns as f64 * self.change_j_per_ns
     }
 }
 
-/// Garbage collection, which occupies the die that ran out of blocks.
+/// The work of garbage collection, which occupies the die that runs out of blocks.
 pub(super) struct Collecting<'a> {
     flash: &'a mut Flash,
     at: u64,

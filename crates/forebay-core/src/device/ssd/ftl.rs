@@ -1,11 +1,11 @@
 //! The page-mapped flash translation layer: maps logical pages to flash pages.
 //!
-//! Writes go out of place. A logical page always stays on the same die (stripes of
+//! Pages are never overwritten in place. A logical page always stays on the same die (stripes of
 //! [`Shape::stripe_pages`] pages are distributed round-robin), so each die has its own share of
 //! spare blocks, and garbage collection always gains space. A die with few free blocks collects
 //! garbage along with the host's writes: each write moves as many of the victim's valid pages as
 //! necessary to free a block by the time the host has filled its own. They move to a separate
-//! block, so that cold data accumulate there; then the victim is erased. Only a die without any
+//! block, so that cold data accumulates there; then the victim is erased. Only a die without any
 //! free block collects a whole block at once. Free blocks are used in the order in which they were
 //! erased, which levels wear among the collected blocks.
 //!
@@ -21,94 +21,96 @@ use super::modes::mixed;
 use super::sparse::Sparse;
 use crate::contract::spec::SpecError;
 
-/// Which block is collected next.
+/// The rule for choosing the next block to collect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collection {
     /// The block with the fewest valid pages.
     #[default]
     Greedy,
-    /// The one with the best ratio of space gained to pages moved, times its age: (1 - u) / 2u · age
-    /// (Rosenblum and Ousterhout 1992; Kawaguchi, Nishioka and Motoda 1995).
+    /// The block with the best ratio of space gained to pages moved, times its age: (1 - u) / 2u ·
+    /// age (Rosenblum and Ousterhout 1992; Kawaguchi, Nishioka and Motoda 1995).
     CostBenefit,
 }
 
-/// Sizes of the flash.
+/// The sizes of the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Logical pages the host sees.
+    /// The number of logical pages, which the host can use.
     pub logical_pages: u32,
-    /// Dies, all alike.
+    /// The number of dies. All are alike.
     pub dies: u32,
-    /// Erase blocks on each die.
+    /// The number of erase blocks per die.
     pub blocks_per_die: u32,
-    /// Pages in an erase block.
+    /// The number of pages per erase block.
     pub pages_per_block: u32,
-    /// Consecutive logical pages on one die; [`Shape::pages_per_block`] is a multiple of it.
+    /// The number of consecutive logical pages on one die. [`Shape::pages_per_block`] is a multiple
+    /// of it.
     pub stripe_pages: u32,
 }
 
-/// Receives the flash operations as the translation layer decides on them.
+/// Receives the flash operations that the translation layer decides on.
 pub(super) trait Work {
-    /// A page of a die is read, to be written elsewhere on it.
+    /// A page of a die is read and written elsewhere on the die.
     fn copied(&mut self, die: u32);
     /// A block of a die is erased.
     fn erased(&mut self, die: u32);
 }
 
-/// Pages and erases, since the start.
+/// The numbers of pages written and blocks erased since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wear {
-    /// Pages the host wrote.
+    /// The number of pages that the host wrote.
     pub host_pages: u64,
-    /// Pages that garbage collection moved.
+    /// The number of pages that garbage collection moved.
     pub moved_pages: u64,
-    /// Blocks erased.
+    /// The number of erases.
     pub erases: u64,
-    /// Most erases of one block.
+    /// The maximum number of erases of one block.
     pub erases_max: u32,
-    /// Blocks there are.
+    /// The number of blocks.
     pub blocks: u32,
 }
 
 impl Wear {
-    /// Flash pages programmed for each page the host wrote; `None` before the first.
+    /// Returns the number of flash pages programmed per page that the host wrote; `None` before the
+    /// first write.
     pub fn write_amplification(&self) -> Option<f64> {
         (self.host_pages > 0)
             .then(|| (self.host_pages + self.moved_pages) as f64 / self.host_pages as f64)
     }
 
-    /// Mean erases of a block.
+    /// Returns the mean number of erases per block.
     pub fn erases_mean(&self) -> f64 {
         self.erases as f64 / f64::from(self.blocks.max(1))
     }
 }
 
-/// Nothing here: neither mapped nor owned. Zero means the place of the first fill.
+/// Marks an entry that is neither mapped nor owned. Zero means the position of the initial fill.
 const NONE: u32 = u32::MAX;
 
-/// Free blocks a die keeps for garbage collection itself.
+/// The number of free blocks that a die reserves for garbage collection.
 pub(super) const RESERVE_BLOCKS: usize = 2;
 
-/// Blocks of a die that hold no data the host can count on: the reserve, and the two being filled.
+/// The number of blocks of a die that the host cannot fill: the reserve, and the two being filled.
 const OVERHEAD_BLOCKS: u32 = RESERVE_BLOCKS as u32 + 2;
 
-/// Erase blocks: each costs some twenty bytes.
+/// The maximum number of erase blocks. Each takes some twenty bytes of memory.
 const BLOCKS_MAX: u64 = 1 << 24;
 
-/// A block being filled.
+/// A block that is being filled.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     block: u32,
     next: u32,
 }
 
-/// A block being collected.
+/// A block that is being collected.
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     block: u32,
-    /// The next of its pages to look at.
+    /// The next page of the block to examine.
     next: u32,
-    /// Pages that each host write moves.
+    /// The number of pages to move per host write.
     a_write: u32,
 }
 
@@ -126,29 +128,29 @@ impl Die {
     }
 }
 
-/// The translation layer.
+/// The translation layer of a drive.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
     shape: Shape,
     collection: Collection,
-    /// Logical pages filled from the start, in order.
+    /// The number of logical pages that were initially filled, in order.
     filled: u32,
-    /// Flash page plus one, by logical page.
+    /// For each logical page, its flash page plus one.
     map: Sparse,
-    /// Logical page plus one, by flash page.
+    /// For each flash page, its logical page plus one.
     owner: Sparse,
     valid: Vec<u32>,
-    /// Blocks that are neither free nor being filled.
+    /// Whether each block is full and in use: neither free nor being filled.
     closed: Vec<bool>,
     erases: Vec<u32>,
-    /// Host pages written when a block last changed.
+    /// For each block, the number of host pages written when the block last changed.
     changed: Vec<u64>,
     dies: Vec<Die>,
     wear: Wear,
 }
 
 impl Ftl {
-    /// Returns a layer whose first `filled` logical pages hold data, written in order.
+    /// Returns a layer whose first `filled` logical pages contain data, written in order.
     pub(super) fn new(shape: Shape, collection: Collection, filled: u32) -> Result<Ftl, SpecError> {
         check(&shape, filled)?;
         let blocks = shape.dies * shape.blocks_per_die;
@@ -175,7 +177,7 @@ impl Ftl {
         Ok(ftl)
     }
 
-    /// Records the state of a die after the first fill; returns the number of blocks used.
+    /// Initializes the state of a die after the initial fill. Returns the number of blocks used.
     fn fill_blocks(&mut self, die: u32) -> u32 {
         let Shape { dies, stripe_pages, pages_per_block, blocks_per_die, .. } = self.shape;
         let row = u64::from(dies) * u64::from(stripe_pages);
@@ -194,13 +196,13 @@ impl Ftl {
         used
     }
 
-    /// Returns the die a logical page lives on.
+    /// Returns the die of a logical page.
     #[inline]
     pub(super) fn die(&self, page: u32) -> u32 {
         page / self.shape.stripe_pages % self.shape.dies
     }
 
-    /// Returns where the first fill puts a logical page.
+    /// Returns the flash page of a logical page after the initial fill.
     #[inline]
     fn home(&self, page: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -209,7 +211,7 @@ impl Ftl {
         stripe % dies * blocks_per_die * pages_per_block + on_die
     }
 
-    /// Returns the logical page whose home this flash page is.
+    /// Returns the logical page whose position after the initial fill is this flash page.
     #[inline]
     fn resident(&self, flash: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -218,7 +220,7 @@ impl Ftl {
         (on_die / stripe_pages * dies + die) * stripe_pages + on_die % stripe_pages
     }
 
-    /// Returns the flash page that holds a logical one.
+    /// Returns the flash page of a logical page.
     #[inline]
     pub(super) fn lookup(&self, page: u32) -> Option<u32> {
         match self.map.get(page) {
@@ -228,7 +230,7 @@ impl Ftl {
         }
     }
 
-    /// Returns the logical page that a flash page holds.
+    /// Returns the logical page in a flash page.
     #[inline]
     fn held(&self, flash: u32) -> Option<u32> {
         match self.owner.get(flash) {
@@ -258,7 +260,7 @@ impl Ftl {
         }
     }
 
-    /// Forgets a logical page's content.
+    /// Discards the contents of a logical page.
     pub(super) fn trim(&mut self, page: u32) {
         self.invalidate(page);
         self.map.set(page, NONE);
@@ -291,17 +293,18 @@ impl Ftl {
         self.dies[die as usize].host = free.map(|block| Open { block, next: 0 });
     }
 
-    /// Does a host write's share of the collection that a die is short of.
+    /// Performs one host write's share of the collection that a die needs.
     fn go_on_collecting(&mut self, die: u32, work: &mut impl Work) {
         let state = &self.dies[die as usize];
-        // A host block that is full has its successor's collection done when that is opened.
+        // If the host's block is full, its successor's collection is completed when the successor
+        // is opened.
         let Some(open) = state.host else { return };
         let Some(victim) = state.victim.or_else(|| self.next_victim(die, open)) else { return };
         self.advance(die, victim, victim.a_write, work);
     }
 
-    /// Returns the next block to collect, and how fast, for a block to be free when the host has
-    /// filled `open`.
+    /// Returns the next block to collect. Its rate is chosen such that a block is free when the
+    /// host has filled `open`.
     fn next_victim(&self, die: u32, open: Open) -> Option<Victim> {
         let block = self.victim(die)?;
         let Die { free, moves, .. } = &self.dies[die as usize];
@@ -309,7 +312,7 @@ impl Ftl {
         let valid = u64::from(self.valid[block as usize]);
         let room = moves.map_or(0, |moves| pages - u64::from(moves.next));
         let short = (RESERVE_BLOCKS + 1).saturating_sub(free.len()).max(1) as u64;
-        // Each victim gains what was not valid in it; what moves needs blocks itself.
+        // Each victim gains its invalid pages, but its valid pages need space in other blocks.
         let gain = pages - valid;
         let victims = (short * pages).saturating_sub(room).div_ceil(gain).max(short);
         let left = u64::from(self.shape.pages_per_block - open.next).max(1);
@@ -317,7 +320,8 @@ impl Ftl {
         Some(Victim { block, next: 0, a_write: a_write.min(pages) as u32 })
     }
 
-    /// Frees the block that a die collects, or the best one; answers whether there was one to gain from.
+    /// Completes the collection in progress on a die, or collects the best block. Returns whether
+    /// there was a block to collect.
     fn collect(&mut self, die: u32, work: &mut impl Work) -> bool {
         let fresh = |block| Victim { block, next: 0, a_write: 0 };
         let under_way = self.dies[die as usize].victim;
@@ -326,7 +330,7 @@ impl Ftl {
         true
     }
 
-    /// Moves at most this many valid pages of a victim, and erases it once none is left.
+    /// Moves at most `pages_most` valid pages of a victim, and erases it when none is left.
     fn advance(&mut self, die: u32, mut victim: Victim, pages_most: u32, work: &mut impl Work) {
         let block = victim.block as usize;
         let first = victim.block * self.shape.pages_per_block;
@@ -366,7 +370,7 @@ impl Ftl {
     fn relocate(&mut self, die: u32, page: u32, work: &mut impl Work) {
         let state = &mut self.dies[die as usize];
         let fresh = |block| Open { block, next: 0 };
-        // The reserve holds a block for every collection.
+        // The reserve contains a block for every collection.
         let Some(open) = state.moves.or_else(|| state.free.pop_front().map(fresh)) else { return };
         state.moves = self.shape.after(open);
         self.invalidate(page);
@@ -375,8 +379,7 @@ impl Ftl {
         work.copied(die);
     }
 
-    /// Returns the block of a die that is best collected, or `None` if no block has anything to
-    /// gain.
+    /// Returns the best block of a die to collect; `None` if no block has invalid pages.
     fn victim(&self, die: u32) -> Option<u32> {
         let first = die * self.shape.blocks_per_die;
         let pages = self.shape.pages_per_block;
@@ -390,14 +393,14 @@ impl Ftl {
         }
     }
 
-    /// What cost-benefit collection ranks a block by.
+    /// Returns the value by which cost-benefit collection ranks a block.
     fn benefit(&self, block: u32) -> f64 {
         let used = f64::from(self.valid[block as usize]) / f64::from(self.shape.pages_per_block);
         let age = (self.wear.host_pages - self.changed[block as usize]) as f64 + 1.0;
         if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
     }
 
-    /// Returns the same layout without any data.
+    /// Returns a layer with the same sizes but without data.
     pub(super) fn emptied(&self) -> Ftl {
         let shape = self.shape;
         let first = |die| die * shape.blocks_per_die;
@@ -418,12 +421,12 @@ impl Ftl {
         }
     }
 
-    /// Pages and erases so far.
+    /// Returns the numbers of pages written and blocks erased so far.
     pub(super) fn wear(&self) -> Wear {
         self.wear
     }
 
-    /// Writes `writes` pages at random among those filled, then counts from the start.
+    /// Writes `writes` random pages among the filled ones, then resets the statistics.
     pub(super) fn churn(&mut self, writes: u64, seed: u64) {
         let mut state = seed;
         for _ in 0..writes {
@@ -433,7 +436,7 @@ impl Ftl {
         self.forget_wear();
     }
 
-    /// Counts from here on: what came before was preparation.
+    /// Resets the statistics, because earlier writes were preconditioning.
     fn forget_wear(&mut self) {
         self.wear = Wear { blocks: self.wear.blocks, ..Wear::default() };
         self.erases.fill(0);
@@ -442,21 +445,21 @@ impl Ftl {
 }
 
 impl Shape {
-    /// Returns the place after this one in its block.
+    /// Returns the position of the next page in the block.
     #[inline]
     fn after(&self, open: Open) -> Option<Open> {
         let next = open.next + 1;
         (next < self.pages_per_block).then_some(Open { next, ..open })
     }
 
-    /// Most logical pages that live on one die.
+    /// Returns the maximum number of logical pages on one die.
     fn logical_pages_per_die(&self) -> u64 {
         let row = u64::from(self.dies) * u64::from(self.stripe_pages);
         u64::from(self.logical_pages).div_ceil(row) * u64::from(self.stripe_pages)
     }
 }
 
-/// Work that takes no time: what happened before the run.
+/// Flash work that takes no time, because it is done before the run.
 struct Untimed;
 
 impl Work for Untimed {

@@ -7,7 +7,7 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// One of several times.
+/// One of several durations of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// The duration.
@@ -19,18 +19,18 @@ pub struct Mode {
 /// The duration of an operation, and the part of it during which others must wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
-    /// One or more; shares add up to 1.
+    /// The modes, at least one. Their shares must add up to 1.
     pub modes: Vec<Mode>,
-    /// The part of each time during which the die, or the entrance of the buffer, is busy. The rest
-    /// comes before and blocks nothing.
+    /// The share of each duration in which the die, or the entrance of the buffer, is busy. The
+    /// rest comes before that and blocks no other operation.
     pub busy_share: f64,
 }
 
-/// A mode more would be a histogram.
+/// The maximum number of modes; more would be a histogram.
 const MODES_MAX: usize = 16;
-/// How far shares may miss 1: three figures each.
+/// The maximum deviation of the sum of shares from 1, because shares are rounded to three digits.
 const SHARES_MISS: f64 = 0.01;
-/// No time is longer: one second.
+/// The maximum duration: one second.
 const LONGEST: u64 = 1_000_000_000;
 
 impl From<Nanos> for Modes {
@@ -41,13 +41,16 @@ impl From<Nanos> for Modes {
 }
 
 impl Modes {
-    /// Mean over the modes.
+    /// Returns the mean duration over all modes.
     pub fn mean(&self) -> Nanos {
         let sum: f64 = self.modes.iter().map(|mode| mode.time.0 as f64 * mode.share).sum();
         Nanos(sum.round() as u64)
     }
 
-    /// Fails on the first figure that makes no sense; `what` begins the message.
+    /// Checks the modes. `what` begins the error message.
+    ///
+    /// # Errors
+    /// Names the first value that makes no sense.
     pub(super) fn check(&self, what: &str) -> Result<(), SpecError> {
         let refuse = |got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))
@@ -74,10 +77,11 @@ impl Modes {
     }
 }
 
-/// Modes made ready to be drawn from.
+/// Modes prepared for drawing a duration by number.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    /// Up to which 32-bit number each holds, and its time before and while it occupies something.
+    /// For each mode, the highest 32-bit number that selects it, and its durations before and while
+    /// it occupies a resource.
     steps: Vec<(u32, u64, u64)>,
 }
 
@@ -93,7 +97,8 @@ impl Times {
         Times { steps: steps.collect() }
     }
 
-    /// The times before and while something is occupied, of what has this number.
+    /// Returns the durations before and while an operation occupies a resource. `number` determines
+    /// the mode.
     #[inline]
     pub(super) fn of(&self, number: u64) -> (u64, u64) {
         let [first, rest @ ..] = self.steps.as_slice() else { return (0, 0) };

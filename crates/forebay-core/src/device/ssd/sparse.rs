@@ -1,13 +1,14 @@
-//! A long array of numbers, most of which are zero; memory is proportional to the part that was
+//! A long array of numbers, most of which are zero. Its memory is proportional to the part that was
 //! ever written.
 
-/// Numbers in a piece, which is the unit of memory.
+/// The number of entries in a piece, which is the unit of memory.
 const PIECE: usize = 1024;
 
-/// Zeroes until they are set.
+/// An array that is initially zero.
 #[derive(Clone, Debug)]
 pub(super) struct Sparse {
-    /// Which piece holds each stretch of [`PIECE`] numbers, plus one; 0 for none.
+    /// For each stretch of [`PIECE`] numbers, one more than the index of its piece; 0 if it has
+    /// none.
     pieces: Vec<u32>,
     numbers: Vec<u32>,
     len: usize,
@@ -18,7 +19,7 @@ impl Sparse {
         Sparse { pieces: vec![0; len.div_ceil(PIECE)], numbers: Vec::new(), len }
     }
 
-    /// Returns the number at `at`; none beyond the end.
+    /// Returns the number at `at`; `None` beyond the end.
     #[inline]
     pub(super) fn get(&self, at: u32) -> Option<u32> {
         let at = at as usize;

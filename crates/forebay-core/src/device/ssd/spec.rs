@@ -1,40 +1,40 @@
-//! The figures of a solid-state drive.
+//! The parameters of a solid-state drive.
 
 use super::ftl::{Collection, RESERVE_BLOCKS, Shape};
 use super::modes::Modes;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// Watts of a drive.
+/// The power of a drive in watts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Power {
-    /// Ready, without work.
+    /// The power while the drive is ready but idle.
     pub idle_w: f64,
-    /// With every die reading.
+    /// The power while every die reads.
     pub read_w: f64,
-    /// With every die programming or erasing.
+    /// The power while every die programs or erases.
     pub write_w: f64,
 }
 
-/// What happened to the drive before the run.
+/// The state of the drive before the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precondition {
-    /// Share of the logical capacity that holds data, written in order from the start.
+    /// The share of the logical capacity that contains data, written in order from the start.
     pub filled_share: f64,
     /// The number of random page writes after that, as a share of the filled pages.
     pub overwrites_share: f64,
-    /// The seed of these writes.
+    /// The seed of these random writes.
     pub seed: u64,
 }
 
 impl Default for Precondition {
-    /// Full, in order.
+    /// The drive is full, written in order.
     fn default() -> Precondition {
         Precondition { filled_share: 1.0, overwrites_share: 0.0, seed: 1 }
     }
 }
 
-/// Where commands pass one at a time, which limits their rate.
+/// The point where commands pass one at a time, which limits their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ceiling {
     /// Before the flash, when a command arrives.
@@ -47,84 +47,86 @@ pub enum Ceiling {
 /// How the write buffer accepts writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrance {
-    /// The time of an entrance.
+    /// The time for entering the buffer.
     pub times: Modes,
-    /// The number of writes that can enter at a time.
+    /// The number of writes that can enter concurrently.
     pub lanes: u32,
 }
 
-/// All figures of a solid-state drive.
+/// The parameters of a solid-state drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdSpec {
-    /// Bytes the host sees; rounded down to whole pages.
+    /// The capacity for the host in bytes, rounded down to whole pages.
     pub capacity_bytes: u64,
-    /// Bytes in a page, the unit of mapping.
+    /// The size of a page in bytes, which is the unit of mapping.
     pub page_bytes: u32,
-    /// Pages a die programs at once, and reads at once (planes and cells taken together).
+    /// The number of pages that a die programs or reads together (in planes and cells).
     pub program_pages: u32,
-    /// Pages in an erase block; a multiple of `program_pages`.
+    /// The number of pages per erase block; a multiple of `program_pages`.
     pub pages_per_block: u32,
-    /// Channels.
+    /// The number of channels.
     pub channels: u32,
-    /// Dies on each channel.
+    /// The number of dies per channel.
     pub dies_per_channel: u32,
-    /// Flash beyond the logical capacity, as a share of the logical capacity.
+    /// The additional flash, as a share of the logical capacity.
     pub over_provisioning_share: f64,
-    /// Reading a page into a die's register, by the kind of page.
+    /// The time to read a page into a die's register, by the kind of page.
     pub read: Modes,
-    /// Programming `program_pages`.
+    /// The time to program `program_pages` pages.
     pub program: Nanos,
-    /// Erasing a block.
+    /// The time to erase a block.
     pub erase: Nanos,
-    /// Rate of a channel.
+    /// The rate of a channel in bytes per second.
     pub channel_bytes_per_s: u64,
-    /// Rate of the host's link.
+    /// The rate of the link to the host in bytes per second.
     pub link_bytes_per_s: u64,
-    /// Whether the link carries both directions at once.
+    /// Whether the link transfers in both directions at the same time.
     pub duplex: bool,
-    /// How long a command occupies the controller: the reciprocal of the most commands a second.
+    /// The time for which a command occupies the controller: the reciprocal of the maximum command
+    /// rate.
     pub command: Nanos,
-    /// Where the rate limit applies.
+    /// Where commands pass the controller.
     pub ceiling: Ceiling,
-    /// The time that a write takes.
+    /// The time for which a write occupies the controller.
     pub write_command: Nanos,
-    /// Where a write does.
+    /// Where writes pass the controller.
     pub write_ceiling: Ceiling,
     /// The overhead of a command before its data is transferred.
     pub overhead: Nanos,
-    /// How a write gets into the buffer, if that takes more than the link.
+    /// How a write enters the buffer, if that takes additional time besides the link.
     pub entrance: Option<Entrance>,
-    /// Bytes of writes the buffer holds.
+    /// The capacity of the write buffer in bytes.
     pub write_buffer_bytes: u64,
-    /// Bytes of what was read or written last that are read without the flash; 0 for none.
+    /// The capacity of the read cache in bytes; 0 for none. It contains the most recently read and
+    /// written pages, which are read without the flash.
     pub read_cache_bytes: u64,
-    /// Whether the buffer survives a loss of power, so that Flush and FUA cost nothing.
+    /// Whether the buffer survives a power failure, so that Flush and FUA take no time.
     pub power_loss_protection: bool,
-    /// Commands served at a time, over all submission queues.
+    /// The maximum number of commands served at a time, over all submission queues.
     pub queue_depth: u16,
-    /// How garbage is collected.
+    /// The rule of garbage collection.
     pub collection: Collection,
-    /// What happened before.
+    /// The state of the drive before the run.
     pub precondition: Precondition,
-    /// The longest command, bytes.
+    /// The longest command in bytes.
     pub len_max: u32,
-    /// Watts by state.
+    /// The power in each state.
     pub power: Power,
 }
 
-/// Pages that preconditioning overwrites at most: minutes.
+/// The maximum number of pages that preconditioning overwrites, which takes minutes to simulate.
 const OVERWRITES_MAX: f64 = 1e9;
 
-/// No figure in time is longer: one second.
+/// The maximum of all times in the parameters: one second.
 const LONGEST: u64 = 1_000_000_000;
 
 impl SsdSpec {
-    /// Dies in all.
+    /// Returns the total number of dies.
     pub fn dies(&self) -> u32 {
         self.channels.saturating_mul(self.dies_per_channel)
     }
 
-    /// Pages the host sees.
+    /// Returns the number of pages that the host can use.
     pub(super) fn logical_pages(&self) -> u32 {
         (self.capacity_bytes / u64::from(self.page_bytes)).min(u32::MAX.into()) as u32
     }
@@ -133,8 +135,8 @@ impl SsdSpec {
         (f64::from(self.logical_pages()) * self.precondition.filled_share).round() as u32
     }
 
-    /// Sizes of the flash. The logical capacity and what it is over-provisioned by, in whole blocks
-    /// on each die.
+    /// Returns the sizes of the flash: the logical capacity and over-provisioning, in whole blocks
+    /// per die.
     pub(super) fn shape(&self) -> Result<Shape, SpecError> {
         let logical = f64::from(self.logical_pages());
         let physical = logical * (1.0 + self.over_provisioning_share);
@@ -149,14 +151,14 @@ impl SsdSpec {
         })
     }
 
-    /// Returns a drive of about `capacity_bytes` that behaves alike: of each die's blocks the same
-    /// share is spare beyond those that it always keeps back, which do not shrink with the drive.
-    /// The capacity is the nearest that takes whole blocks of each die, one at least.
+    /// Returns a drive of about `capacity_bytes` with the same behavior. On each die, the share of
+    /// spare blocks is the same, not counting the blocks that are always reserved, whose number
+    /// does not depend on the size. The capacity is rounded to whole blocks per die, at least one.
     pub fn resized(&self, capacity_bytes: u64) -> SsdSpec {
         let block_bytes = f64::from(self.pages_per_block) * f64::from(self.page_bytes);
         let row_bytes = f64::from(self.dies()) * block_bytes;
         let whole = self.capacity_bytes as f64 / row_bytes;
-        // The two blocks being filled are half full on average.
+        // The two blocks being filled are half full on average, so they count as one.
         let kept = RESERVE_BLOCKS as f64 + 1.0;
         let spare = whole * self.over_provisioning_share - kept;
         if !(spare > 0.0 && row_bytes > 0.0) {
@@ -165,13 +167,16 @@ impl SsdSpec {
         let with_spare = 1.0 + spare / whole;
         let blocks = (capacity_bytes as f64 / row_bytes * with_spare).round().max(1.0);
         let full = blocks / with_spare;
-        // A little less than a whole number of blocks, which rounding up makes whole.
+        // Slightly less than a whole number of blocks, so that rounding up gives that number.
         let over_provisioning_share = (blocks + kept - 1e-3) / full - 1.0;
         let capacity_bytes = (full * row_bytes).round() as u64;
         SsdSpec { capacity_bytes, over_provisioning_share, ..self.clone() }
     }
 
-    /// Fails on the first figure that makes no sense.
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// Names the first parameter that makes no sense.
     pub fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))

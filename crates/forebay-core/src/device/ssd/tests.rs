@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two channels of one die each, 4 KiB pages, round figures.
+/// Returns two channels of one die each with 4 KiB pages and round numbers.
 fn spec() -> SsdSpec {
     SsdSpec {
         capacity_bytes: 64 << 12,
@@ -48,7 +48,7 @@ fn io(id: u64, op: Op, page: u64, pages: u32) -> Request {
     }
 }
 
-/// When each of the commands, all started at 0, is done in us.
+/// Returns when each of the commands completes, in us. All are started at 0.
 fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
     let mut ssd = Ssd::new(spec).unwrap();
     ios.iter().for_each(|&io| ssd.start(Nanos::ZERO, io));
@@ -61,8 +61,8 @@ fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
 
 #[test]
 fn what_was_read_or_written_last_is_read_without_its_die() {
-    // There is space for two pages, so page 2 replaces page 0. A hit takes only the time of the
-    // command and the link.
+    // The cache has space for two pages, so page 2 replaces page 0. A hit takes only the time of
+    // the command and the link.
     let cached = SsdSpec { read_cache_bytes: 2 << 12, ..spec() };
     let mut ssd = Ssd::new(cached).unwrap();
     let mut now = Nanos(10_000_000);
@@ -85,26 +85,28 @@ fn what_was_read_or_written_last_is_read_without_its_die() {
 
 #[test]
 fn reads_of_one_die_queue_and_of_two_do_not() {
-    // Pages 0 and 2 are on die 0, page 1 on die 1. A command a microsecond reaches the flash after
-    // 5 us: 50 to read, 10 over the channel.
+    // Pages 0 and 2 are on die 0, page 1 is on die 1. One command per microsecond reaches the
+    // flash, the first after 5 us. A page takes 50 us to read and 10 us on the channel.
     let reads = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Read, 2, 1)];
     assert_eq!(done_us(spec(), &reads), [65, 66, 115]);
 }
 
 #[test]
 fn a_long_read_uses_both_dies() {
-    // Four pages: two on each die, 50 us each; the last transfer after the second.
+    // Four pages, two on each die, take 50 us each. The last transfer follows the second read.
     assert_eq!(done_us(spec(), &[io(0, Op::Read, 0, 4)]), [115]);
-    // Programmed two at a time, they are read two at a time.
+    // Pages that are programmed in pairs are also read in pairs.
     let paired = SsdSpec { program_pages: 2, ..spec() };
     assert_eq!(done_us(paired, &[io(0, Op::Read, 0, 4)]), [75]);
 }
 
 #[test]
 fn writes_are_done_in_the_buffer_until_it_is_full() {
-    // Six pages one by one into a buffer of four, two dies of 500 us. The link is shared by all.
+    // Six single-page writes go to a buffer of four pages and two dies that take 500 us. All share
+    // the link.
     let writes: Vec<Request> = (0..6).map(|k| io(k, Op::Write, k, 1)).collect();
-    // The fifth waits for the first to be programmed: 6 us until it is in, 10 channel, 500.
+    // The fifth write waits until the first is programmed: 6 us to enter the buffer, 10 us on the
+    // channel, 500 us.
     assert_eq!(done_us(spec(), &writes), [6, 7, 8, 9, 516, 517]);
 }
 
@@ -121,13 +123,13 @@ fn flush_and_fua_wait_for_the_flash_unless_power_loss_is_covered() {
 
 #[test]
 fn a_read_waits_for_one_program_and_passes_the_rest() {
-    // Pages 0, 2 and 4 queue on die 0 from 16 us on, 500 us each.
+    // Pages 0, 2 and 4 are queued on die 0 from 16 us on, and take 500 us each.
     let mut ssd = Ssd::new(spec()).unwrap();
     (0..3).for_each(|k| ssd.start(Nanos::ZERO, io(k, Op::Write, 2 * k, 1)));
     ssd.start(Nanos::from_micros(100), io(3, Op::Read, 6, 1));
     while let Some(at) = ssd.next() {
         if ssd.finish(at).io.id == 3 {
-            // When the first is programmed, 50 to read, 10 over the channel.
+            // After the first is programmed, the read takes 50 us, and 10 us on the channel.
             assert_eq!(at.0 / 1000, 516 + 60);
         }
     }
@@ -141,7 +143,8 @@ fn part_of_a_page_costs_a_read_first_unless_it_goes_on_in_the_page() {
     ssd.start(Nanos::ZERO, part(1, 2048));
     assert_eq!(ssd.wear().host_pages, 1);
     let flags = Flags::FUA;
-    // Behind 5.5 us on the link: 50 for the rest of the page, then 500.
+    // After 5.5 us for the command and the link, it takes 50 us to read the rest of the page, and
+    // 500 us to program it.
     assert_eq!(done_us(spec(), &[Request { flags, ..part(0, 0) }]), [555]);
 }
 
@@ -157,7 +160,7 @@ fn unwritten_and_trimmed_pages_are_read_without_flash() {
 fn energy_is_idle_watts_and_the_work_of_the_dies() {
     let mut ssd = Ssd::new(spec()).unwrap();
     ssd.start(Nanos::ZERO, io(0, Op::Read, 0, 1));
-    // 1 W for a second; one of two dies reads for 50 us at (3 - 1) / 2 W.
+    // 1 W for one second; in addition, one of two dies reads for 50 us at (3 - 1) / 2 W.
     assert!((ssd.joules(Nanos::from_secs(1)) - 1.000_05).abs() < 1e-9);
 }
 
@@ -168,11 +171,11 @@ fn a_read_takes_the_time_of_its_page_and_its_die_a_part_of_it() {
     let cells = SsdSpec { read: modes, ..spec() };
     let alone = |page| done_us(cells.clone(), &[io(0, Op::Read, page, 1)])[0];
     let times: Vec<u64> = (0..64).map(alone).collect();
-    // 5 us for the command, 10 over the channel.
+    // In addition, 5 us for the command and 10 us on the channel.
     assert!(times.iter().all(|us| [55, 105].contains(us)), "{times:?}");
     let slow: Vec<u64> = (0..64).filter(|page| times[*page as usize] == 105).collect();
     assert!((16..48).contains(&slow.len()), "{slow:?}");
-    // Two slow pages of one die: the second waits for half of the first's time.
+    // Two slow pages on one die: the second read waits for half of the first one's time.
     let [one, other] =
         [slow[0], *slow.iter().skip(1).find(|page| *page % 2 == slow[0] % 2).unwrap()];
     let both = done_us(cells, &[io(0, Op::Read, one, 1), io(1, Op::Read, other, 1)]);
@@ -181,11 +184,12 @@ fn a_read_takes_the_time_of_its_page_and_its_die_a_part_of_it() {
 
 #[test]
 fn commands_pass_one_by_one_before_the_flash_or_behind_it() {
-    // Two dies; the controller takes 30 us a command.
+    // Two dies; each command occupies the controller for 30 us.
     let slow = SsdSpec { command: Nanos::from_micros(30), ..spec() };
     let reads = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Read, 32, 1)];
     assert_eq!(done_us(slow.clone(), &reads), [65, 95, 125]);
-    // Behind it: the first leaves after its own 30 us. Page 32, which holds nothing, is ready first.
+    // After the flash, the first command leaves after its own 30 us. Page 32 contains no data and
+    // is therefore ready first.
     let behind = SsdSpec { ceiling: Ceiling::Completion, ..slow };
     let half = Precondition { filled_share: 0.5, ..Precondition::default() };
     let behind = SsdSpec { precondition: half, ..behind };
@@ -194,7 +198,8 @@ fn commands_pass_one_by_one_before_the_flash_or_behind_it() {
 
 #[test]
 fn what_passes_before_the_flash_does_not_wait_behind_it() {
-    // Reads leave one after the other, 30 us each; a write, third on the link, does not, and overtakes them.
+    // Reads leave one at a time, 30 us each. The write, which is third on the link, need not wait
+    // for that and overtakes them.
     let command = Nanos::from_micros(30);
     let behind = SsdSpec { command, ceiling: Ceiling::Completion, ..spec() };
     let ios = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Write, 2, 1)];
@@ -216,7 +221,7 @@ fn the_buffer_takes_writes_in_one_by_one_where_it_has_an_entrance() {
     let times = Modes { busy_share: 0.5, ..Modes::from(Nanos::from_micros(40)) };
     let entered = SsdSpec { entrance: Some(Entrance { times, lanes: 1 }), ..spec() };
     let writes = [io(0, Op::Write, 0, 1), io(1, Op::Write, 1, 1)];
-    // 5 us for the command, 20 before the entrance, 20 in it, 1 on the link.
+    // 5 us for the command, 20 us before the entrance, 20 us in it, 1 us on the link.
     assert_eq!(done_us(entered, &writes), [46, 66]);
 }
 
@@ -247,8 +252,8 @@ fn no_write_to_a_worn_drive_waits_for_a_whole_block() {
     assert!(longest < Nanos::from_millis(11), "{longest}");
 }
 
-/// Megabytes a second of random writes of 16 pages to the first `share` of a drive, of which only
-/// that much holds data.
+/// Returns the rate of random writes of 16 pages in MB/s. They go to the first `share` of a drive,
+/// and only that part contains data.
 fn random_write_rate(share: f64) -> f64 {
     let spec = SsdSpec {
         capacity_bytes: 1 << 30,
@@ -280,13 +285,14 @@ fn random_write_rate(share: f64) -> f64 {
 
 #[test]
 fn writes_are_slower_the_fuller_the_drive() {
-    // As the adaptive-RAID paper measures (section 4.2, figure 1(b)).
+    // This agrees with the measurements in the adaptive-RAID paper (section 4.2, figure 1(b)).
     let rates = [0.25, 0.5, 0.75, 0.9, 1.0].map(random_write_rate);
     assert!(rates.windows(2).all(|pair| pair[1] < pair[0] * 1.02), "{rates:?}");
     assert!(rates[4] < 0.5 * rates[0], "{rates:?}");
 }
 
-/// Flash pages programmed for each page of many random writes to a worn-in drive.
+/// Returns the number of flash pages programmed per written page, for many random writes to a drive
+/// in steady state.
 fn write_amplification(spec: SsdSpec) -> f64 {
     let precondition = Precondition { overwrites_share: 4.0, ..Precondition::default() };
     let mut ssd = Ssd::new(SsdSpec { precondition, ..spec }).unwrap();
@@ -347,7 +353,7 @@ fn an_emptied_drive_is_as_a_new_one() {
     let empty = Precondition { filled_share: 0.0, ..Precondition::default() };
     let new = Ssd::new(SsdSpec { precondition: empty, ..spec }).unwrap();
     let mut drives = [used.without_content(), new];
-    // Enough to collect garbage.
+    // These are enough writes for garbage collection.
     for id in 0..6_000 {
         let at = Nanos::from_millis(id * 10);
         let page = id * 7 % 1024;

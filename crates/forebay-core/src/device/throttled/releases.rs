@@ -1,14 +1,15 @@
 //! The times at which token buckets release requests.
 //!
-//! A bucket is represented by the time at which it will be empty of debt, *V*. A request is
-//! released at *r* = max(arrival, the previous release of its queue, *V* - depth / rate of every
-//! bucket); then each *V* becomes max(*V*, *r*) + cost / rate. A bucket may therefore be overdrawn
-//! by one request, and no request waits for its own cost. These are the semantics of QEMU's
-//! `util/throttle.c`; one request takes time proportional to the number of buckets.
+//! A bucket's state is a single time *V*: when it will be full again if no more requests arrive. A
+//! request is released at *r*, the maximum of its arrival, the previous release from its queue, and
+//! *V* - depth / rate of every bucket that limits it. Then each *V* becomes max(*V*, *r*) + cost /
+//! rate. So one request can overdraw a bucket, and no request waits for its own cost. These are the
+//! semantics of QEMU's `util/throttle.c`. A request takes time proportional to the number of
+//! buckets.
 //!
 //! Times are nanoseconds in `f64` and are not rounded in between. Each addition errs by at most
-//! half a unit in the last place, 0.008 ns after a day, and the errors end when a bucket is full
-//! again; [`to_nanos`] rounds the result to whole nanoseconds.
+//! half a unit in the last place (0.008 ns after a day), and the errors vanish when the bucket is
+//! full again. [`to_nanos`] rounds the result to whole nanoseconds.
 
 use super::slices::Slices;
 use super::throttle::{Count, Direction, Measure, Queues, Throttle};
@@ -18,32 +19,34 @@ use crate::contract::time::Nanos;
 /// The tokens that a request costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Tokens of each bucket of operations.
+    /// The tokens taken from each bucket of operations.
     pub ops: f64,
-    /// Tokens of each bucket of bytes.
+    /// The tokens taken from each bucket of bytes.
     pub bytes: f64,
 }
 
-/// Computes the costs of requests in the order of their arrival. They do not depend on rates and
-/// depths, so one computation serves many settings of a volume.
+/// Computes the costs of requests in the order of their arrival. Costs do not depend on rates and
+/// depths, so they can be computed once and used for many settings of a volume.
 #[derive(Clone, Debug)]
 pub struct Meter {
     count: Count,
     whole_units: bool,
     merges: bool,
-    /// The end of the last request of each direction and the bytes of the run that it ends.
+    /// For each direction, the end of the last request, and the number of bytes in the sequential
+    /// run that it ends.
     runs: [(u64, u64); 2],
 }
 
 impl Meter {
-    /// Returns a meter for `throttle`.
+    /// Creates a meter for `throttle`.
     pub fn new(throttle: &Throttle) -> Meter {
         let Throttle { count, whole_units, merges, .. } = *throttle;
-        // No request starts at the last byte of the address space.
+        // No request can start at the last byte of the address space, so the first request
+        // continues no run.
         Meter { count, whole_units, merges, runs: [(u64::MAX, 0); 2] }
     }
 
-    /// Returns the cost of `io`, which is nothing unless it moves data: flushes and trims are not
+    /// Returns the cost of `io`, which is zero unless it moves data: flushes and trims are not
     /// throttled.
     #[inline]
     pub fn cost(&mut self, io: &Request) -> Cost {
@@ -99,20 +102,20 @@ impl Level {
 #[derive(Clone, Debug)]
 pub struct Releases {
     levels: Vec<Level>,
-    /// The last release of each queue.
+    /// The time of the last release from each queue.
     last_ns: [f64; 2],
     per_direction: bool,
-    /// Releases by slices, which replace the buckets' levels.
+    /// The windows of a throttle with slices, which replace `levels`.
     slices: Option<Slices>,
 }
 
-/// Whether a request waits with the reads (0) or with all others (1).
+/// Returns the side of a request: 0 for reads, 1 for all others.
 #[inline]
 pub fn side(op: Op) -> usize {
     usize::from(op != Op::Read)
 }
 
-/// Returns the side that waits for a bucket of `direction`; None if both do.
+/// Returns the side that a bucket of `direction` limits, or None if it limits both.
 pub(super) fn side_of(direction: Direction) -> Option<usize> {
     match direction {
         Direction::Both => None,
@@ -122,7 +125,7 @@ pub(super) fn side_of(direction: Direction) -> Option<usize> {
 }
 
 impl Releases {
-    /// Returns the buckets of `throttle` at time 0, filled as far as each says.
+    /// Creates the buckets of `throttle` at time 0, each filled to its start share.
     pub fn new(throttle: &Throttle) -> Releases {
         let level = |bucket: &super::Bucket| {
             let ns_per_token = 1e9 / bucket.rate_per_s;
@@ -147,8 +150,8 @@ impl Releases {
         }
     }
 
-    /// Returns the release of the next request of `side`, which arrives at `at_ns`, as far as the
-    /// requests that were charged before determine it.
+    /// Returns the release time of the next request of `side`, which arrives at `at_ns`, given the
+    /// requests charged so far.
     #[inline]
     pub fn earliest(&self, side: usize, at_ns: f64, cost: Cost) -> f64 {
         let mut release = at_ns.max(self.last_ns[self.queue(side)]);
@@ -171,8 +174,9 @@ impl Releases {
         self.last_ns[queue] = self.last_ns[queue].max(release_ns);
     }
 
-    /// Releases and charges a request that arrives at `at_ns`, and returns its release. Requires
-    /// requests in the order of their arrival and a throttle that [`Throttle::is_ordered`].
+    /// Releases and charges a request that arrives at `at_ns`, and returns its release time.
+    /// Requests must be passed in the order of their arrival, and the throttle must be ordered
+    /// ([`Throttle::is_ordered`]).
     #[inline]
     pub fn pass(&mut self, side: usize, at_ns: f64, cost: Cost) -> f64 {
         if let Some(slices) = &mut self.slices {
@@ -183,8 +187,8 @@ impl Releases {
         release_ns
     }
 
-    /// Returns the bucket for which the next request of `side`, which arrives at `at_ns`, waits
-    /// longest; None if it waits for none.
+    /// Returns the bucket that delays a request of `side` arriving at `at_ns` the most, or None if
+    /// no bucket delays it.
     pub fn decides(&self, side: usize, at_ns: f64) -> Option<usize> {
         if let Some(slices) = &self.slices {
             return slices.decides(side, at_ns);
@@ -195,10 +199,11 @@ impl Releases {
         waits.max_by(|a, b| until_ns(a.1).total_cmp(&until_ns(b.1))).map(|(index, _)| index)
     }
 
-    /// Returns the tokens of bucket `index` at `at_ns`; negative if the bucket is overdrawn.
+    /// Returns the number of tokens in bucket `index` at `at_ns`, negative if the bucket is
+    /// overdrawn.
     ///
     /// # Panics
-    /// If the throttle has no such bucket.
+    /// Panics if the throttle has no such bucket.
     pub fn tokens(&self, index: usize, at_ns: f64) -> f64 {
         let level = &self.levels[index];
         let debt_ns = (level.empty_at_ns - at_ns).max(0.0);

@@ -1,18 +1,18 @@
 //! The times at which Linux's `blk-throttle` (a cgroup's `io.max`) releases requests.
 //!
-//! Each direction has a window of whole slices of time, and each slice adds its tokens when it
-//! begins. A request passes if the tokens of the window cover it. After two slices without a
-//! request a window is given up and the next request opens another, with one slice's tokens. A
-//! window that is in use drops its oldest slices with the tokens that they added, except for the
-//! last one before the current slice; so up to a slice of unused tokens remains.
+//! Each direction has a window of whole slices of time. Each slice adds its tokens to the window
+//! when it begins, and a request passes if the window's tokens cover it. After two slices without a
+//! request, the window is discarded, and the next request opens a new one with the tokens of one
+//! slice. A window in use drops its oldest slices together with their tokens, except for the last
+//! one before the current slice. So the unused tokens of up to one slice remain.
 //!
 //! Source: Linux 6.6 to 6.18, `block/blk-throttle.c`. Here time is continuous; the kernel counts
-//! ticks, so it releases up to a tick later.
+//! ticks, so it releases requests up to a tick later.
 
 use super::releases::{Cost, side_of};
 use super::throttle::{Measure, Throttle};
 
-/// The tokens of a bucket that the current window has spent.
+/// The tokens of a bucket that were spent in the current window.
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     bucket: usize,
@@ -24,7 +24,7 @@ struct Spent {
 #[derive(Clone, Debug)]
 struct Window {
     start_ns: f64,
-    /// The window is given up unless a request arrives by then.
+    /// When the window is discarded unless a request arrives earlier.
     end_ns: f64,
     last_ns: f64,
     ops: Vec<Spent>,
@@ -39,7 +39,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Returns idle windows for the buckets of `throttle`, each of which names a direction.
+    /// Creates empty windows for the buckets of `throttle`, each of which must limit one direction.
     pub(super) fn new(throttle: &Throttle, slice_ns: f64) -> Slices {
         let spent = |side: usize, measure: Measure| {
             let buckets = throttle.buckets.iter().enumerate();
@@ -61,7 +61,7 @@ impl Slices {
         Slices { slice_ns, windows: [window(0), window(1)] }
     }
 
-    /// Returns the release of a request of `side` that arrives at `at_ns`, and charges it.
+    /// Returns the release time of a request of `side` that arrives at `at_ns`, and charges it.
     pub(super) fn pass(&mut self, side: usize, at_ns: f64, cost: Cost) -> f64 {
         let slice_ns = self.slice_ns;
         let window = &mut self.windows[side];
@@ -80,8 +80,8 @@ impl Slices {
         release_ns
     }
 
-    /// Returns the bucket for which the smallest request of `side`, which arrives at `at_ns`,
-    /// waits longest; None if it waits for none.
+    /// Returns the bucket that would delay the smallest request of `side` arriving at `at_ns` the
+    /// most, or None if none would.
     pub(super) fn decides(&self, side: usize, at_ns: f64) -> Option<usize> {
         let window = &self.windows[side];
         if at_ns > window.end_ns && at_ns >= window.last_ns {
@@ -97,12 +97,12 @@ impl Window {
         self.ops.iter_mut().chain(&mut self.bytes).for_each(|spent| spent.tokens = 0.0);
     }
 
-    /// Returns the release of a request that arrives at `at_ns`, and the bucket for which it waits
-    /// last.
+    /// Returns the release time of a request that arrives at `at_ns`, and the last bucket that it
+    /// waits for.
     fn release(&self, at_ns: f64, cost: Cost, slice_ns: f64) -> (f64, Option<usize>) {
         let (mut now_ns, mut decides) = (at_ns.max(self.last_ns), None);
         for spent in &self.bytes {
-            // The slice that begins exactly now does not count yet, except for the first.
+            // A slice that begins exactly now does not count yet, unless it is the first.
             let begun = ((now_ns - self.start_ns) / slice_ns).ceil().max(1.0);
             let excess = spent.tokens + cost.bytes - begun * slice_ns * spent.rate_per_ns;
             if excess > 0.0 {
@@ -121,7 +121,8 @@ impl Window {
         (now_ns, decides)
     }
 
-    /// Drops all slices but the current one and the one before it, and keeps the window open.
+    /// Drops all slices except the current one and the one before it, and extends the window's
+    /// life.
     fn drop_slices(&mut self, slice_ns: f64) {
         self.end_ns = ((self.last_ns + slice_ns) / slice_ns).ceil() * slice_ns;
         let before = ((self.last_ns - self.start_ns) / slice_ns).floor() - 1.0;

@@ -22,7 +22,7 @@ fn io(id: u64, at_ns: u64, op: Op, offset: u64, len: u32) -> Request {
     Request { at: Nanos(at_ns), offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
 }
 
-/// Returns random reads of these lengths at these times in ms.
+/// Returns random reads from pairs of arrival time in ms and length.
 fn reads(rows: &[(u64, u32)]) -> Vec<Request> {
     let read = |(id, &(ms, len)): (usize, &(u64, u32))| {
         io(id as u64, ms * 1_000_000, Op::Read, (1 + id as u64) << 30, len)
@@ -30,7 +30,7 @@ fn reads(rows: &[(u64, u32)]) -> Vec<Request> {
     rows.iter().enumerate().map(read).collect()
 }
 
-/// Serves `requests` and returns how long each takes, in their order.
+/// Returns the time each request takes, in the order of `requests`.
 fn times(throttle: &Throttle, requests: &[Request]) -> Vec<Nanos> {
     let mut device = Throttled::new(throttle.clone()).unwrap();
     let mut done = Vec::new();
@@ -59,7 +59,8 @@ fn requests_leave_at_the_rate_once_the_depth_is_used() {
     let all = reads(&[(0, 4 * KIB); 10]);
     let in_turn: Vec<u64> = (0..10).map(|number| number * 1000).collect();
     assert_eq!(times_us(&Throttle::of(vec![ops(1000.0, 0.0)]), &all), in_turn);
-    // The first six find at most five tokens used: each bucket may be overdrawn once.
+    // When each of the first six arrives, at most five tokens are used: one request may overdraw
+    // the bucket.
     let six_at_once: Vec<u64> = (0..10_u64).map(|number| number.saturating_sub(5) * 1000).collect();
     assert_eq!(times_us(&Throttle::of(vec![ops(1000.0, 5.0)]), &all), six_at_once);
     assert_eq!(*times_us(&Throttle::of(vec![ops(3000.0, 0.0)]), &all).last().unwrap(), 3000);
@@ -93,7 +94,7 @@ fn a_long_request_counts_as_several_operations() {
     assert_eq!(times_us(&throttle, &all), [0, 10_000, 12_500, 15_000, 17_500, 0]);
 }
 
-/// Returns how long `demand` operations per second pass without delay.
+/// Returns for how many seconds a load of `demand` per second passes without delay.
 fn burst_s(buckets: Vec<Bucket>, demand: Cost) -> f64 {
     let mut releases = Releases::new(&Throttle::of(buckets));
     let cost = Cost { ops: demand.ops / 100.0, bytes: demand.bytes / 100.0 };
@@ -262,7 +263,8 @@ fn figures_out_of_range_are_refused_by_name() {
     assert!(said(Throttle { capacity_bytes: 0, ..Throttle::of(vec![]) }).contains("capacity"));
 }
 
-/// The levels that QEMU keeps: tokens that leak at the rate, and a wait for the excess.
+/// Returns release times computed as in QEMU: the bucket's level leaks at the rate, and requests
+/// wait while it is above the depth.
 fn leaking(buckets: &[Bucket], all: &[(f64, Cost)]) -> Vec<f64> {
     let mut levels: Vec<f64> =
         buckets.iter().map(|bucket| bucket.depth * (1.0 - bucket.start_share)).collect();
@@ -329,7 +331,7 @@ proptest! {
         }
     }
 
-    /// No delay grows if a rate or a depth grows.
+    /// No request is delayed longer if a rate or a depth grows.
     #[test]
     fn delays_are_monotone_in_every_rate_and_depth(
         buckets in prop::collection::vec(any_bucket(), 1..4),
@@ -339,7 +341,7 @@ proptest! {
     ) {
         let mut better = buckets.clone();
         let bucket = &mut better[which % buckets.len()];
-        // What is missing at the start stays the same.
+        // The tokens missing at the start stay the same.
         let missing = bucket.depth * (1.0 - bucket.start_share);
         bucket.rate_per_s *= faster;
         bucket.depth += deeper;
@@ -349,7 +351,8 @@ proptest! {
         }
     }
 
-    /// Requests of one queue are released as the plain recurrence says, whatever is computed when.
+    /// The device releases the requests of one queue as the plain recurrence does, even though it
+    /// computes the releases as late as it can.
     #[test]
     fn the_device_serves_at_the_releases(all in arrivals(), buckets in prop::collection::vec(any_bucket(), 1..3)) {
         let requests: Vec<Request> = (0..).zip(&all)
@@ -362,13 +365,13 @@ proptest! {
         let expected: Vec<Nanos> = passed(&buckets, &all).into_iter().zip(&requests)
             .map(|(release, request)| to_nanos(release) - request.at).collect();
         prop_assert_eq!(times(&throttle, &requests), &expected[..]);
-        // Waiting for events must not change what happens to a single direction.
+        // With requests in only one direction, separate queues must make no difference.
         let apart = Throttle { queues: Queues::PerDirection, ..throttle };
         prop_assert_eq!(times(&apart, &requests), expected);
     }
 }
 
-/// Limits of reads in slices of 100 ms.
+/// Returns a throttle that limits reads in slices of 100 ms.
 fn sliced(buckets: Vec<Bucket>) -> Throttle {
     let buckets =
         buckets.into_iter().map(|one| Bucket { direction: Direction::Read, ..one }).collect();
@@ -378,24 +381,26 @@ fn sliced(buckets: Vec<Bucket>) -> Throttle {
 
 #[test]
 fn slices_release_their_requests_when_they_begin() {
-    // Twenty requests a second are two per slice.
+    // Twenty requests per second are two per slice.
     let all = reads(&[(5, 4 * KIB); 7]);
     let by_two = [0, 0, 100_000, 100_000, 200_000, 200_000, 300_000];
     assert_eq!(times_us(&sliced(vec![ops(20.0, 0.0)]), &all), by_two);
-    // A slice has 64 KiB. The third request waits for the next slice and its own bytes.
+    // A slice has 64 KiB. The third request waits for the next slice, and then for its own bytes to
+    // accumulate.
     let by_bytes = times_us(&sliced(vec![bytes(0.625, 0.0)]), &reads(&[(5, 32 * KIB); 5]));
     assert_eq!(by_bytes, [0, 0, 150_000, 150_000, 250_000]);
 }
 
 #[test]
 fn a_window_in_use_keeps_one_slice_of_unused_tokens_and_an_old_one_nothing() {
-    // 10 per slice. One request each 50 ms leaves tokens, of which those of one slice remain.
+    // Each slice has 10 tokens, of which one request every 50 ms uses two. The rest accumulates,
+    // but at most that of one slice.
     let mut rows: Vec<(u64, u32)> = (0..20).map(|number| (number * 50, 4 * KIB)).collect();
     rows.extend([(960, 4 * KIB); 40]);
     let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));
     let at_once = times[20..].iter().filter(|us| **us == 0).count();
     assert_eq!(at_once, 19, "two slices, of which one request was charged since the last drop");
-    // After a pause only one slice's tokens are there.
+    // After a pause, only the tokens of one slice are available.
     let mut rows = vec![(0, 4 * KIB)];
     rows.extend([(2_000, 4 * KIB); 25]);
     let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));

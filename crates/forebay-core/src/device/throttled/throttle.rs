@@ -1,4 +1,5 @@
-//! Throttles as data: token buckets, the unit that counts operations, and base latencies.
+//! The parameters of throttles: token buckets, the unit in which operations are counted, and base
+//! latencies.
 
 use std::ops::RangeInclusive;
 
@@ -31,11 +32,11 @@ pub enum Direction {
 pub struct Bucket {
     /// What the bucket counts.
     pub measure: Measure,
-    /// The requests that it limits.
+    /// The requests that the bucket limits.
     pub direction: Direction,
     /// Operations or bytes that may pass per second, from 0.001 to 1e15.
     pub rate_per_s: f64,
-    /// Operations or bytes that may pass at once, from 0 to 1e18.
+    /// The capacity of the bucket in operations or bytes, from 0 to 1e18.
     pub depth: f64,
     /// The share of the depth that is available at the start, at most 1. A negative share is a
     /// debt.
@@ -45,17 +46,17 @@ pub struct Bucket {
 /// How many operations a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Every request is one operation.
+    /// Each request counts as one operation.
     Requests,
-    /// A request is one operation per unit or part of a unit.
+    /// Each request counts as one operation per unit, with the last unit rounded up.
     Units {
-        /// The size of a unit, at least 1.
+        /// The size of a unit in bytes, at least 1.
         unit_bytes: u32,
     },
-    /// A request longer than a unit is its length divided by the unit, any other request is one
-    /// operation (QEMU's `iops-size`).
+    /// A request longer than a unit counts as its length divided by the unit, any other request as
+    /// one operation (QEMU's `iops-size`).
     Fractions {
-        /// The size of a unit, at least 1.
+        /// The size of a unit in bytes, at least 1.
         unit_bytes: u32,
     },
 }
@@ -66,7 +67,7 @@ pub enum Queues {
     /// Reads and writes wait in one queue, first come, first served.
     Shared,
     /// Reads wait only for reads and writes only for writes, as in QEMU and `blk-throttle`. If a
-    /// bucket limits both, its tokens alternate between the two queues.
+    /// bucket limits both, the two queues take turns at it.
     PerDirection,
 }
 
@@ -77,37 +78,38 @@ pub struct Throttle {
     pub buckets: Vec<Bucket>,
     /// How many operations a request counts as.
     pub count: Count,
-    /// Whether buckets of bytes charge whole units, as hard-disk volumes do. Requires a unit.
+    /// Whether buckets of bytes charge whole units, as volumes on hard disks do. `count` must have
+    /// a unit.
     pub whole_units: bool,
-    /// Whether a request that continues the previous request of its direction shares that
-    /// request's last unit. Requires a unit.
+    /// Whether a request that continues the previous request of its direction shares that request's
+    /// last unit. `count` must have a unit.
     pub merges: bool,
     /// The queues in which requests wait.
     pub queues: Queues,
-    /// The slice of time in which Linux's `blk-throttle` hands out tokens; None if buckets fill
-    /// evenly. With slices depths have no effect, each bucket limits one direction, and reads and
-    /// writes wait apart.
+    /// The length of the slices in which Linux's `blk-throttle` hands out tokens; None if buckets
+    /// fill continuously. With slices, depths have no effect, each bucket must limit one direction,
+    /// and reads and writes must wait in separate queues.
     pub slice: Option<Nanos>,
     /// The time from a read's release to its completion.
     pub read_latency: Nanos,
     /// The time from the release of any other request to its completion.
     pub write_latency: Nanos,
-    /// The size of the device.
+    /// The capacity of the device in bytes.
     pub capacity_bytes: u64,
 }
 
-/// The smallest device.
+/// The minimum capacity of a device, in bytes.
 const CAPACITY_MIN_BYTES: u64 = 4096;
 
-/// The lengths of a slice.
+/// The range of lengths of a slice.
 const SLICE_RANGE: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(10);
 
-/// The most buckets of a throttle.
+/// The maximum number of buckets in a throttle.
 const BUCKETS_MAX: usize = 64;
 
 impl Throttle {
-    /// Returns a throttle of `buckets` with one queue, no counting unit, no latency and unlimited
-    /// capacity.
+    /// Creates a throttle of `buckets` with one queue, one operation per request, no latency and
+    /// unlimited capacity.
     pub fn of(buckets: Vec<Bucket>) -> Throttle {
         Throttle {
             buckets,
@@ -122,22 +124,22 @@ impl Throttle {
         }
     }
 
-    /// Returns the latency of a request after its release.
+    /// Returns the time from a request's release to its completion.
     pub fn latency(&self, op: Op) -> Nanos {
         if op == Op::Read { self.read_latency } else { self.write_latency }
     }
 
-    /// Returns whether the releases of requests depend only on requests that arrived before them.
-    /// This is not the case if reads and writes wait apart for the tokens of the same bucket.
+    /// Returns whether the release of each request depends only on requests that arrived before it.
+    /// This is not so if reads and writes wait in separate queues for the same bucket.
     pub fn is_ordered(&self) -> bool {
         self.queues == Queues::Shared
             || self.buckets.iter().all(|bucket| bucket.direction != Direction::Both)
     }
 
-    /// Checks every figure.
+    /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first figure that is out of range.
+    /// Names the first parameter that is out of range.
     pub fn check(&self) -> Result<(), SpecError> {
         let error = |what: String| Err(SpecError(what));
         if self.buckets.len() > BUCKETS_MAX {

@@ -1,8 +1,8 @@
-//! Reads and writes that wait apart for the tokens of the same buckets, as in QEMU.
+//! Reads and writes that wait in separate queues for the same buckets, as in QEMU.
 //!
-//! The first request of each queue learns its release when it becomes the first (QEMU arms a
-//! timer), and keeps it even if the other queue takes tokens in between. After it passes, the next
-//! request of its queue sees what both queues took, so the queues alternate.
+//! The release time of a request is fixed when it becomes the first of its queue (QEMU arms a
+//! timer), even if the other queue takes tokens before then. Once it is released, the next request
+//! of its queue waits for the tokens that both queues took, so the queues alternate.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::releases::{Cost, Releases};
 #[derive(Clone, Debug)]
 pub(super) struct Waiting<T> {
     queues: [VecDeque<(f64, Cost, T)>; 2],
-    /// When the first request of each queue will be released.
+    /// The release time of the first request of each queue; infinite if the queue is empty.
     armed_ns: [f64; 2],
 }
 
@@ -21,7 +21,8 @@ impl<T> Waiting<T> {
         Waiting { queues: [VecDeque::new(), VecDeque::new()], armed_ns: [f64::INFINITY; 2] }
     }
 
-    /// Adds a request that arrives at `at_ns`, after all releases before were taken.
+    /// Adds a request that arrives at `at_ns`. All earlier releases must have been taken with
+    /// `pop`.
     pub(super) fn push(
         &mut self,
         releases: &Releases,
@@ -35,13 +36,13 @@ impl<T> Waiting<T> {
         self.queues[side].push_back((at_ns, cost, item));
     }
 
-    /// Returns the release of the first request of a queue; infinite if none waits.
+    /// Returns the release time of the first request of a queue; infinite if the queue is empty.
     pub(super) fn armed_ns(&self, side: usize) -> f64 {
         self.armed_ns[side]
     }
 
-    /// Removes and charges the next request that is released until `until_ns`; reads go first at
-    /// the same time.
+    /// Removes and charges the next request whose release time is at most `until_ns`. Reads go
+    /// first at the same time.
     pub(super) fn pop(
         &mut self,
         releases: &mut Releases,

@@ -1,5 +1,5 @@
-//! The anticipatory scheduler's knowledge of processes: whether, when and where a process that has
-//! read will read again.
+//! What the anticipatory scheduler knows about processes: whether, when and where a process will
+//! read again.
 
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
@@ -7,10 +7,10 @@ use crate::elevator::history::ThinkTime;
 /// The limit for think times (20 ms), stored as half of it.
 const THINK_HALF_MAX: Nanos = Nanos::from_millis(10);
 
-/// A distance counts as four mean distances and this at most.
+/// A single distance counts as at most four times the mean distance plus this.
 const DISTANCE_SLACK_BYTES: u64 = 64 << 20;
 
-/// Mean distance between a process's requests, an exponential mean in which each weighs one eighth.
+/// The mean distance between a process's requests: an exponential mean with a weight of one eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeekDistance {
     samples: u64,
@@ -35,7 +35,7 @@ impl SeekDistance {
     }
 }
 
-/// One process.
+/// The state of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
     think: ThinkTime,
@@ -48,10 +48,11 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// A waited-for request arrives, and enters the queue.
+    /// Records the arrival of a synchronous request, which enters the queue.
     pub(super) fn arrive(&mut self, now: Nanos, offset: u64, end: u64, newcomers: &mut Newcomers) {
         if self.queued + self.in_flight > 0 {
-            self.think.last_end = now; // it does not wait for an answer: it thinks no time
+            // The process did not wait for the previous answer, so its think time is 0.
+            self.think.last_end = now;
         }
         if self.has_read {
             if self.think.mean().is_none() {
@@ -64,23 +65,23 @@ impl Process {
         self.queued += 1;
     }
 
-    /// Records that one of its requests has completed.
+    /// Records that a request of the process has completed.
     pub(super) fn completed(&mut self, now: Nanos) {
         self.in_flight -= 1;
         self.think.last_end = now;
     }
 
-    /// Returns when its last request completed.
+    /// Returns when the last request of the process completed.
     pub(super) fn idle_since(&self) -> Nanos {
         self.think.last_end
     }
 
-    /// Returns whether it has read only once so far.
+    /// Returns whether the process has read only once so far.
     pub(super) fn is_new(&self) -> bool {
         self.think.mean().is_none()
     }
 
-    /// Returns whether its next read can be expected within `span` of its last one.
+    /// Returns whether the next read of the process can be expected within `span` of its last one.
     pub(super) fn reads_on_within(&self, span: Nanos, newcomers: &Newcomers) -> bool {
         match self.think.mean() {
             Some(mean) => mean <= span,
@@ -94,11 +95,12 @@ impl Process {
     }
 }
 
-/// Statistics on what processes do after their first read, as a prediction for the next such
-/// process.
+/// Statistics on what processes do after their first read, which predict what the next new process
+/// will do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newcomers {
-    /// Share that never read again, of 256: an exponential mean in which each weighs one eighth.
+    /// The share of processes that never read again, in units of 1/256: an exponential mean with a
+    /// weight of one eighth.
     ended: u32,
     think: Option<Nanos>,
 }
@@ -110,7 +112,7 @@ impl Newcomers {
         self.think = Some(self.think.map_or(think, |mean| Nanos((7 * mean.0 + think.0) / 8)));
     }
 
-    /// Records that the scheduler waited for a process in vain.
+    /// Records that the scheduler waited in vain for a process's second read.
     pub(super) fn end(&mut self) {
         self.ended = (7 * self.ended + 256) / 8;
     }

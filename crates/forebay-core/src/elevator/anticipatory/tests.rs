@@ -8,7 +8,7 @@ fn run(config: AnticipatoryConfig) -> Run<Anticipatory> {
     Run::new(Anticipatory::new(config), true)
 }
 
-/// Returns a sequential reader of stream 0 and, from the start, far reads of stream 1.
+/// Returns a run with a sequential reader in stream 0 and, from the start, far reads of stream 1.
 fn reader_against_far_reads(config: AnticipatoryConfig, think_ms: f64) -> Run<Anticipatory> {
     let mut run = run(config);
     run.until = ms(100.0);
@@ -57,7 +57,7 @@ fn a_close_read_of_another_process_ends_the_wait() {
     let arrivals = vec![read(0.0, 0, 0), read(0.5, 1, 5000 * MIB), read(3.0, 2, MIB)];
     run.run(arrivals, |_, _| None);
     let order: Vec<(u32, Nanos)> = run.given.iter().map(|io| (io.stream, io.at)).collect();
-    // Then the scheduler waits for stream 2, from the completion of its read on.
+    // The scheduler then waits for stream 2 from the completion of its read on.
     assert_eq!(order, [(0, ms(0.0)), (2, ms(3.0)), (1, ms(4.0 + 6.7))]);
 }
 
@@ -70,7 +70,7 @@ fn reads_and_writes_take_turns_by_their_batches_time() {
     run.run(reads.chain(writes).collect(), |now, done| on(now, done, 0.0, MIB));
     let batches: Vec<usize> =
         run.given.chunk_by(|a, b| a.op == b.op).map(<[Request]>::len).collect();
-    // 500 ms of reads from the first one's completion on; the write batch grows to its 125 ms.
+    // Read batches last 500 ms from their first completion; write batches grow to their 125 ms.
     assert_eq!(batches[..6], [501, 12, 501, 24, 501, 48], "{batches:?}");
 }
 

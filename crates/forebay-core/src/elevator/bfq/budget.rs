@@ -3,40 +3,44 @@
 use super::service::Ended;
 use crate::contract::time::Nanos;
 
-/// The largest budget until the device's rate is known (16384 sectors).
+/// The maximum budget in bytes until the device's rate is known (16384 sectors).
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
-/// A turn so short says nothing of a rate but whether its queue seeks.
+/// A shorter turn does not allow estimating a rate; the queue counts as slow only if it seeks.
 const SPAN_MIN: Nanos = Nanos::from_millis(1);
-/// Only turns longer than this show whether a queue is slow.
+/// Only in a longer turn does the rate show whether a queue is slow.
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
-/// The rate of a disk that needs [`RAISED_FOR`] of raising, in bytes per second; at first two thirds of that are taken.
+/// The rate of the reference disk in bytes per second, for which [`RAISED_FOR`] is the duration of
+/// raising. Two thirds of it are the initial rate.
 const RATE_REFERENCE: u64 = 14_000 * 1_000_000 / 65_536 * 512;
 /// How long the weight of a queue is raised on the reference disk.
 const RAISED_FOR: Nanos = Nanos::from_secs(7);
-/// The range of that duration on other disks.
+/// The minimum and maximum of that duration on other disks.
 const RAISED_FOR_RANGE: [Nanos; 2] = [Nanos::from_secs(3), Nanos::from_secs(25)];
-/// Requests and time that a measurement of the rate needs, and when it is complete.
+/// The minimum number of requests and the minimum time for measuring the rate, and the time after
+/// which a measurement is complete.
 const SAMPLES_MIN: u32 = 32;
 const MEASURED_FOR_MIN: Nanos = Nanos::from_millis(300);
 const MEASURED_FOR: Nanos = Nanos::from_secs(1);
-/// A pause of the device so long ends a measurement.
+/// A longer pause of the device ends a measurement.
 const PAUSE: Nanos = Nanos::from_millis(100);
-/// Requests that follow within this time count as continuous.
+/// Requests that follow each other within this time are continuous.
 const IMMEDIATE: Nanos = Nanos::from_millis(2);
-/// No rate that is believed exceeds this (20 sectors a microsecond), and a request that took longer than at the lower one
-/// (a 1024th of a sector a microsecond) ends a measurement.
+/// The highest plausible rate (20 sectors per microsecond); a higher measured rate is discarded. A
+/// request that took longer than at the lowest rate (1/1024 sector per microsecond) ends a
+/// measurement.
 const RATE_MAX: u64 = 20 * 1_000_000 * 512;
 const RATE_MIN: u64 = 1_000_000 * 512 / 1024;
 
-/// The device's peak rate, from when requests are given to it, and the largest budget that follows from it.
+/// The device's peak rate, measured from when requests are dispatched, and the maximum budget that
+/// follows from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BudgetMax {
     bytes: u64,
     is_fixed: bool,
     timeout: Nanos,
-    /// Bytes per second.
+    /// The peak rate in bytes per second.
     rate: u64,
-    /// Grows to 256 as turns begin.
+    /// A count of turns that approaches 256, by one eighth of the rest per turn.
     turns: u32,
     first_given: Nanos,
     last_given: Nanos,
@@ -49,7 +53,7 @@ pub(super) struct BudgetMax {
 }
 
 impl BudgetMax {
-    /// Creates a budget of `fixed_bytes`, or one that is measured if that is 0.
+    /// Creates a maximum budget of `fixed_bytes`; 0 means to measure it.
     pub(super) fn new(fixed_bytes: u64, timeout: Nanos) -> Self {
         BudgetMax {
             bytes: if fixed_bytes > 0 { fixed_bytes } else { FIRST_BUDGET_MAX },
@@ -73,8 +77,8 @@ impl BudgetMax {
         self.bytes
     }
 
-    /// Returns the initial budget of a queue: less than the maximum, which is trusted after eleven
-    /// turns.
+    /// Returns the initial budget of a queue, which is smaller than the maximum. The measured
+    /// maximum is used only after eleven turns.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.believed() / 3 * 2
@@ -90,19 +94,19 @@ impl BudgetMax {
         (self.believed() / 32).max(1)
     }
 
-    /// A turn begins.
+    /// Records that a turn began.
     pub(super) fn turn(&mut self) {
         self.turns = (self.turns * 7 + 256) / 8;
     }
 
-    /// Returns how long the weight of a queue is raised.
+    /// Returns how long the weight of a queue stays raised.
     pub(super) fn raised_for(&self) -> Nanos {
         let [least, most] = RAISED_FOR_RANGE;
         Nanos(share(RAISED_FOR.0, Nanos(RATE_REFERENCE), Nanos(self.rate))).clamp(least, most)
     }
 
-    /// Records that a request of `bytes` was dispatched to the device, which has `under_way`
-    /// others; `is_near` says whether it is close to the previous one.
+    /// Records that a request of `bytes` was dispatched to the device, which has `under_way` other
+    /// requests. `is_near` is true if it is close to the previous one.
     pub(super) fn give(&mut self, now: Nanos, bytes: u64, under_way: u32, is_near: bool) {
         if self.samples > 0 && now - self.last_given > PAUSE && under_way == 0 {
             self.measured();
@@ -129,7 +133,7 @@ impl BudgetMax {
         }
     }
 
-    /// A request has ended.
+    /// Records that a request has completed.
     pub(super) fn end(&mut self, now: Nanos) {
         let span = now - self.last_ended;
         if span > IMMEDIATE && self.longest < share(RATE_MIN, span, Nanos::from_secs(1)) {
@@ -138,7 +142,7 @@ impl BudgetMax {
         self.last_ended = now;
     }
 
-    /// Ends a measurement, and uses it if it is meaningful.
+    /// Ends a measurement and uses the result if it is meaningful.
     fn measured(&mut self) {
         let BudgetMax { samples, sequential, first_given, last_ended, .. } = *self;
         self.samples = 0;
@@ -158,13 +162,13 @@ impl BudgetMax {
         }
     }
 
-    /// Returns the number of bytes that correspond to the time used.
+    /// Returns the number of bytes that the device can transfer in `span`.
     pub(super) fn worth(&self, span: Nanos) -> u64 {
         share(self.bytes, span.min(self.timeout), self.timeout)
     }
 
     /// Returns whether a queue that dispatched `bytes` in `span` is charged for time, and for how
-    /// long.
+    /// much time.
     pub(super) fn slow(
         &self,
         bytes: u64,
@@ -179,19 +183,20 @@ impl BudgetMax {
         }
     }
 
-    /// Returns the budget that follows a turn with `budget`, of which `served` bytes were used, and
-    /// which ended as `how`; `has_more` says whether it has requests at the device.
+    /// Returns the next budget of a queue after a turn with `budget`, of which it used `served`
+    /// bytes, and which ended because of `how`. `has_more` is true if the queue has requests at the
+    /// device.
     pub(super) fn next(&self, budget: u64, served: u64, how: Ended, has_more: bool) -> u64 {
         let least = self.least();
         let next = match how {
-            // The queue may issue more only when those requests have completed.
+            // The queue may be unable to send more until its outstanding requests complete.
             Ended::TooIdle if has_more => budget.saturating_mul(2).min(self.bytes),
-            // The queue leaves the disk idle: a small budget makes it harmless, and it is served
-            // soon.
+            // The queue leaves the disk idle. A small budget limits the harm and lets the queue be
+            // served again soon.
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,
             Ended::TooIdle => least,
             Ended::TimedOut => budget.saturating_mul(2).min(self.bytes),
-            // The queue could use more.
+            // The queue could have used more.
             Ended::Exhausted => budget.saturating_mul(4).min(self.bytes),
             Ended::NoRequests => served.max(least),
             Ended::Preempted => budget,
@@ -200,7 +205,7 @@ impl BudgetMax {
     }
 }
 
-/// `value * part / whole`, without overflow.
+/// Computes `value * part / whole` without overflow.
 fn share(value: u64, part: Nanos, whole: Nanos) -> u64 {
     let product = u128::from(value) * u128::from(part.0);
     u64::try_from(product / u128::from(whole.0.max(1))).unwrap_or(u64::MAX)
@@ -229,7 +234,8 @@ mod tests {
         let mut most = BudgetMax::new(0, Nanos::from_millis(125));
         assert_eq!(most.bytes(), 8 << 20);
         assert!((10.4..10.6).contains(&most.raised_for().as_secs_f64()));
-        // A sequential reader at 200 MB/s, then a random one, which says nothing of the peak rate.
+        // First a sequential reader at 200 MB/s, then a random one, which must not change the peak
+        // rate.
         let mut at = |rate: u64, is_near: bool, seconds: u64| {
             let start = most.last_given;
             for n in 0..rate * seconds / 100_000 {

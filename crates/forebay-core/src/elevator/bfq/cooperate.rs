@@ -1,35 +1,36 @@
-//! Early queue merge: streams whose requests are close together share a queue, which serves them in
-//! address order without waiting for each in turn.
+//! Early queue merge: streams whose requests are close together share a queue, which serves their
+//! requests in address order without waiting for each stream in turn.
 //!
-//! A stream whose request is close to the position of the disk, or to the next request of another
-//! queue, moves to that queue with this request; its earlier requests stay where they are. That is
-//! possible within a tenth of a second after the queue's first request; later streams remain
-//! separate. If a shared queue begins to seek, its streams separate again, each with its next
-//! request.
+//! If a stream's request is close to the position of the disk, or to the next request of another
+//! queue, the stream moves to that queue with this request. Its earlier requests stay in its own
+//! queue. A queue can be joined only within 100 ms of its first dispatched request; later streams
+//! remain separate. If a shared queue begins to seek, its streams separate again, each with its
+//! next request.
 //!
-//! Streams that begin within [`BURST_GAP`] of each other are one task: unless they prove to be
-//! sequential, all of them eventually use the first one's queue and stay there.
+//! Streams that begin within [`BURST_GAP`] of each other are considered one task. Unless they prove
+//! to be sequential, all of them eventually use the first one's queue and stay there.
 //!
-//! Invariant: a stream that uses another queue has left its own queue without streams, and no
-//! stream joins a queue without streams, so that its own queue is free when it returns.
+//! Invariant: when a stream moves to another queue, its own queue has no streams left. No stream
+//! joins a queue without streams, so a stream's own queue is free when it returns.
 
 use super::raise::{BURST_GAP, Raised};
 use super::{ASYNC, Bfq};
 use crate::contract::request::Request;
 use crate::contract::time::Nanos;
 
-/// Requests within this many bytes (8192 sectors) are close.
+/// Requests at most this many bytes apart (8192 sectors) are close.
 const CLOSE_BYTES: u64 = 8192 * 512;
 /// Queues that have been served for longer than this no longer cooperate.
 const TOO_LATE: Nanos = Nanos::from_millis(100);
-/// Streams that begin within this time of the first one are held against that one, later ones begin a task.
+/// A stream that begins within this time of the eldest is compared with it; a later one becomes the
+/// new eldest.
 const FAMILY_GAP: Nanos = Nanos::from_millis(600);
-/// How long a stream has to show that it is better on its own.
+/// How long a stream is observed before it may join its sibling, in case it does better alone.
 const FAMILY_AFTER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
-    /// Returns the queue for a request that the scheduler waits for: the queue of its stream, the
-    /// queue that it shares, or one that it begins to share now.
+    /// Returns the queue for a synchronous request: that of its stream, one that the stream shares,
+    /// or one that it should share from now on.
     #[inline]
     pub(super) fn queue_of(&self, bio: &Request) -> u32 {
         let (stream, own) = (bio.stream, bio.stream + 1);
@@ -71,7 +72,7 @@ impl Bfq {
         }
     }
 
-    /// The first request of a stream comes.
+    /// Initializes the queue of a stream when its first request arrives.
     fn begin_queue(&mut self, now: Nanos, place: u32) {
         let burst = self.burst.begins(now, self.fair.busy() == 0);
         let (raised, budget) = (Raised::new(now, burst), self.budget_max.first());
@@ -86,7 +87,8 @@ impl Bfq {
         }
     }
 
-    /// Returns the queue of the task that `place` probably belongs to.
+    /// Returns the sibling queue that `place` should join, because they probably belong to one
+    /// task.
     fn family(&self, now: Nanos, place: u32) -> Option<u32> {
         let queue = &self.queues[place as usize];
         let eldest = queue.sibling.filter(|_| self.is_known_well(now, place))?;
@@ -99,7 +101,7 @@ impl Bfq {
         queue.created.is_some() && for_long(queue.created) && for_long(queue.split)
     }
 
-    /// A queue that is known well and stays where it is belongs to nobody.
+    /// Removes the sibling of a queue that was observed long enough and did not join it.
     fn forget_sibling(&mut self, now: Nanos, place: u32) {
         let has_sibling = self.queues[place as usize].sibling.is_some();
         if has_sibling && self.is_known_well(now, place) && self.family(now, place).is_none() {
@@ -107,7 +109,7 @@ impl Bfq {
         }
     }
 
-    /// The stream of queue `own` shares `place` from now on, which is raised as `own` was.
+    /// Moves the stream of queue `own` to the queue `place`, which inherits the raised weight.
     fn merge(&mut self, own: u32, place: u32) {
         let is_family = self.queue(own).sibling.take() == Some(place);
         let mine = self.queue(own);
@@ -121,7 +123,7 @@ impl Bfq {
         shared.raised.inherit(&raised);
     }
 
-    /// A stream uses its own queue again.
+    /// Returns a stream to its own queue.
     fn come_back(&mut self, now: Nanos, own: u32) {
         let queue = self.queue(own);
         queue.split = Some(now);
@@ -130,7 +132,7 @@ impl Bfq {
         }
     }
 
-    /// Returns a queue that a stream, alone in queue `place`, can share when it asks for `offset`.
+    /// Returns a queue that a stream, alone in queue `place`, can share for a request at `offset`.
     #[inline]
     fn partner(&self, now: Nanos, place: u32, offset: u64) -> Option<u32> {
         let may = |queue: &super::StreamQueue| {
@@ -146,7 +148,8 @@ impl Bfq {
         (queue.streams > 0 && !queue.splitting && may(queue)).then_some(other)
     }
 
-    /// Returns a waited-for queue other than `place` that is or will be served close to `offset`.
+    /// Returns a synchronous queue other than `place` that is, or will be, served close to
+    /// `offset`.
     fn close_queue(&self, place: u32, offset: u64) -> Option<u32> {
         let is_close = |at: u64| at.abs_diff(offset) <= CLOSE_BYTES;
         let active = self.active.filter(|&active| active != place && active != ASYNC);
@@ -159,7 +162,7 @@ impl Bfq {
         above.filter(close).or(below.filter(close)).map(|(_, place)| place)
     }
 
-    /// The streams of a shared queue that seeks shall part.
+    /// Separates the streams of a shared queue if it seeks.
     pub(super) fn part(&mut self, place: u32) {
         let queue = self.queue(place);
         queue.splitting |= queue.is_shared() && queue.is_seeky();

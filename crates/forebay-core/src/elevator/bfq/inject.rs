@@ -1,11 +1,12 @@
-//! Injection: while BFQ waits for an active queue without requests, others may dispatch as many
-//! requests as do not delay its next one by much.
+//! Injection: while BFQ waits for an active queue without requests, other queues may dispatch
+//! requests, as long as they do not delay the active queue's next request by much.
 //!
-//! The limit of requests at the device is determined by trial: the time of the first request after
-//! a gap with injected requests is compared with the time without them; 1.5 times that is too long.
+//! The limit of requests at the device is found by trial. BFQ measures how long the first request
+//! after a gap takes with and without injected requests; if it takes 1.5 times as long or more, the
+//! limit was too high.
 //!
-//! If a queue's requests regularly follow the completion of another queue's requests, it waits for
-//! that queue, its *waker*, whose requests are injected without a limit.
+//! If a queue's requests regularly arrive soon after another queue's requests complete, it probably
+//! waits for that queue, its *waker*. Requests of the waker are injected without a limit.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
@@ -13,43 +14,46 @@ use crate::elevator::queue::{Queue, QueuedId};
 
 /// The limit is reset after this time.
 const RENEWED_AFTER: Nanos = Nanos::from_secs(1);
-/// The limit is not raised again this soon after it was lowered.
+/// A new trial begins no sooner than this after the limit was lowered or reset.
 const TRIED_AFTER: Nanos = Nanos::from_millis(10);
-/// A short think time counts for the limit only so long after that was changed.
+/// A change to short think times resets the limit only if this time has passed since the last
+/// change of the limit.
 const SETTLED_AFTER: Nanos = Nanos::from_millis(100);
-/// A request that arrives this soon after the completion of another one may have waited for it.
+/// A request that arrives within this time of the completion of another one may have waited for it.
 const WOKEN_WITHIN: Nanos = Nanos::from_millis(4);
-/// This many times in a row, each within this many idle times, make the other queue a waker.
+/// A queue becomes a waker if it seems so this many times in a row, within [`WOKEN_IDLES`] times
+/// `slice_idle`.
 const WOKEN_TIMES: u32 = 3;
 const WOKEN_IDLES: u64 = 128;
 
 /// The injection state of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Injection {
-    /// Requests at the device up to which others are injected.
+    /// Requests of other queues are injected while fewer than this are at the device.
     limit: u32,
-    /// The time of a first request without injection, or `None` before it has been measured.
+    /// How long a first request takes without injection; `None` before it was measured.
     alone: Option<Nanos>,
     /// When the limit was lowered or reset.
     pub(super) changed: Nanos,
-    /// The queue that it waits for.
+    /// The queue whose completions this queue waits for.
     waker: Option<u32>,
-    /// A queue that may be a waker, how often in a row it seemed so, and since when.
+    /// A queue that may be the waker, how often in a row it seemed so, and since when.
     suspect: Option<u32>,
     times: u32,
     since: Nanos,
-    /// Queues that wait for it, the latest last.
+    /// The queues that wait for this one, the latest last.
     woken: Vec<u32>,
 }
 
 /// The current trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    /// When the measured request arrived, and which one it is, once it has been dispatched.
+    /// When the request to be measured arrived, whether it must still be dispatched, and its id
+    /// after that.
     came: Nanos,
     awaited: bool,
     timed: Option<QueuedId>,
-    /// Something was injected.
+    /// Whether any request was injected.
     injected: bool,
 }
 
@@ -63,7 +67,7 @@ impl Bfq {
             Injection { limit, alone: None, changed: now, ..std::mem::take(&mut queue.injection) };
     }
 
-    /// Whether queue `place`, which gets a request, thinks briefly now.
+    /// Updates whether the think times of queue `place`, which receives a request, are short.
     pub(super) fn update_think(&mut self, now: Nanos, place: u32) {
         let idle = self.config.slice_idle;
         let queue = self.queue(place);
@@ -79,7 +83,7 @@ impl Bfq {
         }
     }
 
-    /// Records the arrival of a synchronous request for `place`, whose stream has no other.
+    /// Records the arrival of a synchronous request in `place` whose stream has no other requests.
     pub(super) fn first_comes(&mut self, now: Nanos, place: u32) {
         self.look_for_waker(now, place);
         if now >= self.queues[place as usize].injection.changed + RENEWED_AFTER {
@@ -93,7 +97,7 @@ impl Bfq {
         }
     }
 
-    /// Whether `place` gets requests because another's have ended.
+    /// Checks whether the requests of `place` follow completions of another queue.
     fn look_for_waker(&mut self, now: Nanos, place: u32) {
         let Some((last, at)) = self.last_ended else { return };
         let idle = self.config.slice_idle.0;
@@ -118,7 +122,7 @@ impl Bfq {
         }
     }
 
-    /// Records that a request of the active queue was dispatched, which may be the one to measure.
+    /// Records that a request of the active queue was dispatched. It may be the one to measure.
     #[inline]
     pub(super) fn time(&mut self, id: QueuedId) {
         if std::mem::take(&mut self.trial.awaited) {
@@ -126,7 +130,8 @@ impl Bfq {
         }
     }
 
-    /// A request of `place` has ended, which the count of those at the device has not noted yet.
+    /// Ends the trial if a request of `place` that completed is the measured one. Must be called
+    /// before the number of requests at the device is decremented.
     pub(super) fn timed(&mut self, now: Nanos, place: u32, id: QueuedId) {
         if self.trial.timed != Some(id) {
             return;
@@ -154,12 +159,12 @@ impl Bfq {
         (self.trial.timed, self.trial.injected) = (None, false);
     }
 
-    /// The active queue's turn is over, and with it the trial.
+    /// Ends the trial together with the active queue's turn.
     pub(super) fn end_trial(&mut self) {
         self.trial = Trial::default();
     }
 
-    /// Returns the queue to give a request of while `place`, which is active, has none.
+    /// Returns the queue to inject a request from while the active queue `place` has none.
     pub(super) fn injected(&mut self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         if !active.is_shared()
@@ -184,7 +189,7 @@ impl Bfq {
         Some(other)
     }
 
-    /// Returns whether queue `other` has a request that fits into the rest of its budget.
+    /// Returns whether the next request of queue `other` fits into its remaining budget.
     fn can_afford(&self, other: u32, queue: &Queue) -> bool {
         let next = self.queues[other as usize].order.next();
         next.is_some_and(|(_, id)| {
@@ -192,11 +197,11 @@ impl Bfq {
         })
     }
 
-    /// Returns the queue to inject from, if the limit allows.
+    /// Returns the queue to inject from if the limit allows it.
     fn choose(&self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         let Injection { limit, alone, .. } = active.injection;
-        // The scheduler has waited for it in vain for so long that the device is underused.
+        // The wait has lasted so long that the device is underused.
         let waits_long = self.turn.idle_since.is_some_and(|since| {
             self.idle_timer.is_some() && now >= since + self.config.slice_idle
         });

@@ -1,11 +1,11 @@
-//! Weight raising (`low_latency`): for latency-sensitive streams. The weight of a stream that
+//! Weight raising (`low_latency`) for latency-sensitive streams. The weight of a stream that
 //! begins, or resumes after a pause, is multiplied by thirty for a few seconds, so that interactive
-//! tasks finish quickly. A stream with a low steady rate, such as a media player, has three
-//! thousand times the weight as long as it keeps that rate.
+//! tasks finish quickly. The weight of a stream with a low steady rate, such as a media player, is
+//! multiplied by three thousand as long as it keeps that rate.
 //!
-//! Many streams that begin together are one task (a boot, a make) that does not need low latency.
-//! Once such a burst is large, none of its streams is raised; earlier ones lose their raising when
-//! their next request is dispatched.
+//! Many streams that begin together are one task (a boot, a make), which does not need low latency.
+//! Once such a burst is large, none of its streams is raised; streams of the burst that were raised
+//! before lose this when their next request is dispatched.
 
 use crate::contract::time::Nanos;
 
@@ -13,41 +13,42 @@ use crate::contract::time::Nanos;
 const RAISE: u32 = 30;
 /// The factor for a queue with a steady rate.
 const STEADY_RAISE: u32 = 100 * RAISE;
-/// How long the raised weight of a steady queue lasts after each time that the queue was empty.
+/// How long the weight of a steady queue stays raised after each time that the queue was empty.
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
-/// The maximum rate of such a stream in bytes a second (7000 sectors).
+/// The maximum rate of a steady stream in bytes per second (7000 sectors).
 const STEADY_RATE: u64 = 7000 * 512;
-/// Clock ticks that it stays away longer than a greedy one might.
+/// The additional pause, four clock ticks of 4 ms in Linux, that distinguishes a steady stream from
+/// a greedy one.
 const STEADY_GAP: Nanos = Nanos::from_millis(16);
 
-/// After a pause of this length a queue is raised again.
+/// The pause after which a queue is raised again.
 pub(super) const PAUSE_MIN: Nanos = Nanos::from_secs(2);
-/// After a pause of this length it is of no burst.
+/// The pause after which a queue no longer belongs to its burst.
 const BURST_OVER: Nanos = Nanos::from_secs(10);
-/// A stream with more bytes than this is not interactive (120,000 sectors).
+/// The maximum number of bytes of an interactive stream (120,000 sectors).
 const RAISED_BYTES_MAX: u64 = 120_000 * 512;
-/// A pause of the asynchronous queue after which it is raised.
+/// The pause after which the asynchronous queue is raised.
 const ASYNC_PAUSE: Nanos = Nanos::from_millis(500);
 
-/// Streams that begin within this time of the one before belong to its burst.
+/// The maximum time between the beginnings of successive streams of a burst.
 pub(super) const BURST_GAP: Nanos = Nanos::from_millis(180);
-/// Streams that make a burst large.
+/// The number of streams from which a burst is large.
 const BURST_LARGE: u32 = 8;
 
-/// Streams that begin about now.
+/// The current burst: streams that begin shortly after each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
-    /// Bursts before it.
+    /// The number of this burst, counted from 1; 0 before the first.
     number: u32,
     streams: u32,
     last: Nanos,
-    /// The bursts that were large.
+    /// The numbers of the large bursts.
     large: Vec<u32>,
 }
 
 impl Burst {
-    /// Returns the burst of a stream that begins, if it is of one. One begins while nobody else is
-    /// busy.
+    /// Returns the burst of a stream that begins, if it belongs to one. A burst can only begin
+    /// while no other queue is busy.
     pub(super) fn begins(&mut self, now: Nanos, is_alone: bool) -> Option<u32> {
         if self.streams == 0 && !is_alone {
             return None;
@@ -75,7 +76,7 @@ enum Why {
     Steady { interactive_until: Option<Nanos> },
 }
 
-/// Whether and until when one queue is raised.
+/// Whether the weight of a queue is raised, and until when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Raised {
     why: Option<Why>,
@@ -83,26 +84,28 @@ pub(super) struct Raised {
     lasts: Nanos,
     /// Bytes dispatched while the weight was raised.
     given: u64,
-    /// Since when the queue has had no requests anywhere; `None` before its first.
+    /// When the queue last ran out of queued and outstanding requests; `None` before its first
+    /// request.
     pub(super) idle_since: Option<Nanos>,
-    /// The burst that it began in.
+    /// The burst in which the queue began.
     pub(super) burst: Option<u32>,
     /// Since when the queue has had requests, and the bytes dispatched since then.
     pub(super) busy_since: Nanos,
     pub(super) busy_bytes: u64,
-    /// Not before this does it keep to a steady pace.
+    /// If the queue becomes busy after this time, it has a steady rate.
     steady_from: Nanos,
-    /// Whether this must be determined when its last request completes.
+    /// Whether `steady_from` must be determined when the last request completes.
     looks: bool,
 }
 
-/// The state of a queue when it gets requests again.
+/// The state of a queue that becomes busy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entering {
     pub(super) now: Nanos,
-    /// Whether it may be raised at all: somebody waits for it, and one stream alone uses it.
+    /// Whether raising is allowed: the queue is synchronous, has the default weight, and serves one
+    /// stream or one task.
     pub(super) may_raise: bool,
-    /// Whether all its requests seek: then none of its paces is a player's.
+    /// Whether all its requests seek, which rules out a steady stream.
     pub(super) always_seeks: bool,
     /// The number of its requests at the device.
     pub(super) in_flight: u32,
@@ -111,7 +114,7 @@ pub(super) struct Entering {
 }
 
 impl Raised {
-    /// Creates a queue that begins.
+    /// Returns the state of a queue that begins.
     pub(super) fn new(now: Nanos, burst: Option<u32>) -> Raised {
         Raised { since: now, steady_from: now, burst, ..Raised::default() }
     }
@@ -121,7 +124,7 @@ impl Raised {
         self.burst.is_some_and(|number| burst.large.binary_search(&number).is_ok())
     }
 
-    /// Returns the current factor of its weight.
+    /// Returns the current factor of the queue's weight.
     #[inline]
     pub(super) fn factor(&self) -> u32 {
         match self.why {
@@ -136,13 +139,13 @@ impl Raised {
         self.why.is_some()
     }
 
-    /// Returns whether it is raised for its steady pace.
+    /// Returns whether the weight is raised because of a steady rate.
     #[inline]
     pub(super) fn is_steady(&self) -> bool {
         matches!(self.why, Some(Why::Steady { .. }))
     }
 
-    /// The queue has requests again. Answers whether a raise begins.
+    /// Updates raising when the queue becomes busy. Returns whether raising begins.
     pub(super) fn enter(&mut self, entering: Entering, burst: &Burst) -> bool {
         let Entering { now, may_raise, always_seeks, in_flight, lasts } = entering;
         let is_of_large = self.is_of_large(burst);
@@ -176,7 +179,7 @@ impl Raised {
         !was_raised && self.is_raised()
     }
 
-    /// Called when the first request arrives after none.
+    /// Records that the queue has become backlogged.
     pub(super) fn backlogged(&mut self, now: Nanos) {
         (self.busy_since, self.busy_bytes, self.looks) = (now, 0, false);
     }
@@ -195,19 +198,19 @@ impl Raised {
         };
     }
 
-    /// Ends the raised weight: another queue has replaced it.
+    /// Ends raising, because the stream has moved to another queue.
     pub(super) fn lower(&mut self) {
         self.why = None;
     }
 
-    /// Raises the weight like that of `other`, unless it is already raised.
+    /// Copies the raising of `other`, unless the queue is already raised.
     pub(super) fn inherit(&mut self, other: &Raised) {
         if !self.is_raised() && other.is_raised() {
             (self.why, self.since, self.lasts) = (other.why, other.since, other.lasts);
         }
     }
 
-    /// A request of the asynchronous queue comes while it has others.
+    /// Records that a request arrives in the asynchronous queue, which has others.
     pub(super) fn arrive_async(&mut self, now: Nanos, lasts: Nanos) {
         if !self.is_raised() {
             if now > self.since + ASYNC_PAUSE {
@@ -225,7 +228,7 @@ impl Raised {
         }
     }
 
-    /// Ends the raising when its time is over, or it was given too much.
+    /// Ends raising when its time is over or too many bytes were dispatched.
     pub(super) fn expire(&mut self, now: Nanos, burst: &Burst) {
         let Some(why) = self.why else { return };
         let is_over = now > self.since + self.lasts;
@@ -249,7 +252,8 @@ impl Raised {
         (self.why, self.since) = (None, now);
     }
 
-    /// Called when its turn ended without a request in the queue; `in_flight` are at the device.
+    /// Handles the end of a turn with an empty queue; `in_flight` of its requests are at the
+    /// device.
     pub(super) fn dry(&mut self, now: Nanos, in_flight: u32, slice_idle: Nanos) {
         match in_flight {
             0 => self.look(now, slice_idle),
@@ -257,14 +261,14 @@ impl Raised {
         }
     }
 
-    /// The last request of a queue without others has ended.
+    /// Handles the completion of the last request of an empty queue.
     pub(super) fn ended(&mut self, now: Nanos, slice_idle: Nanos) {
         if self.looks && self.why != Some(Why::Interactive) {
             self.look(now, slice_idle);
         }
     }
 
-    /// Finds out from when on it would keep to a steady pace.
+    /// Determines the time after which a return of the queue counts as steady.
     fn look(&mut self, now: Nanos, slice_idle: Nanos) {
         let spread_ns = u128::from(self.busy_bytes) * 1_000_000_000 / u128::from(STEADY_RATE);
         let spread = Nanos(spread_ns as u64);

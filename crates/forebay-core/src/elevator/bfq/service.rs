@@ -1,34 +1,36 @@
-//! Turns: which queue has the disk and for how long, when BFQ waits for a queue, and what it is
-//! charged at the end.
+//! Turns: which queue has the disk and for how long, when BFQ waits for a queue, and what a queue
+//! is charged at the end of its turn.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
 use crate::elevator::queue::Queue;
 
-/// A seeking queue is waited for no longer than this, a raised one no less than that.
+/// The longest wait for a seeking queue, and the shortest for a raised one.
 const SEEKY_IDLE_MAX: Nanos = Nanos::from_millis(2);
 const RAISED_IDLE_MIN: Nanos = Nanos::from_millis(20);
 
-/// A device that was ever given more requests than this at a time queues commands itself.
+/// A device that has had more requests than this at a time has a command queue.
 const QUEUEING_DEPTH: u32 = 3;
-/// Ends of requests while there is that much to give, after which that is told.
+/// After this many completions under sufficient load, it is decided whether the device has a
+/// command queue.
 const QUEUEING_SAMPLES: u32 = 32;
 
-/// This many requests of other queues at the device delay the next one of a raised queue.
+/// If other queues have this many requests at the device, they delay the next one of a raised
+/// queue.
 const CROWD: u32 = 4;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The scheduler waited for it in vain.
+    /// The scheduler waited in vain for the queue's next request.
     TooIdle,
-    /// Its time was used up.
+    /// The time of the turn was used up.
     TimedOut,
-    /// The next request costs more than is left of the budget.
+    /// The next request costs more than the remaining budget.
     Exhausted,
-    /// The queue had no more requests, and waiting did not pay.
+    /// The queue had no more requests and was not worth waiting for.
     NoRequests,
-    /// A queue with precedence arrived.
+    /// A queue that has precedence became busy.
     Preempted,
 }
 
@@ -38,23 +40,23 @@ pub(super) struct Turn {
     started: Nanos,
     /// When the turn must end.
     ends: Nanos,
-    /// When the wait for the queue began, if there is one.
+    /// When the wait for the queue's next request began; `None` if the scheduler is not waiting.
     pub(super) idle_since: Option<Nanos>,
-    /// The oldest request's age was looked at.
+    /// Whether the age of the oldest request has been checked in this turn.
     pub(super) fifo_checked: bool,
 }
 
-/// Whether the device queues commands itself, judged by how many it had at a time.
+/// Whether the device has a command queue, judged by how many requests it had at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depth {
     pub(super) deepest: u32,
     samples: u32,
-    /// Unknown at first.
+    /// The verdict; `None` until there are enough samples.
     queues: Option<bool>,
 }
 
 impl Bfq {
-    /// Returns the queue to take a request from; none to wait for the active one.
+    /// Returns the queue to dispatch from; `None` to wait for the active queue.
     pub(super) fn select(&mut self, now: Nanos, queue: &Queue) -> Option<u32> {
         if let Some(place) = self.active
             && self.is_timed_out(now, place)
@@ -98,7 +100,7 @@ impl Bfq {
         Some(place)
     }
 
-    /// Returns the budget of a queue: enough for its next request at least.
+    /// Returns the budget of a queue, but at least enough for its next request.
     #[inline]
     pub(super) fn budget_for_next(&self, place: u32, queue: &Queue) -> u64 {
         let waiting = &self.queues[place as usize];
@@ -106,8 +108,8 @@ impl Bfq {
         waiting.budget.max(next)
     }
 
-    /// Returns whether the active queue's time is up: where it is waited for, only if it has used
-    /// little.
+    /// Returns whether the active queue's time is up. While the scheduler waits for the queue, this
+    /// also requires that it has used little of its budget.
     fn is_timed_out(&self, now: Nanos, place: u32) -> bool {
         now >= self.turn.ends && (self.idle_timer.is_none() || self.has_much_left(place))
     }
@@ -126,7 +128,8 @@ impl Bfq {
         let (idle, low_latency) = (self.config.slice_idle, self.config.low_latency);
         self.end_trial();
         self.adapt_budget(place, how);
-        // A queue that would have been waited for keeps its place in the order though it has no requests.
+        // A preempted queue that is worth waiting for stays in the fair order even without
+        // requests.
         let stays = how == Ended::Preempted && self.needs_idling(place);
         self.active = None;
         let ending = self.queue(place);
@@ -146,7 +149,8 @@ impl Bfq {
         self.list(place);
     }
 
-    /// Charges a seeking queue for time, because its share of bytes would cost all others too much.
+    /// Charges a seeking queue for time, because it would otherwise get its share of bytes at too
+    /// high a cost to all others.
     fn charge_time(&mut self, place: u32, span: Nanos, how: Ended) {
         let ending = &self.queues[place as usize];
         let served = self.fair.served(place);
@@ -175,16 +179,18 @@ impl Bfq {
         self.queue(place).budget = budget;
     }
 
-    /// Returns whether waiting for the next request of `place` makes the disk faster: it reads on
-    /// nearby; or the disk does one request at a time. While others are raised it would harm them.
+    /// Returns whether waiting for the next request of `place` increases the throughput of the
+    /// disk, because the queue reads sequentially or the disk has no command queue. Returns false
+    /// while other queues are raised, because waiting would delay them.
     pub(super) fn idling_boosts(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let reads_on = !queue.is_seeky() && queue.is_io_bound && queue.thinks_briefly;
         (self.device.queues == Some(false) || reads_on) && self.raised_busy() == 0
     }
 
-    /// Returns whether it has to be waited for to get its share: another queue would get it, or has
-    /// it at the device. A queue that is alone is waited for because another may come.
+    /// Returns whether the scheduler must wait for the queue to give it its share, which other
+    /// queues would use or already occupy at the device. If no other queue is busy, it also waits,
+    /// because one may become busy.
     fn needs_idling(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         if queue.streams == 0 && queue.is_sync {
@@ -196,7 +202,7 @@ impl Bfq {
         is_rushed || self.is_asymmetric(place) || busy == 1
     }
 
-    /// Returns whether `place`, which has no requests, is to be waited for.
+    /// Returns whether the scheduler should wait for `place`, which has no requests.
     pub(super) fn is_better_idle(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let may = place != ASYNC && self.config.slice_idle > Nanos::ZERO && queue.streams > 0;
@@ -207,7 +213,7 @@ impl Bfq {
         self.queues[place as usize].order.is_empty() && self.is_better_idle(place)
     }
 
-    /// A request of the active queue has ended: waits for its next one, or ends its turn, if it has no more.
+    /// Handles a completion of the active queue: waits for its next request, or ends its turn.
     pub(super) fn go_on(&mut self, now: Nanos, place: u32, queue: &Queue) {
         let active = &self.queues[place as usize];
         let (is_dry, in_flight) = (active.order.is_empty(), active.in_flight);
@@ -235,14 +241,15 @@ impl Bfq {
         self.idle_timer = Some(now + idle);
     }
 
-    /// The active queue, which was waited for, has a request.
+    /// Stops waiting for the active queue.
     #[inline]
     pub(super) fn stop_idling(&mut self) {
         self.idle_timer = None;
         self.turn.idle_since = None;
     }
 
-    /// The active queue, which was waited for, has got a request: it goes on unless its time is up.
+    /// Handles the arrival of a request that the scheduler was waiting for: continues the turn
+    /// unless its time is up.
     pub(super) fn waited_enough(&mut self, now: Nanos, queue: &Queue) {
         if self.idle_timer.is_some() {
             self.stop_idling();
@@ -252,7 +259,7 @@ impl Bfq {
         }
     }
 
-    /// Ends the active queue's turn if it was waited for in vain.
+    /// Ends the active queue's turn if the wait for its next request has expired.
     #[inline]
     pub(super) fn end_idle_turn(&mut self, now: Nanos, queue: &Queue) {
         if self.idle_timer.is_some_and(|at| at <= now) {
@@ -261,7 +268,7 @@ impl Bfq {
         }
     }
 
-    /// Samples the number of requests at the device when one of them completes.
+    /// Samples the number of outstanding requests when one of them completes.
     pub(super) fn look_at_depth(&mut self) {
         let Bfq { in_flight, queued, .. } = *self;
         self.device.deepest = self.device.deepest.max(in_flight);

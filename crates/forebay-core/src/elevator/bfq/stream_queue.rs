@@ -1,4 +1,4 @@
-//! A queue of BFQ: the synchronous requests of one stream or of several cooperating ones, or the
+//! A queue of BFQ: the synchronous requests of one stream or of several cooperating streams, or the
 //! asynchronous requests of all streams.
 
 use super::inject::Injection;
@@ -7,13 +7,13 @@ use crate::contract::time::Nanos;
 use crate::elevator::history::{SeekHistory, ThinkTime};
 use crate::elevator::seek_order::SeekOrder;
 
-/// Weight of a queue (Linux `io.bfq.weight`).
+/// The default weight of a queue (Linux `io.bfq.weight`).
 pub(super) const WEIGHT: u32 = 100;
 
-/// More far requests than this of the last 32 make a queue seeky.
+/// A queue is seeky if more than this many of its last 32 requests were far from the previous one.
 const FAR_MAX: u32 = 19;
 
-/// The period over which the scheduler tracks whether a queue always has requests.
+/// The period over which the scheduler tracks whether a queue is almost always busy.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 /// A BFQ queue.
@@ -23,39 +23,41 @@ pub(super) struct StreamQueue {
     pub(super) is_sync: bool,
     pub(super) weight: u32,
     pub(super) raised: Raised,
-    /// The raised weight of the stream before it joined a shared queue.
+    /// The raising of the stream before it joined a shared queue.
     pub(super) raised_alone: Option<Raised>,
-    /// Bytes that its turns may have; 0 before its first.
+    /// The budget per turn in bytes; 0 before the first turn.
     pub(super) budget: u64,
-    /// Requests in it and at the device, and of these the latter.
+    /// The number of requests in the queue and at the device; `in_flight` counts those at the
+    /// device.
     pub(super) allocated: u32,
     pub(super) in_flight: u32,
     pub(super) seeks: SeekHistory,
     pub(super) think: ThinkTime,
-    /// Whether it thinks for less than half of the time that it is waited for; unless known otherwise.
+    /// Whether the mean think time is less than half of the idle time; true until it is known.
     pub(super) thinks_briefly: bool,
-    /// Whether it ran out of requests in its last turn, with some of its budget left.
+    /// Whether the queue ran out of requests in its last turn before its budget was used up.
     pub(super) may_be_back: bool,
     pub(super) injection: Injection,
-    /// Whether the queue almost always has requests, determined from the time without any.
+    /// Whether the queue is almost always busy.
     pub(super) is_io_bound: bool,
     observed_since: Nanos,
     idle_for: Nanos,
-    /// When the queue's first request since it was last empty was dispatched.
+    /// When the first request was dispatched since the queue was last empty.
     pub(super) first_given: Nanos,
-    /// When its first request arrived; `None` before that.
+    /// When the first request arrived; `None` before that.
     pub(super) created: Option<Nanos>,
-    /// When its stream returned to it.
+    /// When the queue's stream returned to it from a shared queue.
     pub(super) split: Option<Nanos>,
-    /// The position under which the scheduler lists this queue, if it does.
+    /// The queue's position in the scheduler's list, if it is listed.
     pub(super) listed_at: Option<u64>,
-    /// Streams that use it.
+    /// The number of streams that use the queue.
     pub(super) streams: u32,
-    /// Whether its streams no longer cooperate and should use separate queues.
+    /// Whether the streams no longer cooperate and should use separate queues.
     pub(super) splitting: bool,
-    /// A queue that began shortly before it, to share when it is known well enough.
+    /// A queue that began shortly before, which this queue may join once it has been observed long
+    /// enough.
     pub(super) sibling: Option<u32>,
-    /// Whether its streams started together and are one task, so that they are never separated.
+    /// Whether the streams started together and are one task, so they are never separated.
     pub(super) is_family: bool,
 }
 
@@ -89,7 +91,7 @@ impl StreamQueue {
         }
     }
 
-    /// Called when its first request arrives.
+    /// Initializes the queue when its first request arrives.
     pub(super) fn begin(&mut self, now: Nanos, raised: Raised, budget: u64) {
         self.created = Some(now);
         (self.raised, self.budget) = (raised, budget);
@@ -98,7 +100,7 @@ impl StreamQueue {
         self.injection.changed = now;
     }
 
-    /// Returns its weight, raising included.
+    /// Returns the weight, including raising.
     #[inline]
     pub(super) fn weight(&self) -> u32 {
         self.weight.saturating_mul(self.raised.factor())
@@ -115,19 +117,20 @@ impl StreamQueue {
         self.seeks.far() == u32::BITS
     }
 
-    /// Returns whether several streams use it.
+    /// Returns whether several streams use the queue.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.streams > 1
     }
 
-    /// Returns whether it has no request anywhere.
+    /// Returns whether the queue has no requests, neither waiting nor at the device.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.order.is_empty() && self.in_flight == 0
     }
 
-    /// A request comes: is the queue busy for four fifths of its time?
+    /// Updates whether the queue is busy for at least four fifths of the time, when a request
+    /// arrives.
     pub(super) fn observe(&mut self, now: Nanos, is_first: bool) {
         let observed = now - self.observed_since;
         if self.is_quiet() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 use proptest::prelude::*;
 
-/// Disables low latency and estimates, to test only fairness and idling.
+/// Disables low latency and estimates, so that only fairness and idling are tested.
 const PLAIN: BfqConfig = BfqConfig {
     slice_idle: Nanos::from_millis(8),
     timeout: Nanos::from_millis(125),
@@ -27,8 +27,8 @@ fn bytes_of(given: &[Request], stream: u32) -> u64 {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Two streams always have four requests waiting: at any moment, their service divided by
-    /// weight differs by at most a budget divided by either weight.
+    /// Two streams always have four requests waiting. At any moment, service divided by weight
+    /// differs between the streams by at most a budget divided by either weight.
     #[test]
     fn two_backlogged_streams_get_their_shares(
         weights in (1u32..=1000, 1u32..=1000),
@@ -42,7 +42,7 @@ proptest! {
         }
         let mut run = Run::new(bfq, false);
         run.until = ms(3000.0);
-        // Fast enough that no turn is charged for its time.
+        // Fast enough that no queue is charged for time.
         run.service = ms(0.5);
         let arrivals = (0..8).map(|i| Request {
             len: lens[i as usize] * 4096,
@@ -102,8 +102,8 @@ fn one_that_thinks_long_is_not_waited_for() {
 
 #[test]
 fn streams_that_read_one_file_by_turns_share_a_queue() {
-    // Each stream reads every second 64 KiB. In separate queues, the scheduler waits for each while
-    // the other has requests.
+    // Each stream reads every second 64 KiB. With separate queues, the scheduler would wait for one
+    // stream while the other has requests.
     let longest_turn = |apart: u64| {
         let mut run = run(PLAIN);
         run.until = ms(500.0);
@@ -119,7 +119,7 @@ fn streams_that_read_one_file_by_turns_share_a_queue() {
 fn a_shared_queue_that_seeks_is_parted() {
     let mut run = run(PLAIN);
     run.until = ms(4000.0);
-    // If they had started together, they would stay together.
+    // If the streams had started together, they would stay together.
     let arrivals = vec![read(0.0, 0, 0), read(200.0, 1, LEN.into())];
     let mut count = 0;
     run.run(arrivals, |now, done| {

@@ -1,4 +1,4 @@
-//! B-WF2Q+: chooses the next queue so that each gets its weight's share of the bytes.
+//! B-WF2Q+: chooses the next queue so that each gets a share of the bytes according to its weight.
 //!
 //! Source: Checconi and Valente, "High throughput disk scheduling with fair bandwidth distribution"
 //! (IEEE Transactions on Computers, 2010). A queue enters with a budget. Its virtual start is the
@@ -6,8 +6,8 @@
 //! budget divided by its weight. Among the queues whose start is not in the future, the one with
 //! the earliest finish is next. If it uses less than its budget, its finish is corrected
 //! accordingly. The virtual time advances by the service given divided by the total weight, and at
-//! least to the earliest start. A queue without requests counts until the virtual time reaches its
-//! finish.
+//! least to the earliest start. A queue without requests counts in the total weight until the
+//! virtual time reaches its finish.
 //!
 //! A queue that returns soon after it became empty starts where it ended ([`Wf2q::enter`]), as if
 //! it had never left.
@@ -16,10 +16,10 @@
 //! idle queues may be entered.
 //!
 //! Departures: queues are found by a linear scan rather than in an augmented tree, because there
-//! are at most as many waiting queues as tags, and one is chosen per slice rather than per request.
-//! The next queue is determined only when it is needed.
+//! are at most as many waiting queues as tags, and a queue is chosen once per turn rather than once
+//! per request. The next queue is determined only when it is needed.
 
-/// Fractional bits of virtual times, which count bytes over weight.
+/// The number of fractional bits of virtual times, whose unit is bytes divided by weight.
 const FRACTION: u32 = 24;
 
 #[inline]
@@ -33,7 +33,7 @@ enum Place {
     /// The queue has no requests, and its past service no longer counts.
     #[default]
     Forgotten,
-    /// The queue has no requests, and its last service ends later than the virtual time.
+    /// The queue has no requests, but its virtual finish is later than the virtual time.
     Resting,
     Waiting,
     Serving,
@@ -45,7 +45,7 @@ struct Entity {
     weight: u32,
     start: u128,
     finish: u128,
-    /// The number of bytes that the queue may dispatch per turn, and the number dispatched so far.
+    /// The number of bytes that the queue may dispatch in a turn, and the number dispatched so far.
     budget: u64,
     served: u64,
     place: Place,
@@ -61,7 +61,7 @@ impl Entity {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wf2q {
     entities: Vec<Entity>,
-    /// Queues in the order in which they were entered.
+    /// The waiting queues in the order in which they were entered.
     waiting: Vec<u32>,
     resting: Vec<u32>,
     serving: Option<u32>,
@@ -70,7 +70,7 @@ pub(super) struct Wf2q {
 }
 
 impl Wf2q {
-    /// Knows `count` queues from now on, new ones idle.
+    /// Sets the number of queues; new ones are idle.
     pub(super) fn resize(&mut self, count: usize) {
         self.entities.resize(count, Entity::default());
     }
@@ -80,25 +80,26 @@ impl Wf2q {
         &mut self.entities[queue as usize]
     }
 
-    /// Returns whether a queue neither waits nor is in service.
+    /// Returns whether a queue is neither waiting nor in service.
     #[inline]
     pub(super) fn is_idle(&self, queue: u32) -> bool {
         matches!(self.entities[queue as usize].place, Place::Forgotten | Place::Resting)
     }
 
-    /// Queues that are not idle.
+    /// Returns the number of queues that are not idle.
     #[inline]
     pub(super) fn busy(&self) -> usize {
         self.waiting.len() + usize::from(self.serving.is_some())
     }
 
-    /// Returns these queues: first the one in service, then the others with the latest entry first.
+    /// Returns the busy queues: first the one in service, then the others from the latest entered
+    /// to the earliest.
     #[inline]
     pub(super) fn each_busy(&self) -> impl Iterator<Item = u32> + '_ {
         self.serving.into_iter().chain(self.waiting.iter().rev().copied())
     }
 
-    /// Returns the weight of a queue and that of all, unless the queue is forgotten.
+    /// Returns the weight of a queue and the total weight; `None` if the queue is forgotten.
     #[inline]
     pub(super) fn share(&self, queue: u32) -> Option<(u32, u64)> {
         let Entity { weight, place, .. } = self.entities[queue as usize];
@@ -110,21 +111,22 @@ impl Wf2q {
         self.entities[queue as usize].budget
     }
 
-    /// Returns the bytes of its budget that a queue has used.
+    /// Returns how many bytes of its budget a queue has used.
     #[inline]
     pub(super) fn served(&self, queue: u32) -> u64 {
         self.entities[queue as usize].served
     }
 
-    /// Returns the remaining bytes of the budget.
+    /// Returns how many bytes of its budget a queue has left.
     #[inline]
     pub(super) fn left(&self, queue: u32) -> u64 {
         let Entity { budget, served, .. } = self.entities[queue as usize];
         budget.saturating_sub(served)
     }
 
-    /// Adds an idle queue that has requests again. If it is `back` soon, its last turn continues:
-    /// it starts where that turn ended, delayed by at most its lag divided by `raised`.
+    /// Adds an idle queue that has requests again. If `back` is given, the queue returns soon and
+    /// starts where its last turn ended, delayed by at most its lag divided by the raising factor
+    /// in `back`.
     pub(super) fn enter(&mut self, queue: u32, weight: u32, budget: u64, back: Option<u32>) {
         debug_assert!(self.is_idle(queue), "entering what is there");
         let now = self.virtual_time;
@@ -151,7 +153,7 @@ impl Wf2q {
         self.waiting.push(queue);
     }
 
-    /// A queue that waits has another budget, or weight.
+    /// Changes the weight and budget of a waiting queue.
     pub(super) fn change(&mut self, queue: u32, weight: u32, budget: u64) {
         let entity = &mut self.entities[queue as usize];
         self.weight_sum += u64::from(weight);
@@ -162,7 +164,7 @@ impl Wf2q {
         self.waiting.push(queue);
     }
 
-    /// The queue in service weighs so much from now on.
+    /// Changes the weight of the queue in service.
     pub(super) fn weigh(&mut self, queue: u32, weight: u32) {
         let entity = &mut self.entities[queue as usize];
         self.weight_sum += u64::from(weight);
@@ -170,7 +172,7 @@ impl Wf2q {
         entity.weight = weight;
     }
 
-    /// Starts service of the next queue, while no queue is in service.
+    /// Starts the service of the next queue. No queue may be in service.
     pub(super) fn serve_next(&mut self) -> Option<u32> {
         let entities = &self.entities;
         let of = |queue: &u32| &entities[*queue as usize];
@@ -194,7 +196,7 @@ impl Wf2q {
         self.forget();
     }
 
-    /// The queue in service is charged for `bytes` in all, though its budget were less.
+    /// Charges the queue in service `bytes` in total, even if that exceeds its budget.
     pub(super) fn charge(&mut self, queue: u32, bytes: u64) {
         let entity = self.entity(queue);
         entity.budget = entity.budget.max(bytes);
@@ -202,8 +204,8 @@ impl Wf2q {
         self.serve(queue, more);
     }
 
-    /// Ends the service of the current queue, which waits again with a weight and a budget if it
-    /// has requests.
+    /// Ends the service of the current queue. If it still has requests, it waits again with the
+    /// given weight and budget.
     pub(super) fn end_service(&mut self, waits: Option<(u32, u64)>) {
         let Some(queue) = self.serving.take() else { return };
         let Some((weight, budget)) = waits else { return self.rest(queue) };
@@ -218,7 +220,7 @@ impl Wf2q {
         self.waiting.push(queue);
     }
 
-    /// A queue that waits has lost its requests.
+    /// Removes a waiting queue that has lost its requests.
     pub(super) fn leave(&mut self, queue: u32) {
         self.waiting.retain(|&other| other != queue);
         self.rest(queue);
@@ -226,7 +228,8 @@ impl Wf2q {
         (entity.budget, entity.served) = (0, 0);
     }
 
-    /// A queue has no requests: it is forgotten once the virtual time has come to where its service ends.
+    /// Makes a queue without requests rest. It is forgotten once the virtual time reaches its
+    /// virtual finish.
     fn rest(&mut self, queue: u32) {
         let entity = &mut self.entities[queue as usize];
         entity.finish_at(entity.served);
@@ -258,9 +261,9 @@ mod tests {
     const BUDGET_MAX: u64 = 10_000;
 
     proptest! {
-        /// Service over weight of two queues that always have requests never differs by more than
-        /// the largest budget over either weight, whatever share of its budgets a queue uses and
-        /// whoever else comes and goes.
+        /// Compares two queues that always have requests. Their service divided by weight never
+        /// differs by more than the largest budget divided by either weight, regardless of how much
+        /// of their budgets they use and of what other queues do.
         #[test]
         fn backlogged_queues_get_their_shares_within_a_budget(
             weights in (1u32..1000, 1u32..1000, 1u32..1000),

@@ -1,12 +1,13 @@
-//! Tasks that submit bios: a task sleeps if there is no place, and continues when it is woken.
+//! Tasks that submit bios: a task sleeps if there is no free slot, and continues when it is woken.
 //!
-//! Invariant: if a woken task takes no place because all its bios merge, the place goes to the next
+//! Invariant: if a woken task takes no slot because all its bios merge, the slot goes to the next
 //! sleeper.
 
 use super::*;
 
 impl<E: Elevator> BlockLayer<E> {
-    /// Submits the bios of `request` from byte `entered` on; where there is no room, up to which byte they went.
+    /// Submits the bios of `request` from byte `entered` on. If there is no free slot for a bio,
+    /// fails with the offset of that bio in the request.
     pub(super) fn go_on(
         &mut self,
         now: Nanos,
@@ -31,20 +32,20 @@ impl<E: Elevator> BlockLayer<E> {
         Ok(())
     }
 
-    /// Puts the stream of `request` to sleep, because there is no free request for the rest of it
-    /// after the bytes already queued.
+    /// Puts the stream of `request` to sleep, because there is no free slot for the part of the
+    /// request after `entered`.
     pub(super) fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);
         self.gate.sleep(request.stream, RequestKind::of(request.op, request.flags), first_tags);
     }
 
-    /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
+    /// Wakes the tasks whose turn it is after a request of `kind` has left the queue.
     pub(super) fn wake_tasks(&mut self, now: Nanos, kind: RequestKind) {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);
         }
-        // A task whose bios all merge leaves its slot to the next one.
+        // If all bios of a task merge, the slot goes to the next task.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
             self.run_task(now, stream, u32::MAX);
@@ -59,7 +60,7 @@ impl<E: Elevator> BlockLayer<E> {
             }
             self.gate.wake(count);
             let (before, mut has_submitted) = (self.gate.total(), false);
-            // The tasks run side by side: each takes a tag in turn.
+            // The tasks run concurrently, so they take tags in turn.
             while let Some(stream) = self.gate.next_awake() {
                 let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
                 has_submitted |= ran;
@@ -74,7 +75,7 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     /// Makes `stream` submit its bios until there is no free slot or `total_max` requests are in
-    /// the queue. Returns whether it submitted anything, and whether it could continue.
+    /// the queue. Returns whether it submitted anything, and whether it could submit more.
     fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
         let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
@@ -98,7 +99,7 @@ impl<E: Elevator> BlockLayer<E> {
         (has_submitted, false)
     }
 
-    /// Names a held request whose turn has come.
+    /// Registers a held request whose turn has come and returns its key.
     fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
         let client = self.clients.open(request, bytes);
         self.clients.held(client, now - request.at);

@@ -1,4 +1,4 @@
-//! Tests splitting, merging and admission, with noop.
+//! Tests splitting, merging and admission with the elevator noop.
 
 use super::*;
 use crate::contract::Bare;
@@ -49,7 +49,7 @@ fn what_waits_whole_is_nobodys_until_it_is_admitted() {
     let limits = Limits { waiting: Waiting::Line, ..limits };
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let preflush = Request { flags: Flags::PREFLUSH, ..write(3, 300, 10) };
-    // As separate bios: one admitted, one that waits; and a flush, followed by a write.
+    // Separate bios: one is admitted and one waits. In addition, a flush followed by a write.
     for request in [write(0, 0, 100), write(1, 100, 10), write(2, 200, 10), preflush] {
         layer.submit_bare(Nanos::ZERO, request);
     }
@@ -119,7 +119,7 @@ fn barriers_do_not_merge() {
     let fua = Request { flags: Flags::FUA, ..write(1, 10, 10) };
     let requests = [write(0, 0, 10), fua, write(2, 20, 10)];
     assert_eq!(lens(Limits::default(), &requests).len(), 3);
-    // They are not merged when an adjacent request grows, either.
+    // Nor are they merged when an adjacent request grows.
     let requests = [write(0, 0, 10), Request { offset: 20, ..fua }, write(2, 10, 10)];
     assert_eq!(lens(Limits::default(), &requests), [(0, 20), (20, 10)]);
 }
@@ -153,8 +153,9 @@ fn parts_of_what_failed_are_tried_alone_unless_the_device_is_gone() {
     assert_eq!(end(&mut three(), gone), ((0, 30), all));
 }
 
-/// Runs a layer with this many tags on a device that completes one I/O per millisecond, until all
-/// are answered. Returns the order, and when and how long each was held, in milliseconds.
+/// Runs a layer with these limits on a device that completes one I/O per millisecond, until all
+/// requests are answered. Returns the order of answers, each with the time and how long the request
+/// was held, in milliseconds.
 fn served(limits: Limits, requests: &[Request]) -> Vec<(u64, u64, u64)> {
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let (mut now, mut served, mut left) = (Nanos::ZERO, Vec::new(), requests.iter().peekable());
@@ -194,10 +195,10 @@ fn a_burst_of_one_stream_takes_its_turns_with_others() {
     requests.push(of(1, Request { op: Op::Read, ..write(100, 50_000, 10) }));
     let served = served(tags(8, 1), &requests);
     let of_reader = served.iter().find(|(id, ..)| *id == 100).unwrap();
-    // Eight have tags, one sleeps before it; and then it takes the ninth turn.
+    // Eight requests have tags and one sleeps, so the reader gets the tenth turn.
     assert_eq!(*of_reader, (100, 10, 0));
-    // A sleeping task's next request is held back: its time starts when the previous one got its
-    // tag.
+    // While a task sleeps, its next request is held. The latency of that request starts when the
+    // previous one gets its tag.
     let last = served.last().unwrap();
     assert_eq!(*last, (99, 101, 92));
 }
@@ -292,7 +293,7 @@ fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
         layer.submit_bare(Nanos::ZERO, of(1, write(id, id * 100, 10)));
     }
     let mut given: VecDeque<_> = std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).collect();
-    // The task that fills the list continues for a batch, and the other one sleeps.
+    // The task that fills the queue may continue for a batch, and the other task sleeps.
     assert!(given.len() == 95 && given.iter().all(|io| io.stream == 0));
     let mut streams = Vec::new();
     while let Some(io) = given.pop_front() {
@@ -305,7 +306,7 @@ fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
         }
     }
     assert_eq!(streams.len(), 205, "nobody is forgotten");
-    // Each task that is woken uses a batch of the requests that complete in the meantime.
+    // Each woken task takes a batch of the slots that become free in the meantime.
     assert!(streams[..32].iter().all(|stream| *stream == 0), "{streams:?}");
     let runs = streams.chunk_by(|a, b| a == b).map(<[u32]>::len).collect::<Vec<_>>();
     assert!(runs.len() < 12, "{runs:?}");

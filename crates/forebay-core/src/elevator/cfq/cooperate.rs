@@ -1,14 +1,15 @@
 //! Shared queues: streams whose requests are close together share a queue.
 //!
-//! If the active queue becomes empty and the next request of another queue is near the head, that
-//! queue continues and the two are merged: each stream of the less used queue moves to the other
-//! with its next request. A shared queue that seeks is split the same way.
+//! If the active queue becomes empty and the next request of another queue is near the head, the
+//! other queue continues the slice and the two are merged: each stream of the queue with fewer
+//! streams moves to the other with its next request. A shared queue that seeks is split in the same
+//! way.
 
 use super::stream_queue::StreamQueue;
 use super::{ASYNC, Cfq, Stream};
 use crate::contract::time::Nanos;
 
-/// Requests within this many bytes of the head (8192 sectors) are close.
+/// A request at most this many bytes from the head (8192 sectors) is close.
 const CLOSE_BYTES: u64 = 8 * 1024 * 512;
 
 impl Cfq {
@@ -17,7 +18,8 @@ impl Cfq {
         offset.abs_diff(self.head) <= CLOSE_BYTES
     }
 
-    /// Returns a queue that can go on where `place`, which has no requests, ends.
+    /// Returns a queue with a request close to the head, which can continue for the empty queue
+    /// `place`.
     #[inline]
     pub(super) fn close_queue(&self, place: u32) -> Option<u32> {
         if place == ASYNC || self.queues[place as usize].seeks.is_seeky() {
@@ -31,7 +33,8 @@ impl Cfq {
         (!self.queues[close as usize].seeks.is_seeky()).then_some(close)
     }
 
-    /// Plans to merge `a` with the queue at the end of `b`'s chain of plans. The one with fewer streams merges into the other.
+    /// Plans to merge `a` with the queue at the end of `b`'s chain of planned merges. The queue
+    /// with fewer streams merges into the other.
     pub(super) fn plan_merge(&mut self, a: u32, mut b: u32) {
         if self.queues[a as usize].merges_into.is_some() {
             return;
@@ -53,7 +56,7 @@ impl Cfq {
         }
     }
 
-    /// Returns the queue for the next waited-for request of `stream`.
+    /// Returns the queue for the next synchronous request of `stream`.
     #[inline]
     pub(super) fn queue_of(&self, stream: u32) -> u32 {
         let known = self.streams.get(stream as usize).and_then(|stream| stream.queue);
@@ -65,8 +68,8 @@ impl Cfq {
         queue.merges_into.unwrap_or(place)
     }
 
-    /// Returns a queue that no stream uses, preferably this stream's own. There are as many queues
-    /// as streams, and this stream needs one, so there is one.
+    /// Returns a queue without streams, preferably this stream's own. One exists, because there are
+    /// as many queues as streams and this stream uses none.
     fn vacant(&self, stream: u32) -> u32 {
         let own = stream + 1;
         if self.queues.get(own as usize).is_none_or(|queue| queue.streams == 0) {

@@ -7,12 +7,12 @@ use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
 use crate::contract::time::Nanos;
 
-/// A kind of service has the disk for this long at least.
+/// The minimum time for which one kind of queue has the disk.
 const KIND_SLICE_MIN: Nanos = Nanos::from_millis(2);
 
 impl Cfq {
-    /// Returns the queue to serve now, which becomes the active one; none to wait for the active
-    /// one. There are requests.
+    /// Returns the queue to serve now, which becomes the active one; `None` to wait for the active
+    /// one. Some queue must have requests.
     #[inline]
     pub(super) fn select(&mut self, now: Nanos) -> Option<u32> {
         let mut close = None;
@@ -37,18 +37,19 @@ impl Cfq {
         Some(place)
     }
 
-    /// Returns whether the active queue, without requests, waits for its own at the device.
+    /// Returns whether to wait until requests of the active queue, which is empty, complete at the
+    /// device.
     fn waits_for_device(&mut self, now: Nanos, place: u32) -> bool {
         let queue = self.queue(place);
         let Slice { is_new, start, end, .. } = queue.slice;
-        // The device serves this many seeks faster than the stream can ask for them.
+        // The device completes seeks faster than the stream issues them.
         if queue.seeks.is_seeky() && queue.idle_window && (is_new || end - now > now - start) {
             (queue.deep, queue.idle_window) = (false, false);
         }
         queue.in_flight > 0 && self.should_idle(place)
     }
 
-    /// Makes `place` the active queue, for a new slice.
+    /// Makes `place` the active queue and starts a new slice.
     fn activate(&mut self, place: u32) {
         self.active = Some(place);
         self.idle_timer = None;
@@ -57,7 +58,7 @@ impl Cfq {
         self.list(place);
     }
 
-    /// Returns the first queue of the kind whose turn it is.
+    /// Returns the first queue of the current kind, after choosing a new kind if its time is over.
     fn first_queue(&mut self, now: Nanos) -> Option<u32> {
         let tree = &self.trees[self.serving as usize];
         if tree.len() == 0 || self.kind_end.is_none_or(|end| now > end) {
@@ -66,8 +67,8 @@ impl Cfq {
         self.trees[self.serving as usize].first().map(|(_, place)| place)
     }
 
-    /// Turns to the kind whose first queue is due first, for a share of the target latency
-    /// according to its number of queues.
+    /// Switches to the kind whose first queue is due first. It gets a share of the target latency
+    /// that is proportional to its number of queues.
     fn choose_kind(&mut self, now: Nanos) {
         let due = |kind: &ServiceKind| self.trees[*kind as usize].first().map(|(key, _)| key);
         let first = ServiceKind::ALL.into_iter().filter(|kind| due(kind).is_some()).min_by_key(due);
@@ -85,16 +86,16 @@ impl Cfq {
         self.kind_end = Some(now + slice.max(KIND_SLICE_MIN));
     }
 
-    /// Returns whether the active queue, which has requests, may have another one at the device.
+    /// Returns whether the active queue, which has requests, may send another one to the device.
     #[inline]
     pub(super) fn may_give(&self, now: Nanos, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let [async_in_flight, sync_in_flight] = self.in_flight;
-        // Asynchronous requests drain before a waited-for stream has the disk to itself ...
+        // Before a synchronous stream has the disk to itself, asynchronous requests must complete.
         if async_in_flight > 0 && self.should_idle(place) {
             return false;
         }
-        // ... and start when no waited-for request is at the device.
+        // Asynchronous requests start only while no synchronous request is at the device.
         if sync_in_flight > 0 && place == ASYNC {
             return false;
         }
@@ -121,7 +122,8 @@ impl Cfq {
         queue.slice.is_new || now + Nanos(needed) > queue.slice.end
     }
 
-    /// Asynchronous requests at the device: the more, the longer no waited-for one was late.
+    /// Returns the maximum number of asynchronous requests at the device. It grows with the time
+    /// since a synchronous request was last late.
     fn async_depth(&self, now: Nanos, in_flight: u32) -> u32 {
         let calm = self.last_delayed_sync.map_or(Nanos::from_secs(1) + now, |at| now - at);
         let depth = calm.0 / self.config.slice_sync.0.max(1);
@@ -131,7 +133,8 @@ impl Cfq {
         }
     }
 
-    /// Ends an asynchronous slice that gave its number of requests, if others wait.
+    /// Ends the slice of the asynchronous queue when it has dispatched its number of requests, if
+    /// other queues wait.
     #[inline]
     pub(super) fn end_async_batch(&mut self, now: Nanos, place: u32) {
         let most = self.config.slice_async_rq.saturating_mul(8);
@@ -140,7 +143,8 @@ impl Cfq {
         }
     }
 
-    /// Returns whether a request at `offset`, new in queue `place`, ends the active queue's slice.
+    /// Returns whether a request at `offset`, which has just arrived in queue `place`, ends the
+    /// active queue's slice.
     #[inline]
     pub(super) fn should_preempt(&self, now: Nanos, place: u32, offset: u64) -> bool {
         let Some(active) = self.active else { return false };
@@ -156,11 +160,11 @@ impl Cfq {
         if seeks && self.serving == ServiceKind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
-        // This queue is as good as the one that is waited for.
+        // The request is as good as the expected one.
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 
-    /// Ends the active queue's slice in favor of `place`, which goes to the front.
+    /// Ends the active queue's slice in favor of `place`, which becomes the first in its tree.
     pub(super) fn preempt(&mut self, now: Nanos, place: u32) {
         let old = self.active.map(|active| self.queues[active as usize].kind());
         self.expire(now, true);

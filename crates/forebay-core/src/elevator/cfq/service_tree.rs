@@ -1,17 +1,18 @@
-//! The order in which queues are served: one tree for each kind of service, sorted by key.
+//! The order in which queues are served: one tree per kind of queue, sorted by key.
 //!
-//! A key is a time, slightly later for queues with short slices; the lowest goes first. Invariant:
-//! a queue is in the tree that its [`super::stream_queue::StreamQueue::waits`] names, from its
-//! first request until its slice ends without any; this includes the active queue.
+//! A key is a time, slightly later for queues with short slices; the queue with the lowest key is
+//! served first. Invariant: a queue is in the tree that its
+//! [`super::stream_queue::StreamQueue::waits`] names from its first request until its slice ends
+//! without any requests. This includes the active queue.
 
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
 use crate::elevator::sorted::Sorted;
 
-/// Kinds of service, which are served in turn.
+/// The kinds of queues, which are served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceKind {
-    /// Waited for, one queue after another: sequential streams.
+    /// Sequential streams, for each of which the scheduler waits individually.
     SyncIdle,
     /// Synchronous streams that seek or think for a long time; the scheduler waits for all of them
     /// together.
@@ -25,17 +26,17 @@ impl ServiceKind {
         [ServiceKind::SyncIdle, ServiceKind::SyncNoidle, ServiceKind::Async];
 }
 
-/// Keys start here, so that offsets can be negative.
+/// The zero of keys, chosen such that negative offsets are possible.
 const KEY_ZERO: u64 = 1 << 62;
 
-/// A queue put in front gets a key this far before the first one's.
+/// How far before the first key a queue is placed that is moved to the front.
 const FRONT: u64 = 1_000_000_000;
 
 /// The queues of one kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServiceTree {
     queues: Sorted,
-    /// Between any completion and any arrival of this kind.
+    /// The think time between any completion and any arrival of this kind.
     pub(super) think: ThinkTime,
 }
 

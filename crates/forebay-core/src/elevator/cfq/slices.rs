@@ -6,7 +6,7 @@ use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
 use crate::contract::time::Nanos;
 
-/// `value * part / whole`, without overflow.
+/// Computes `value * part / whole` without overflow.
 #[inline]
 pub(super) fn share(value: Nanos, part: u64, whole: u64) -> Nanos {
     let product = u128::from(value.0) * u128::from(part);
@@ -23,7 +23,8 @@ impl Cfq {
         if place == ASYNC { self.config.slice_async } else { self.config.slice_sync }
     }
 
-    /// Returns the slice of a queue: in low latency, so much less as there are too many queues.
+    /// Returns the slice of a queue. With `low_latency`, it shrinks if there are too many queues
+    /// for the target latency.
     fn slice_len(&mut self, place: u32) -> Nanos {
         let slice = self.slice_base(place);
         if !self.config.low_latency {
@@ -31,7 +32,7 @@ impl Cfq {
         }
         let (sync, target) = (self.config.slice_sync, self.config.target_latency);
         let busy = self.busy() as u64;
-        // A slow mean that rises faster than it falls.
+        // The mean changes slowly, but rises faster than it falls.
         self.busy_mean = (3 * self.busy_mean.max(busy) + self.busy_mean.min(busy) + 2) / 4;
         let expected = Nanos(sync.0.saturating_mul(self.busy_mean));
         if expected <= target {
@@ -42,19 +43,21 @@ impl Cfq {
         share(slice, target.0, expected.0).max(least)
     }
 
-    /// Puts a queue that got requests into a service tree.
+    /// Adds a queue that received requests to a service tree.
     pub(super) fn enter(&mut self, now: Nanos, place: u32) {
         self.busy_sync += u32::from(place != ASYNC);
         self.place(now, place);
     }
 
-    /// Puts a queue into the tree of its kind, for a turn that comes later the more queues there
-    /// are and the shorter its slices are than the longest.
+    /// Adds a queue to the tree of its kind. Its turn is later if there are more queues and if its
+    /// slices are shorter than the longest.
     pub(super) fn place(&mut self, now: Nanos, place: u32) {
-        // A queue that enters is not counted, so it precedes one whose slice has just ended.
+        // A queue that enters does not count itself, so it precedes a queue whose slice has just
+        // ended.
         let others = self.busy() as i64 - 1;
         self.displace(place);
-        // The longest slice is that of the best priority: each of its four steps adds a fifth.
+        // The best priority has the longest slice. It is four steps away, and each step adds a
+        // fifth.
         let longest = Nanos(self.config.slice_sync.0 / 5 * 9);
         let offset = others.saturating_mul(signed(longest - self.slice_base(place)));
         let queue = &mut self.queues[place as usize];
@@ -70,8 +73,8 @@ impl Cfq {
         }
     }
 
-    /// Ends the active queue's slice. If `charged`, the unused or exceeded time counts in its next
-    /// slice.
+    /// Ends the active queue's slice. If `charged`, unused or exceeded time is carried over to its
+    /// next slice.
     pub(super) fn expire(&mut self, now: Nanos, charged: bool) {
         let Some(place) = self.active.take() else { return };
         self.idle_timer = None;
@@ -93,7 +96,7 @@ impl Cfq {
         }
     }
 
-    /// Keeps the accounts of a completion.
+    /// Updates counts and statistics after a completion.
     #[inline]
     pub(super) fn count_completed(&mut self, now: Nanos, place: u32, stream: u32, added: Nanos) {
         let queue = &mut self.queues[place as usize];
@@ -110,7 +113,8 @@ impl Cfq {
         }
     }
 
-    /// A request of the active queue completed: its slice starts, ends, or idles.
+    /// Handles a completion of the active queue: starts or ends its slice, or starts to wait for
+    /// its next request.
     #[inline]
     pub(super) fn continue_slice(&mut self, now: Nanos, place: u32, stream: u32) {
         if self.queues[place as usize].slice.is_new {
@@ -126,7 +130,7 @@ impl Cfq {
         }
     }
 
-    /// Returns whether a queue should be waited for: a sequential one, or the last seeking one.
+    /// Returns whether to wait for a queue: it is sequential, or the last seeking one.
     #[inline]
     pub(super) fn should_idle(&self, place: u32) -> bool {
         let idle = self.config.slice_idle;
@@ -142,7 +146,8 @@ impl Cfq {
         kind != ServiceKind::Async && tree.len() == 1 && !tree.think.exceeds(idle)
     }
 
-    /// Waits for the active queue's next request, if its `stream` thinks no longer than the slice.
+    /// Waits for the active queue's next request, unless the think time of `stream` exceeds the
+    /// rest of the slice.
     fn start_idling(&mut self, now: Nanos, place: u32, stream: u32) {
         let queue = &self.queues[place as usize];
         if queue.in_flight > 0 || !self.should_idle(place) {
@@ -153,7 +158,7 @@ impl Cfq {
         }
     }
 
-    /// Ends the active queue's slice if it was waited for in vain.
+    /// Ends the active queue's slice if the wait for its next request has expired.
     #[inline]
     pub(super) fn stop_idling(&mut self, now: Nanos) {
         let (Some(at), Some(place)) = (self.idle_timer, self.active) else { return };

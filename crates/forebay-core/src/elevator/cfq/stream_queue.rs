@@ -7,18 +7,19 @@ use crate::elevator::history::SeekHistory;
 use crate::elevator::queue::{Queue, QueuedId};
 use crate::elevator::seek_order::{BackSeek, SeekOrder};
 
-/// The part of a slice that is running or left over.
+/// The state of a queue's current or last slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
-    /// The queue was chosen but none of its requests has completed: its time does not run yet.
+    /// Whether none of the queue's requests has completed since it was chosen. Its time does not
+    /// run until then.
     pub(super) is_new: bool,
     pub(super) start: Nanos,
     pub(super) end: Nanos,
-    /// Nanoseconds left unused (positive) or overrun (negative) by the last slice.
+    /// The time left unused (positive) or overrun (negative) by the last slice, in nanoseconds.
     pub(super) residual: i64,
     /// The number of requests dispatched in this slice.
     pub(super) given: u32,
-    /// The oldest request's age was looked at in this slice.
+    /// Whether the age of the oldest request has been checked in this slice.
     pub(super) fifo_checked: bool,
 }
 
@@ -33,26 +34,26 @@ impl Slice {
 #[derive(Clone, Debug)]
 pub(super) struct StreamQueue {
     pub(super) order: SeekOrder,
-    /// The position under which the scheduler lists this queue, if it does.
+    /// The queue's position in the scheduler's list, if it is listed.
     pub(super) listed_at: Option<u64>,
     pub(super) is_sync: bool,
-    /// The kind and key under which it waits for service, while it has requests or is active.
+    /// The tree and the key of the queue while it has requests or is active.
     pub(super) waits: Option<(ServiceKind, u64)>,
-    /// Requests at the device.
+    /// The number of requests at the device.
     pub(super) in_flight: u32,
     pub(super) slice: Slice,
     pub(super) seeks: SeekHistory,
-    /// Whether waiting for the stream's next request is expected to pay.
+    /// Whether waiting for the stream's next request is likely to pay.
     pub(super) idle_window: bool,
-    /// Whether it once had several requests at a time, which excuses its seeks.
+    /// Whether the queue once had several requests at a time, which excuses its seeks.
     pub(super) deep: bool,
-    /// Streams that use it.
+    /// The number of streams that use the queue.
     pub(super) streams: u32,
-    /// The queue that its streams shall move to.
+    /// The queue to which the streams are going to move.
     pub(super) merges_into: Option<u32>,
-    /// It serves cooperating streams,
+    /// Whether the queue serves cooperating streams.
     pub(super) shared: bool,
-    /// which no longer cooperate.
+    /// Whether the streams no longer cooperate, so the queue should be split.
     pub(super) splitting: bool,
 }
 
@@ -75,14 +76,14 @@ impl StreamQueue {
         }
     }
 
-    /// Resets the statistics of the streams, keeping requests and position.
+    /// Resets the statistics about streams, but keeps requests and position.
     pub(super) fn renew(&mut self) {
         self.seeks = SeekHistory::default();
         self.idle_window = self.is_sync;
         (self.deep, self.shared, self.splitting, self.merges_into) = (false, false, false, None);
     }
 
-    /// Returns the kind of service that it gets when it is next queued.
+    /// Returns the kind of service that the queue would get now.
     #[inline]
     pub(super) fn kind(&self) -> ServiceKind {
         match (self.is_sync, self.idle_window) {
@@ -100,7 +101,7 @@ impl StreamQueue {
         self.slice.given += 1;
     }
 
-    /// Returns the oldest request if it is older than `expire`; asked for once a slice.
+    /// Returns the oldest request if it is older than `expire`, checking only once per slice.
     #[inline]
     pub(super) fn expired(&mut self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         if std::mem::replace(&mut self.slice.fifo_checked, true) {

@@ -70,7 +70,8 @@ fn async_writes_go_on_beside_a_busy_reader() {
     let mut arrivals: Vec<_> = (0..300).map(|i| write(0.0, 9, 5000 * MIB + i * MIB)).collect();
     arrivals.push(read(0.0, 0, 0));
     run.run(arrivals, |now, done| on(now, done, 0.1, LEN.into()).filter(|_| done.op == Op::Read));
-    // Each read interrupts them, so they get one or two requests for each slice of the reader.
+    // Each read interrupts the writes, so only one or two of them are served per slice of the
+    // reader.
     let writes = || run.given.iter().filter(|io| io.op == Op::Write).map(|io| io.at);
     let longest_gap = writes().zip(writes().skip(1)).map(|(a, b)| b - a).max();
     assert!(longest_gap < Some(ms(250.0)), "{longest_gap:?}");
@@ -159,7 +160,7 @@ fn one_queue_has_half_the_quantum_at_the_device_until_its_slice_runs() {
     assert_eq!(later, 5, "then eight are there");
 }
 
-/// Calls the elevator itself, one request at a time.
+/// Serves one request by calling the elevator directly.
 fn serve(cfq: &mut Cfq, queue: &mut Queue, now: Nanos, request: Request) {
     let scope = cfq.scope(&request);
     let id = queue.insert(now, &request, Owner { client: 0, bytes: Bytes::NONE }, scope);
@@ -212,7 +213,7 @@ prop_compose! {
     ) -> Vec<Request> {
         let mut at = Nanos::ZERO;
         requests.into_iter().zip(0..).map(|((gap, stream, far, near, pages, kind), id)| {
-            // Bursts of several at once are as usual as gaps.
+            // Makes simultaneous arrivals as frequent as gaps.
             at += if gap % 3 == 0 { Nanos(gap) } else { Nanos::ZERO };
             let op = if kind < 3 { Op::Read } else { Op::Write };
             let flags = if kind == 4 { Flags::SYNC } else { Flags::NONE };

@@ -1,12 +1,12 @@
 //! The cost of the device's movements, learned from its completions.
 //!
-//! The time of an I/O begins when it was dispatched or, if later, with the previous completion,
-//! which is exact for a device that serves one at a time and a suitable average for one that
-//! queues. The time beyond the transfer at the best recent rate is the cost of getting there.
+//! The time of an I/O is counted from its dispatch or, if later, from the previous completion. This
+//! is exact for a device that serves one I/O at a time and a suitable average for one with a
+//! command queue. The cost of positioning is that time minus the transfer at the best recent rate.
 
 use crate::contract::time::Nanos;
 
-/// The rate is learnt from I/Os of this length and more.
+/// The minimum length of I/Os from which the rate is learned, in bytes.
 const LONG_BYTES: u32 = 64 << 10;
 
 /// The cost of continuing after a pause decays over this many moves elsewhere.
@@ -15,31 +15,32 @@ const FORGET: u64 = 1024;
 /// The position of an I/O relative to the previously dispatched one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Elsewhere.
+    /// Elsewhere on the device.
     Away,
-    /// Just ahead of the head, after the device has been idle.
+    /// Just ahead of the head, after the device was idle.
     OnAfterPause,
-    /// Just ahead, without a pause.
+    /// Just ahead of the head, without a pause.
     On,
 }
 
-/// Learnt times.
+/// The learned times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// The least time that a byte takes, ns in 1024ths. It rises slowly, for rates differ by zone.
+    /// The minimum time for a byte, in units of 1/1024 ns. It increases slowly, because rates
+    /// differ by zone.
     byte: u64,
-    /// The cost of moving elsewhere.
+    /// The mean cost of moving elsewhere.
     away: Nanos,
-    /// The cost of continuing after a pause.
+    /// The mean cost of continuing after a pause.
     on: Nanos,
-    /// The whole of an I/O, of all kinds together and of each.
+    /// The mean total time of an I/O: of all kinds together, and of each kind.
     service: Nanos,
     service_of: [Nanos; 2],
     answered: Nanos,
 }
 
 impl Default for Cost {
-    /// Before the first answer: a disk of 100 MB/s that seeks in 8 ms and reads ahead.
+    /// Assumes a disk of 100 MB/s that seeks in 8 ms and reads ahead.
     fn default() -> Self {
         Cost {
             byte: 10 << 10,
@@ -68,7 +69,7 @@ impl Cost {
         match step {
             Step::Away => {
                 self.away = mean(self.away, getting_there);
-                // Else a device once found to lose by pauses would never be tried again.
+                // Otherwise a device that once lost time on pauses would never be tried again.
                 self.on = Nanos(self.on.0 - self.on.0 / FORGET);
             }
             Step::OnAfterPause => self.on = mean(self.on, getting_there),
@@ -76,7 +77,7 @@ impl Cost {
         }
     }
 
-    /// Returns the saving of continuing, even after a pause, instead of coming back later.
+    /// Returns how much time continuing, even after a pause, saves compared with coming back later.
     pub(super) fn saving(&self) -> Nanos {
         self.away - self.on
     }
@@ -104,7 +105,8 @@ mod tests {
         Nanos::from_millis_f64(ms)
     }
 
-    /// Answers of a device that takes `seek_ms` to get anywhere else and 1 ms for 100 KB.
+    /// Returns the costs learned from a device that takes `seek_ms` to move anywhere else and 1 ms
+    /// for 100 KB.
     fn learnt(seek_ms: f64, pause_ms: f64) -> Cost {
         let (mut cost, mut now) = (Cost::default(), Nanos::ZERO);
         for turn in 0..600 {

@@ -1,8 +1,8 @@
-//! Measures whether the bound was kept: compares the time from admission to the answer with the
+//! Records whether the bound was kept: compares the time from admission to the answer with the
 //! bound.
 //!
-//! A bound shorter than the device's time for a full queue cannot be kept in any order; then the
-//! oldest requests go first, and late ones are counted.
+//! A bound shorter than the device's time for a full queue cannot be kept in any order. In this
+//! case the oldest requests go first, and late ones are counted.
 
 use crate::contract::policy::Figure;
 use crate::contract::time::Nanos;
@@ -15,13 +15,13 @@ pub(super) struct BoundRecord {
 }
 
 impl BoundRecord {
-    /// An I/O was answered `wait` after the first of its requests had been admitted.
+    /// Records that an I/O was answered `wait` after the admission of its first request.
     pub(super) fn answered(&mut self, wait: Nanos, bound: Nanos) {
         self.longest = self.longest.max(wait);
         self.beyond += u64::from(wait > bound);
     }
 
-    /// `bound_held` is 1 or 0.
+    /// Returns the statistics; `bound_held` is 1 or 0.
     pub(super) fn figures(&self, bound: Nanos) -> Vec<Figure> {
         vec![
             ("bound_ms", bound.as_millis_f64()),

@@ -1,9 +1,9 @@
 //! How reads and writes share the device: in one sweep, in excursions from it, or in turns.
 //!
-//! A common sweep has the least movement, but a read in it waits for every write on the way. That
-//! is negligible if there are few writes, but takes seconds if there are a hundred writes of half a
-//! megabyte for each read. In that case reads go first for a turn, and when its turn comes the
-//! sweep resumes where it stopped.
+//! A common sweep moves the heads least, but a read has to wait for every write on the way. That is
+//! negligible if there are few writes, but takes seconds if there are a hundred writes of half a
+//! megabyte per read. In that case reads go first for a turn. Afterwards the sweep resumes where it
+//! stopped.
 //!
 //! A stream that keeps sending requests ahead of the head prevents a sweep from completing. As soon
 //! as that makes another request wait for long, sweeps are shortened: each kind has its own sweep,
@@ -13,15 +13,16 @@ use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};
 use crate::contract::time::Nanos;
 
-/// Writes that take more than this many times as long as the waiting reads are bulk.
+/// Both kinds share a sweep unless the waiting writes take more than this many times as long as the
+/// waiting reads.
 const BULK: u64 = 16;
 
-/// While a request is late, both kinds share a sweep only if the reads take this many times as
-/// long.
+/// While a request is late, both kinds share a sweep only if the waiting reads take at least this
+/// many times as long as the waiting writes.
 const BULK_LATE: u64 = 2;
 
-/// The waits, in percent of the bound, at which lateness begins and ends: it begins when the oldest
-/// request has waited for the first, and ends when no request has waited for more than the second.
+/// A request is late if it has waited for this long, in percent of the bound. Once a request is
+/// late, lateness ends only when no request has waited for more than `LATE_UNTIL`.
 const LATE_FROM: u64 = 40;
 const LATE_UNTIL: u64 = 10;
 
@@ -30,7 +31,7 @@ const LATE_UNTIL: u64 = 10;
 pub(super) enum Sharing {
     /// One sweep over both kinds.
     Together,
-    /// The sweep over both, left for turns of reads alone.
+    /// A common sweep, interrupted by turns of reads.
     Excursions,
     /// A request is late, but both kinds are still dispatched together, because there are few
     /// writes.
@@ -40,14 +41,14 @@ pub(super) enum Sharing {
 }
 
 impl Side {
-    /// Returns the next request of a sweep at `place`.
+    /// Returns the next request of an upward sweep from `place`, which continues at the lowest one.
     pub(super) fn next_from(&self, place: u64) -> Option<(u64, QueuedId)> {
         self.sorted.at_or_above(place).or(self.sorted.first())
     }
 }
 
 impl Forebay {
-    /// How they share it from now on.
+    /// Returns how reads and writes should share the device from now on.
     pub(super) fn shared(&self, now: Nanos, queue: &Queue) -> Sharing {
         let [reads, writes] = [READS, WRITES].map(|kind| {
             self.cost.service_of(kind).0.saturating_mul(self.sides[kind].sorted.len() as u64)
@@ -64,14 +65,14 @@ impl Forebay {
         if together { Sharing::Together } else { Sharing::Excursions }
     }
 
-    /// Returns the next request of either kind upwards from where the sweep is.
+    /// Returns the next request of the common sweep, of either kind.
     pub(super) fn on_the_way(&self) -> Option<QueuedId> {
         let next = self.sides.iter().filter_map(|side| side.next_from(self.place));
         next.min_by_key(|&(offset, _)| offset.wrapping_sub(self.place)).map(|(_, id)| id)
     }
 
-    /// Returns whether the current dispatches interrupt the common sweep, which will resume where
-    /// it stopped.
+    /// Returns whether reads are now interrupting the common sweep, which will resume where it
+    /// stopped.
     pub(super) fn is_excursion(&self) -> bool {
         self.sharing == Sharing::Excursions && self.turn == READS
     }

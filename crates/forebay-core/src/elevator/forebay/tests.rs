@@ -9,8 +9,8 @@ fn run(config: ForebayConfig) -> Run<Forebay> {
     Run::new(Forebay::new(config), false)
 }
 
-/// Returns a file read by two threads by turns, each request after `think_ms`, and far reads of a
-/// third that all come at 10 ms.
+/// Runs two threads that alternate in reading a file, each request `think_ms` after the previous
+/// answer, against distant reads of a third thread that all arrive at 10 ms.
 fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     run.until = ms(300.0);
@@ -23,7 +23,8 @@ fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> 
     run
 }
 
-/// Returns the number of reads of the file that were dispatched after the distant ones had arrived.
+/// Returns the number of reads of the file that were dispatched after the distant reads had
+/// arrived.
 fn of_the_file(run: &Run<Forebay>) -> usize {
     run.given.iter().filter(|io| io.offset < 50_000 * MIB && io.at > ms(10.0)).count()
 }
@@ -51,8 +52,8 @@ fn without_waiting_nobody_is_held_back_for_an_answer() {
 
 #[test]
 fn waiting_ends_where_a_move_costs_less() {
-    // All requests take 1 ms wherever they are: moves cost nothing, which the scheduler learns
-    // quickly.
+    // All requests take 1 ms regardless of their address. The scheduler quickly learns that moves
+    // cost nothing.
     let mut run = run(ForebayConfig::default());
     run.until = ms(20_000.0);
     let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
@@ -79,8 +80,8 @@ fn a_sweep_goes_up_and_begins_again_below() {
     assert_eq!(order, [100, 300, 500, 600, 900, 50]);
 }
 
-/// Reads and writes of streams that always issue requests ahead of the head, and a write far behind
-/// it.
+/// Runs streams of reads and writes that always issue requests ahead of the head, and a single
+/// write far behind it.
 fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     (run.depth, run.until) = (8, ms(until_ms));
@@ -109,8 +110,7 @@ fn what_lies_on_the_way_is_taken_along() {
 
 #[test]
 fn kinds_take_turns_while_somebody_is_late_and_never_run_the_device_dry() {
-    // Two fifths of the bound are 1.6 s; the write that is passed over must be served at about 3.9
-    // s.
+    // Two fifths of the bound are 1.6 s; the starved write must be served at about 3.9 s.
     let run = busy_streams(ForebayConfig { bound: ms(4000.0), ..ForebayConfig::default() }, 3500.0);
     let turns = |from: f64, to: f64| -> Vec<usize> {
         let given: Vec<_> =

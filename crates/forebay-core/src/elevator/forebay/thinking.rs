@@ -1,15 +1,15 @@
 //! How long a stream thinks between an answer and its next request, and how long to wait for that
 //! request.
 //!
-//! Times are counted in classes, each twice as wide as the one before; old ones decay. Waiting
+//! Think times are counted in a histogram whose classes double in width; old times decay. Waiting
 //! until `t` saves a movement if the request has arrived by then, and costs the device the time
 //! waited. The best `t` maximizes the expected saving minus the expected loss.
 
 use crate::contract::time::Nanos;
 
-/// Classes of time; the last has no end.
+/// The number of classes; the last one is unbounded.
 const CLASSES: usize = 9;
-/// The end of the first class.
+/// The upper limit of the first class of think times.
 const FIRST: Nanos = Nanos(125_000);
 /// The sum of all shares, except for rounding.
 const WHOLE: u32 = 1 << 16;
@@ -17,25 +17,25 @@ const WHOLE: u32 = 1 << 16;
 /// The value that represents a share of 1.
 pub(super) const ALL: u64 = 256;
 
-/// A fading histogram.
+/// A histogram of think times in which old ones decay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thinking {
     shares: [u32; CLASSES],
 }
 
-/// A wait, and its expected gain.
+/// How long to wait for a stream's next request, and the expected gain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pause {
     /// How long after the completion to give up; zero means not to wait.
     pub(super) until: Nanos,
-    /// Time saved less time waited, on average.
+    /// The mean time saved, minus the mean time waited.
     pub(super) gain: Nanos,
-    /// Share, of [`ALL`], of waits that end with the stream going on.
+    /// The share of waits that succeed because the stream continues, in units of 1 / [`ALL`].
     pub(super) share: u64,
 }
 
 impl Default for Thinking {
-    /// Before anything is known: half within a millisecond, half never.
+    /// Assumes that half of the think times are below a millisecond and half are unbounded.
     fn default() -> Thinking {
         let mut shares = [0; CLASSES];
         (shares[3], shares[CLASSES - 1]) = (WHOLE / 2, WHOLE / 2);
@@ -44,7 +44,7 @@ impl Default for Thinking {
 }
 
 impl Thinking {
-    /// Adds `think` to the decaying distribution of about the last 2^`last` think times.
+    /// Adds a think time. Decay makes the histogram represent about the last 2^`last` think times.
     pub(super) fn add(&mut self, think: Nanos, last: u32) {
         let class = (think.0 / FIRST.0).checked_ilog2().map_or(0, |class| class as usize + 1);
         for share in &mut self.shares {
@@ -53,8 +53,8 @@ impl Thinking {
         self.shares[class.min(CLASSES - 1)] += WHOLE >> last;
     }
 
-    /// Returns how long to wait for a request whose arrival saves `saving`, if a share `near`, out
-    /// of [`ALL`], of the arrivals save that much.
+    /// Returns how long to wait for the next request. Its arrival saves `saving` with probability
+    /// `near` / [`ALL`], and otherwise nothing.
     pub(super) fn pause(&self, saving: Nanos, near: u64) -> Pause {
         let all: i64 = self.shares.iter().map(|&share| i64::from(share)).sum();
         let saved = (saving.0.min(1 << 36) * near / ALL) as i64;
@@ -82,7 +82,7 @@ impl Pause {
     /// Returns whether waiting for the next request, and for those that follow while the stream
     /// continues, gains more than `price`.
     pub(super) fn is_worth(&self, price: Nanos) -> bool {
-        // The expected number of successful waits before one fails.
+        // The gain is multiplied by the expected number of waits until one fails.
         let each = self.gain.0.saturating_mul(ALL);
         self.until > Nanos::ZERO && each >= price.0.saturating_mul(ALL + 1 - self.share)
     }
@@ -107,7 +107,8 @@ mod tests {
         let even = counted(&[0.8]);
         assert_eq!(even.pause(ms(5.0), ALL).until, ms(1.0));
         assert_eq!(even.pause(ms(0.7), ALL), Pause::default(), "0.75 ms waited for 0.7 ms");
-        // Half arrive at once, and half much later, which are not worth waiting for.
+        // Half of the requests arrive immediately, and half so late that they are not worth waiting
+        // for.
         let either = counted(&[0.05, 12.0]);
         assert_eq!(either.pause(ms(5.0), ALL).until, ms(0.125));
         assert_eq!(either.pause(ms(50.0), ALL).until, ms(16.0), "unless there is a lot to save");

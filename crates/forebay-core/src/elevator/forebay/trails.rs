@@ -1,8 +1,9 @@
 //! Streams identified by address: a read that continues where another read ended belongs to the
-//! same stream, whichever process sends it. Such a stream is called a *trail* here.
+//! same stream, regardless of process. Such a stream is called a *trail* here.
 //!
-//! A request that continues no other belongs to the trail that its process used last, so a process
-//! with scattered reads has one trail, which the scheduler does not wait for long (`near`).
+//! A request that continues no trail belongs to the trail that its process used last. A process
+//! with scattered reads therefore has a single trail, which the scheduler does not wait for long
+//! (`near`).
 //!
 //! A trail's think time is the time from an answer to its next request, if that request had not
 //! arrived before the answer; overlapping requests provide no think times. A new trail is assumed
@@ -14,43 +15,45 @@
 use super::thinking::{ALL, Pause, Thinking};
 use crate::contract::time::Nanos;
 
-/// A trail remembers about 2^this thinking times, all together 2^[`OF_ALL`].
+/// A trail remembers about its last 2^`OF_ONE` think times. The average of all trails covers the
+/// last 2^`OF_ALL`.
 const OF_ONE: u32 = 3;
 const OF_ALL: u32 = 8;
 
-/// Trails remembered, unless more have requests outstanding.
+/// The maximum number of trails, unless more have outstanding requests.
 const TRAILS_MAX: usize = 128;
 
-/// A request that begins so little beyond the end of a trail continues it.
+/// A request continues a trail if it begins at most this many bytes after the trail's end.
 const GAP_BYTES: u64 = 256 << 10;
 
-/// A request this near to where its process's last one ended costs no seek to speak of.
+/// A request at most this far from the end of its trail needs no significant seek.
 const NEAR_BYTES: u64 = 2 << 20;
 
-/// Names a trail.
+/// The index of a trail.
 pub(super) type TrailId = u32;
 
-/// One stream.
+/// A stream that is identified by address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
-    /// The expected start of the next request.
+    /// The end of the last request, where the next one is expected to start.
     end: u64,
     /// The process that issued the last request.
     process: Option<u32>,
-    /// The number of its requests in the queue.
+    /// The number of the trail's requests in the queue.
     pub(super) queued: u32,
-    /// The number of its requests at the device.
+    /// The number of the trail's requests at the device.
     pub(super) in_flight: u32,
-    /// When its last request completed.
+    /// When the trail's last request completed.
     pub(super) answered: Nanos,
     thinking: Thinking,
-    /// Share, of [`ALL`], of requests after an answer that came near the end of the one before.
+    /// The share of requests after an answer that arrived near the end of the previous request, in
+    /// units of 1 / [`ALL`].
     near: u64,
-    /// When it was last used, as a count of uses.
+    /// When the trail was last used, as a count of uses.
     used: u64,
 }
 
-/// Every trail remembered.
+/// All remembered trails.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trails {
     trails: Vec<Trail>,
@@ -76,13 +79,14 @@ impl std::ops::IndexMut<TrailId> for Trails {
 }
 
 impl Trail {
-    /// The wait for its next request, where not having to come back saves `saving`.
+    /// Returns how long to wait for the next request, which saves `saving` if the heads need not
+    /// come back for it later.
     pub(super) fn pause(&self, saving: Nanos) -> Pause {
         self.thinking.pause(saving, self.near)
     }
 
-    /// Returns its think time until `now`, or `None` if it is not thinking, or has not been
-    /// answered yet.
+    /// Returns the think time until `now`; `None` if the trail has outstanding requests or was
+    /// never used.
     fn think(&self, now: Nanos) -> Option<Nanos> {
         let thinks = self.used > 0 && self.queued + self.in_flight == 0;
         thinks.then(|| now - self.answered)
@@ -95,7 +99,8 @@ impl Trail {
 }
 
 impl Trails {
-    /// A request of `process` for `offset` to `end` enters the queue; says which trail's it is.
+    /// Records that a request of `process` from `offset` to `end` enters the queue. Returns its
+    /// trail.
     pub(super) fn arrive(&mut self, now: Nanos, process: u32, offset: u64, end: u64) -> TrailId {
         self.uses += 1;
         let by = process as usize;
@@ -122,20 +127,23 @@ impl Trails {
         id
     }
 
-    /// A trail was waited for in vain, as a new one may be too.
+    /// Records that a trail was waited for in vain. This also lowers the expectations of new
+    /// trails.
     pub(super) fn missed(&mut self, id: TrailId) {
         self[id].thinking.add(Nanos(u64::MAX), OF_ONE);
         self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
-    /// Returns the trail that a request at `offset` continues: the one that ends nearest before it.
+    /// Returns the trail that a request at `offset` continues: the one with the nearest end at or
+    /// before it.
     fn ending_at(&self, offset: u64) -> Option<TrailId> {
         let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);
         let gaps = self.trails.iter().enumerate().filter_map(|(id, t)| Some((gap(t)?, id)));
         gaps.min().map(|(_, id)| id as TrailId)
     }
 
-    /// Returns a new trail, reusing the one unused for longest if there are enough.
+    /// Creates a trail. If there are enough trails, it replaces the least recently used one without
+    /// requests.
     fn give(&mut self) -> TrailId {
         let fresh = Trail { thinking: self.thinking, near: ALL, ..Trail::default() };
         if self.trails.len() >= TRAILS_MAX {
@@ -190,7 +198,7 @@ mod tests {
         assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
         (0..9).for_each(|_| trails.missed(id));
         assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
-        // A new trail is assumed to have the mean think time of all trails.
+        // A new trail is assumed to think like the average of all trails.
         let other = read(&mut trails, 100, 7, 5000 * MIB);
         assert_eq!(
             trails[other].pause(saving).until,

@@ -1,4 +1,4 @@
-//! Latencies of one domain in quarters of its target, and their percentiles.
+//! The latencies of one domain, counted in quarters of its target, and their percentiles.
 //!
 //! There are two histograms: of latencies at the device, and since admission. A percentile is
 //! available when there are 500 latencies, or one second after it was first requested; then the
@@ -8,14 +8,15 @@
 
 use crate::contract::time::Nanos;
 
-/// How long latencies are counted before tokens are looked at.
+/// How long latencies are counted before the tokens are adjusted.
 pub(super) const WINDOW: Nanos = Nanos::from_millis(100);
-/// Fewer latencies tell a percentile only after [`PATIENCE`].
+/// The number of latencies required for a percentile, unless [`PATIENCE`] has passed.
 const ENOUGH: u32 = 500;
 const PATIENCE: Nanos = Nanos::from_millis(1000);
-/// Quarters of a target.
+/// The number of buckets within the target.
 const QUARTERS: u32 = 4;
-/// The first four are within the target; the last one has no end.
+/// The number of buckets: four within the target, and more beyond it, the last of which is
+/// unbounded.
 const BUCKETS: usize = 8;
 
 /// The latencies of one domain.
@@ -24,21 +25,21 @@ pub(super) struct Latencies {
     quarter: Nanos,
     at_device: [u32; BUCKETS],
     in_all: [u32; BUCKETS],
-    /// From this time on, few latencies are enough.
+    /// The time from which fewer latencies are enough for a percentile.
     until: Option<Nanos>,
     /// The measured percentile that has not been used yet.
     p99: Option<u32>,
 }
 
 impl Latencies {
-    /// Creates the state without any latencies.
+    /// Creates empty histograms.
     pub(super) fn new(target: Nanos) -> Latencies {
         let quarter = Nanos((target.0 / u64::from(QUARTERS)).max(1));
         let buckets = [0; BUCKETS];
         Latencies { quarter, at_device: buckets, in_all: buckets, until: None, p99: None }
     }
 
-    /// Counts a request that took so long at the device and since admission.
+    /// Adds a request with its latencies at the device and since admission.
     pub(super) fn add(&mut self, at_device: Nanos, in_all: Nanos) {
         let bucket = |took: Nanos| {
             (took.0.saturating_sub(1) / self.quarter.0).min(BUCKETS as u64 - 1) as usize
@@ -48,13 +49,13 @@ impl Latencies {
         self.in_all[all] += 1;
     }
 
-    /// Returns whether a tenth and more of the latencies at the device miss the target.
+    /// Returns whether at least a tenth of the latencies at the device exceed the target.
     pub(super) fn is_congested(&mut self, now: Nanos) -> bool {
         percentile(&mut self.at_device, 90, &mut self.until, now).is_some_and(|at| at >= QUARTERS)
     }
 
-    /// Returns the factor for the tokens, if any, given whether a domain is `congested`. The
-    /// measured latencies are kept until they are used.
+    /// Returns the factor for the tokens, if they should change, given whether a domain is
+    /// `congested`. A measured percentile is kept until it is used.
     pub(super) fn scale(&mut self, now: Nanos, congested: bool) -> Option<(u32, u32)> {
         let seen = percentile(&mut self.in_all, 99, &mut self.until, now);
         let p99 = if congested {
@@ -68,7 +69,8 @@ impl Latencies {
     }
 }
 
-/// Returns the bucket of a percentile, which empties them; nothing before enough is known.
+/// Returns the bucket of a percentile and resets the histogram; `None` if there are too few
+/// latencies.
 fn percentile(
     buckets: &mut [u32; BUCKETS],
     percent: u32,

@@ -15,7 +15,7 @@ fn all(layer: &mut BlockLayer<Kyber>) -> Vec<Request> {
     std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).collect()
 }
 
-/// Does an I/O from when it is submitted until `end`.
+/// Serves an I/O from its submission until `end`.
 fn done(layer: &mut BlockLayer<Kyber>, request: Request, end: Nanos) {
     layer.submit_bare(request.at, request);
     let io = layer.dispatch(request.at, 0).expect("a token is free");
@@ -45,7 +45,7 @@ fn what_has_arrived_is_taken_over_at_once() {
         layer.submit_bare(Nanos::ZERO, read(0.0, stream, place * MIB));
     }
     let first = layer.dispatch(Nanos::ZERO, 0).map(|io| io.offset);
-    // The request arrives late, and is adjacent to one that is no longer merged.
+    // This request arrives late and is adjacent to one that can no longer be merged.
     layer.submit_bare(Nanos::ZERO, Request { len: 4096, ..read(0.0, 1, 3 * MIB - 4096) });
     let rest: Vec<_> = all(&mut layer).iter().map(|io| io.offset).collect();
     assert_eq!(first, Some(5 * MIB));

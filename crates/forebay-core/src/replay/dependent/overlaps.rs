@@ -6,26 +6,27 @@ use super::Active;
 use crate::contract::request::{Op, Request};
 use crate::slab::Slab;
 
-/// Requests of one class are at most this long; those of the next may be four times as long.
+/// The longest request of the first class, in bytes. Each class has a limit four times that of the
+/// previous one.
 const SHORTEST_CLASS_BYTES: u32 = 4 << 10;
 const CLASSES: usize = 6;
 
-/// Longer requests are looked at one by one.
+/// Longer requests are examined individually.
 const WIDE_BYTES: u32 = class_bytes(CLASSES - 1);
 
-/// Offset and key of active requests, by the class of their length: those that may reach into a request
-/// begin no further before it than their class is long.
+/// The offsets and keys of active requests, by length class. A request that overlaps another begins
+/// at most the longest length of its class before the other.
 type ByAddress = [BTreeSet<(u64, u32)>; CLASSES];
 
 /// Active requests by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlaps {
-    /// Requests that change data and are not wide, which all others must consider.
+    /// Requests that change data, except wide ones. Every request is compared with these.
     changing: ByAddress,
-    /// Requests that do not change data.
+    /// Requests that do not change data, except wide ones.
     reading: ByAddress,
     wide: Vec<u32>,
-    /// The result of a search, kept to reuse its memory.
+    /// A result buffer that is kept to reuse its memory.
     pub(super) found: Vec<u32>,
 }
 
@@ -58,8 +59,8 @@ impl Overlaps {
         narrow.all(BTreeSet::is_empty) && self.wide.is_empty()
     }
 
-    /// Adds to `found` the requests that `request` overlaps, if either changes the data: by
-    /// address, wide ones last.
+    /// Adds to `found` the requests that overlap `request`, if either changes the data. Sorted by
+    /// address, with wide requests last.
     pub(super) fn find(&self, request: &Request, active: &Slab<Active>, found: &mut Vec<u32>) {
         if request.len == 0 {
             return;
@@ -77,7 +78,7 @@ impl Overlaps {
     }
 }
 
-/// Returns the longest request of a class.
+/// Returns the maximum length of requests of a class, in bytes.
 const fn class_bytes(class: usize) -> u32 {
     SHORTEST_CLASS_BYTES << (2 * class)
 }
@@ -98,7 +99,8 @@ mod tests {
     use crate::contract::request::Flags;
     use crate::contract::time::Nanos;
 
-    /// The search gives the same result as examining all requests, by address, wide ones last.
+    /// The search must give the same result as examining all requests: sorted by address, with wide
+    /// ones last.
     #[test]
     fn what_overlaps_is_found_in_order() {
         let mut state = 1_u64;

@@ -4,7 +4,8 @@ use crate::contract::bytes::Null;
 use crate::contract::request::{Flags, Op};
 use proptest::prelude::*;
 
-/// Returns when each request was issued, and when it ended, on a device that takes `took` for each.
+/// Returns when each request was issued and when it ended, on a device where each request takes the
+/// time in `took`.
 fn run(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: f64) -> Vec<(u64, u64)> {
     let intensity = Intensity::new(times).unwrap();
     let mut workload = Dependent::new(recorded.iter().copied(), intensity);
@@ -41,15 +42,15 @@ fn request(index: usize, at: u64, place: u64, len: u32, op: Op, stream: u32) -> 
         id: index as u64,
         len,
         stream,
-        // Its index in the recording, stored in an unused field.
+        // An unused field stores the index in the recording.
         lane: index as u16,
         op,
         flags: Flags::NONE,
     }
 }
 
-/// One row of a recording: gap, offset, length, operation, stream, latency, and the duration in
-/// this run.
+/// One row of a recording: gap, offset, length, operation, stream, recorded latency, and the
+/// duration in this run.
 type RecordingRow = (u64, u64, usize, usize, u32, Option<u64>, u64);
 
 fn rows() -> impl Strategy<Value = Vec<RecordingRow>> {
@@ -58,8 +59,8 @@ fn rows() -> impl Strategy<Value = Vec<RecordingRow>> {
     prop::collection::vec(row, 1..100)
 }
 
-/// Returns the recording of these rows, in ms. The last stream is of unknown tasks, whose requests
-/// never overlap.
+/// Returns the recording of these rows, with times in ms. The last stream stands for unknown tasks,
+/// whose requests never overlap.
 fn recording(rows: &[RecordingRow]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     const MS: u64 = 1_000_000;
     let mut at = 0;
@@ -80,7 +81,8 @@ fn recording(rows: &[RecordingRow]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>)
     rows.iter().enumerate().map(one).unzip()
 }
 
-/// Returns when the requests are issued and answered, by the module's definition, word by word.
+/// Returns when the requests are issued and answered, computed directly from the definition in the
+/// module's documentation.
 fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> Vec<(u64, u64)> {
     let mut ran: Vec<(u64, u64)> = Vec::new();
     for (index, (request, _)) in recorded.iter().enumerate() {
@@ -95,7 +97,7 @@ fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> 
             let near = !is_anonymous || came + NEAR >= request.at;
             (ours(other) && came <= request.at && near).then_some((came.0, ran.1))
         });
-        // Among completions at one instant, the one of the later request counts.
+        // If several completions have the same time, the one of the later request counts.
         let latest = answers.enumerate().max_by_key(|(place, (came, _))| (*came, *place));
         let mut issue = match latest {
             Some((_, (came, now))) => now + (request.at.0 - came) / times,
@@ -122,7 +124,7 @@ proptest! {
         let (recorded, took) = recording(&rows);
         let ran = run(&recorded, &took, times as f64);
         for (ran, expected) in ran.iter().zip(expected(&recorded, &took, times)) {
-            // Thirds of nanoseconds add up.
+            // Divisions by three round, and the errors add up.
             let near = |a: u64, b: u64| a.abs_diff(b) <= 200;
             prop_assert!(near(ran.0, expected.0), "{ran:?} {expected:?}");
         }
@@ -182,8 +184,8 @@ fn an_unknown_task_follows_what_it_overlaps() {
     let over = request(1, 150 * MS, 0, 4096, Op::Write, 0);
     let over = anonymous((over, later.1));
     let last = anonymous((request(2, 600 * MS, 9, 4096, Op::Read, 0), None));
-    // Its dependency was due 50 ms before; a request that is not closer, and overlaps nothing, may
-    // be issued.
+    // In the recording, the first request was answered 50 ms before the second arrived. The second
+    // follows it only if the two overlap, because 50 ms is too long for unrelated requests.
     assert_eq!(issued_ms(&[read, over, last], [400, 1, 1], 1.0), [0, 450, 600]);
     assert_eq!(issued_ms(&[read, later, last], [400, 1, 1], 1.0), [0, 150, 600]);
 }

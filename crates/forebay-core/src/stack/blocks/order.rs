@@ -1,11 +1,12 @@
-//! Which changes of blocks have to follow which: of two that share a block which one of them fills in
-//! part, the later follows the earlier.
+//! The order of changes: if two changes touch a block that either of them covers only partly, the
+//! later one waits for the earlier.
 //!
-//! A block that a change under way fills in part is a *join*; it knows the last of these changes
-//! (its tail) and what came after that and touches the block. A new change follows the tails of all
-//! joins it touches; where it fills a block in part itself it also follows what came after the tail,
-//! and is the new tail. So a change waits for the last ones only, and they wait for those before.
-//! What a request costs depends on what it has to follow, not on how many wait.
+//! A block that an unfinished change covers partly is a *join*. A join stores the last of these
+//! changes (its tail) and the changes after it that touch the block. A new change waits for the
+//! tails of all joins that it touches. If it covers the block only partly itself, it also waits for
+//! the changes after the tail, and becomes the new tail. A change thus waits only for the last
+//! ones, and these wait for those before them. The cost of a request depends on how many changes it
+//! must wait for, not on how many are waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +17,16 @@ use crate::contract::request::Lane;
 pub(super) struct Span {
     pub(super) lane: Lane,
     pub(super) first: u64,
-    /// The first block after it.
+    /// The first block after the change.
     pub(super) end: u64,
-    /// Whether the first block is filled in part; and the last.
+    /// Whether the change covers the first block only partly, and whether it covers the last block
+    /// only partly.
     pub(super) begins_within: bool,
     pub(super) ends_within: bool,
 }
 
 impl Span {
-    /// Blocks filled in part.
+    /// Returns the blocks that the change covers only partly.
     fn joins(&self) -> impl Iterator<Item = u64> + use<> {
         let last = self.end.saturating_sub(1);
         let one = last == self.first;
@@ -33,14 +35,14 @@ impl Span {
     }
 }
 
-/// A block that changes fill in part.
+/// A block that unfinished changes cover only partly.
 #[derive(Clone, Debug, Default)]
 struct Join {
     tail: u32,
     after: Vec<u32>,
 }
 
-/// A current or waiting change.
+/// An unfinished change, which may be waiting.
 #[derive(Clone, Debug, Default)]
 struct Link {
     /// The number of changes that must complete first.
@@ -48,14 +50,15 @@ struct Link {
     followers: Vec<u32>,
 }
 
-/// The changes of all lanes.
+/// All unfinished changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     links: BTreeMap<u32, Link>,
     joins: BTreeMap<(Lane, u64), Join>,
-    /// By class of length and first block: all changes, with the first block after each.
+    /// All changes, sorted by length class, lane and first block, with the first block after each
+    /// and its key.
     spans: BTreeSet<(u32, Lane, u64, u64, u32)>,
-    /// The number of changes in each class, so that a long change does not make searches for short
+    /// The number of changes per class. It keeps a long change from making the searches for short
     /// ones look far back.
     counts: BTreeMap<u32, u32>,
 }
@@ -65,13 +68,14 @@ fn class(blocks: u64) -> u32 {
     u64::BITS - blocks.leading_zeros()
 }
 
-/// Returns the maximum number of blocks that a change of `class` has.
+/// Returns the maximum number of blocks of a change of `class`.
 fn blocks_max(class: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS - class).unwrap_or(0)
 }
 
 impl Order {
-    /// A change comes, by a name that is its own until it ends; answers whether it may begin.
+    /// Adds a change under a key that must be unique until it ends. Returns whether the change may
+    /// begin.
     pub(super) fn begin(&mut self, key: u32, span: &Span) -> bool {
         let Span { lane, first, end, .. } = *span;
         let mut before = Vec::new();
@@ -104,7 +108,7 @@ impl Order {
         begins
     }
 
-    /// Changes that touch a block.
+    /// Returns the changes that touch a block.
     fn touching(&self, lane: Lane, block: u64) -> impl Iterator<Item = u32> + '_ {
         let near = self.counts.keys().flat_map(move |&class| {
             let from = (block + 1).saturating_sub(blocks_max(class));
@@ -113,7 +117,7 @@ impl Order {
         near.filter(move |(.., end, _)| *end > block).map(|&(.., key)| key)
     }
 
-    /// A change has ended; which ones may begin.
+    /// Removes a change that has completed. Returns the changes that may begin now.
     pub(super) fn end(&mut self, key: u32, span: &Span) -> Vec<u32> {
         let Span { lane, first, end, .. } = *span;
         let class = class(end - first);
@@ -124,7 +128,7 @@ impl Order {
                 self.counts.remove(&class);
             }
         }
-        // All changes after the tail waited for it; the next one finds them in `spans`.
+        // All changes after the tail have waited for it; the next change will find them in `spans`.
         for block in span.joins() {
             if self.joins.get(&(lane, block)).is_some_and(|join| join.tail == key) {
                 self.joins.remove(&(lane, block));
@@ -158,7 +162,7 @@ mod tests {
 
     const BLOCK: u64 = 8;
 
-    /// Bytes of a change on one lane, as blocks.
+    /// Returns the blocks of a change on one lane, given in bytes.
     fn span((from, len): (u64, u64)) -> Span {
         Span {
             lane: 0,
@@ -169,13 +173,13 @@ mod tests {
         }
     }
 
-    /// Returns whether two share a block that one of them fills in part.
+    /// Returns whether two changes touch a block that either of them covers only partly.
     fn conflict(a: &Span, b: &Span) -> bool {
         let touches = |span: &Span, block| (span.first..span.end).contains(&block);
         a.joins().any(|block| touches(b, block)) || b.joins().any(|block| touches(a, block))
     }
 
-    /// Returns whether `later` has to follow `earlier`, at once or through others between them.
+    /// Returns whether `later` must wait for `earlier`, directly or through changes between them.
     fn follows(spans: &[Span], alive: &[bool], earlier: usize, later: usize) -> bool {
         conflict(&spans[earlier], &spans[later])
             || (earlier + 1..later).any(|middle| {
@@ -186,8 +190,8 @@ mod tests {
     }
 
     proptest! {
-        /// Changes come and end in any order that is allowed: one may begin exactly when nothing that
-        /// it has to follow is there.
+        /// Changes arrive and end in any permitted order. A change may begin exactly when no change
+        /// that it must wait for is left.
         #[test]
         fn a_change_begins_when_nothing_it_has_to_follow_is_left(
             changes in proptest::collection::vec((0_u64..48, 1_u64..40), 1..24),
@@ -222,7 +226,8 @@ mod tests {
         }
     }
 
-    /// This would take minutes if each change examined everything that a long one could reach.
+    /// The test would take minutes if each change examined all blocks that a long change could
+    /// reach.
     #[test]
     fn a_long_change_does_not_make_the_short_ones_look_far_back() {
         let mut order = Order::default();

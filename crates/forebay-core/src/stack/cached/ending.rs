@@ -1,4 +1,4 @@
-//! Handles the end of an I/O to the flash or the disk.
+//! Handles completions of I/Os on the flash and the disk.
 
 use super::{
     Cached, DESTAGE, DESTAGED, FILL, Leaving, MENDED, ON_DISK, READ, STEP_BITS, WRITTEN, Writing,
@@ -9,14 +9,14 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl<C: Cache> Cached<C> {
-    /// I/Os to flash blocks have ended.
+    /// Handles the completion of an I/O that covers one or more flash blocks.
     pub(super) fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         for at in self.blocks_of(io) {
             self.place_done(at, io.op == Op::Write, outcome, plan);
         }
     }
 
-    /// An I/O to a flash block has ended.
+    /// Handles the completion of an I/O to one flash block.
     pub(super) fn place_done(
         &mut self,
         at: u32,
@@ -39,21 +39,22 @@ impl<C: Cache> Cached<C> {
             self.destage(key, plan);
         }
         if writes {
-            // Disk reads issued before this may return old data.
+            // Reads from the disk that were issued earlier may return old data, so they must not be
+            // copied.
             self.serial += 1;
             self.stamp(key).last = self.serial;
             self.resume(key, plan);
         }
     }
 
-    /// Returns the flash blocks of an I/O there.
+    /// Returns the flash blocks that an I/O on the flash touches.
     pub(super) fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
         let offset = io.offset - self.places_at;
         let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);
         (offset / self.block_bytes) as u32..end as u32
     }
 
-    /// The place of a block holds its content.
+    /// Records that a block's place contains its data.
     pub(super) fn written(&mut self, key: u64, at: u32) {
         if let Some(frame) = self.cache.peek(key)
             && self.held[frame as usize].at == at
@@ -66,12 +67,12 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A client's write to the disk has ended.
+    /// Records the completion of a client's write to the disk.
     pub(super) fn on_disk(&mut self, io: &Planned, outcome: Outcome) {
         self.serial += 1;
         for part in self.parts_of(io) {
             if self.writing == Writing::Through && outcome.is_err() {
-                // The flash may have data that the disk does not have.
+                // The flash may have data that is not on the disk.
                 self.forget(part.key);
             }
             let serial = self.serial;
@@ -81,7 +82,8 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// An I/O has ended that is not the log's; answers what of it reaches the client.
+    /// Handles the completion of an I/O that is not the log's. Returns the outcome to report to the
+    /// client.
     pub(super) fn ended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
         self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
         match io.token & ((1 << STEP_BITS) - 1) {
@@ -104,7 +106,7 @@ impl<C: Cache> Cached<C> {
                 }
             }
             MENDED => self.mended(io, outcome, plan),
-            // The flash has nothing that the disk does not.
+            // All data on the flash is also on the disk, so the failure does not matter.
             _ if matches!(io.op, Op::Flush | Op::Open)
                 && io.lane == self.flash
                 && self.writing != Writing::Back =>

@@ -1,8 +1,8 @@
-//! How a cache behaves when the flash fails: clean blocks are read from the disk, and complete
-//! writes go to the disk.
+//! How a cache behaves if the flash fails: clean blocks are read from the disk, and writes of whole
+//! blocks go to the disk.
 //!
-//! A dirty block that cannot be read, or cannot be written to the disk, stays where it is: reading
-//! it returns the fault rather than the old content of the disk.
+//! If a dirty block cannot be read, or cannot be written to the disk, it stays in its place. A read
+//! then returns the fault rather than the old content of the disk.
 
 use super::{Cached, Held, MENDED, NOTHING, STEP_BITS, Writing};
 use crate::cache::Cache;
@@ -10,7 +10,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {
-    /// A client's read from the flash failed: blocks that the disk has are read there.
+    /// Handles a failed read from the flash: blocks that are also on the disk are read from there.
     pub(super) fn read_failed(
         &mut self,
         io: &Planned,
@@ -38,9 +38,10 @@ impl<C: Cache> Cached<C> {
         told
     }
 
-    /// A write to a flash block failed. A copy is not missed; a client's whole block goes to the disk;
-    /// of a part, the rest is on the flash, and the client is told. So it is where older content of the
-    /// block is on its way to the disk.
+    /// Handles a failed write to a flash block. If it was a copy, nothing is lost. If a client
+    /// wrote the whole block, the write is redirected to the disk. If it was part of a block, the
+    /// rest is only on the flash, so the fault is reported to the client; likewise if older content
+    /// of the block is being written to the disk.
     pub(super) fn write_failed(
         &mut self,
         io: &Planned,
@@ -60,7 +61,7 @@ impl<C: Cache> Cached<C> {
             self.flash_done(io, outcome, plan);
             return outcome;
         }
-        // The place stays valid until the disk has the data, and the write counts as outstanding.
+        // The place remains valid until the disk has the data, and the write remains outstanding.
         self.pending[at as usize].closed = true;
         self.stamp(key).pending += 1;
         let ((lane, offset), token) =
@@ -69,7 +70,7 @@ impl<C: Cache> Cached<C> {
         Ok(())
     }
 
-    /// The disk has what the flash failed to write, or has not.
+    /// Handles the completion of a redirected write on the disk.
     pub(super) fn mended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let at = (io.token >> STEP_BITS) as u32;
         let key = self.pending[at as usize].key;
@@ -80,7 +81,7 @@ impl<C: Cache> Cached<C> {
         self.place_done(at, true, Err(Fault::Media), plan);
     }
 
-    /// Gives up the block in a frame of the flash.
+    /// Removes the block in a flash block from the cache and from the leaving blocks.
     fn give_up(&mut self, key: u64, at: u32) {
         if self.held_at(key, at).is_some() {
             self.forget(key);
@@ -88,7 +89,7 @@ impl<C: Cache> Cached<C> {
         self.leave_no_more(at);
     }
 
-    /// Removes a block that is completely on the disk.
+    /// Removes a block from the cache if it is completely on the disk.
     pub(super) fn forget_clean(&mut self, key: u64) {
         if let Some(frame) = self.cache.peek(key)
             && !self.held[frame as usize].dirty
@@ -97,26 +98,26 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Returns whether a flash block has content of its block.
+    /// Returns whether a flash block contains data of its block.
     fn is_ready(&self, key: u64, at: u32) -> bool {
         let leaving = || self.leaving.iter().find(|leaving| leaving.held.at == at);
         let held = self.held_at(key, at).or_else(|| leaving().map(|leaving| leaving.held));
         held.is_some_and(|held| held.ready)
     }
 
-    /// Returns a cached block's place, if it is `at`.
+    /// Returns the place of a cached block, if that is `at`.
     fn held_at(&self, key: u64, at: u32) -> Option<Held> {
         let held = self.held[self.cache.peek(key)? as usize];
         (held.at == at).then_some(held)
     }
 
-    /// Returns whether the disk does not have what the flash holds of a block there.
+    /// Returns whether the data of a block in `at` is only on the flash.
     fn is_only_here(&self, key: u64, at: u32) -> bool {
         self.held_at(key, at).is_some_and(|held| held.dirty)
             || self.leaving.iter().any(|leaving| leaving.held.at == at && !leaving.copied)
     }
 
-    /// Cancels a write-back that has been superseded.
+    /// Cancels the write-back of the block in `at`, which has been superseded.
     fn leave_no_more(&mut self, at: u32) {
         if let Some(place) = self.leaving.iter().position(|leaving| leaving.held.at == at) {
             self.leaving.swap_remove(place);

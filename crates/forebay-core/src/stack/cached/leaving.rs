@@ -1,5 +1,5 @@
-//! Evicted dirty blocks: read from the flash and written to the disk, or kept if they are written
-//! again.
+//! Evicted dirty blocks, which are read from the flash and written to the disk, or taken back if
+//! they are written again.
 
 use super::{Cached, DESTAGE, DESTAGED, Held, KEY_BITS, Leaving, STEP_BITS};
 use crate::cache::{Cache, Frame};
@@ -9,14 +9,14 @@ use crate::contract::request::{BACKGROUND, Flags, Lane, Op};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {
-    /// A block that was leaving stays.
+    /// Returns a leaving block to the cache.
     pub(super) fn take_back(&mut self, key: u64, plan: &mut Plan<'_>) -> Option<Frame> {
         let place = self.leaving.iter().position(|leaving| leaving.key == key)?;
         let Leaving { held, .. } = self.leaving.swap_remove(place);
         Some(self.hold(key, held, plan))
     }
 
-    /// Frees an evicted block's place, or sends its content to the disk first.
+    /// Frees the place of an evicted block. If the block is dirty, it is first written to the disk.
     pub(super) fn let_go(&mut self, key: u64, held: Held, plan: &mut Plan<'_>) {
         if !held.dirty {
             self.release(held.at);
@@ -27,7 +27,8 @@ impl<C: Cache> Cached<C> {
         self.destage(key, plan);
     }
 
-    /// Begins to send a leaving block to the disk, unless it is being written, there or here.
+    /// Begins to write a leaving block to the disk, unless a write to its place, or a write-back of
+    /// the block, is in progress.
     pub(super) fn destage(&mut self, key: u64, plan: &mut Plan<'_>) {
         if self.flying.contains(&key) {
             return;
@@ -53,7 +54,7 @@ impl<C: Cache> Cached<C> {
             flags: Flags::NONE,
             token: DESTAGE | leaving.serial << STEP_BITS,
         });
-        // From here on the read I/O holds the buffer, then the write-back.
+        // The I/Os hold the buffer from now on: first the read, then the write-back.
         plan.slots.free(buf);
     }
 
@@ -72,13 +73,13 @@ impl<C: Cache> Cached<C> {
         plan.io(Planned { lane, op: Op::Write, offset, token, ..*io });
     }
 
-    /// Byte `within` of a block on its disk.
+    /// Returns the location on the disk of byte `within` of a block.
     pub(super) fn on_disk_at(&self, key: u64, within: u64) -> (Lane, u64) {
         let block = key & ((1 << KEY_BITS) - 1);
         ((key >> KEY_BITS) as Lane, block * self.block_bytes + within)
     }
 
-    /// The disk has an evicted block, or refused it.
+    /// Handles the completion of a write-back.
     pub(super) fn destaged(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let serial = io.token >> STEP_BITS;
         let Some(part) = self.parts_of(io).next() else { return };
@@ -87,7 +88,7 @@ impl<C: Cache> Cached<C> {
             Ok(()) => self.left(serial, plan),
             Err(_) => self.stays(serial),
         }
-        // It may have come back and left again.
+        // The block may have been cached and evicted again in the meantime.
         let again = |it: &&Leaving| it.key == part.key && it.serial != serial;
         if self.leaving.iter().any(|leaving| again(&leaving)) {
             self.destage(part.key, plan);
@@ -95,7 +96,7 @@ impl<C: Cache> Cached<C> {
         self.resume(part.key, plan);
     }
 
-    /// The disk has a block: its place is free, or will be when the log does not name it any more.
+    /// Frees the place of a block that is now on the disk, unless the log still names the place.
     fn left(&mut self, serial: u64, plan: &mut Plan<'_>) {
         if let Some(left) = self.leaving.iter().position(|leaving| leaving.serial == serial) {
             if self.is_copied(left, plan) {
@@ -106,8 +107,8 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A block could not be read or not be written: it stays where it is, and is tried again when its
-    /// place is wanted, after all others.
+    /// Keeps a leaving block that could not be read or written. It is tried again, after all
+    /// others, when a place is needed.
     pub(super) fn stays(&mut self, serial: u64) {
         if let Some(place) = self.leaving.iter().position(|leaving| leaving.serial == serial) {
             let leaving = self.leaving.remove(place);
@@ -115,7 +116,8 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A place is wanted: tries the block again that stayed for the longest time.
+    /// Tries again to write back a block because a place is needed: the one that has stayed
+    /// longest.
     pub(super) fn destage_again(&mut self, plan: &mut Plan<'_>) {
         let idle = |leaving: &&Leaving| {
             let writes = self.pending[leaving.held.at as usize].writes;

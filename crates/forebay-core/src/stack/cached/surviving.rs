@@ -1,14 +1,15 @@
-//! A cache that writes back and is found after a restart: what is dirty is in a log on the flash
+//! A write-back cache that survives restarts: a log on the flash records the places of dirty blocks
 //! (`stack/placement_log`).
 //!
-//! A place is named in the log while the disk does not have what it holds. A write is answered when it
-//! is on the flash, as in any device with a write cache; a flush, and a write with FUA, when the log names
-//! its place too. A block that goes to the disk keeps its place until a record is durable that does not
-//! name it any more (`Leaving::copied`), and is read from there; if it is written again meanwhile it
-//! stays. Clean blocks are not in the log: after a restart they are read from the disk.
+//! The log names a place as long as its data is not on the disk. A write is answered when it is on
+//! the flash, as in any device with a write cache. A flush, or a write with FUA, is answered when
+//! the log names its place too. A block that has been written to the disk keeps its place until a
+//! durable record no longer names it (`Leaving::copied`), and is read from there; if it is written
+//! again meanwhile, it stays. Clean blocks are not in the log and are read from the disk after a
+//! restart.
 //!
-//! Requests that come before the table is there wait for it; if it cannot be had they are refused, and the
-//! next one has it tried again.
+//! Requests that arrive before the table has been read wait for it. If the table cannot be read,
+//! they are refused, and the next request triggers another attempt.
 
 use std::collections::BTreeMap;
 
@@ -20,27 +21,27 @@ use crate::contract::request::{Lane, Request};
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 use crate::stack::placement_log::{Binding, Ended, Event, Name, Pairing, PlacementLog, Wish};
 
-/// What the places of a cache are for, in a log's label.
+/// The purpose of the places, as stored in the label of the log.
 const PURPOSE: u64 = u64::from_le_bytes(*b"cache\0\0\0");
 
-/// The log, and the requests that wait for it.
+/// The log, and the state for freeing places that it names.
 #[derive(Clone, Debug)]
 pub(super) struct Survival {
     pub(super) log: PlacementLog,
-    /// Places that are free once no record names them.
+    /// The number of places that become free when no record names them.
     retired: u32,
 }
 
-/// Which flash a cache that survives restarts is bound to, and how.
+/// What binds a cache that survives restarts to its flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Distinguishes the flash from others of the same size; set in the configuration.
+    /// Distinguishes the flash from others of the same size; set by the user.
     pub id: u64,
-    /// What ties it to its disk.
+    /// What binds the flash to its disk.
     pub pairing: Pairing,
-    /// Bytes of each disk; 0 if not known.
+    /// The capacity of each disk in bytes; 0 if unknown.
     pub disk_bytes: u64,
-    /// Whether a blank flash is taken: its log is begun then.
+    /// Whether to initialize the log on a blank flash instead of refusing it.
     pub formats: bool,
 }
 
@@ -72,7 +73,7 @@ impl<C: Cache> Cached<C> {
         Self::frames(size_bytes.saturating_sub(log_bytes), block_bytes)
     }
 
-    /// Lets a request wait while the table is not there; answers whether it has to.
+    /// Makes a request wait if the table has not been read yet. Returns whether it must wait.
     pub(super) fn waits_for_log(
         &mut self,
         client: u32,
@@ -84,7 +85,7 @@ impl<C: Cache> Cached<C> {
         survival.is_some_and(|it| it.log.defers(client, request, bytes, plan))
     }
 
-    /// A client's flush: of its disk, of the flash, and of what names what is there.
+    /// Flushes a disk, the flash, and the log for a client.
     pub(super) fn flush(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
         if let Some(survival) = &mut self.survival {
             survival.log.wait(client, disk, plan);
@@ -101,14 +102,16 @@ impl<C: Cache> Cached<C> {
         (self.pending[at].key >> KEY_BITS) as Lane
     }
 
-    /// A client's write with FUA has been written: it waits for a record, unless there is one.
+    /// Handles the completion of a client's write with FUA: waits for a record in the log, unless
+    /// the place is already recorded.
     pub(super) fn make_durable(&mut self, io: &Planned, disk: Lane, plan: &mut Plan<'_>) {
         let (Owner::Client(client), Some(survival)) = (io.owner, &self.survival) else { return };
         let is_durable = if io.lane == self.flash {
             let key = |at: u32| self.pending[at as usize].key;
             self.blocks_of(io).all(|at| survival.log.is_settled(at, Name::of(key(at))))
         } else {
-            // Only cached blocks are named, and they have not been written to the disk.
+            // The log names only cached blocks, and this write went to the disk, so all other
+            // changes must be recorded.
             survival.log.is_quiet()
         };
         if !is_durable {
@@ -116,7 +119,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Records that a frame holds data that the disk does not have.
+    /// Records that a flash block contains data that is not on the disk.
     pub(super) fn note_dirty(&mut self, key: u64, at: u32) {
         if let Some(survival) = &mut self.survival
             && !survival.log.is_settled(at, Name::of(key))
@@ -125,7 +128,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Returns whether a released frame must wait until no record names it.
+    /// Returns whether a released flash block must wait until no record names it.
     pub(super) fn is_retired(&mut self, at: u32) -> bool {
         let Some(survival) = &mut self.survival else { return false };
         if !survival.log.is_named(at) {
@@ -137,7 +140,8 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// Returns whether a leaving block, which the disk has now, keeps its place for the log's sake.
+    /// Returns whether a leaving block, which is now on the disk, must keep its place because the
+    /// log names it.
     pub(super) fn is_copied(&mut self, left: usize, plan: &mut Plan<'_>) -> bool {
         let Some(survival) = &mut self.survival else { return false };
         let leaving = &mut self.leaving[left];
@@ -154,7 +158,7 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// A place is wanted: has those freed that only the log still names.
+    /// Frees places that only the log still names, because a place is needed.
     pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
         let Some(survival) = &self.survival else { return };
         if survival.retired > 0 || self.leaving.iter().any(|leaving| leaving.copied) {
@@ -170,7 +174,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Returns the entry that the log should have for a frame.
+    /// Returns the entry that the log should have for a flash block.
     fn wish(&self, at: u32) -> Wish {
         let key = self.pending[at as usize].key;
         let frame = self.cache.peek(key).filter(|frame| self.held[*frame as usize].at == at);
@@ -187,7 +191,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// An I/O of the log has ended.
+    /// Handles the completion of an I/O of the log.
     pub(super) fn log_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(survival) = &mut self.survival else { return };
         match survival.log.done(io, outcome, plan) {
@@ -197,8 +201,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Called when the table has been read or cannot be read: executes the waiting requests, or
-    /// refuses them.
+    /// Executes the requests that waited for the table, or refuses them if it cannot be read.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(survival) = &mut self.survival else { return };
         let early = survival.log.deferred();
@@ -215,7 +218,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Restores the dirty blocks.
+    /// Restores the dirty blocks named by the log.
     fn take_over(&mut self, named: &BTreeMap<u32, u64>, plan: &mut Plan<'_>) {
         let used = named.last_key_value().map_or(0, |(at, _)| at + 1);
         self.pending = vec![Pending::default(); used as usize];
@@ -226,13 +229,13 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A round is over.
+    /// Handles the end of a round of the log.
     fn round_ended(&mut self, ended: Ended, plan: &mut Plan<'_>) {
         for change in &ended.recorded {
             if change.name == Name::NONE {
                 self.unnamed(change.place);
             }
-            // It may have changed again.
+            // The entry may have changed again during the round.
             let wish = self.wish(change.place);
             if let Some(survival) = &mut self.survival
                 && wish != Wish::Name(change.name)
@@ -251,7 +254,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// No record names a place any more: it is free, unless it is held again.
+    /// Frees a place that no record names any more, unless it is in use again.
     fn unnamed(&mut self, at: u32) {
         let pending = &mut self.pending[at as usize];
         let left = self.leaving.iter().position(|it| it.held.at == at && it.copied);
@@ -267,7 +270,7 @@ impl<C: Cache> Cached<C> {
         self.release(at);
     }
 
-    /// A disk may have lost writes since its last flush, so they are written back again.
+    /// Writes blocks back again, because their disk may have lost writes since its last flush.
     fn doubt(&mut self, lane: Lane) {
         for leaving in self.leaving.iter_mut().filter(|leaving| leaving.copied) {
             if (leaving.key >> KEY_BITS) as Lane == lane {

@@ -1,4 +1,5 @@
-//! Tests small caches by hand, and whole runs; the live crate's laws test content.
+//! Tests small caches step by step, and whole runs. The contents are tested by the laws of the
+//! crate forebay-live.
 
 use super::*;
 use crate::cache::Lru;
@@ -33,7 +34,8 @@ fn asked<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<Planned> {
     planned(|plan| cached.place(0, &request, Bytes::NONE, plan))
 }
 
-/// Lane, operation, first block and blocks of each I/O a request leads to, one after another.
+/// Returns all I/Os of a request, executed one after another, as lane, operation, first block and
+/// number of blocks.
 fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64, u64)> {
     let (mut all, mut queue) = (Vec::new(), VecDeque::from(asked(cached, request)));
     while let Some(io) = queue.pop_front() {
@@ -51,7 +53,7 @@ fn what_was_read_is_read_from_the_flash_again() {
         first,
         [(DISK, Op::Read, 100, 2), (FLASH, Op::Write, 0, 1), (FLASH, Op::Write, 1, 1)]
     );
-    // Two blocks that lie together on the flash, then one that has to come from the disk.
+    // Two blocks that are adjacent on the flash, and one that must be read from the disk.
     let second = ios(&mut cached, blocks(0, Op::Read, 100, 3));
     assert_eq!(second[..2], [(FLASH, Op::Read, 0, 2), (DISK, Op::Read, 102, 1)]);
     let figures = cached.figures();
@@ -68,7 +70,7 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
         [(FLASH, Op::Read, 0, 1), (FLASH, Op::Write, 1, 1), (DISK, Op::Write, 7, 1)]
     );
     assert_eq!(cached.figures().blocks_destaged, 1);
-    // The frame of block 7 is free again, and used next.
+    // The place of block 7 is free again and used next.
     assert_eq!(ios(&mut cached, blocks(0, Op::Write, 9, 1))[1], (FLASH, Op::Write, 0, 1));
 }
 
@@ -76,7 +78,7 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
 fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
-    asked(&mut cached, blocks(0, Op::Write, 8, 1)); // not done yet
+    asked(&mut cached, blocks(0, Op::Write, 8, 1)); // not completed yet
     let plan = asked(&mut cached, blocks(0, Op::Read, 7, 1));
     assert_eq!((plan[0].lane, plan[0].offset), (FLASH, 0));
 }
@@ -129,7 +131,7 @@ fn what_the_flash_fails_to_write_stays_what_it_was_until_the_disk_has_it() {
         assert_eq!(asked(&mut cached, blocks(0, Op::Write, 7, 1)), [], "a write waits");
         let after = planned(|plan| assert_eq!(cached.done(&mend[0], outcome, plan), outcome));
         assert_eq!((after.len(), after[0].lane), (1, FLASH));
-        // The first write of a new place is not done, that of an old one need not be.
+        // Writes wait for the first write to a new place, but not for one to an existing place.
         assert_eq!(lane(&mut cached), then);
         planned(|plan| assert_eq!(cached.done(&after[0], Ok(()), plan), Ok(())));
     }
@@ -184,7 +186,7 @@ fn what_the_disk_was_asked_for_before_a_write_was_done_is_not_copied() {
     let late = asked(&mut cached, blocks(0, Op::Read, 7, 1));
     assert_eq!(late[0].lane, DISK);
     ended(&mut cached, &write[0]);
-    ios(&mut cached, blocks(0, Op::Write, 8, 1)); // 7 goes to the disk
+    ios(&mut cached, blocks(0, Op::Write, 8, 1)); // evicts block 7
     assert_eq!(asked(&mut cached, blocks(0, Op::Read, 7, 1))[0].lane, DISK);
     assert_eq!(ended(&mut cached, &late[0]), []);
 }
@@ -198,7 +200,8 @@ fn a_block_leaves_once_when_its_last_write_is_done() {
     assert_eq!(ended(&mut cached, &parts[0][0]), []);
     let leaves = ended(&mut cached, &parts[1][0]);
     assert_eq!((leaves.len(), leaves[0].op, leaves[0].offset), (1, Op::Read, 0));
-    // It comes back, is written to and leaves again while its old content goes to the disk.
+    // The block is cached again, written, and evicted again while its old content is being written
+    // to the disk.
     let old = ended(&mut cached, &leaves[0]);
     assert_eq!((old.len(), old[0].lane), (1, DISK));
     let part = asked(&mut cached, request(0, Op::Write, 7 * BLOCK, 512));
@@ -216,7 +219,7 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
         ios(&mut cached, blocks(0, Op::Read, key, 1));
     }
     ios(&mut cached, blocks(0, Op::Write, 4, 1));
-    // Clean blocks are read from the disk instead, once the flash has said it.
+    // As soon as the flash has reported that it is gone, clean blocks are read from the disk.
     let first = asked(&mut cached, blocks(0, Op::Read, 1, 1));
     assert_eq!(first[0].lane, FLASH);
     let instead = planned(|plan| assert_eq!(cached.done(&first[0], gone, plan), Ok(())));
@@ -227,11 +230,11 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
             assert_eq!((io.len(), io[0].lane, ended(&mut cached, &io[0])), (1, DISK, vec![]));
         }
     }
-    // Data that was only on the flash is lost, and this is reported.
+    // Data that was only on the flash is lost, which is reported.
     let lost = asked(&mut cached, blocks(0, Op::Read, 4, 1));
     assert_eq!(lost[0].lane, FLASH);
     assert_eq!(planned(|plan| assert_eq!(cached.done(&lost[0], gone, plan), gone)), []);
-    // A whole block written again is on the disk.
+    // After the whole block is written again, it is on the disk.
     let again = asked(&mut cached, blocks(0, Op::Write, 4, 1));
     let instead = planned(|plan| assert_eq!(cached.done(&again[0], gone, plan), Ok(())));
     assert_eq!((instead[0].lane, ended(&mut cached, &instead[0])), (DISK, vec![]));
@@ -241,7 +244,7 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
 #[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
-    // One in the cache, sixteen on their way, none of which is done.
+    // One block is in the cache, and sixteen are on their way to the disk.
     for key in 0..17 {
         asked(&mut cached, blocks(0, Op::Write, key, 1));
     }
@@ -252,7 +255,7 @@ fn too_many_blocks_on_their_way_let_new_ones_pass() {
 #[test]
 fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
     let media = Err(Fault::Media);
-    // The read from the flash fails, or the write to the disk.
+    // Either the read from the flash or the write to the disk fails.
     for failing in [FLASH, DISK] {
         let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
         for key in 0..17 {
@@ -267,7 +270,8 @@ fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
             }
         }
         assert_eq!(cached.figures().blocks_past, 0);
-        // There is no place for a new block; the oldest that stayed is tried again, one a time.
+        // There is no place for a new block. The oldest of the blocks that stayed is tried again,
+        // one at a time.
         let past = asked(&mut cached, blocks(0, Op::Write, 99, 1));
         let (places, lanes): (Vec<u64>, Vec<Lane>) =
             past.iter().map(|io| (io.offset / BLOCK, io.lane)).unzip();
@@ -310,7 +314,7 @@ fn a_store_opens_without_a_flash_that_holds_nothing_alone() {
     }
 }
 
-/// Requests that finished, and I/Os by lane.
+/// Records finished requests, and counts I/Os by lane.
 #[derive(Default)]
 struct Count {
     finished: Vec<u64>,
@@ -363,7 +367,8 @@ fn surviving(frames: u32) -> Cached<Lru> {
     cached
 }
 
-/// Does `request` and what follows; flushes of the disk end with `flushes`. Answers its I/Os.
+/// Executes `request` and everything that follows; flushes of the disk end with `flushes`. Returns
+/// the I/Os.
 fn all(cached: &mut Cached<Lru>, request: Request, flushes: Outcome) -> Vec<(Lane, Op)> {
     let (mut all, mut queue) = (Vec::new(), VecDeque::from(asked(cached, request)));
     while let Some(io) = queue.pop_front() {

@@ -1,17 +1,18 @@
-//! Writes that wait for a block, for what is under way would undo them.
+//! Writes that wait for a block, because outstanding I/Os would undo them.
 //!
-//! A block's first write to the flash is alone there until it is done: before that a part of the block
-//! would be read with bytes of whatever was there before. So is one that the flash failed, until the
-//! disk has it. What is not cached does not go to the disk while an older content does. And of writes
-//! *through* that overlap one has to be done on flash and disk before the next begins, for they may do
-//! two in different orders.
+//! No other write to a place may begin before its first write has completed, because otherwise the
+//! rest of the block would have the previous contents of the place. The same applies to a place
+//! with a failed write until the data is on the disk. A block that is not cached is not written to
+//! the disk while older content of it is being written there. Of *through* writes that overlap, one
+//! must have completed on flash and disk before the next begins, because the devices may execute
+//! two writes in different orders.
 
 use super::{Cached, Writing, stamp_of};
 use crate::cache::Cache;
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {
-    /// Returns whether a write of a block has to wait.
+    /// Returns whether a write to a block has to wait.
     pub(super) fn must_wait(&mut self, key: u64) -> bool {
         let cached = self.cache.peek(key).map(|frame| self.held[frame as usize].at);
         if self.writing == Writing::Through {
@@ -25,7 +26,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Lets a part of a client's write wait for its block.
+    /// Makes a part of a client's write wait for its block.
     pub(super) fn wait(&mut self, key: u64, io: Planned, plan: &mut Plan<'_>) {
         if let Owner::Client(client) = io.owner {
             plan.hold(client);
@@ -33,8 +34,8 @@ impl<C: Cache> Cached<C> {
         self.waiting.entry((stamp_of(key), key)).or_default().push_back(io);
     }
 
-    /// A write of a block has ended: does what need not wait for it any more. Blocks that share a
-    /// count of writes wait for each other.
+    /// Resumes writes that need not wait any more after a write to a block has completed. Blocks
+    /// that share a counter wait for each other.
     pub(super) fn resume(&mut self, key: u64, plan: &mut Plan<'_>) {
         let stamp = stamp_of(key);
         let mut from = 0;
@@ -46,7 +47,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Does what waits for a block, in the order it came, until something has to wait on.
+    /// Executes the writes that wait for a block in order of arrival, until one has to wait longer.
     fn resume_block(&mut self, key: u64, plan: &mut Plan<'_>) {
         while !self.must_wait(key) {
             let Some(queue) = self.waiting.get_mut(&(stamp_of(key), key)) else { return };

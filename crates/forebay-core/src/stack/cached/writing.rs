@@ -13,7 +13,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Writes a part to where its block is, or lets it wait.
+    /// Writes a part of a request to the device that stores its block, or makes it wait.
     pub(super) fn write_part(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) {
         if self.must_wait(part.key) {
             return self.wait(part.key, io, plan);
@@ -38,7 +38,8 @@ impl<C: Cache> Cached<C> {
         &mut self.stamps[stamp_of(key)]
     }
 
-    /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
+    /// Writes a part to the flash if its block is cached or can be cached. Returns whether it was
+    /// written there.
     pub(super) fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) -> bool {
         if self.flash_gone {
             self.forget_clean(part.key);
@@ -48,7 +49,7 @@ impl<C: Cache> Cached<C> {
             && self.held[frame as usize].is_copy
             && !self.held[frame as usize].ready
         {
-            // The copy and this write could arrive in either order.
+            // The copy and this write could complete in either order.
             self.forget(part.key);
             found = None;
         }

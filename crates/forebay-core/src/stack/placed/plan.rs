@@ -9,57 +9,57 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::outstanding::Release;
 
-/// For whom an I/O is done.
+/// The beneficiary of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A client request, with the number passed to [`super::Placement::place`].
+    /// A client request, identified by the number passed to [`super::Placement::place`].
     Client(u32),
     /// Nobody waits for the I/O.
     Background,
 }
 
-/// An I/O that a placement wants.
+/// An I/O planned by a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// For whom.
+    /// The beneficiary of the I/O.
     pub owner: Owner,
-    /// On which lane.
+    /// The lane of the I/O.
     pub lane: Lane,
     /// The operation.
     pub op: Op,
-    /// First byte there.
+    /// The first byte on the lane.
     pub offset: u64,
-    /// How many.
+    /// The length in bytes.
     pub len: u32,
-    /// Where the bytes are that it moves.
+    /// The memory of the data.
     pub bytes: Bytes,
     /// The original submitter.
     pub stream: u32,
-    /// Its properties.
+    /// The properties of the I/O.
     pub flags: Flags,
-    /// Whatever the placement wants to be told when it has ended.
+    /// A value for the placement's use, returned with the completion.
     pub token: u64,
 }
 
 impl Planned {
-    /// `request` as one I/O for its client.
+    /// Returns `request` as a single I/O for its client.
     pub fn whole(client: u32, request: &Request, bytes: Bytes) -> Planned {
         let Request { offset, len, stream, lane, op, flags, .. } = *request;
         let owner = Owner::Client(client);
         Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
     }
 
-    /// Returns the part of it from byte `skip` on.
+    /// Returns the part of the I/O of `len` bytes from byte `skip` on.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
         Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }
 }
 
-/// Work to be done.
+/// Steps to be executed.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) ios: VecDeque<Planned>,
-    /// I/Os that bypass the policies below while no client waits.
+    /// The I/Os that bypass the policies below while no client waits.
     pub(super) past: VecDeque<Planned>,
     pub(super) holds: Vec<u32>,
     pub(super) releases: VecDeque<Release>,
@@ -82,9 +82,9 @@ impl Wanted {
     }
 }
 
-/// Collects the I/Os that a placement wants at some time.
+/// Collects the I/Os, holds and releases that a placement plans during a call.
 pub struct Plan<'a> {
-    /// The time.
+    /// The current time.
     pub now: Nanos,
     /// The driver's memory.
     pub slots: &'a mut dyn Slots,
@@ -96,14 +96,14 @@ impl<'a> Plan<'a> {
         Plan { now, slots, wanted }
     }
 
-    /// An I/O. Its buffer and its client are held until it has ended: a placement may free a slot
-    /// that it took as soon as it has planned what is done with it.
+    /// Adds an I/O. Its buffer and its client are held until it has completed, so a placement may
+    /// free a buffer as soon as all its I/Os are planned.
     pub fn io(&mut self, io: Planned) {
         self.name(&io);
         self.wanted.ios.push_back(io);
     }
 
-    /// Adds an I/O, extending the last planned one if it is contiguous in every respect.
+    /// Adds an I/O, or extends the last planned one if it continues that in every respect.
     pub fn extend(&mut self, io: Planned) {
         if let Some(last) = self.wanted.ios.back_mut()
             && let Some(len) = last.len.checked_add(io.len)
@@ -117,14 +117,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Adds an I/O that bypasses the policy of its lane when that policy has nothing to dispatch
-    /// and no client's request is outstanding.
+    /// Adds an I/O that bypasses the policy of its lane. It is dispatched when that policy has
+    /// nothing to dispatch and no client request is outstanding.
     pub fn when_idle(&mut self, io: Planned) {
         self.name(&io);
         self.wanted.past.push_back(io);
     }
 
-    /// Forgets what was planned for idle times and is not begun; answers whether there was any.
+    /// Removes the I/Os of [`Plan::when_idle`] that have not been dispatched. Returns whether there
+    /// were any.
     pub fn forget_idle(&mut self) -> bool {
         let forgotten = !self.wanted.past.is_empty();
         for io in self.wanted.past.drain(..) {
@@ -145,29 +146,30 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A client request is not answered before it is released once more.
+    /// Holds a client request, which is not answered before one more release.
     pub fn hold(&mut self, client: u32) {
         self.wanted.holds.push(client);
     }
 
-    /// A hold ends.
+    /// Releases a hold of a client request.
     pub fn release(&mut self, client: u32, outcome: Outcome) {
         self.wanted.release(client, outcome, 0);
     }
 
-    /// A hold ends of what took `wait` since it was admitted.
+    /// Releases a hold of a client request, one of whose parts took `wait` since its admission.
     pub fn release_after(&mut self, client: u32, wait: Nanos, outcome: Outcome) {
         let held = Nanos::ZERO;
         self.wanted.release_after(Release { client, wait, held, outcome, class: 0 });
     }
 
-    /// What [`super::Placement::divert`] took over has ended; where it failed, the lane does it.
+    /// Reports the completion of a request that [`super::Placement::divert`] took. If it failed,
+    /// the lane serves it.
     pub fn diverted(&mut self, io: Request, outcome: Outcome) {
         self.wanted.diverted.push_back((io, outcome));
     }
 }
 
-/// What `call` plans, for tests of placements alone.
+/// Returns the I/Os that `call` plans, for tests of a placement alone.
 #[cfg(test)]
 pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
     let mut wanted = Wanted::default();

@@ -1,74 +1,79 @@
-//! The log as bytes: its label and its records (docs/placement-log.md).
+//! The format of the log: its label and its records (docs/placement-log.md).
 //!
-//! All numbers are little-endian words of eight bytes. The *label* says whose places these are and how
-//! many; all of it lies in one sector, which no power cut tears. A *record* says which places changed, and
-//! carries one page of the table in turn: so the last records, one a page, are the whole table.
+//! All numbers are little-endian words of eight bytes. The *label* contains the owner and the
+//! number of the places. It is within one sector, so a power cut cannot leave it incomplete. A
+//! *record* contains the places that have changed, and one page of the table. Records contain the
+//! pages in turn, so the last records, one per page, are the complete table.
 //!
-//! Each sector of a record has a sum and a number of its own. So a record that a power cut tore, whose sectors
-//! are the new ones or those before them, is told from one that was damaged.
+//! Each sector of a record has its own checksum and record number. If a power cut leaves a mixture
+//! of new and old sectors, it can therefore be distinguished from damage.
 
 use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::request::Lane;
 
-/// Bytes of a label.
+/// The size of a label in bytes.
 const BLOCK: u32 = 4096;
-/// Both labels.
+/// The size of both labels in bytes.
 pub(super) const LABELS: u32 = 2 * BLOCK;
-/// Bytes of a record: what changed, then a page.
+/// The size of a record in bytes: the changes, then a page.
 pub(super) const RECORD: u32 = 8192;
-/// Records that the ring has beyond two of each page.
+/// The number of records in the ring in addition to two per page.
 const SPARE: u64 = 16;
 
-/// Bytes of a sector, which is written whole or not at all, and how many a record has.
+/// The size of a sector in bytes, which is written completely or not at all, and the number of
+/// sectors in a record.
 const SECTOR: u32 = 512;
 const SECTORS: u32 = RECORD / SECTOR;
-/// Words of a sector before its share of the record: sum, identity, number of the record.
+/// The number of words in a sector before its share of the record: checksum, identity, record
+/// number.
 const SECTOR_HEAD: usize = 3;
-/// Words of a record that a sector carries.
+/// The number of words of a record in each sector.
 const SHARE: usize = SECTOR as usize / 8 - SECTOR_HEAD;
-/// The number of words of a record before its page: half of them.
+/// The number of words of a record before its page, which is half of the record.
 const CHANGED: usize = SHARE * SECTORS as usize / 2;
-/// Places of a page, a word each.
+/// The number of places in a page, which uses one word per place.
 pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
 
-/// How a label and a record begin, after their sums.
+/// The first words of a label and of a record, after the checksum.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayP");
 const CHANGES: u64 = u64::from_le_bytes(*b"forebayC");
-/// The version of the format. Version 1 had one checksum for a whole record, and no pair.
+/// The version of the format. Version 1 had a single checksum for a whole record, and no pair.
 pub const VERSION: u64 = 2;
 
-/// Words of a record before what changed: mark, sum of its other sectors' sums, count.
+/// The number of words of a record before the changes: mark, checksum of the other sectors'
+/// checksums, number of changes.
 const HEAD: usize = 3;
-/// Changes of a record: the place and its name, a word each.
+/// The maximum number of changes in a record. Each takes two words, the place and its name.
 pub(super) const CHANGES_MAX: usize = (CHANGED - HEAD) / 2;
 
-/// Bits of a name that say which block of its disk.
+/// The number of bits in a name for the block number on the disk.
 const DISK_BIT: u32 = 48;
 
 /// The owner of the places; all fields must match when the log is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// The purpose that the owner uses the places for.
+    /// The purpose of the places.
     pub(crate) purpose: u64,
-    /// Distinguishes this flash from others of the same size; set in the configuration.
+    /// A number that distinguishes this flash from others of the same size; set by the user.
     pub(crate) id: u64,
-    /// Drawn when the flash was begun: it tells this flash and its disk from all others.
+    /// A random number, drawn when the flash was initialized, that distinguishes this flash and its
+    /// disk from all others.
     pub(crate) pair: u128,
-    /// Disks before it.
+    /// The number of disks.
     pub(crate) disks: u16,
-    /// Bytes of each disk; 0 where that is not known, which fits any.
+    /// The capacity of each disk in bytes; 0 if unknown, which matches any capacity.
     pub(crate) disk_bytes: u64,
-    /// Bytes of a place.
+    /// The size of a place in bytes.
     pub(crate) place_bytes: u64,
-    /// Places there are.
+    /// The number of places.
     pub(crate) places: u32,
-    /// The number of bits of a name below the block's number, which say which parts of the block
-    /// are present. It follows from the purpose.
+    /// The number of low bits in a name, below the block number, that tell which parts of the block
+    /// are present. Depends on the purpose.
     pub(crate) part_bits: u32,
 }
 
 impl Binding {
-    /// Returns the number that distinguishes its records from those of other flashes.
+    /// Returns the number that distinguishes records of this flash from those of other flashes.
     fn identity(&self) -> u64 {
         self.id ^ self.pair as u64 ^ (self.pair >> 64) as u64
     }
@@ -77,17 +82,17 @@ impl Binding {
         pages(self.places)
     }
 
-    /// Records that the ring holds.
+    /// Returns the number of records in the ring.
     pub(super) fn ring(&self) -> u64 {
         ring(self.places)
     }
 
-    /// Returns where the record of a number is.
+    /// Returns the offset of the record with this number.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         u64::from(LABELS) + sequence % self.ring() * u64::from(RECORD)
     }
 
-    /// Returns where places begin.
+    /// Returns the offset of the first place.
     pub(crate) fn log_bytes(&self) -> u64 {
         Binding::log_bytes_of(self.places)
     }
@@ -97,7 +102,7 @@ impl Binding {
         u64::from(LABELS) + ring(places) * u64::from(RECORD)
     }
 
-    /// Returns whether the places of `other` are these.
+    /// Returns whether `other` has the same places and owner.
     pub(super) fn fits(&self, other: &Binding) -> bool {
         let is_known = self.disk_bytes > 0 && other.disk_bytes > 0;
         let disk_bytes = if is_known { other.disk_bytes } else { self.disk_bytes };
@@ -113,25 +118,26 @@ fn ring(places: u32) -> u64 {
     2 * pages(places) + SPARE
 }
 
-/// The name of a block of a disk, or of nothing.
+/// The name of a place: a block of a disk, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name(u64);
 
 impl Name {
-    /// Nothing that counts.
+    /// The place contains nothing that is needed.
     pub(crate) const NONE: Name = Name(0);
 
-    /// Of a block, its disk above 48 bits.
+    /// Returns the name of a block with this key, which contains the disk's lane in the bits from
+    /// 48 on.
     pub(crate) fn of(key: u64) -> Name {
         Name(key.wrapping_add(1))
     }
 
-    /// Returns the block.
+    /// Returns the block, or `None` for no name.
     pub(crate) fn key(self) -> Option<u64> {
         self.0.checked_sub(1)
     }
 
-    /// Returns its disk, or the first disk if it names nothing.
+    /// Returns the block's disk; the first disk if there is no block.
     pub(super) fn disk(self) -> Lane {
         (self.key().unwrap_or(0) >> DISK_BIT) as Lane
     }
@@ -142,14 +148,14 @@ impl Name {
     }
 }
 
-/// The name of a place from a record on.
+/// A change of a place's name, in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) place: u32,
     pub(crate) name: Name,
 }
 
-/// Puts a label twice at `to`, as it lies at the begin of the flash.
+/// Writes two copies of a label to `to`, as at the beginning of the flash.
 pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
     let Binding { purpose, id, pair, disks, disk_bytes, place_bytes, places, .. } = *binding;
     let (low, high) = (pair as u64, (pair >> 64) as u64);
@@ -167,13 +173,13 @@ pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
 pub(super) enum Labelled {
     /// Zeros.
     Blank,
-    /// A label; `is_begun` where the flash was served with its disk.
+    /// A label. `is_begun` is true if the flash was used with its disk before.
     As { binding: Binding, is_begun: bool },
-    /// Anything else.
+    /// Other contents.
     Otherwise,
 }
 
-/// What the labels at `from` say; the first that is whole counts.
+/// Examines the labels at `from`. The first intact one counts.
 pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
     let mut is_blank = true;
     for at in [from, from.on(BLOCK)] {
@@ -190,36 +196,37 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
     if is_blank { Labelled::Blank } else { Labelled::Otherwise }
 }
 
-/// Bytes of a label, of which two are at the begin of a flash.
+/// The size of a label in bytes. There are two at the beginning of a flash.
 pub const LABEL_BYTES: usize = BLOCK as usize;
 
 /// The information in a label, for examining a flash before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashLabel {
-    /// Set in the configuration.
+    /// The number set by the user.
     pub id: u64,
-    /// Drawn when the flash was begun; its disk has the same.
+    /// A random number, drawn when the flash was initialized, which its disk has too.
     pub pair: u128,
-    /// How often it was served with its disk; 0 before the first time.
+    /// How often the flash was used with its disk; 0 before the first time.
     pub generation: u64,
-    /// Whether the disk has that generation too, durably.
+    /// Whether the generation is also durable on the disk.
     pub is_confirmed: bool,
 }
 
 /// The contents found in place of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelFound {
-    /// No label of ours.
+    /// No label of Forebay.
     None,
     /// A label of another version of the format.
     Version(u64),
-    /// A label that is not whole.
+    /// A damaged label.
     Damaged,
-    /// A label.
+    /// An intact label.
     Of(FlashLabel),
 }
 
-/// What the first [`LABEL_BYTES`] say; `sum` is the checksum of all but their first eight.
+/// Examines the first [`LABEL_BYTES`] bytes of a flash. `sum` is the checksum of all bytes but the
+/// first eight.
 pub fn found_label(bytes: &[u8], sum: u64) -> LabelFound {
     let words = words(bytes);
     let Some(&[own, mark, version]) = words.first_chunk() else { return LabelFound::None };
@@ -233,17 +240,18 @@ pub fn found_label(bytes: &[u8], sum: u64) -> LabelFound {
     }
 }
 
-/// Sets another generation in the label `bytes`. The caller must recompute the checksum.
+/// Sets the generation in the label `bytes`. The caller must recompute the checksum.
 pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
     if let Some(to) = bytes.get_mut(8 * GENERATION..) {
         put_words(&[generation, u64::from(is_confirmed)], to);
     }
 }
 
-/// The word of a label that says its generation; the next one says whether the disk has it.
+/// The index of the word of a label with its generation; the next word tells whether the disk has
+/// that generation too.
 const GENERATION: usize = 11;
 
-/// Returns the label in bytes whose sum, without their first word, is `sum`.
+/// Returns the label in `bytes`, whose checksum without the first word is `sum`.
 fn label(bytes: &[u8], sum: u64) -> Option<(Binding, FlashLabel)> {
     let words = words(bytes);
     let &[own, mark, version, purpose, id, disks, disk_bytes, place_bytes, places] =
@@ -259,8 +267,8 @@ fn label(bytes: &[u8], sum: u64) -> Option<(Binding, FlashLabel)> {
     Some((binding, FlashLabel { id, pair, generation, is_confirmed: confirmed == 1 }))
 }
 
-/// Puts a record at `to`: `changes`, of which there are at most [`CHANGES_MAX`], and the page of the table
-/// whose turn it is, in which they are made already.
+/// Writes a record to `to`. It contains `changes`, at most [`CHANGES_MAX`], and the page of the
+/// table whose turn it is, to which the changes must already have been applied.
 pub(super) fn put_record(
     binding: &Binding,
     sequence: u64,
@@ -277,7 +285,7 @@ pub(super) fn put_record(
     let names = table.iter().skip(page * PLACES_A_PAGE);
     words[CHANGED..].iter_mut().zip(names).for_each(|(to, name)| *to = name.0);
     let mut sums = 0;
-    // The first sector, which has the others' sums, comes last.
+    // The first sector contains the checksum of the others, so it is written last.
     for sector in (0..SECTORS).rev() {
         if sector == 0 {
             words[1] = sums;
@@ -290,7 +298,7 @@ pub(super) fn put_record(
     }
 }
 
-/// Sums as one.
+/// Combines a checksum with another one.
 fn mixed(sums: u64, sum: u64) -> u64 {
     (sums ^ sum).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
@@ -300,26 +308,26 @@ fn mixed(sums: u64, sum: u64) -> u64 {
 pub(super) enum RingContent {
     /// Zeros.
     Blank,
-    /// It cannot be read.
+    /// The record cannot be read.
     Unreadable,
-    /// Something that is not a record, or no longer one.
+    /// Contents that are not an intact record.
     Damaged,
-    /// A record, or sectors, of another flash, of another version, or of another place in the ring.
+    /// A record, or sectors, of another flash, another version, or another position in the ring.
     Foreign,
-    /// Intact sectors that belong to different records: with numbers in this range, and zeros if
+    /// Intact sectors of different records, with numbers in this range, and blank sectors if
     /// `has_blank`.
     Torn { oldest: u64, newest: u64, has_blank: bool },
-    /// The record of this number.
+    /// An intact record with this number.
     Record(u64),
 }
 
-/// A sector of what could be a record.
+/// The contents of a sector of a possible record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sector {
     Blank,
     Damaged,
     Foreign,
-    /// Of the record of this number.
+    /// A sector of the record with this number.
     Of(u64),
 }
 
@@ -363,7 +371,7 @@ fn sector(binding: &Binding, slot: u64, words: &[u64], at: Bytes, slots: &dyn Sl
         return Sector::Blank;
     }
     let (own, identity, number) = (words[0], words[1], words[2]);
-    // How a record of version 1 began.
+    // Records of version 1 began like this.
     if identity == CHANGES {
         return Sector::Foreign;
     }
@@ -377,8 +385,8 @@ fn sector(binding: &Binding, slot: u64, words: &[u64], at: Bytes, slots: &dyn Sl
     }
 }
 
-/// Applies the intact record `sequence`: its changes, then its page. Returns `None` if it names
-/// places that do not exist.
+/// Applies the intact record `sequence` to the table: its changes, then its page. Returns `None` if
+/// it names places that do not exist.
 pub(super) fn take_record(
     binding: &Binding,
     sequence: u64,
@@ -401,7 +409,7 @@ pub(super) fn take_record(
     Some(())
 }
 
-/// Puts bytes, their sum in the first word; answers that.
+/// Writes `bytes` to `to` with their checksum in the first word, and returns the checksum.
 fn seal(bytes: &[u8], to: Bytes, slots: &mut dyn Slots) -> u64 {
     let len = bytes.len() as u32;
     slots.put(to.len(len), bytes);

@@ -1,8 +1,10 @@
-//! Opening: the label is read, then all records' numbers, then those records that are the table; or a blank
-//! flash is begun. Nothing is written before it is known that this is a flash of ours.
+//! Opening of the log: the label is read, then the numbers of all records, then the records that
+//! form the table. A blank flash may be initialized instead. Nothing is written before it is
+//! certain that the flash belongs to this log.
 //!
-//! What is refused, and with which fault, is in docs/placement-log.md. A record that cannot be read, or is damaged, is
-//! missed where it is one of the last, or where the next one would be: that one could be newer.
+//! docs/placement-log.md lists what is refused, and with which fault. A record that cannot be read,
+//! or is damaged, is an error if it is one of the last, or in the position of the next one, because
+//! it might have been newer.
 
 use super::format::{self, LABELS, Labelled, RECORD, RingContent};
 use super::{Event, Name, OPEN, Phase, PlacementLog};
@@ -11,7 +13,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
-/// Records that are read at a time.
+/// The number of records that are read at a time.
 const READ_RECORDS: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +31,13 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     step: Step,
-    /// Whether there is a label, and one of a flash that was served.
+    /// Whether there is a label, and whether its flash was used before.
     is_labelled: bool,
     is_begun: bool,
     found: Vec<RingContent>,
-    /// Up to here records are read one at a time, because one of them cannot be read.
+    /// Up to this record, records are read one at a time, because one of them cannot be read.
     narrow_until: u64,
-    /// The next record to apply, and the last one.
+    /// The next record to apply, and the newest one.
     next: u64,
     newest: u64,
 }
@@ -71,7 +73,7 @@ impl PlacementLog {
         plan.slots.free(buf);
     }
 
-    /// An I/O of the opening has ended.
+    /// Handles the completion of an I/O of the opening.
     pub(super) fn opened(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Event {
         let Some(step) = self.opening().map(|opening| opening.step) else { return Event::None };
         let went = match (step, outcome) {
@@ -96,7 +98,8 @@ impl PlacementLog {
         match went {
             Ok(()) => Event::None,
             Err(fault) => {
-                // It may be tried again: nothing was written, or a format was not finished.
+                // Another attempt is allowed, because nothing was written, or the initialization
+                // was not finished.
                 self.phase = Phase::Closed;
                 Event::Opened(Err(fault))
             }
@@ -141,7 +144,7 @@ impl PlacementLog {
         self.read(at, count as u32 * RECORD, plan);
     }
 
-    /// Records were read.
+    /// Handles records that were read during the scan.
     fn scanned(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
         let (binding, ring) = (self.binding, self.binding.ring());
         let Some(opening) = self.opening() else { return Ok(()) };
@@ -166,7 +169,7 @@ impl PlacementLog {
         self.settle(plan)
     }
 
-    /// All records are known by number.
+    /// Evaluates the scan: finds the newest record and checks that no other is missing.
     fn settle(&mut self, plan: &mut Plan<'_>) -> Outcome {
         let (binding, ring) = (self.binding, self.binding.ring());
         let (least, is_forced) = (self.least, self.is_forced);
@@ -194,21 +197,22 @@ impl PlacementLog {
         Ok(())
     }
 
-    /// There is no whole record: the log is begun where that is wanted and nothing can be lost.
+    /// Handles a ring without an intact record: initializes the log if that is requested and
+    /// nothing can be lost.
     fn begin_log(&mut self, plan: &mut Plan<'_>) -> Outcome {
         let formats = self.formats;
         let Some(opening) = self.opening() else { return Ok(()) };
         let (is_labelled, is_begun) = (opening.is_labelled, opening.is_begun);
         let may_be_begun = |found: &RingContent| match found {
             RingContent::Blank => true,
-            // What nobody knows as a record may be anything on a flash without a label.
+            // Without a label, unrecognized contents are not a damaged record.
             RingContent::Damaged => !is_labelled,
-            // The first record of a format that was cut off, which has the label before it.
+            // The first record of an interrupted initialization, which was preceded by the label.
             RingContent::Torn { newest, .. } => is_labelled && *newest <= 1,
             RingContent::Unreadable | RingContent::Foreign | RingContent::Record(_) => false,
         };
-        // A label alone is a format that was not finished; where the flash was served, or nothing is formatted, damage.
-        // After a kill that label need not be durable.
+        // A label without records is an unfinished initialization. If the flash was used before, or
+        // must not be initialized, it is damage. After a kill, that label need not be durable.
         if formats && !is_begun && opening.found.iter().all(may_be_begun) {
             opening.step = Step::Wipes;
             self.wipe(plan);
@@ -220,7 +224,8 @@ impl PlacementLog {
         }
     }
 
-    /// Has zeros where records will be, so that a damaged one is known; then writes the labels.
+    /// Writes zeros to the ring, so that a damaged record can be recognized later; then writes the
+    /// labels.
     fn wipe(&mut self, plan: &mut Plan<'_>) {
         let binding = self.binding;
         let Some(opening) = self.opening() else { return };
@@ -239,7 +244,7 @@ impl PlacementLog {
         plan.slots.free(buf);
     }
 
-    /// Reads the next records that are the table.
+    /// Reads the next records of the table.
     fn replay(&mut self, plan: &mut Plan<'_>) {
         let (binding, ring) = (self.binding, self.binding.ring());
         let Some(&mut Opening { next, newest, .. }) = self.opening() else { return };
@@ -271,13 +276,13 @@ impl PlacementLog {
             return Err(Fault::Media);
         }
         self.sequence = newest;
-        // After a kill what was read may not be durable yet.
+        // After a kill, the records that were read may not be durable yet.
         self.go_to(Step::Flushes);
         plan.io(self.io(Op::Flush, OPEN, 0, 0, Bytes::NONE));
         Ok(())
     }
 
-    /// Returns whether the table names blocks that there are, and each once.
+    /// Returns whether all blocks in the table exist and none occurs twice.
     fn is_sane(&self) -> bool {
         let format::Binding { disks, disk_bytes, place_bytes, part_bits, .. } = self.binding;
         let is_there = |name: &Name| {
@@ -301,7 +306,7 @@ impl PlacementLog {
         plan.slots.free(buf);
     }
 
-    /// Writes the first record, of an empty table.
+    /// Writes the first record, with an empty table.
     fn write_first(&mut self, plan: &mut Plan<'_>) {
         self.go_to(Step::WritesRecord);
         self.table.fill(Name::NONE);
@@ -313,8 +318,9 @@ impl PlacementLog {
     }
 }
 
-/// Returns whether what is in the place of the record `next` is as a power cut may leave it while
-/// that record is written: then nobody was told that the record is durable.
+/// Returns whether the contents in the position of the record `next` may have been left by a power
+/// cut while that record was being written. In this case no client was told that the record is
+/// durable.
 fn is_unfinished(found: RingContent, next: u64, ring: u64) -> bool {
     let before = next.checked_sub(ring).filter(|number| *number > 0);
     match found {
@@ -329,7 +335,7 @@ fn is_unfinished(found: RingContent, next: u64, ring: u64) -> bool {
     }
 }
 
-/// Returns whether a part of a record after `next` is there: then `next` was durable once.
+/// Returns whether there is a part of a record after `next`. If so, `next` was once durable.
 fn is_beyond(found: RingContent, next: u64) -> bool {
     matches!(found, RingContent::Torn { newest, .. } if newest > next)
 }
@@ -355,7 +361,7 @@ mod tests {
             torn(5, 6, false),
         ];
         assert!(!lost.into_iter().any(|found| first(found) || later(found)));
-        // Zeros where there was a record, and a record that a later one took the place of.
+        // Zeros in the place of a record, or a record that a later one had replaced.
         let lost = [RingContent::Blank, torn(5, next, true), torn(5, 5, false), torn(5, 5, true)];
         assert!(!lost.into_iter().any(later));
         assert!(!is_unfinished(RingContent::Record(5), 5 + 2 * RING, RING));

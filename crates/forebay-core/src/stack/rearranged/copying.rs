@@ -8,15 +8,15 @@ use crate::contract::time::Nanos;
 use crate::rearrangement::Extent;
 use crate::stack::placed::Planned;
 
-/// The longest piece copied at a time.
+/// The longest piece that is copied at a time, in bytes.
 const COPY_BYTES: u32 = 1 << 20;
 
-/// A read of a piece from its old place, or a write to its new one.
+/// A read of a piece from its old position, or a write to its new position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Which of the moves.
+    /// The index of the move.
     pub(super) extent: usize,
-    /// First byte within it.
+    /// The first byte within the extent.
     pub(super) skip: u64,
     pub(super) len: u32,
     /// The data that was read.
@@ -24,24 +24,24 @@ pub(super) struct Step {
     pub(super) writes: bool,
 }
 
-/// The blocks left to copy, in order.
+/// The extents that must still be copied, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Copying {
     from: Nanos,
     begun: bool,
     len_max: u32,
     waiting: VecDeque<usize>,
-    /// By extent, whether it is waiting.
+    /// Whether each extent is waiting to be copied.
     waits: Vec<bool>,
-    /// The current block, the number of its bytes copied so far, and whether a client has written
-    /// to it since.
+    /// The current extent, the number of its bytes copied so far, and whether a client has written
+    /// to it meanwhile.
     current: Option<(usize, u64, bool)>,
-    /// A piece was read and not yet written.
+    /// The data of a piece that was read but not yet written.
     read: Option<Buf>,
 }
 
 impl Copying {
-    /// Of `count` extents, from a time on.
+    /// Creates the state for `count` extents, to be copied from the time `from` on.
     pub(super) fn new(count: usize, from: Nanos, len_max: u32) -> Copying {
         Copying {
             from,
@@ -54,7 +54,7 @@ impl Copying {
         }
     }
 
-    /// When it begins, if it has not.
+    /// Returns when the copying begins; `None` if it has begun.
     pub(super) fn begins(&self) -> Option<Nanos> {
         (!self.begun).then_some(self.from)
     }
@@ -63,7 +63,7 @@ impl Copying {
         self.begun = true;
     }
 
-    /// Returns whether all is copied.
+    /// Returns whether everything has been copied.
     pub(super) fn is_done(&self) -> bool {
         self.current.is_none() && self.waiting.is_empty()
     }
@@ -81,7 +81,7 @@ impl Copying {
         Some(Step { extent, skip, len, buf, writes })
     }
 
-    /// The last step is done.
+    /// Handles the completion of the last step.
     pub(super) fn done(&mut self, io: &Planned, moves: &[Extent]) {
         self.read = (io.op == Op::Read).then_some(io.bytes.buf);
         let Some((extent, copied, void)) = self.current.filter(|_| io.op == Op::Write) else {
@@ -94,7 +94,7 @@ impl Copying {
         }
     }
 
-    /// A client writes to an extent.
+    /// Records that a client has written to an extent, which must be copied again.
     pub(super) fn void(&mut self, extent: usize) {
         match &mut self.current {
             Some((current, _, void)) if *current == extent => *void = true,

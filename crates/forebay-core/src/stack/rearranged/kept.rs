@@ -1,14 +1,19 @@
-//! A rearrangement that is found after a restart: one record on the disk says that the new places hold.
+//! A rearrangement that survives restarts: a record on the disk states that the new positions are
+//! valid.
 //!
-//! The record is written once, when all is copied (docs/placement-log.md): the disk is flushed, then the head is written to
-//! another place too, where it is found when the disk's length has changed; then rows that say what lies where, then the head
-//! that names them, each with FUA. Until the head is durable old places hold, from then on new ones. Writes of clients wait
-//! meanwhile. A head is one sector, which no power cut tears.
+//! The record is written once, when everything has been copied (docs/placement-log.md). First the
+//! disk is flushed. Then a copy of the head is written to a second location, where it is found even
+//! if the disk's length has changed. Then the rows are written, which describe the positions, and
+//! finally the head that refers to them; each with FUA. The old positions are valid until the head
+//! is durable, and the new ones from then on. Clients' writes wait meanwhile. A head is within one
+//! sector, so a power cut cannot leave it incomplete.
 //!
-//! * What a flush covered is there after a cut in either case: copies are flushed before the head is written.
-//! * A flush that fails for the copying's sake is told to the next flush of a client, and the copying is abandoned.
-//! * A head that the disk refuses again and again might be there all the same: from then on flushes and FUA
-//!   fail, so nothing is durable that a restart would not find.
+//! * Data that a flush covered survives a power cut in either case, because the copies are flushed
+//!   before the head is written.
+//! * If a flush for the copying fails, the next flush of a client reports the fault, and the
+//!   copying is abandoned.
+//! * A head that the disk refuses repeatedly may have been written after all. From then on, flushes
+//!   and FUA writes fail, so nothing becomes durable that a restart would not find.
 
 use super::{KEPT, Rearrange};
 use crate::contract::bytes::{Buf, Bytes, Slots};
@@ -17,52 +22,52 @@ use crate::contract::request::{Flags, Op, Request};
 use crate::rearrangement::Rearrangement;
 use crate::stack::placed::{Owner, Plan, Planned};
 
-/// How the head begins, after its sum, and the format's version.
+/// The first word of a head after the checksum, and the version of the format.
 const MARK: u64 = u64::from_le_bytes(*b"forebayR");
 const VERSION: u64 = 1;
-/// Bytes of a head, and what rows are a multiple of.
+/// The size of a head in bytes. The size of the rows is a multiple of it.
 pub const HEAD_BYTES: u64 = 4096;
 const BLOCK: u32 = HEAD_BYTES as u32;
-/// Bytes of a row: the first byte of an old place, and how many move.
+/// The size of a row in bytes: the first byte of the old position, and the length.
 const ROW: u32 = 16;
-/// How often the head is written to a disk that refuses it.
+/// How often the head is written if the disk refuses it.
 const TRIES_MAX: u32 = 4;
 
-/// Bytes of a record.
+/// The size of a record in bytes.
 pub const RECORD_BYTES: u64 = 1 << 20;
-/// Rows that a record holds.
+/// The maximum number of rows in a record.
 pub const ROWS_MAX: usize = ((RECORD_BYTES - HEAD_BYTES) / ROW as u64) as usize;
 
-/// Returns where the record of a disk of this many bytes is: in its last blocks; none on a disk
-/// that is too short.
+/// Returns the offset of the record on a disk of this size: in its last blocks. `None` if the disk
+/// is too small.
 pub fn record_at(disk_bytes: u64) -> Option<u64> {
     let end = disk_bytes / HEAD_BYTES * HEAD_BYTES;
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
 }
 
-/// The meaning of the first bytes of a head.
+/// The information in the first bytes of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRecord {
-    /// Where the record is.
+    /// The offset of the record.
     pub at: u64,
-    /// Where new places begin.
+    /// The offset of the new positions.
     pub to: u64,
 }
 
-/// What the first 64 bytes of a head say; `None` if there is none. Whether the record is whole is
-/// seen when it is opened.
+/// Returns the information in the first 64 bytes of a head; `None` if there is no head. Whether the
+/// record is intact is checked when it is opened.
 pub fn found(head: &[u8; 64]) -> Option<HeadRecord> {
     let word =
         |nth: usize| head[8 * nth..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     (word(1) == MARK).then(|| HeadRecord { at: word(6), to: word(4) })
 }
 
-/// Where the two heads of a record are written.
+/// The locations of the two heads of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// That of the record itself, with rows after it.
+    /// The offset of the record: its head, followed by the rows.
     pub at: u64,
-    /// The location of the copy, which only says where the record is.
+    /// The offset of the copy, which only tells where the record is.
     pub marker: u64,
 }
 
@@ -78,7 +83,7 @@ enum Phase {
     /// Flushing, because data found after a kill need not be durable.
     Settles,
     Open,
-    /// All is copied.
+    /// Flushing, after everything has been copied.
     Flushes,
     WritesMarker,
     WritesRows,
@@ -92,14 +97,14 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct RecordKeeper {
     place: Record,
-    /// Whether it is begun where there is none.
+    /// Whether to begin a rearrangement if there is no record.
     begins: bool,
     phase: Phase,
     /// The data being written: the head, then rows.
     buf: Buf,
-    /// Requests from before it was known where data are.
+    /// Requests that arrived before the positions of data were known.
     early: Vec<(u32, Request, Bytes)>,
-    /// A flush that failed for nobody.
+    /// The fault of a flush for which no client waited.
     untold: Option<Fault>,
 }
 
@@ -115,19 +120,19 @@ impl RecordKeeper {
         }
     }
 
-    /// There is none, without its place being read.
+    /// Opens as if there were no record, without reading its location.
     #[cfg(test)]
     pub(super) fn open_blank(&mut self) {
         self.phase = Phase::Open;
     }
 
-    /// Returns whether it is known where data are.
+    /// Returns whether the positions of data are known.
     pub(super) fn is_open(&self) -> bool {
         use Phase::{Closed, ReadsHead, ReadsRows, Settles};
         !matches!(self.phase, Closed | ReadsHead | ReadsRows { .. } | Settles)
     }
 
-    /// Returns whether clients' writes have to wait.
+    /// Returns whether clients' writes must wait.
     pub(super) fn is_recording(&self) -> bool {
         use Phase::{Flushes, WritesHead, WritesMarker, WritesRows};
         matches!(self.phase, Flushes | WritesMarker | WritesRows | WritesHead { .. })
@@ -142,7 +147,7 @@ impl RecordKeeper {
             offset: if moves { self.place.at + u64::from(skip) } else { 0 },
             len,
             bytes: if moves { Bytes::of(self.buf).on(skip) } else { Bytes::NONE },
-            // Policies know of clients' streams alone.
+            // Policies know only clients' streams.
             stream: 0,
             flags: if op == Op::Write { Flags::FUA } else { Flags::NONE },
             token: KEPT,
@@ -160,7 +165,8 @@ impl RecordKeeper {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
     Blank,
-    /// This many rows with this checksum, whose places begin here.
+    /// A head with the number of rows, the offset of the new positions, and the checksum of the
+    /// rows.
     Of {
         count: u32,
         to: u64,
@@ -191,12 +197,12 @@ fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     Ok(Head::Of { count, to: word(4), sum: word(5) })
 }
 
-/// Returns the size of this many rows in bytes.
+/// Returns the size of `count` rows in bytes.
 fn rows_len(count: u32) -> u32 {
     (count * ROW).next_multiple_of(BLOCK)
 }
 
-/// Puts the record of a rearrangement at `to`: the head, then rows.
+/// Writes the record of a rearrangement to `to`: the head, then the rows.
 fn put(map: &Rearrangement, at: u64, to: Bytes, slots: &mut dyn Slots) {
     let moves = map.moves();
     let len = rows_len(moves.len() as u32);
@@ -238,7 +244,8 @@ fn map_of(
 }
 
 impl Rearrange {
-    /// Lets a request wait while it is not known where data are; answers whether it has to.
+    /// Makes a request wait if the positions of data are not known yet. Returns whether it must
+    /// wait.
     pub(super) fn waits(
         &mut self,
         client: u32,
@@ -260,7 +267,7 @@ impl Rearrange {
         true
     }
 
-    /// Why a request cannot be made durable.
+    /// Returns the fault if a request cannot be made durable.
     pub(super) fn refuses(&self, request: &Request) -> Option<Fault> {
         let is_durable = request.op == Op::Flush || request.flags.has(Flags::FUA);
         match self.kept.as_ref()?.phase {
@@ -269,7 +276,8 @@ impl Rearrange {
         }
     }
 
-    /// Returns the outcome of a client's flush.
+    /// Returns the outcome of a client's flush, including the fault of an earlier flush that was
+    /// not reported.
     pub(super) fn told(&mut self, io: &Planned, outcome: Outcome) -> Outcome {
         let untold = match &mut self.kept {
             Some(kept) if io.op == Op::Flush => kept.untold.take(),
@@ -278,7 +286,7 @@ impl Rearrange {
         worst(outcome, untold.map_or(Ok(()), Err))
     }
 
-    /// All is copied and nothing is under way: the record is written.
+    /// Starts to write the record, once everything has been copied and no I/O is outstanding.
     pub(super) fn record(&mut self, plan: &mut Plan<'_>) {
         if let Some(kept) = &mut self.kept {
             kept.phase = Phase::Flushes;
@@ -286,7 +294,7 @@ impl Rearrange {
         }
     }
 
-    /// An I/O for the record has ended.
+    /// Handles the completion of an I/O for the record.
     pub(super) fn recorded_or_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.kept else { return };
         let rows = rows_len(self.map.moves().len() as u32);
@@ -342,14 +350,14 @@ impl Rearrange {
                 kept.untold = Some(fault);
                 self.recorded(Phase::Open, plan);
             }
-            // Rows without a head are nothing, nor is a marker.
+            // Rows or a copy of the head have no effect without the head.
             (Phase::WritesMarker | Phase::WritesRows, Err(_)) => self.recorded(Phase::Open, plan),
             (Phase::Closed | Phase::Open | Phase::Failed(_), _) => {}
         }
     }
 
-    /// Called when the locations of data are known, or cannot be read; in that case the next
-    /// request tries again.
+    /// Resumes the waiting requests once the positions of data are known. If they cannot be read,
+    /// refuses the requests; the next request tries again.
     fn opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.kept else { return };
         kept.phase = if outcome.is_ok() { Phase::Open } else { Phase::Closed };
@@ -361,7 +369,7 @@ impl Rearrange {
         }
     }
 
-    /// The record is there, or will not be: writes go on.
+    /// Resumes the waiting writes after the record was written or failed.
     fn recorded(&mut self, phase: Phase, plan: &mut Plan<'_>) {
         if let Some(kept) = &mut self.kept {
             kept.phase = phase;

@@ -1,4 +1,4 @@
-//! Tests without content; the live crate's laws test content.
+//! Tests without data. The laws of the crate forebay-live test the contents.
 
 use super::*;
 use crate::contract::Bare;
@@ -42,7 +42,7 @@ fn read(at_ms: u64, offset: u64, len: u32) -> Request {
     }
 }
 
-/// On a device of 100 I/Os a second.
+/// Runs `requests` on a device of 100 IOPS.
 fn run(mut policy: impl Policy, requests: &[Request]) -> (Seen, u64) {
     let mut seen = Seen::default();
     let mut workload = Open::new(requests.iter().copied(), Intensity::RECORDED);
@@ -89,7 +89,7 @@ fn figure(policy: &impl Policy, name: &str) -> f64 {
     policy.figures().iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// One extent that moves from 5 ns on; calls at that time.
+/// Returns a policy with one extent that moves from 5 ns on. Tests call it at that time.
 fn moving() -> Rearranged<BlockLayer<Noop>> {
     let map = Rearrangement::laid(&[(0, 4096)], 1 << 20).unwrap();
     let mut policy = Rearranged::before(Rearrange::moving(map, Nanos(5), 1 << 20), noop(), 1);
@@ -170,7 +170,7 @@ fn what_is_written_after_all_is_copied_is_copied_again() {
     let copy = policy.dispatch(Nanos(5), 0).unwrap();
     end(&mut policy, copy, Ok(()));
     let copy = policy.dispatch(Nanos(5), 0).unwrap();
-    // It keeps the old places valid until the write is noted.
+    // An outstanding read keeps the old positions valid until the write has been recorded.
     policy.submit_bare(Nanos(5), read(0, 65_536, 512));
     let under_way = policy.dispatch(Nanos(5), 0).unwrap();
     end(&mut policy, copy, Ok(()));
@@ -211,7 +211,7 @@ fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
 
 const RECORD: Record = Record { at: 2 << 20, marker: 1 << 19 };
 
-/// Returns a disk with a new record, whose data locations are known.
+/// Returns a disk with a new record, whose positions of data are known.
 fn kept() -> Rearranged<BlockLayer<Noop>> {
     let map = Rearrangement::laid(&[(0, 4096)], 1 << 20);
     let mut placement = Rearrange::kept_at(RECORD, map, Nanos(5), 1 << 20);
@@ -221,7 +221,7 @@ fn kept() -> Rearranged<BlockLayer<Noop>> {
     policy
 }
 
-/// What comes of a client's request.
+/// Returns the outcome of a client's request.
 fn asked(policy: &mut impl Policy, request: Request) -> Outcome {
     let mut finished = Vec::new();
     let cx = &mut crate::Cx { now: Nanos(5), slots: &mut crate::Null, finished: &mut finished };

@@ -27,11 +27,11 @@ impl<E: Elevator> Beneath for BlockLayer<E> {
     }
 }
 
-/// A lane's policy.
+/// The policy of a lane.
 pub(crate) enum Tier<D> {
-    /// A disk's.
+    /// The policy of a disk.
     Disk(D),
-    /// The flash's.
+    /// The policy of the flash.
     Flash(AnyPolicy),
 }
 

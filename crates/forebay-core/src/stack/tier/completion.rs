@@ -1,4 +1,4 @@
-//! Handles the end of an I/O: updates the location of data, answers requests, retries after
+//! Handles completions of I/Os: updates the location of data, answers requests, retries after
 //! failures, and diverts requests queued for a disk to the flash.
 
 use super::surviving::LOG;
@@ -9,19 +9,20 @@ use crate::contract::request::{BACKGROUND, Op, Request};
 use crate::stack::placed::{Diverted, Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {
-    /// Returns whether what the flash holds of a range is void once a disk has done this.
+    /// Returns whether a completed I/O on a disk invalidates the data that the flash has of its
+    /// range.
     pub(super) fn clears(&self, io: &Request) -> bool {
         match io.op {
             _ if io.len == 0 => false,
-            // Moves clear their own changes.
+            // Moves invalidate the data themselves.
             Op::Write => io.stream != BACKGROUND,
-            // While a move writes to the disk, nothing else may; and a trim need not take effect.
+            // No other I/O may do so while a move writes to the disk. A trim need not take effect.
             Op::Trim => !self.is_moving(io.lane, io.offset, io.len),
             _ => false,
         }
     }
 
-    /// An I/O that was planned has ended.
+    /// Handles the completion of a planned I/O.
     pub(super) fn ended_io(
         &mut self,
         planned: &Planned,
@@ -47,7 +48,8 @@ impl<C: Choose> Tiers<C> {
         }
         let aligned = (io.offset | u64::from(io.len)).is_multiple_of(SECTOR);
         match io.purpose {
-            // Of a part of a sector the rest is on the flash alone: the client is told.
+            // Only aligned writes can be redirected. If a write covers part of a sector, the rest
+            // of the sector is only on the flash, so the fault is reported to the client.
             For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write && aligned => {
                 let Io { disk: lane, offset, .. } = io;
                 self.instead(Planned { lane, offset, ..*planned }, plan);
@@ -76,7 +78,8 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// A disk's scheduler would have `io`, made of `parts`, done elsewhere: if there is room.
+    /// Serves `io`, which consists of `parts` and is diverted by a disk's scheduler, on the flash.
+    /// Returns false if there is no room.
     pub(super) fn offload(
         &mut self,
         io: &Request,
@@ -89,7 +92,8 @@ impl<C: Choose> Tiers<C> {
         if taken {
             let (request, outcome) = (*io, Ok(()));
             let key = self.offloaded.insert(Offloaded { request, left: 0, outcome });
-            // Both are in order of address; an I/O has the bytes of one part.
+            // Parts and pieces are sorted by address. Each I/O is within one part, because the
+            // parts have separate memory.
             for part in parts {
                 let Request { lane, stream, op, flags, .. } = *io;
                 let (owner, offset, len) = (Owner::Background, part.offset, part.piece.len);

@@ -1,12 +1,13 @@
-//! Which data are hot and which are cold, by how often they were used lately, and their moves.
+//! Decides which data is hot and which is cold by how often it was used recently, and plans moves.
 //!
-//! Extents of the disks are counted; every period the counts are halved. Then extents that are hotter
-//! than a threshold move to the flash, hottest first, and where room is short the coldest of those on
-//! it that are less than half as hot move back. A move reads on one device and writes on the other,
-//! and only then changes where the data are; a write of a client in between makes it void.
+//! The uses of each extent of the disks are counted; every period the counts are halved. Extents
+//! that are hotter than a threshold then move to the flash, hottest first. If space is short, the
+//! coldest extents on the flash move back, if they are less than half as hot. A move reads from one
+//! device and writes to the other, and only then changes the location of the data. If a client
+//! writes to the extent meanwhile, the move is void.
 //!
-//! Source: the **bid** paper, section "Multi-tier storage" (access frequency, as ADLAM and HRO have
-//! it), and its future work.
+//! Source: the **bid** paper, section "Multi-tier storage" (access frequency, as in ADLAM and HRO),
+//! and its future work.
 
 use std::cmp::Reverse;
 
@@ -15,37 +16,37 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::index::{Index, spread};
 
-/// When and how much to move.
+/// When to move data, and how much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MigrateConfig {
-    /// Bytes of an extent; a multiple of the blocks of the location table.
+    /// The size of an extent in bytes; a multiple of the block size of the location table.
     pub(crate) extent_bytes: u32,
-    /// Between two looks at the counts.
+    /// The time between evaluations of the counts.
     pub(crate) period: Nanos,
-    /// Uses in about a period that make an extent hot.
+    /// The number of uses, in about a period, from which an extent is hot.
     pub(crate) hot: u32,
-    /// Extents moved in a period, each way.
+    /// The maximum number of extents moved in each direction per period.
     pub(crate) moves_max: u32,
 }
 
 /// The maximum number of concurrent moves.
 const AT_A_TIME: usize = 4;
-/// Of the flash that is to stay free for new writes: one part in this many.
+/// The share of the flash to keep free for new writes: 1 / `SPARE_SHARE`.
 const SPARE_SHARE: u64 = 20;
 
-/// An extent that is to move, or does.
+/// A planned or current move of an extent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub(super) disk: Lane,
     pub(super) offset: u64,
     pub(super) len: u32,
-    /// To the flash, or back.
+    /// Whether the extent moves to the flash; otherwise it moves back.
     pub(super) up: bool,
-    /// Its second half, the writing, has begun.
+    /// Whether the second half of the move, the writing, has begun.
     pub(super) writing: bool,
-    /// A client wrote meanwhile.
+    /// Whether the move is void, because a client wrote to the extent or an I/O failed.
     pub(super) void: bool,
-    /// I/Os that are not done.
+    /// The number of outstanding I/Os of the current half.
     pub(super) left: u32,
     /// The data being moved.
     pub(super) buf: Buf,
@@ -59,19 +60,19 @@ struct Extent {
     on_flash: bool,
 }
 
-/// Counts and moves.
+/// The use counts of extents, and the moves.
 #[derive(Clone, Debug)]
 pub(super) struct Migration {
     config: MigrateConfig,
     index: Index,
     extents: Vec<Extent>,
     next: Nanos,
-    /// Extents to move, the last first.
+    /// The extents to move, last first, and whether to move them to the flash.
     plan: Vec<(u32, bool)>,
-    /// Candidates for either way, with their heat.
+    /// The candidates for either direction, with their heat.
     candidates: [Vec<(u32, u32)>; 2],
     pub(super) moves: Vec<Move>,
-    /// Moves done and void, up and down.
+    /// The number of completed moves (to the flash, and back), and the number of void moves.
     pub(super) done: [u64; 2],
     pub(super) void: u64,
     pub(super) moved_bytes: u64,
@@ -107,7 +108,7 @@ impl Migration {
         })
     }
 
-    /// A client uses a range; a write that is not done with it voids moves.
+    /// Counts a client's use of a range. If it changes data, it makes moves of the range void.
     pub(super) fn note(&mut self, disk: Lane, offset: u64, len: u32, changes: bool) {
         let extent = u64::from(self.config.extent_bytes);
         let end = offset.saturating_add(u64::from(len.max(1)));
@@ -123,7 +124,7 @@ impl Migration {
         }
     }
 
-    /// Data of a range were placed on the flash.
+    /// Records that data of a range was placed on the flash.
     pub(super) fn placed(&mut self, disk: Lane, offset: u64, len: u32) {
         let extent = u64::from(self.config.extent_bytes);
         let end = offset.saturating_add(u64::from(len.max(1)));
@@ -138,7 +139,8 @@ impl Migration {
         self.moves.iter().any(|other| overlaps(other, disk, offset, len))
     }
 
-    /// Looks at the counts if it is time, and answers the next move if there is room for one.
+    /// Evaluates the counts if it is time to, and returns the next move if there is one and another
+    /// may begin.
     pub(super) fn next(&mut self, now: Nanos, free_bytes: u64, flash_bytes: u64) -> Option<Move> {
         if now >= self.next {
             self.next = now + self.config.period;
@@ -152,7 +154,7 @@ impl Migration {
         let len = self.config.extent_bytes;
         let offset = number * u64::from(len);
         let other = Move { disk, offset, len, up, writing: false, void: false, left: 0, buf: 0 };
-        // Which parts are on the flash is determined when the extent moves.
+        // When the extent moves, the location table determines which parts are on the flash.
         self.extents[id as usize].on_flash = up;
         Some(other)
     }
@@ -182,24 +184,24 @@ impl Migration {
         keep_first(&mut down, (wanted as usize).min(most), |&candidate| candidate);
         let gained = room + down.len() as u64;
         up.truncate(gained.min(most as u64) as usize);
-        // The last is first: those that make room, then the hottest.
+        // The plan is used from its end: first the extents that make room, then the hottest.
         self.plan.extend(up.iter().rev().map(|&(_, id)| (id, true)));
         self.plan.extend(down.iter().rev().map(|&(_, id)| (id, false)));
         self.extents.iter_mut().for_each(|extent| extent.heat /= 2);
         self.candidates = [up, down];
     }
 
-    /// Returns the move that an I/O on a range belongs to.
+    /// Returns the index of the move that an I/O on this location belongs to.
     pub(super) fn moving(&mut self, disk: Lane, offset: u64) -> Option<usize> {
         self.moves.iter().position(|other| overlaps(other, disk, offset, 1))
     }
 
-    /// A move has ended.
+    /// Ends a move.
     pub(super) fn finish(&mut self, at: usize) {
         let ended = self.moves.swap_remove(at);
         if ended.void {
             self.void += 1;
-            // Parts of it may still be on the flash.
+            // Parts of the extent may still be on the flash.
             self.placed(ended.disk, ended.offset, ended.len);
         } else {
             self.done[usize::from(!ended.up)] += 1;
@@ -207,7 +209,8 @@ impl Migration {
     }
 }
 
-/// Keeps the first `count` by `order`, in order; without sorting the others.
+/// Keeps the `count` elements that are first by `order`, and sorts them, without sorting the
+/// others.
 fn keep_first<T, K: Ord>(all: &mut Vec<T>, count: usize, order: impl Fn(&T) -> K + Copy) {
     if count < all.len() {
         all.select_nth_unstable_by_key(count, order);
@@ -247,7 +250,8 @@ mod tests {
         assert_eq!(planned(&mut migration, 0, 100 * MIB, 100 * MIB), [], "not yet");
         let first = planned(&mut migration, 1, 100 * MIB, 100 * MIB);
         assert_eq!(first, [(5, true), (9, true), (3, true)]);
-        // Halved, 9 has become 4; but it is on the flash now.
+        // The heat of extent 9 was halved to 4, which is still hot, but the extent is already on
+        // the flash.
         assert_eq!(planned(&mut migration, 2, 100 * MIB, 100 * MIB), []);
     }
 
@@ -259,7 +263,8 @@ mod tests {
             (0..uses).for_each(|_| migration.note(0, extent * MIB, 512, false));
         }
         (0..8).for_each(|_| migration.note(0, 9 * MIB, 512, true));
-        // One extent of room is spare; one more is needed.
+        // There is room for one extent, which must be kept free, so another extent must be moved
+        // back.
         assert_eq!(planned(&mut migration, 1, MIB, 20 * MIB), [(2, false), (9, true)]);
         let mut cold = self::migration();
         cold.placed(0, 0, 512);

@@ -1,8 +1,8 @@
-//! Moves data between the tiers: reads from one device, then writes to the other, as I/Os without a
-//! stream.
+//! Moves data between the tiers: reads from one device, then writes to the other, as background
+//! I/Os.
 //!
-//! A move begins only if no I/O in flight could change its data, and takes effect only if no client
-//! wrote there meanwhile.
+//! A move begins only if no outstanding I/O can change its data, and takes effect only if no client
+//! wrote to the extent meanwhile.
 
 use super::migrate::Move;
 use super::table::Piece;
@@ -12,7 +12,7 @@ use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {
-    /// Begins what moves there are to begin, and counts a request.
+    /// Begins the planned moves as far as possible, and then counts `request`.
     pub(super) fn migrate(&mut self, plan: &mut Plan<'_>, request: Option<&Request>) {
         let all = self.table.used_bytes() + self.table.free_bytes();
         while let Some(migration) = &mut self.migration
@@ -20,7 +20,7 @@ impl<C: Choose> Tiers<C> {
         {
             self.begin_move(next, plan);
         }
-        // Must come after that, because it cancels what has just begun.
+        // The request must be counted last, because it makes moves void that have just begun.
         if let Some(migration) = &mut self.migration
             && let Some(request) = request.filter(|request| request.len > 0)
         {
@@ -29,7 +29,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Begins a move unless something is under way there, or there is nothing to move.
+    /// Begins a move, unless I/Os in its range are outstanding or there is nothing to move.
     fn begin_move(&mut self, next: Move, plan: &mut Plan<'_>) {
         let Move { disk, offset, len, up, .. } = next;
         let on_flash = self.table.settled_bytes(disk, offset, len);
@@ -37,7 +37,7 @@ impl<C: Choose> Tiers<C> {
         let is_due = if up { on_flash == Some(0) && room } else { on_flash > Some(0) };
         let Some(migration) = &mut self.migration else { return };
         if !is_due || !self.table.is_quiet(disk, offset, len) {
-            // It is still there, or not all of it is elsewhere.
+            // The extent is still on the flash, at least partly.
             if on_flash != Some(0) {
                 migration.placed(disk, offset, len);
             }
@@ -54,10 +54,10 @@ impl<C: Choose> Tiers<C> {
         self.pieces = pieces;
     }
 
-    /// An I/O of a move, on the flash if the piece has a place there.
+    /// Plans an I/O of a move, on the flash if the piece has a place there.
     fn step(&mut self, moving: &Move, op: Op, piece: &Piece, plan: &mut Plan<'_>) {
         let Move { disk: lane, offset, len, buf, .. } = *moving;
-        // If it were merged, it could not be distinguished from others.
+        // FUA prevents merging, after which the I/O could not be distinguished from others.
         let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
         let (owner, stream, bytes) = (Owner::Background, BACKGROUND, Bytes::of(buf));
         let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 };
@@ -76,14 +76,14 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Returns whether an I/O belongs to a move that came to nothing.
+    /// Returns whether an I/O belongs to a void move.
     pub(super) fn is_void(&mut self, io: &Io) -> bool {
         let Some(migration) = &mut self.migration else { return false };
         let at = migration.moving(io.disk, io.offset);
         matches!(io.purpose, For::Move) && at.is_some_and(|at| migration.moves[at].void)
     }
 
-    /// An I/O of a move is done.
+    /// Handles the completion of an I/O of a move.
     pub(super) fn step_done(&mut self, io: &Io, plan: &mut Plan<'_>) {
         let Some(migration) = &mut self.migration else { return };
         let Some(at) = migration.moving(io.disk, io.offset) else { return };
@@ -109,7 +109,7 @@ impl<C: Choose> Tiers<C> {
                 self.step(&moving, Op::Write, piece, plan);
             }
         } else if let Some(migration) = &mut self.migration {
-            // Without space the move is cancelled.
+            // If there is no space, the move is cancelled.
             migration.moves[at].void |= !writing;
             migration.finish(at);
             plan.slots.free(buf);
@@ -125,7 +125,8 @@ impl<C: Choose> Tiers<C> {
         self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len))
     }
 
-    /// A write that the flash failed goes to the disk, but not while a move does.
+    /// Redirects a write that failed on the flash to the disk. If a move is in progress there, the
+    /// write waits for its end.
     pub(super) fn instead(&mut self, io: Planned, plan: &mut Plan<'_>) {
         if !self.is_moving(io.lane, io.offset, io.len) {
             return self.on_disk(For::Client, &io, plan);
@@ -136,7 +137,7 @@ impl<C: Choose> Tiers<C> {
         self.stalled.push(io);
     }
 
-    /// A move has ended, for which some may have waited.
+    /// Resumes the writes that waited for the end of a move.
     fn resume(&mut self, plan: &mut Plan<'_>) {
         for io in std::mem::take(&mut self.stalled) {
             self.instead(io, plan);
@@ -146,7 +147,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Where a move's data are to be written; answers whether there is room.
+    /// Determines where the data of a move must be written. Returns whether there is room.
     fn destinations(
         &mut self,
         disk: Lane,

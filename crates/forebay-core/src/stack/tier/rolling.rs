@@ -1,10 +1,10 @@
 //! Distinguishes light and bulky tasks as bcache does: by how much a task reads or writes
 //! sequentially.
 //!
-//! Source: Linux `drivers/md/bcache/request.c`, `check_should_bypass`: a task's current run of
-//! adjacent requests and the rolling average of its runs (each weighs one eighth); if either
-//! reaches the cut-off, its requests bypass the flash. Departure: one run per task is tracked,
-//! while bcache finds the run by address among the last 128.
+//! Source: Linux `drivers/md/bcache/request.c`, `check_should_bypass`. Two figures count: a task's
+//! current run of adjacent requests, and the rolling average of its runs (with a weight of one
+//! eighth). If either reaches the cut-off, the task's requests bypass the flash. Departure: one run
+//! per task is tracked, while bcache finds the run by address among the last 128.
 
 use super::Choose;
 use crate::contract::request::{Op, Request};
@@ -16,7 +16,7 @@ struct Task {
     average_bytes: u64,
 }
 
-/// Decides by task.
+/// Decides by task whether writes go to the flash.
 #[derive(Clone, Debug)]
 pub(crate) struct Rolling {
     cutoff_bytes: u64,
@@ -61,7 +61,7 @@ mod tests {
             rolling.is_for_flash(&Request { at, offset, id, len, stream, lane, op, flags })
         };
         assert!(light(1, 1000, 4096) && !light(1, 5096, 4096) && light(2, 9192, 4096));
-        // A long run raises the average over the cut-off for requests elsewhere.
+        // After a long run, the average exceeds the cut-off also for requests elsewhere.
         assert!(!light(1, 9192, 1 << 20));
         assert!(!light(1, 50, 512), "average 1/8 of 1 MiB");
         assert!(light(2, 50, 512));
@@ -77,7 +77,7 @@ mod tests {
             };
             light(1 << 30, run);
             assert_eq!(light(1 << 20, 512), expected, "{run} / 8");
-            // It fades: 7 * 8192 and 512 are less than 8 * 8192.
+            // The average fades: 7 * 8192 plus 512 is less than 8 * 8192.
             assert!(light(1 << 25, 512));
         }
     }

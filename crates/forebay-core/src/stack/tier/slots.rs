@@ -1,12 +1,12 @@
-//! The free blocks of the flash: a bitmap, searched from the last allocation, so that blocks
-//! allocated together are contiguous.
+//! The free blocks of the flash: a bitmap that is searched from the last allocation on, so that
+//! blocks allocated together are contiguous.
 
-/// Free and allocated blocks.
+/// The free and the allocated blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// One bit for each block, set if it is allocated.
+    /// One bit per block, set if the block is allocated.
     taken: Vec<u64>,
-    /// One bit for each word of `taken`, set if the word is full.
+    /// One bit per word of `taken`, set if the word is full.
     full: Vec<u64>,
     free: u64,
     cursor: u64,
@@ -14,7 +14,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `count` free blocks.
+    /// Creates `count` free blocks.
     pub(super) fn new(count: u64) -> Slots {
         let mut slots = Slots {
             taken: vec![0; count.div_ceil(64) as usize],
@@ -57,7 +57,7 @@ impl Slots {
         Some(slot as u32)
     }
 
-    /// Allocates this block, which must be free.
+    /// Allocates block `slot`, which must be free.
     pub(super) fn take_at(&mut self, slot: u32) {
         let word = slot as usize / 64;
         self.taken[word] |= 1 << (slot % 64);
@@ -85,7 +85,7 @@ impl Slots {
         if here != 0 {
             return Some(word as u64 * 64 + u64::from(here.trailing_zeros()));
         }
-        // Words after this one.
+        // Search the words after this one.
         let mask = (u64::MAX << (word % 64)) << 1;
         for (index, &full) in self.full.iter().enumerate().skip(word / 64) {
             let open = !full & if index == word / 64 { mask } else { u64::MAX };

@@ -1,10 +1,11 @@
-//! Tiers that are found after a restart: which sectors are on the flash is in a log there
+//! Tiers that survive restarts: a log on the flash records which sectors are there
 //! (`stack/placement_log`).
 //!
-//! A place is a block of the table; its name is the block of the disk and a bit for each of its sectors
-//! that is on the flash. A change of sectors is told to the log; a place that is given back while a record
-//! names it is *retired* until none does. A flush is answered when all completed writes are durable, and
-//! the names too; so is a write with FUA. Moves write with FUA: the disk has what they take off the flash.
+//! A place is a block of the table. Its name consists of the disk block and one bit for each of its
+//! sectors that is on the flash. Every change of sectors is reported to the log. A freed place that
+//! a record still names is *retired* until no record does. A flush, or a write with FUA, is
+//! answered when all completed writes and their names are durable. Moves write with FUA, so the
+//! disk has the data that they remove from the flash.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +18,25 @@ use crate::stack::cached::Bound;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 use crate::stack::placement_log::{Binding, Ended, Event, Name, PlacementLog, Wish};
 
-/// What the places of tiers are for, in a log's label.
+/// The purpose of the places, as stored in the label of the log.
 const PURPOSE: u64 = u64::from_le_bytes(*b"tier\0\0\0\0");
-/// Of the log's I/Os, in their tokens.
+/// Marks the tokens of the log's I/Os.
 pub(super) const LOG: u64 = 1 << 63;
-/// Sectors of a block, a bit each beneath its number in a name.
+/// The number of sectors in a block. Each has one bit in a name, below the block number.
 const PART_BITS: u32 = 8;
-/// Bits of a block's number, the disk above them: in the table, and in a name with its sectors.
+/// The number of bits of a block number in the table, or of a block number and its sectors in a
+/// name. The disk is above them.
 const KEY_BITS: u32 = 48;
 
-/// The log of a table.
+/// The log of the location table.
 #[derive(Clone, Debug)]
 pub(super) struct TableLog {
     pub(super) log: PlacementLog,
-    /// Slots that are free once no record names them.
+    /// The number of slots that become free when no record names them.
     pub(super) retired: u32,
 }
 
-/// Returns the name for the parts of a block on the flash.
+/// Returns the name of a block with these sectors on the flash.
 fn name(key: u64, sectors: u8) -> Name {
     match sectors {
         0 => Name::NONE,
@@ -50,13 +52,13 @@ fn wish(table: &Table, slot: u32) -> Wish {
 }
 
 impl<C: Choose> Tiers<C> {
-    /// Bytes of a flash that are left for data beside a log.
+    /// Returns how many bytes of a flash are left for data if it also has a log.
     pub(crate) fn bytes_beside_log(flash_bytes: u64) -> u64 {
         let places = (flash_bytes / BLOCK).min(u32::MAX.into()) as u32;
         flash_bytes.saturating_sub(Binding::log_bytes_of(places))
     }
 
-    /// With a log on the flash, if bound to one.
+    /// Adds a log on the flash if `bound` is given.
     pub(crate) fn surviving(mut self, bound: Option<Bound>) -> Tiers<C> {
         let Some(bound) = bound else { return self };
         let places = self.table.places();
@@ -75,7 +77,7 @@ impl<C: Choose> Tiers<C> {
         self
     }
 
-    /// Lets a request wait while the table is not there; answers whether it has to.
+    /// Makes a request wait if the table has not been read yet. Returns whether it must wait.
     pub(super) fn waits_for_log(
         &mut self,
         client: u32,
@@ -87,7 +89,7 @@ impl<C: Choose> Tiers<C> {
         kept.is_some_and(|it| it.log.defers(client, request, bytes, plan))
     }
 
-    /// A client's flush: of its disk, of the flash, and of what names what is there.
+    /// Flushes a disk, the flash, and the log for a client.
     pub(super) fn flush(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
         if let Some(kept) = &mut self.table.kept {
             kept.log.wait(client, disk, plan);
@@ -95,7 +97,8 @@ impl<C: Choose> Tiers<C> {
         self.commit(plan);
     }
 
-    /// A client's write has ended: one with FUA waits for a record, unless there is one.
+    /// Handles the completion of a client's write. A write with FUA waits for a record in the log,
+    /// unless it is already recorded.
     pub(super) fn make_durable(&mut self, planned: &Planned, io: &Io, plan: &mut Plan<'_>) {
         let (Owner::Client(client), Some(kept)) = (planned.owner, &self.table.kept) else { return };
         if io.op != Op::Write || !planned.flags.has(Flags::FUA) {
@@ -130,7 +133,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// An I/O of the log has ended.
+    /// Handles the completion of an I/O of the log.
     pub(super) fn log_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.table.kept else { return };
         match kept.log.done(io, outcome, plan) {
@@ -140,8 +143,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Called when the table has been read or cannot be read: executes the waiting requests, or
-    /// refuses them.
+    /// Executes the requests that waited for the table, or refuses them if it cannot be read.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.table.kept else { return };
         let early = kept.log.deferred();
@@ -163,13 +165,13 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// A round is over.
+    /// Handles the end of a round of the log.
     fn round_ended(&mut self, ended: Ended, plan: &mut Plan<'_>) {
         for change in &ended.recorded {
             if change.name == Name::NONE {
                 self.table.unnamed(change.place);
             }
-            // It may have changed again.
+            // The entry may have changed again during the round.
             let is_wanted = wish(&self.table, change.place) == Wish::Name(change.name);
             if let Some(kept) = self.table.kept.as_mut().filter(|_| !is_wanted) {
                 kept.log.note(change.place);

@@ -1,42 +1,42 @@
-//! Where data are: the table of what was placed on the flash, sector by sector.
+//! The location table: which sectors of the disks are on the flash.
 //!
-//! Blocks of [`BLOCK`] bytes of the disks have a place on the flash once any of their sectors is
-//! meant to go there; each sector is on the flash from the moment its write there is done. A block's
-//! place is free again when none of its sectors is on the flash and no I/O to it is under way, so
-//! that nothing late meets what took its place. Where the table is kept in a log ([`kept`]) no record may
-//! name it either.
+//! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
+//! to be written there. Each sector is on the flash from the completion of its write. The place is
+//! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
+//! late I/O cannot reach the next block in the place. If the table has a log ([`kept`]), no record
+//! may name the place either.
 //!
-//! Most of a disk has nothing on the flash; counts of regions, many of which share one, tell without a
-//! search.
+//! Most of a disk has nothing on the flash. Counters per region, which several regions may share,
+//! usually make a search unnecessary.
 
 use super::slots::Slots;
 use super::surviving::TableLog;
 use crate::contract::request::Lane;
 use crate::index::{Index, spread};
 
-/// Bytes in a block.
+/// The size of a block in bytes.
 pub(super) const BLOCK: u64 = 4096;
-/// Bytes in a sector, the grain of placement.
+/// The size of a sector in bytes, which is the unit of placement.
 pub(super) const SECTOR: u64 = 512;
-/// Bytes of disk in a region.
+/// The size of a region of a disk in bytes.
 const REGION: u64 = 8 << 20;
-/// Counts of regions.
+/// The number of counters for regions.
 const REGIONS: usize = 1 << 16;
-/// Bits of a block's number in a key, the disk above them.
+/// The number of bits of a block number in a key. The disk is above them.
 const KEY_BITS: u32 = 48;
 
-/// Bytes that lie together on one device.
+/// Contiguous bytes on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// First byte on the disk.
+    /// The first byte on the disk.
     pub(super) offset: u64,
     pub(super) len: u32,
-    /// First byte on the flash, if it is there.
+    /// The first byte on the flash, if the piece is there.
     pub(super) flash: Option<u64>,
 }
 
 impl Piece {
-    /// Returns the part of it that lies in a range of the disk, or `None` if nothing does.
+    /// Returns the part of the piece within a range of the disk; `None` if they do not overlap.
     pub(super) fn within(&self, offset: u64, len: u64) -> Option<Piece> {
         let first = self.offset.max(offset);
         let end = (self.offset + u64::from(self.len)).min(offset + len);
@@ -50,21 +50,21 @@ impl Piece {
 struct Entry {
     key: u64,
     slot: u32,
-    /// I/Os to its place that are not done.
+    /// The number of outstanding I/Os to the place.
     pending: u32,
-    /// One bit a sector that is on the flash.
+    /// One bit per sector, set if the sector is on the flash.
     sectors: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
-    /// Blocks with a place on the flash.
+    /// The number of blocks with a place on the flash.
     placed: u32,
-    /// Writes to the disk that are not done.
+    /// The number of outstanding writes to the disk.
     writes: u32,
 }
 
-/// The table.
+/// The table of disk blocks with a place on the flash.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     index: Index,
@@ -72,13 +72,13 @@ pub(super) struct Table {
     vacant: Vec<u32>,
     slots: Slots,
     regions: Vec<Region>,
-    /// Nothing more is placed.
+    /// Whether the table is closed, so that no new places are allocated.
     closed: bool,
-    /// Where places begin on the flash.
+    /// The offset of the first place on the flash.
     places_at: u64,
     /// The log of the table, if it must survive a restart.
     pub(super) kept: Option<Box<TableLog>>,
-    /// With a log: by slot, one more than the entry whose it is.
+    /// For each slot, one more than the index of its entry, or 0. Only used with a log.
     holders: Vec<u32>,
 }
 
@@ -87,21 +87,21 @@ fn key(lane: Lane, block: u64) -> u64 {
     u64::from(lane) << KEY_BITS ^ block
 }
 
-/// Returns which count is that of a region: neighbors have their own.
+/// Returns the index of a region's counters. Neighboring regions have different counters.
 #[inline]
 fn region(lane: Lane, index: u64) -> usize {
     let disk = spread(u64::from(lane)) >> 48;
     (index ^ disk) as usize % REGIONS
 }
 
-/// Bits of the sectors from byte `from` to byte `to` of a block, whole or in part.
+/// Returns the bits of the sectors that bytes `from` to `to` of a block touch.
 #[inline]
 fn sectors(from: u64, to: u64) -> u8 {
     let (first, end) = (from / SECTOR, to.div_ceil(SECTOR));
     ((1u16 << end) - (1u16 << first)) as u8
 }
 
-/// Blocks that a range touches; none where it is empty.
+/// Returns the blocks that a range touches; none if it is empty.
 #[inline]
 fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
     if len == 0 {
@@ -110,7 +110,7 @@ fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
     offset / BLOCK..(offset.saturating_add(u64::from(len))).div_ceil(BLOCK)
 }
 
-/// Returns the part of a range within a block, from the block's first byte.
+/// Returns the part of a range within a block, relative to the block's first byte.
 #[inline]
 fn within(block: u64, offset: u64, end: u64) -> (u64, u64) {
     let start = block * BLOCK;
@@ -118,7 +118,7 @@ fn within(block: u64, offset: u64, end: u64) -> (u64, u64) {
 }
 
 impl Table {
-    /// For a flash of `flash_bytes`.
+    /// Creates a table for `flash_bytes` of flash.
     pub(super) fn new(flash_bytes: u64) -> Table {
         Table {
             index: Index::new(),
@@ -140,32 +140,32 @@ impl Table {
         self.holders = vec![0; self.places() as usize];
     }
 
-    /// Returns how many places there are.
+    /// Returns the number of places.
     pub(super) fn places(&self) -> u32 {
         self.slots.count() as u32
     }
 
-    /// Returns the block in a slot, and which parts of it are on the flash.
+    /// Returns the block in a slot, and which of its sectors are on the flash.
     pub(super) fn at_slot(&self, slot: u32) -> Option<(u64, u8)> {
         let id = self.holders.get(slot as usize)?.checked_sub(1)?;
         let Entry { key, sectors, .. } = self.entries[id as usize];
         Some((key, sectors))
     }
 
-    /// Returns the slot of a block, and which parts of it are present.
+    /// Returns the slot of a block with its key, and which of its sectors are on the flash.
     pub(super) fn slot_of(&self, lane: Lane, block: u64) -> Option<(u32, u64, u8)> {
         let Entry { slot, key, sectors, .. } = self.entries[self.find(key(lane, block))? as usize];
         Some((slot, key, sectors))
     }
 
-    /// Takes over that a slot holds these sectors of a block.
+    /// Restores the contents of a slot: these sectors of a block.
     pub(super) fn found(&mut self, slot: u32, lane: Lane, block: u64, sectors: u8) {
         self.slots.take_at(slot);
         let id = self.enter(lane, block, slot);
         self.entries[id as usize].sectors = sectors;
     }
 
-    /// No record names a slot any more: it is free unless it is in use.
+    /// Frees a slot that no record names any more, unless it is in use again.
     pub(super) fn unnamed(&mut self, slot: u32) {
         if let Some(kept) = &mut self.kept
             && self.holders[slot as usize] == 0
@@ -175,7 +175,7 @@ impl Table {
         }
     }
 
-    /// Gives a slot back, now or when no record names it.
+    /// Frees a slot now, or when no record names it.
     fn give(&mut self, slot: u32) {
         if let Some(kept) = &mut self.kept {
             self.holders[slot as usize] = 0;
@@ -187,7 +187,7 @@ impl Table {
         self.slots.give(slot);
     }
 
-    /// The sectors of a slot have changed.
+    /// Reports to the log that the sectors in a slot have changed.
     fn note(&mut self, slot: u32) {
         if let Some(kept) = &mut self.kept {
             kept.log.note(slot);
@@ -217,14 +217,14 @@ impl Table {
         &mut self.regions[region(lane, offset / REGION)]
     }
 
-    /// Returns whether any block of a range has a place on the flash.
+    /// Returns whether any block near a range may have a place on the flash.
     #[inline]
     fn may_be_placed(&self, lane: Lane, offset: u64, len: u32) -> bool {
         let last = offset.saturating_add(u64::from(len.max(1)) - 1) / REGION;
         (offset / REGION..=last).any(|index| self.regions[region(lane, index)].placed > 0)
     }
 
-    /// Cuts a range into pieces by where they can be read, in order.
+    /// Splits a range into pieces according to where they can be read, in order.
     #[inline]
     pub(super) fn split(&self, lane: Lane, offset: u64, len: u32, pieces: &mut Vec<Piece>) {
         pieces.clear();
@@ -253,8 +253,8 @@ impl Table {
         }
     }
 
-    /// Gives every block of a range a place on the flash; answers whether there was room, and if so
-    /// where each piece goes.
+    /// Allocates a place on the flash for every block of a range. Returns whether there was room,
+    /// and stores the location of each piece in `pieces`.
     pub(super) fn reserve(
         &mut self,
         lane: Lane,
@@ -301,7 +301,7 @@ impl Table {
         id
     }
 
-    /// An I/O to the places of a range, all of which have one, begins.
+    /// Records that an I/O to the places of a range begins. All its blocks must have places.
     #[inline]
     pub(super) fn begin(&mut self, lane: Lane, offset: u64, len: u32) {
         for block in blocks(offset, len) {
@@ -311,7 +311,7 @@ impl Table {
         }
     }
 
-    /// It is done; a write with `written` puts the sectors on the flash.
+    /// Records that an I/O has completed. If `written`, the sectors are now on the flash.
     #[inline]
     pub(super) fn end(&mut self, lane: Lane, offset: u64, len: u32, written: bool) {
         let end = offset.saturating_add(u64::from(len));
@@ -362,7 +362,7 @@ impl Table {
         }
     }
 
-    /// A write to the disk begins (`+1`) or is done (`-1`).
+    /// Records that a write to the disk begins, or that it has completed.
     #[inline]
     pub(super) fn count_write(&mut self, lane: Lane, offset: u64, len: u32, begins: bool) {
         let end = offset.saturating_add(u64::from(len));
@@ -372,14 +372,15 @@ impl Table {
         }
     }
 
-    /// Returns whether no write to the disk is under way near a range.
+    /// Returns whether no write to the disk near a range is outstanding.
     pub(super) fn is_quiet(&mut self, lane: Lane, offset: u64, len: u32) -> bool {
         let end = offset.saturating_add(u64::from(len));
         (offset / REGION..end.div_ceil(REGION))
             .all(|index| self.region(lane, index * REGION).writes == 0)
     }
 
-    /// Bytes of a range that are on the flash; `None` if an I/O to one of its places is under way.
+    /// Returns how many bytes of a range are on the flash; `None` if an I/O to one of its places is
+    /// outstanding.
     pub(super) fn settled_bytes(&self, lane: Lane, offset: u64, len: u32) -> Option<u64> {
         let mut bytes = 0;
         for block in blocks(offset, len) {
@@ -394,7 +395,7 @@ impl Table {
     }
 }
 
-/// Adds a piece, extending the previous one if it is contiguous.
+/// Adds a piece, or extends the previous piece if it is contiguous.
 #[inline]
 fn join(pieces: &mut Vec<Piece>, next: Piece) {
     if let Some(last) = pieces.last_mut() {
@@ -445,7 +446,7 @@ mod tests {
                 (11 * BLOCK + 512, 4096 - 512, None),
             ]
         );
-        // Bytes within sectors.
+        // The boundaries are within sectors.
         assert_eq!(
             split(&table, 10 * BLOCK + 2047, 3),
             [(10 * BLOCK + 2047, 1, None), (10 * BLOCK + 2048, 2, Some(2048)),]
@@ -490,7 +491,7 @@ mod tests {
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");
         assert!(write(&mut table, 0, BLOCK as u32), "what has a place keeps it");
-        table.begin(0, 0, 512); // a read
+        table.begin(0, 0, 512); // a read is outstanding
         table.clear(0, 0, 2 * BLOCK as u32);
         assert_eq!((table.free_bytes(), table.used_bytes()), (BLOCK, BLOCK));
         assert_eq!(split(&table, 0, 512), [(0, 512, None)]);

@@ -1,4 +1,5 @@
-//! Tests small cases; the live crate's laws test content with completions in any order.
+//! Tests small cases. The laws of the crate forebay-live test contents, with completions in any
+//! order.
 
 use super::table::BLOCK;
 use super::*;
@@ -70,7 +71,7 @@ fn a_move_may_share_its_read_with_a_client() {
         settle(&mut policy, &mut now);
     }
     now += Nanos::from_secs(2);
-    // It begins the move of the extent after it.
+    // This read also begins the move of the extent that follows it.
     policy.submit_bare(now, request(Op::Read, 0, 56, 8, 0));
     let ios = settle(&mut policy, &mut now);
     assert_eq!(ios, [(0, Op::Read, 56 * SECTOR, 9 * 4096), (2, Op::Write, 0, 32 << 10)]);
@@ -120,7 +121,7 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
         settle(&mut policy, &mut now);
     }
     now += Nanos::from_secs(2);
-    // What was written is cold, and makes room.
+    // The written extent is cold, so it is moved back to make room.
     policy.submit_bare(now, request(Op::Read, 1, 0, 8, 0));
     let back = loop {
         let io = policy.dispatch(now, 0);
@@ -145,7 +146,7 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
     assert_eq!((policy.dispatch(now, 0), finished.len()), (None, 0), "it waits for the move");
     complete(&mut policy, now, back);
     let ios = settle(&mut policy, &mut now);
-    // It is light: BID-Hybrid tries the flash again.
+    // The write is light, so BID-Hybrid tries the flash again.
     assert!(ios.contains(&(2, Op::Write, 1024, 1024)), "{ios:?}");
     assert!(policy.is_idle());
 }
@@ -185,13 +186,13 @@ fn nothing_more_is_placed_on_a_flash_that_is_gone() {
     assert_eq!(settle(&mut policy, &mut now), both);
 }
 
-/// Runs until nothing is left to do.
+/// Runs until no work is left and returns the I/Os.
 fn settle(policy: &mut Hybrid, now: &mut Nanos) -> Vec<(Lane, Op, u64, u32)> {
     let ios = std::iter::from_fn(|| step(policy, now));
     ios.map(|io| (io.lane, io.op, io.offset, io.len)).collect()
 }
 
-/// Does the next I/O, if there is one, at once.
+/// Serves the next I/O immediately, if there is one.
 fn step(policy: &mut Hybrid, now: &mut Nanos) -> Option<Request> {
     loop {
         if let Some(io) = (0..3).find_map(|lane| policy.dispatch(*now, lane)) {
@@ -213,7 +214,7 @@ fn complete(policy: &mut Hybrid, now: Nanos, io: Request) {
 fn light_writes_go_to_the_flash_and_bulky_ones_to_the_disk() {
     let mut policy = hybrid(1000, 16 << 10, None);
     let mut now = Nanos::ZERO;
-    // Stream 0 writes 4 KiB far apart and reads; stream 1 writes 64 KiB in a row.
+    // Stream 0 writes 4 KiB in distant places, and reads; stream 1 writes 64 KiB sequentially.
     let light = [100, 900].map(|sector| request(Op::Write, 0, sector, 8, 0));
     light.into_iter().for_each(|write| policy.submit_bare(now, write));
     policy.submit_bare(now, request(Op::Read, 0, 2000, 8, 0));
@@ -229,7 +230,7 @@ fn light_writes_go_to_the_flash_and_bulky_ones_to_the_disk() {
             (2, Op::Write, 2 * BLOCK + 4 * SECTOR, 4096),
         ]
     );
-    // What is on the flash is read there; a read that spans both is cut and finishes once.
+    // Data on the flash is read there. A read that spans both devices is split and finishes once.
     policy.submit_bare(now, request(Op::Read, 0, 96, 16, 3));
     let mut ios = settle(&mut policy, &mut now);
     ios.sort_by_key(|io| (io.0, io.2));
@@ -241,7 +242,7 @@ fn light_writes_go_to_the_flash_and_bulky_ones_to_the_disk() {
             (2, Op::Read, 4 * SECTOR, 4096),
         ]
     );
-    // An update, even by a bulky writer, is done where the data are.
+    // An update goes to where the data is, even if a bulky stream writes it.
     policy.submit_bare(now, request(Op::Write, 0, 100, 8, 1));
     assert_eq!(settle(&mut policy, &mut now), [(2, Op::Write, 4 * SECTOR, 4096)]);
     let figure = |name| policy.figures().iter().find(|(known, _)| *known == name).unwrap().1;
@@ -270,7 +271,7 @@ fn without_room_writes_go_to_the_disk_and_are_counted() {
         policy.submit_bare(now, request(Op::Write, 0, 1000 * at, 8, 0));
     }
     let lanes: Vec<Lane> = settle(&mut policy, &mut now).iter().map(|io| io.0).collect();
-    // Each covers two blocks unless it begins with one: the first does, with sector 0.
+    // The flash has room for two of the three writes, each of which covers one block.
     assert_eq!(lanes.iter().filter(|&&lane| lane == 0).count(), 1, "{lanes:?}");
     let figure = |name| policy.figures().iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!((figure("exhausted_requests"), figure("exhausted_bytes")), (1.0, 4096.0));

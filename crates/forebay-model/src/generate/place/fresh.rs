@@ -1,4 +1,5 @@
-//! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
+//! Places on new blocks: near a recent end, or anywhere in the wanted range, in one of the cells
+//! where the trace used new blocks at about the same time.
 
 use super::{DrawnPlace, Placer};
 use crate::bins;
@@ -10,11 +11,11 @@ use crate::trail::Trail;
 
 /// The penalties for ends of another operation or range.
 const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
-/// The maximum distance to search backwards for free ground if the place is in use.
+/// The maximum distance to search backwards for new blocks if the place is in use.
 const BACK_BLOCKS: u64 = 1024;
 
 impl Placer {
-    /// Near a recent end; none where there is no end yet.
+    /// Returns a place near a recent end, or None if there is no end yet.
     pub(super) fn near(
         &mut self,
         (class, range): (usize, usize),
@@ -63,7 +64,7 @@ impl Placer {
         self.space.end() / BLOCK_BYTES
     }
 
-    /// Anywhere in the range.
+    /// Returns a place anywhere in the range.
     pub(super) fn far(
         &mut self,
         (class, range): (usize, usize),
@@ -81,7 +82,7 @@ impl Placer {
         let mut address = begin + dice.below(((end - begin) / step).max(1)) * step + into;
         let (first, last) = blocks(address, len);
         if trail.ground.new_blocks(first, last) < last - first {
-            // In the cell, else anywhere.
+            // Prefers new blocks in the same cell, and otherwise takes them anywhere.
             let (low, high) = (begin / BLOCK_BYTES, end / BLOCK_BYTES + (last - first));
             let free = trail.ground.room(first, last - first, low, high);
             let free = free.or_else(|| trail.ground.room(low, last - first, 0, self.end_block()));
@@ -91,8 +92,8 @@ impl Placer {
         DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false }
     }
 
-    /// Returns the part between two addresses of a stretch that is still to get requests, or such a
-    /// stretch elsewhere; all that is between them where volumes have no gaps.
+    /// Returns the part of a stretch between two addresses that may still get requests, or such a
+    /// stretch elsewhere. If no volume has gaps, returns the addresses unchanged.
     fn open(&self, begin: u64, end: u64, dice: &mut Dice) -> (u64, u64) {
         if self.left_of_piece.is_empty() {
             return (begin, end);
@@ -118,7 +119,8 @@ impl Placer {
             .unwrap_or((begin, end))
     }
 
-    /// Returns a cell of the range, if any of them is left to be used, else any.
+    /// Draws a cell of the range from those left for this part of the trace, or any cell if none of
+    /// the range is left.
     fn cell(&mut self, range: usize, number: u64, dice: &mut Dice) -> u64 {
         let parts = self.far.len();
         let part = (number * parts as u64 / self.requests) as usize;

@@ -1,5 +1,5 @@
-//! Reuses ground: chooses the best match among earlier requests of about the wanted age, half of
-//! them in the wanted range.
+//! Places on used blocks: takes the best match among earlier requests of about the wanted age, half
+//! of which are in the wanted range.
 
 use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins::{self, log2};
@@ -10,24 +10,24 @@ use crate::past::Was;
 use crate::places::{How, Reuse};
 use crate::trail::Trail;
 
-/// The number of candidate requests from the wanted range, and from all ranges.
+/// The number of candidates from the wanted range, and from all ranges.
 const LOOKED_AT: usize = 12;
-/// The number of places tried within a request.
+/// The number of places tried within an earlier request.
 const TRIES: usize = 8;
 
-/// The properties of the wanted request.
+/// The properties of the wanted place.
 struct Wanted {
     class: usize,
     range: usize,
     how: How,
     age: f32,
-    /// The offset within a block, if it is known.
+    /// The offset within a block, if offsets are finer than blocks.
     into: Option<u64>,
     len: u32,
 }
 
 impl Placer {
-    /// Returns the place, or `None` if nothing was used yet.
+    /// Returns the place, or None if no block was used yet.
     pub(super) fn reuse(
         &mut self,
         class: (usize, usize),
@@ -40,7 +40,7 @@ impl Placer {
         self.used(class, wanted, len, stream, trail, dice)
     }
 
-    /// Returns a place that was used about as long ago as wanted.
+    /// Returns a place that was last used about as long ago as wanted.
     pub(super) fn used(
         &mut self,
         (class, range): (usize, usize),
@@ -51,7 +51,7 @@ impl Placer {
         dice: &mut Dice,
     ) -> Option<DrawnPlace> {
         let latest = u64::from(trail.past.latest());
-        // What is no longer remembered counts as the oldest that is.
+        // Requests that are no longer remembered count as old as the oldest remembered one.
         let last_age = latest.checked_sub(trail.past.oldest().into())?;
         let age = match self.on.has(Mechanism::Ages) {
             true => bins::draw(age, dice).min(last_age),
@@ -79,7 +79,8 @@ impl Placer {
         Some(DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false })
     }
 
-    /// How little a request suits; anything from `least` on is too much.
+    /// Returns how badly an earlier request matches. Stops computing as soon as this reaches
+    /// `least`.
     #[inline]
     fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
         let class = self.classes[wanted.class];
@@ -112,7 +113,7 @@ impl Placer {
             return far;
         }
         let len = wanted.len;
-        // A request that is not longer than the earlier one fits on its ground.
+        // If the new request is not longer than the earlier one, it fits on its blocks.
         let longer = len > was.len;
         if again && longer && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
@@ -124,7 +125,7 @@ impl Placer {
         far
     }
 
-    /// Where on the ground of a request.
+    /// Returns the address of the new request within the blocks of an earlier one.
     fn within(
         &self,
         wanted: &Wanted,
@@ -146,13 +147,13 @@ impl Placer {
         if !again {
             return address;
         }
-        // Back, so that it stays on used ground.
+        // Moves back, if this keeps it on used blocks.
         let new = trail.new_blocks(address, len);
         let back = address.saturating_sub(new * BLOCK_BYTES);
         if new > 0 && trail.new_blocks(back, len) == 0 { back } else { address }
     }
 
-    /// Returns a location on the ground that the earlier request still holds.
+    /// Returns an address in a block that was last used by the earlier request.
     fn held(
         &self,
         wanted: &Wanted,

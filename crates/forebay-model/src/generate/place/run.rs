@@ -1,5 +1,5 @@
-//! Going on where a recent request ended: the end that is most like the wanted one, by rank, the age of the ground
-//! ahead, stream, operation, length and range.
+//! Places that continue a recent request. The end is chosen that is most similar to the wanted one
+//! in rank, age of the blocks ahead, stream, operation, length and range.
 
 use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins;
@@ -10,21 +10,22 @@ use crate::ground::BLOCK_BYTES;
 use crate::places::{How, Reuse, Run, age_octave, octave_ages};
 use crate::trail::{Trail, ahead};
 
-/// How much it counts that an end is of another operation or length, where that is chosen range, and where there are several
-/// streams the last of its stream or not.
+/// The penalties for ends of another operation, length or range (if the range is chosen), or that
+/// differ in whether they are the latest of their stream (if there are several streams).
 const UNLIKE: Unlike =
     Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE, own: 2 * WHOLE };
-/// Beyond this share of wrong ground no end will do for a run on new ground.
+/// The maximum share of used blocks ahead of an end if new ones are wanted.
 const WRONG_MAX: f32 = 0.5;
-/// The key of no end.
+/// The key of a rank without an end, or of one that was examined.
 const NONE: i16 = i16::MAX;
-/// How far beyond used ground to search for new ground, and the number of requests of this length
-/// that must fit.
+/// The maximum distance beyond used blocks to search for new ones, and the number of requests of
+/// the same length that should fit there.
 const BEYOND_BLOCKS: u64 = 16_384;
 const ROOM: u64 = 8;
 
 impl Placer {
-    /// Returns the place, or `None` if no recent end has new ground ahead and that is wanted.
+    /// Returns the place, or None if new blocks are wanted and there are none ahead of any recent
+    /// end.
     pub(super) fn run(
         &mut self,
         (class, range): (usize, usize),
@@ -52,7 +53,8 @@ impl Placer {
         };
         let mut keys = self.rank_unlike[wanted.rank];
         ends.unlike((of.op, of.octave, range as u16, wanted.is_own), weights, &mut keys);
-        // The likest first: the ground ahead is looked up for those only that may still be the best.
+        // Examines the most similar ends first, so that the blocks ahead are only looked up for
+        // ends that can still be the best.
         for (key, rank) in keys.iter_mut().zip(0..) {
             *key = *key * ENDS_MAX as i16 + rank;
         }
@@ -106,7 +108,7 @@ impl Placer {
         })
     }
 
-    /// Where no end has used ground ahead: ground that was used as long ago.
+    /// Returns a place on blocks last used as long ago as wanted, if no end has used blocks ahead.
     fn elsewhere(
         &mut self,
         at: (usize, usize),
@@ -122,7 +124,8 @@ impl Placer {
         self.used(at, reuse, len, stream, trail, dice)
     }
 
-    /// Where no end has new ground ahead: the next beyond the used ground, with room to go on.
+    /// Returns a place on the nearest new blocks beyond an end, if no end has new blocks directly
+    /// ahead. Prefers one with room to continue.
     fn beyond(
         &mut self,
         (class, _): (usize, usize),
@@ -146,7 +149,7 @@ impl Placer {
         })
     }
 
-    /// How unlike an end is to the wanted one by how long ago the ground ahead was used.
+    /// Returns how much the age of the blocks ahead of an end differs from the wanted age.
     #[inline]
     fn unlike_age(&self, wanted: &Run, end: &End, trail: &Trail) -> f32 {
         if wanted.age == 0 || !self.on.has(Mechanism::Ages) {

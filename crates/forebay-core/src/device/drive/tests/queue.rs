@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Returns a drive without a buffer whose queue is as `change` leaves it.
+/// Returns a drive without a buffer, after `change` was applied to its queue.
 fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
     with(|controller| {
         controller.buffer = None;
@@ -27,8 +27,7 @@ fn start(drive: &mut Drive, us: u64, sectors: &[u64]) {
     }
 }
 
-/// Sectors of cylinder 1 are offset by 1 ms (ten sectors) from those of cylinder 0, the time of the
-/// seek.
+/// The sectors of cylinder 1 are skewed by 1 ms (ten sectors), which is the time of the seek.
 #[test]
 fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     let order = |margin_us: u64| {
@@ -36,12 +35,13 @@ fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
         start(&mut drive, 0, &[10, 113, 140]);
         drain(&mut drive)
     };
-    // Sector 10 has passed at 1100 us; the arm is at cylinder 1 at 2100 us, 113 begins at 2300 us.
+    // Sector 10 has passed at 1100 us. The arm is at cylinder 1 at 2100 us, and 113 begins at 2300
+    // us.
     assert_eq!(order(200), [(10, 1_110), (113, 2_410), (140, 5_110)]);
-    // The drive does not expect to catch it, but once 140 has been read it passes as early as
+    // The drive does not expect to catch 113. After 140 has been read, 113 passes as early as
     // possible.
     assert_eq!(order(201), [(10, 1_110), (140, 5_110), (113, 12_410)]);
-    // A margin does not delay an access: nothing else waits.
+    // A margin does not delay an access if no other command is waiting.
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(9));
     start(&mut drive, 0, &[10, 113]);
     assert_eq!(drain(&mut drive), [(10, 1_110), (113, 2_410)]);
@@ -52,8 +52,9 @@ fn an_arm_that_stays_or_goes_on_needs_no_margin() {
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(3));
     drive.start(Nanos::ZERO, io(Op::Read, 96, 4));
     start(&mut drive, 0, &[230, 115, 100]);
-    // 99 has passed at 10 ms, and 100 begins as the arm comes to cylinder 1, at 11 ms; there it stays for
-    // 115. 230 would be reached at 15 ms with the margin at first, and is so at last.
+    // Sector 99 has passed at 10 ms. Sector 100 begins at 11 ms, when the arm arrives at cylinder
+    // 1, where it stays to read sector 115. With the margin, sector 230 would have been reached at
+    // 15 ms, and it is reached at that time in the end.
     assert_eq!(drain(&mut drive), [(96, 10_010), (100, 11_110), (115, 12_610), (230, 15_110)]);
 }
 
@@ -73,7 +74,8 @@ fn runs_of_the_cache_are_ranked_with_the_margin_too() {
         drain(&mut drive);
         serve(&mut drive, 1_200, io(Op::Flush, 0, 0))
     };
-    // Written one after the other, or the first a turn later.
+    // Either the runs are written one directly after the other, or the first is written a
+    // revolution later.
     assert_eq!(order(0), 7_100);
     assert_eq!(order(300), 12_400);
 }
@@ -86,7 +88,8 @@ fn commands_chosen_ahead_stand() {
         drain(&mut drive)
     };
     assert_eq!(order(0), [(10, 1_110), (40, 4_110), (6, 10_710), (8, 10_910)]);
-    // 8 was committed to when it came, as 10 was at the media.
+    // The drive committed to sector 8 when that command arrived, because 10 was already at the
+    // media.
     assert_eq!(order(1), [(10, 1_110), (8, 10_910), (40, 14_110), (6, 20_710)]);
     assert_eq!(order(2), [(10, 1_110), (8, 10_910), (6, 20_710), (40, 24_110)]);
 }
@@ -101,11 +104,13 @@ fn a_drive_that_waits_for_the_answer_counts_with_it() {
         start(&mut drive, answer_us, &[30, 20]);
         (id, drain(&mut drive))
     };
-    // 5 is chosen as 10 is done, though the answer would be reached sooner.
+    // Sector 5 is chosen when 10 completes, although the commands sent in response would be reached
+    // sooner.
     assert_eq!(order(0, 1_110), (10, vec![(5, 10_610), (20, 12_110), (30, 13_110)]));
-    // Of two commands at once, the drive has the first; of the responses to it, both.
+    // When two commands arrive at once, the drive has only the first to choose from. When the host
+    // responds, it chooses among both responses and the other command.
     assert_eq!(order(-1, 610), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
-    // An answer that comes later finds the choice made.
+    // If the response arrives later, the choice stands.
     assert_eq!(order(-1, 611), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
     let mut drive = queued(|queue| queue.ahead = -1);
     start(&mut drive, 0, &[10]);
@@ -128,9 +133,9 @@ fn the_last_write_may_get_the_next_place() {
         }
         drain(&mut drive).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
     };
-    // 50 has the place at once, 60 the one that is free when 50 is written.
+    // Sector 50 gets the place at once, and 60 gets it when 50 has been written.
     assert_eq!(order(Admits::Oldest, 1_000_000), [50, 60, 70, 80, 90]);
     assert_eq!(order(Admits::Newest, 1_000_000), [50, 60, 90, 80, 70]);
-    // Once 70 has waited too long it is served first.
+    // After 70 has waited too long, it is served first.
     assert_eq!(order(Admits::Newest, 6_000), [50, 60, 90, 70, 80]);
 }

@@ -1,5 +1,5 @@
-//! Small cases by hand, a brute-force check of the invariants, and write amplification against the
-//! closed form.
+//! Small cases by hand, an exhaustive check of the invariants, and write amplification compared
+//! with the closed form.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn shape(logical_pages: u32, dies: u32, blocks_per_die: u32, pages_per_block: u3
     Shape { logical_pages, dies, blocks_per_die, pages_per_block, stripe_pages: 1 }
 }
 
-/// Every mapped page is owned by who it says, and the counts are right.
+/// Checks that every mapped page is owned by the right logical page, and that the counts are right.
 fn verify(ftl: &Ftl) {
     let mut valid = vec![0; ftl.valid.len()];
     let mut mapped = 0;
@@ -47,28 +47,30 @@ fn verify(ftl: &Ftl) {
 
 #[test]
 fn collection_takes_the_emptiest_block_and_moves_what_is_valid() {
-    // One die, six blocks of four pages, eight logical pages, all written once: two blocks full,
-    // four free, of which two are the reserve.
+    // One die with six blocks of four pages. The eight logical pages have all been written once, so
+    // two blocks are full and four are free, of which two are the reserve.
     let mut ftl = Ftl::new(shape(8, 1, 6, 4), Collection::Greedy, 8).unwrap();
     let mut work = Count::default();
-    // Block 2 takes these: block 0 keeps page 3, block 1 keeps 5 to 7.
+    // These writes go to block 2. Block 0 keeps page 3, and block 1 keeps pages 5 to 7.
     for page in [0, 1, 2, 4] {
         ftl.write(page, &mut work);
     }
     assert_eq!((work.copied, work.erased, ftl.dies[0].free.len()), (0, 0, 3));
     assert_eq!(ftl.valid[..3], [1, 3, 4]);
-    // The next write opens block 3, and only the reserve is left: page 3 moves to block 4.
+    // The next write opens block 3, after which only the reserve is free, so page 3 moves to block
+    // 4.
     ftl.write(0, &mut work);
     assert_eq!((work.copied, work.erased, ftl.erases[0]), (1, 1, 1));
     assert_eq!(ftl.dies[0].free, [5, 0]);
     verify(&ftl);
-    // Now block 2 has the least, pages 2 and 4: one moves with each of the next two writes.
+    // Now block 2 has the fewest valid pages, 2 and 4. One of them moves with each of the next two
+    // writes.
     ftl.write(1, &mut work);
     assert_eq!((work.copied, work.erased, ftl.valid[2]), (2, 1, 1));
     verify(&ftl);
     ftl.write(2, &mut work);
     assert_eq!((work.copied, work.erased, ftl.erases[2]), (3, 2, 1));
-    // That will do until the host needs a block: three are free.
+    // Three blocks are free, so no more pages move until the host needs a block.
     ftl.write(4, &mut work);
     assert_eq!((work.copied, work.erased, ftl.dies[0].free.len()), (3, 2, 3));
     verify(&ftl);
@@ -76,7 +78,7 @@ fn collection_takes_the_emptiest_block_and_moves_what_is_valid() {
 
 #[test]
 fn collection_goes_on_in_step_with_the_host() {
-    // As the closed form below: a page written moves some four others, never many at once.
+    // As in the closed form below, about four pages move per page written, but never many at once.
     let (logical, blocks) = (29_000, 256);
     let mut ftl = Ftl::new(shape(logical, 1, blocks, 128), Collection::Greedy, logical).unwrap();
     let (mut state, mut most) = (3, 0);
@@ -93,7 +95,7 @@ fn collection_goes_on_in_step_with_the_host() {
 fn moved_pages_are_counted_and_survive() {
     let mut ftl = Ftl::new(shape(8, 1, 6, 4), Collection::Greedy, 8).unwrap();
     let mut work = Count::default();
-    // Writes always hit the same two pages of different blocks, so their neighbors must move
+    // The writes always go to the same two pages, in different blocks, so their neighbors must move
     // eventually.
     for _ in 0..50 {
         ftl.write(0, &mut work);
@@ -108,14 +110,15 @@ fn moved_pages_are_counted_and_survive() {
 #[test]
 fn cost_benefit_prefers_the_old_block_where_greedy_takes_the_emptier() {
     for (collection, expected) in [(Collection::Greedy, 1), (Collection::CostBenefit, 0)] {
-        // With blocks enough not to collect any yet.
+        // There are enough blocks that none is collected yet.
         let mut ftl = Ftl::new(shape(8, 1, 10, 4), collection, 8).unwrap();
         let mut work = Count::default();
-        // Block 0 loses one page at the very start; block 1 loses two, the last just now.
+        // Block 0 loses one page at the beginning. Block 1 loses two, the second one with the last
+        // write.
         for page in [0, 0, 0, 0, 4, 0, 0, 5] {
             ftl.write(page, &mut work);
         }
-        // Block 2 holds nothing: take it out of the choice.
+        // Block 2 has no valid pages; exclude it from the choice.
         ftl.closed[2] = false;
         assert_eq!(ftl.valid[..2], [3, 2]);
         assert_eq!(ftl.victim(0), Some(expected), "{collection:?}");
@@ -155,10 +158,10 @@ fn any_mix_of_writes_and_trims_keeps_the_invariants() {
     }
 }
 
-/// Write amplification of collection in order of age under uniform random writes: with a ratio of
-/// physical to logical pages of `a`, a page is still valid with probability u = exp(-a (1 - u))
-/// when its block comes round (Desnoyers 2012, section 3), so that 1 / (1 - u) pages are programmed
-/// for one. Greedy does a little better with blocks of finite size.
+/// The write amplification of collection in order of age under uniform random writes. With a ratio
+/// `a` of physical to logical pages, the probability that a page is still valid when its block is
+/// collected is u = exp(-a (1 - u)) (Desnoyers 2012, section 3). Each written page then causes 1 /
+/// (1 - u) programs. Greedy collection is slightly better with blocks of finite size.
 fn closed_form(a: f64) -> f64 {
     let mut u: f64 = 0.5;
     for _ in 0..1000 {
@@ -188,7 +191,7 @@ fn write_amplification_under_uniform_random_writes_is_the_closed_form() {
         let usable = f64::from((blocks - RESERVE_BLOCKS as u32) * 128);
         let expected = closed_form(usable / f64::from(logical));
         let got = ftl.wear().write_amplification().unwrap();
-        // Age is no help where no page is hotter than another.
+        // Age does not help if all pages are equally hot.
         let within = match collection {
             Collection::Greedy => 0.95..1.005,
             Collection::CostBenefit => 1.0..1.06,
