@@ -18,7 +18,7 @@
 //! one additional request may be in the way, which the surplus serves within the shortest bound.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
-//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity)`. Without promises,
+//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,
 //! it is [`WINDOW_WITHOUT_PROMISES`].
 //!
 //! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
