@@ -74,7 +74,7 @@ pub(super) struct Threads {
     options: ThreadOptions,
     clock: Clock,
     all: Tally,
-    /// The tally of each group; none before its first request.
+    /// The slot of each group in `tallies`, or None before its first request.
     slots: Vec<Option<u32>>,
     /// The tracked threads and their groups, in order of appearance.
     tallies: Vec<(u32, Tally)>,
