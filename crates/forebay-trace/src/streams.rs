@@ -152,9 +152,9 @@ impl Grouping {
         self.known.get(&Key::WriteBack).copied()
     }
 
-    /// Returns the label of a group: `name/id` of its thread or process, or only the known one of
-    /// the two. A renamed thread is labeled with its latest name; a process with that of its main
-    /// thread, else with the name that most of its threads have had.
+    /// Returns the label of a group: `name/id` of its thread or process, or the one of the two that
+    /// is known. The name of a renamed thread is its latest one. The name of a process is that of
+    /// its main thread or, failing that, the most common name of its threads.
     pub fn label(&self, dictionary: &Dictionary, group: u32) -> String {
         let Some((key, members)) = self.groups.get(group as usize) else {
             return "unknown".to_owned();
@@ -175,7 +175,7 @@ impl Grouping {
         }
     }
 
-    /// Groups every stream of the dictionary that has no group yet.
+    /// Assigns a group to every stream of the dictionary that has none.
     #[cold]
     fn extend(&mut self, dictionary: &Dictionary, wanted: u32) -> u32 {
         let first = self.group_of.len();
@@ -202,7 +202,8 @@ impl Grouping {
         group
     }
 
-    /// Returns the key of the wanted kind, or else the most specific one that the source provides.
+    /// Returns the key of the requested kind or, if the source lacks it, the most specific one
+    /// available.
     fn key(&self, stream: &Stream) -> Key {
         if self.write_back_as_one && is_write_back(&stream.name) {
             return Key::WriteBack;
@@ -219,12 +220,13 @@ impl Grouping {
     }
 }
 
-/// Returns a warning if `dictionary` lacks what streams are to be grouped by: how many submitters
-/// lack it, and what distinguishes them instead. Write-back workers are one stream in any case.
+/// Returns a warning if `dictionary` lacks the property that streams are grouped by. It says how
+/// many submitters lack it, and what distinguishes them instead. Write-back workers are one stream
+/// in any case.
 pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
     let (what, instead): (_, fn(&Stream) -> bool) = match by {
-        // Threads are the finest level, so whatever the trace has instead is coarser but never
-        // wrong.
+        // A thread is the finest level, so anything else that the trace contains is coarser, but
+        // not wrong.
         StreamBy::Thread => return None,
         StreamBy::Process => ("process id", |stream| stream.process.is_none()),
         StreamBy::Name => ("name", |stream| stream.name.is_empty()),
@@ -245,7 +247,7 @@ fn named(name: Option<&str>, id: u32) -> String {
     name.map_or_else(|| id.to_string(), |name| format!("{name}/{id}"))
 }
 
-/// Returns the most frequent name; ties go to the first.
+/// Returns the most common name. If several are equally common, returns the first of them.
 fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for name in streams.map(|s| s.name.as_str()).filter(|name| !name.is_empty()) {
@@ -254,7 +256,7 @@ fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
             None => counts.push((name, 1)),
         }
     }
-    // `max_by_key` returns the last maximum, hence the reversal.
+    // Reverse the list, because `max_by_key` returns the last maximum.
     counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(name, _)| name)
 }
 

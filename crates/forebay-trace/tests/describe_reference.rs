@@ -70,8 +70,8 @@ fn end(r: &Record) -> u64 {
     r.offset + u64::from(r.len)
 }
 
-/// Returns the number of requests that have a predecessor with the same key, and how many of them
-/// continue it.
+/// Returns the number of distinct keys, and how many requests start where the previous request with
+/// the same key ended.
 fn sequential<K: Ord>(data: &[Record], key: impl Fn(&Record) -> K) -> (usize, usize) {
     let mut last: BTreeMap<K, u64> = BTreeMap::new();
     let continued = data.iter().filter(|r| last.insert(key(r), end(r)) == Some(r.offset)).count();
