@@ -12,7 +12,7 @@ import workloads
 
 #: Differences in agreement of up to this many percentage points may be due to chance.
 POINTS = 3.0
-#: The largest shift between two sequences to try, and the step between shifts.
+#: The largest shift of one sequence against the other, in requests, and the step between shifts.
 SHIFTS, STEP = 1000, 1
 #: The number of parts of the trace within which requests are shuffled.
 PARTS = 256

@@ -129,8 +129,7 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
     }
 }
 
-/// `top` exits when its reader does, as `head` does. It clears the screen before each update and
-/// prints no other terminal controls.
+/// `top` clears the screen before each update and prints no other terminal controls.
 #[test]
 fn top_looks_on_an_empty_screen() {
     let folder = folder();

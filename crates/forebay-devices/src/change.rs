@@ -8,9 +8,9 @@ use super::file::{DeviceFile, TomlError};
 
 /// Where the error in a drive specification is.
 pub(super) enum DriveError {
-    /// In the device file.
+    /// The error is in the device file.
     File(TomlError),
-    /// In the modifiers after the device name.
+    /// The error is in the modifiers after the device name.
     Name(SpecError),
 }
 

@@ -28,7 +28,7 @@ pub enum Order {
     /// latencies are spread evenly and reach 1.5 times the mean.
     #[default]
     Address,
-    /// First come, first served.
+    /// In order of arrival.
     Arrival,
 }
 

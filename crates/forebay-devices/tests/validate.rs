@@ -11,7 +11,7 @@ use forebay_devices::validate::{Arrivals, Validation, read_trace, validate};
 use forebay_devices::{DiskSpec, disksim, read_spec, write};
 
 /// The drives, and the maximum root-mean-square distance of each in ms. DiskSim's own distances are
-/// 0.107, 0.090, 0.268 and 0.349, so every model is closer to its drive than DiskSim's.
+/// 0.107, 0.090, 0.268 and 0.349, so no model may be farther from its drive than DiskSim's.
 const DRIVES: [(&str, f64); 4] =
     [("cheetah9LP", 0.107), ("hp_c2247a", 0.090), ("atlas10k", 0.105), ("barracuda", 0.315)];
 

@@ -162,7 +162,7 @@ pub(crate) fn files(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(parts.chain([folder.join(MANIFEST)]).collect())
 }
 
-/// The first step, which stores the trace in the spool.
+/// The first step of splitting a trace: stores its records in the spool.
 pub struct Intake {
     folder: PathBuf,
     source: Source,
@@ -193,7 +193,7 @@ impl Intake {
     }
 }
 
-/// The second step, which writes the volumes.
+/// The second step of splitting a trace: writes the volumes.
 pub struct Volumes {
     folder: PathBuf,
     sealed: Sealed,

@@ -76,7 +76,7 @@ pub const LEN_MEAN_LEAST: f64 = 512.0;
 pub const EXTENT_MAX: u64 = 1 << 50;
 /// The alignment of requests is examined if their mean length is at least this, in bytes.
 pub const LARGE_BYTES: f64 = 1_048_576.0;
-/// The bytes in a sector.
+/// The number of bytes in a sector.
 const SECTOR_BYTES: u64 = 512;
 
 /// Under which circumstances a trace is rejected.
@@ -189,7 +189,7 @@ fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
 /// How strong the evidence for wrong units is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// Such traces are rare but exist.
+    /// Correct traces with this property are rare but exist.
     Weak,
     /// No correct trace with this property is known.
     Odd,
@@ -231,7 +231,7 @@ impl Checked {
         Checked { inner, path, doubt, sample, records: 0, gaps, in_step, warnings, notes }
     }
 
-    /// Adds a warning.
+    /// Adds a warning to the notes.
     pub(crate) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
         self.notes.clone_from(self.inner.notes());

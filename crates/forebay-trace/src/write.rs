@@ -54,7 +54,7 @@ pub struct Target {
     pub name: &'static str,
     /// The endings of file names that select the format, without the dot.
     pub endings: &'static [&'static str],
-    /// Begins a file in this format.
+    /// Begins writing a file in this format.
     pub create: fn(Draft) -> Result<Box<dyn Writer>, TraceError>,
 }
 

@@ -72,7 +72,7 @@ impl Tally {
         of.bytes += bytes;
     }
 
-    /// Counts an operation that the load generator sent late by `late`. `waited` tells whether it
+    /// Counts an operation that the load generator sent too late, by `late`. `waited` is whether it
     /// had to wait for a free client.
     pub(super) fn sent(&mut self, late: Duration, waited: bool) {
         record(&mut self.late, late);

@@ -29,8 +29,8 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    /// Makes the error refer to the row itself, if its text was part of a larger one that it began
-    /// at `begun`.
+    /// Converts the position of the error from that in a larger text to that in the row, which
+    /// begins at `begun`.
     pub(crate) fn of_row(self, begun: usize) -> FieldError {
         FieldError { from: self.from.saturating_sub(begun), ..self }
     }
@@ -121,7 +121,7 @@ pub(crate) struct Odd {
 }
 
 impl Plan {
-    /// Prepares these columns.
+    /// Creates a plan for reading rows with these columns.
     pub(crate) fn new(columns: &Columns) -> Plan {
         let mut volume_parts = 0..;
         let steps = columns.roles.iter().map(|role| match role {

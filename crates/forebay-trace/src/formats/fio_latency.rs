@@ -188,8 +188,7 @@ impl Evidence {
         evidence
     }
 
-    /// Returns what the values are, if there are enough of them to tell that they are not
-    /// latencies.
+    /// Returns what the values are if they are not latencies. There must be enough values to tell.
     fn other(&self) -> Option<&'static str> {
         if self.entries < ENTRIES_LEAST {
             return None;

@@ -177,7 +177,7 @@ impl HpSrt {
     }
 }
 
-/// Returns a word of a record, converted from big-endian.
+/// Returns a word of a record as a number; words are big-endian.
 fn word(record: &[u8], index: usize) -> i32 {
     let bytes = record.get(index * 4..).and_then(|rest| rest.first_chunk::<4>());
     bytes.map_or(0, |bytes| i32::from_be_bytes(*bytes))

@@ -71,8 +71,9 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(words(&line).find_map(digits).unwrap_or(0))
 }
 
-/// Parses a latency, which has `decimals` decimals down to nanoseconds. The inner value is `None`
-/// if it is negative, whether it is printed as such or has wrapped around.
+/// Parses a latency and converts it to nanoseconds, which are `decimals` decimal places below its
+/// unit. The inner value is `None` if the latency is negative, whether it is printed as such or has
+/// wrapped around.
 fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, decimals).map(|_| None),

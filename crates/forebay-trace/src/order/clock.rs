@@ -51,12 +51,12 @@ impl ArrivalRow {
     }
 }
 
-/// A step of the clock.
+/// A step back or ahead of the clock.
 #[derive(Clone, Copy)]
 struct Step {
     /// The number of the first row after the step, counted from 1.
     row: u64,
-    /// The size of the step.
+    /// The size of the step in ns.
     ns: u64,
     /// The newest time before the step.
     newest_ns: u64,

@@ -61,7 +61,7 @@ class Asked:
         for row in failed:
             name = self._named(row["trace"], row["volume"])
             if name not in named:
-                # List reasons that differ only in the name of the trace once.
+                # If reasons differ only in the name of the trace, list one of them.
                 files = {row["trace"], row["trace"].rstrip("/") + "/" + row["volume"] + ".parquet"}
                 why = row["error"]
                 for file in sorted(files, key=len, reverse=True):

@@ -219,7 +219,8 @@ struct Calls {
 }
 
 impl Calls {
-    /// Begins a request. If an older request is given up because its end must be lost, returns it.
+    /// Begins a request. If this means that the end of an older request was lost, returns the older
+    /// one.
     fn begin(&mut self, key: Key, record: Record) -> Option<Record> {
         let mut lost = self.take(&key);
         if lost.is_none() && self.begun.len() >= BEGUN_MAX {

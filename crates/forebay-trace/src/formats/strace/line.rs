@@ -29,8 +29,8 @@ pub(super) struct Whole<'a> {
 #[derive(Default)]
 pub(super) struct Times {
     pub(super) day: DayClock,
-    /// If times are relative to the previous line, the time of the last line, with that of the
-    /// first as zero.
+    /// If times are relative to the previous line, their sum up to the last line. The first line is
+    /// at zero.
     sum_ns: Option<u64>,
     is_begun: bool,
 }
