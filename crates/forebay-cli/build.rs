@@ -39,7 +39,7 @@ fn watch() {
     let branch = git(&["symbolic-ref", "-q", "HEAD"]);
     let names = ["HEAD", "logs/HEAD", "packed-refs"].into_iter().chain(branch.as_deref());
     for path in names.filter_map(|name| git(&["rev-parse", "--git-path", name])) {
-        // If the path did not exist, Cargo would rerun this script on every build.
+        // Skip paths that do not exist: with them, Cargo would rerun this script on every build.
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }

@@ -104,7 +104,7 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     let fit = ["fit", "--level", "2", "-o", model.to_str().unwrap()];
     let alone = [&fit[..], &["--no-verdict"]].concat();
     ends(&mut bounded(256, &alone, &[&path]), 0);
-    // The verdict needs the memory of `compare` three times.
+    // Computing the verdict takes three times the memory of `compare`.
     let (said, _) = ends(&mut bounded(512, &fit, &[&path]), 0);
     assert!(said.contains("(by its first 100000 requests)"), "{said}");
 }

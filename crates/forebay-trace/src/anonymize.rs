@@ -360,7 +360,7 @@ mod tests {
         assert!(alike(places(&key(), "a"), places(&other, "a")) < 10);
         assert!(alike(places(&key(), "a"), places(&key(), "b")) < 10);
         assert_eq!(places(&key(), "a"), places(&key(), "a"));
-        // Cells that are adjacent before rarely stay adjacent.
+        // Adjacent cells rarely stay adjacent.
         let together = places(&key(), "a").windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(together < 10, "{together}");
     }
