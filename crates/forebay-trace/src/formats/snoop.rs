@@ -71,9 +71,8 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(words(&line).find_map(digits).unwrap_or(0))
 }
 
-/// Parses a latency and converts it to nanoseconds, which are `decimals` decimal places below its
-/// unit. The inner value is `None` if the latency is negative, whether it is printed as such or has
-/// wrapped around.
+/// Parses a latency in units of 10^`decimals` ns. The inner value is `None` if the latency is
+/// negative, printed as such or wrapped around.
 fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, decimals).map(|_| None),

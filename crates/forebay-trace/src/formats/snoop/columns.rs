@@ -130,7 +130,7 @@ pub(super) struct Layout {
     tool: Tool,
     /// Whether the rows are CSV, with times in microseconds and offsets in bytes.
     is_csv: bool,
-    /// The number of decimal places from the unit of latencies down to nanoseconds.
+    /// The unit of latencies as a power of ten in ns: 6 for ms, 3 for us.
     decimals: u32,
     /// The index of each column among all columns in the header.
     places: [Option<usize>; COLUMNS],
@@ -296,7 +296,7 @@ impl<'a> Cells<'a> {
         self.find(column).unwrap_or_default()
     }
 
-    /// Returns the number of decimal places from the unit of latencies down to nanoseconds.
+    /// Returns the unit of latencies as a power of ten in ns.
     pub(super) fn decimals(&self) -> u32 {
         self.decimals
     }
