@@ -23,7 +23,7 @@ pub(super) struct VolumeFile {
     pub(super) description: String,
     #[serde(default)]
     pub(super) queues: QueuesName,
-    /// The slice of `blk-throttle`; buckets fill evenly without it.
+    /// The length of a slice in `blk-throttle`, in ms. Without it, buckets fill evenly.
     pub(super) slice_ms: Option<f64>,
     #[serde(default)]
     knobs: BTreeMap<String, Spanned<KnobTable>>,
