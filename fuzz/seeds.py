@@ -63,7 +63,7 @@ def blktrace():
         life(80000, 512, 1 << 20, DISCARD | WRITE, 9), life(90000, 64, 512, WRITE | FUA, 9),
         event(95000, 1, PC | READ, 0, 36, 9, payload=b"\x12\0\0\0\x24\0"),
     ])
-    split = b"".join([  # One queued request, issued and completed in two parts, out of order.
+    split = b"".join([  # One queued request that is issued and completed in two parts, out of order.
         event(1000, 1, READ, 100, 8192, 3), event(1100, 7, READ, 100, 4096, 3),
         event(1200, 7, READ, 108, 4096, 3), event(5000, 8, READ, 108, 4096, 0),
         event(6000, 8, READ, 100, 4096, 0), event(500, 1, WRITE, 900, 512, 4, cgroup=True,
@@ -156,7 +156,8 @@ def columns():
     csv += "10,write,8192,4096,1,sdb,,PFA,8,,\"a \"\"b\"\", c\"\n"
     csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
     seed("csv", "plain", csv)
-    # Headers in others' words: seven columns of every kind, separators, blanks, quotes; and one that does not tell its unit.
+    # Headers with other programs' names: seven columns of every kind, separators, spaces and
+    # quotes. One does not state its unit.
     seed("csv", "floats", "time_s,op,offset,len,latency_us\n0.0,R,0.0,4096.0,18446744073709551615\n"
          "1e-05,discard,1.6777216e+07,2147483648,4294967290\n2e-05,flush,18446744073709551615,0,\n"
          "3e-05,flush,,,5\n4e-05,R,0,40,7")
@@ -490,7 +491,7 @@ def words():
     for device in sorted((HERE.parent / "devices").glob("*.toml")):
         lines = [line.split("#")[0].rstrip() for line in device.read_text().splitlines()]
         seed("devices", device.stem, "\n".join(line for line in lines if line) + "\n")
-    # With a size, so that they open.
+    # These types need a size to open.
     for name in ["azure-premium", "ebs-gp3", "ebs-st1", "iotune"]:
         text = (HERE.parent / "devices" / "volumes" / f"{name}.toml").read_text()
         text = re.sub(r"(gib = \{ least = \d+, most = \d+) \}", r"\1, default = 200 }", text)

@@ -1,13 +1,14 @@
-//! What `forebay --version` prints after the version: in an optimized build from a checkout or worktree of Forebay, the commit and
-//! its date. A package from a registry, a tarball, and sources inside another project's repository have no commit. A debug build
-//! does not name its commit, because Cargo compiles the command again whenever this script has run: the command would be built
-//! anew after each commit, `git switch` or rebase, though none of its code had changed.
+//! Determines what `forebay --version` prints after the version. In an optimized build from a
+//! checkout or worktree of Forebay, this is the commit and its date. A package from a registry, a
+//! tarball, or sources inside another project's repository have no commit. A debug build does not
+//! name its commit, because Cargo recompiles the command whenever this script has run: otherwise,
+//! each commit, `git switch` or rebase would cause a rebuild even if no code had changed.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The location of this crate in its own repository; anywhere else it differs, as in packages under
-/// `target/`.
+/// The path of this crate within its own repository. Elsewhere, for example in packages under
+/// `target/`, the path differs.
 const PREFIX: &str = "crates/forebay-cli/";
 
 fn main() {
@@ -24,7 +25,7 @@ fn main() {
     println!("cargo::rustc-env=FOREBAY_VERSION={version}");
 }
 
-/// Returns the commit's short name and its date.
+/// Returns the short name and the date of the current commit.
 fn commit() -> Option<String> {
     if git(&["rev-parse", "--show-prefix"])? != PREFIX {
         return None;
@@ -33,19 +34,19 @@ fn commit() -> Option<String> {
     git(&["log", "-1", "--abbrev=9", "--format=%h %cs"])
 }
 
-/// Has this run again when another commit is checked out or made.
+/// Makes Cargo rerun this script when another commit is created or checked out.
 fn watch() {
     let branch = git(&["symbolic-ref", "-q", "HEAD"]);
     let names = ["HEAD", "logs/HEAD", "packed-refs"].into_iter().chain(branch.as_deref());
     for path in names.filter_map(|name| git(&["rev-parse", "--git-path", name])) {
-        // A path that is not there would have it run each time.
+        // Skip paths that do not exist: with them, Cargo would rerun this script on every build.
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
 }
 
-/// Returns git's output, or `None` if git is missing or fails.
+/// Returns the output of git, or `None` if git is missing or fails.
 fn git(words: &[&str]) -> Option<String> {
     let output = Command::new("git").args(words).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! Reading a trace to its end, and what every reader promises of it.
+//! Reads a trace to its end and checks what every reader guarantees.
 
 use std::cell::RefCell;
 use std::io::{Cursor, Seek, SeekFrom, Write};
@@ -10,15 +10,15 @@ use forebay_trace::unpack::Packing;
 use forebay_trace::{Notes, Reader, TraceError};
 use tempfile::NamedTempFile;
 
-/// Longest input looked at, in bytes.
+/// The maximum length of an input in bytes.
 pub(crate) const INPUT_BYTES_MAX: usize = 1 << 16;
 
-/// Reads `bytes` as the format called `format`, without a file.
+/// Opens `bytes` in the format `format`, without a file.
 pub(crate) fn reader(format: &str, bytes: &[u8]) -> Result<Box<dyn Reader>, TraceError> {
     read_at(format, PathBuf::from("input"), bytes)
 }
 
-/// Reads `bytes`, which also stand in the file `path`, as the format called `format`.
+/// Opens `bytes`, which are also the content of the file `path`, in the format `format`.
 pub(crate) fn read_at(
     format: &str,
     path: PathBuf,
@@ -29,15 +29,15 @@ pub(crate) fn read_at(
     listed.open(Input::new(path, Packing::Plain, content))
 }
 
-/// What a whole trace came to.
+/// The result of reading a trace to its end.
 pub(crate) struct Whole {
-    /// Records handed out.
+    /// The number of records returned.
     pub(crate) records: u64,
-    /// How reading went.
+    /// The reader's notes at the end.
     pub(crate) notes: Notes,
 }
 
-/// Reads to the end or to the first error and checks what came; `None` after an error.
+/// Reads to the end or to the first error, and checks every record. Returns `None` after an error.
 pub(crate) fn drain(opened: Result<Box<dyn Reader>, TraceError>) -> Option<Whole> {
     let mut reader = match opened {
         Ok(reader) => reader,
@@ -67,7 +67,7 @@ pub(crate) fn drain(opened: Result<Box<dyn Reader>, TraceError>) -> Option<Whole
     }
 }
 
-/// Every error has one message, on one line, that says something.
+/// Checks that an error has a nonempty message on one line.
 fn complain(error: &TraceError) -> Option<Whole> {
     let message = error.to_string();
     assert!(!message.trim().is_empty());
@@ -76,13 +76,13 @@ fn complain(error: &TraceError) -> Option<Whole> {
     None
 }
 
-/// Lines that hold more than blanks.
+/// Counts lines that contain more than whitespace.
 pub(crate) fn lines(bytes: &[u8]) -> u64 {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count() as u64
 }
 
-/// Lines that are comments, unless they can be read as rows.
+/// Counts lines that look like comments. Some of them may also be valid rows.
 pub(crate) fn comments(bytes: &[u8]) -> u64 {
     let lines = bytes.split(|&byte| byte == b'\n');
     lines.filter(|line| line.trim_ascii_start().starts_with(b"#")).count() as u64
@@ -93,7 +93,7 @@ thread_local! {
         RefCell::new(NamedTempFile::new().expect("a temporary file"));
 }
 
-/// Does something with a file that holds `bytes`.
+/// Calls `act` with the path of a file that contains `bytes`.
 pub(crate) fn in_file(bytes: &[u8], act: impl FnOnce(&Path)) {
     SCRATCH.with_borrow_mut(|scratch| {
         let file = scratch.as_file_mut();

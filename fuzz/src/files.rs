@@ -1,4 +1,5 @@
-//! Files of drives, models and stores, and what `capture` cuts out of the kernel's stream.
+//! Fuzz targets for files of drives, models and stores, and for `capture`, which divides the
+//! kernel's stream into records.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +13,15 @@ use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator};
 use forebay_store::hostile::disk;
 
-// The cutter is no part of any crate's interface, and needs none of them.
+// This module is private to its crate and has no dependencies, so it is included as a file.
 #[allow(dead_code)]
 #[path = "../../crates/forebay-live/src/capture/records.rs"]
 mod records;
 
 use records::{HEAD, Records};
 
-/// The records of a stream that comes in such pieces, and how many bytes were none and are left.
+/// Divides a stream that arrives in pieces of `piece` bytes into records. Returns the records, the
+/// number of bytes outside of records, and the number of bytes left over.
 fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, u64, usize) {
     let (mut records, mut found) = (Records::default(), Vec::new());
     for bytes in stream.chunks(piece) {
@@ -37,7 +39,8 @@ fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, u64, usize) {
     (found, records.foreign_bytes, records.pending_bytes())
 }
 
-/// Records that `capture` cuts out of the stream are alike in whatever pieces it comes.
+/// `capture` must find the same records, whatever the size of the pieces in which the stream
+/// arrives.
 pub(crate) fn capture(data: &[u8]) {
     let Some((&piece, stream)) = data.split_first() else { return };
     let whole = cut(stream, stream.len().max(1));
@@ -46,10 +49,11 @@ pub(crate) fn capture(data: &[u8]) {
     assert_eq!(cut(stream, usize::from(piece) + 1), whole);
 }
 
-/// Device files; a device that is accepted also serves its first and its last bytes.
+/// Device files are accepted or rejected with a one-line message. An accepted device must serve its
+/// first and last bytes.
 pub(crate) fn devices(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // Wearing in a drive takes as long as the file says.
+    // Skip these, because simulating wear takes as long as the file says.
     if text.contains("overwritten_percent") && !text.contains("overwritten_percent = 0\n") {
         return;
     }
@@ -82,7 +86,8 @@ pub(crate) fn devices(data: &[u8]) {
     }
 }
 
-/// Formulas of volume types; a formula that is accepted has a finite value or none, whatever its names stand for.
+/// An accepted formula of a volume type must have a finite value or none, whatever its names stand
+/// for.
 pub(crate) fn formula(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(formula) = Formula::parse(text) else { return };
@@ -94,8 +99,8 @@ pub(crate) fn formula(data: &[u8]) {
     assert!(formula.names().is_empty() || !formula.names().contains(&"else"));
 }
 
-/// DiskSim's drive files: the input is a .diskspecs, and also the text of every file beside it. A drive that is taken over
-/// survives being written as a device file.
+/// The input is used as the .diskspecs file of a DiskSim drive, and as every file next to it. A
+/// drive that is imported must survive being written as a device file and read back.
 pub(crate) fn disksim(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let path = Path::new("input.diskspecs");
@@ -113,7 +118,7 @@ pub(crate) fn disksim(data: &[u8]) {
     }
 }
 
-/// fio's results: what is accepted has rows that a fit can go by.
+/// Accepted results of fio must have rows that a fit can use.
 pub(crate) fn sweep(data: &[u8]) {
     let path = PathBuf::from("randread-4-1.json");
     let Ok(sweep) = Sweep::of([Ok((path.clone(), data.to_vec()))], path) else { return };
@@ -125,8 +130,9 @@ pub(crate) fn sweep(data: &[u8]) {
     }
 }
 
-/// fio's latency logs and the fit: four logs parted by lines of `=`, each repeated so that few lines make enough samples.
-/// What fits can be written and read, or is refused in one line.
+/// The input is divided by `=` into four of fio's latency logs. Each is repeated so that a few
+/// lines make enough samples. A fitted drive must be writable and readable; otherwise, there must
+/// be a one-line error.
 pub(crate) fn fit(data: &[u8]) {
     let mut logs = Vec::new();
     for part in data.split(|&byte| byte == b'=').take(4) {
@@ -144,7 +150,8 @@ pub(crate) fn fit(data: &[u8]) {
     let known = Known { name: "x".into(), capacity_bytes: 1 << 40, heads: 2 };
     match fit_drive(&measurements, known) {
         Ok(fitted) => {
-            // Nonsense may fit a disk that the model refuses, but the file is always one.
+            // Nonsense may fit a disk that the model rejects, but the file must always be valid
+            // TOML.
             if let Err(error) = forebay_devices::read(Path::new("x.toml"), &fitted.toml()) {
                 let error = error.to_string();
                 assert!(error.lines().count() == 1 && !error.contains("TOML parse"), "{error}");
@@ -154,11 +161,11 @@ pub(crate) fn fit(data: &[u8]) {
     }
 }
 
-/// Models: what is read is drawn from without a panic, keeps to its volumes and never goes back in time; what is not is refused in
-/// one line.
+/// An accepted model must generate requests without a panic, within its volumes and in order of
+/// time. Any other must be rejected with a one-line message.
 pub(crate) fn model(data: &[u8]) {
     let path = Path::new("a.model");
-    // As a file, and as the content that a file has, which no sum guards.
+    // Try the input as a whole file, and as the content of a file, which bypasses the checksum.
     let _ = Model::from_file(path, data);
     match Model::from_content(path, data) {
         Ok(model) => {
@@ -174,7 +181,7 @@ pub(crate) fn model(data: &[u8]) {
     }
 }
 
-/// What is on a store's disks.
+/// The input is the content of a store's disks.
 pub(crate) fn store(data: &[u8]) {
     disk(data);
 }

@@ -1,9 +1,10 @@
-//! What everything that reads bytes from outside promises, whatever the bytes are.
+//! Fuzz targets for all parsers and protocols that read untrusted bytes.
 //!
-//! An error is fine; a panic, an endless loop or a broken promise is not. Each [`Target`] is one parser or
-//! protocol. `tests/all.rs` runs each on its seeds and on fixed mutations of them; `make fuzz` lets a fuzzer draw more.
+//! Errors are fine; panics, endless loops and broken guarantees are not. Each [`Target`] covers one
+//! parser or protocol. `tests/all.rs` runs all targets on their seeds and on fixed mutations of
+//! these; `make fuzz` uses a fuzzer to generate more inputs.
 
-#![allow(clippy::expect_used)] // a broken promise is told by a panic
+#![allow(clippy::expect_used)] // a broken guarantee causes a panic
 
 mod drain;
 mod files;
@@ -11,11 +12,11 @@ mod policies;
 mod protocols;
 mod traces;
 
-/// One parser or protocol, and what it promises.
+/// A parser or protocol and a check of its guarantees.
 pub struct Target {
-    /// Its name, and that of the folder of its seeds.
+    /// The name of the target and of the folder with its seeds.
     pub name: &'static str,
-    /// Panics if a promise is broken.
+    /// Runs the target on an input. Panics if a guarantee is broken.
     pub run: fn(&[u8]),
 }
 
@@ -23,7 +24,7 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// All of them.
+/// All targets, sorted by name.
 pub const TARGETS: &[Target] = &[
     target("blkparse", |data| traces::text("blkparse", data)),
     target("blktrace", traces::blktrace),
@@ -64,13 +65,14 @@ pub const TARGETS: &[Target] = &[
     target("vscsi", traces::vscsi),
 ];
 
-/// The target of this name.
+/// Returns the target with this name.
 pub fn named(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
-/// Lets readers catch the panics of decoders that are not ours, as they do in production. A fuzzer's own hook would end
-/// the run before they are caught; a panic that nobody catches ends it all the same.
+/// Lets readers catch the panics of third-party decoders, as they do in production. The fuzzer's
+/// own panic hook would end the run before they are caught. Panics that are not caught still end
+/// the run.
 pub fn spare_caught_panics() {
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
 }

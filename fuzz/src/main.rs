@@ -1,4 +1,4 @@
-//! A target under libFuzzer: `FUZZ_TARGET` names it.
+//! Runs the target named by `FUZZ_TARGET` under libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,12 +1,13 @@
-//! Policies as users name them.
+//! Fuzz target for the specs of policies.
 
 use forebay_core::contract::Bare;
 use forebay_core::{Flags, Nanos, Op, Request, Spec, catalog, device};
 
-/// Longest I/O of the device the policies are built for.
+/// The maximum length of an I/O on the device for which policies are built.
 const LEN_MAX_BYTES: u32 = 1 << 20;
 
-/// Specs of policies and devices; a policy that is accepted also takes and dispatches a request.
+/// The input is the spec of a policy and a device. An accepted policy must accept and dispatch a
+/// request.
 pub(crate) fn specs(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(spec) = Spec::parse(text) {

@@ -1,20 +1,23 @@
-//! What clients send.
+//! Fuzz targets for data sent by clients.
 
 use forebay_serve::hostile::{STEADY, handshake, requests};
 use forebay_store::hostile::{command, request};
 
-/// A listing's replies, or those of INFO, for an option of 16 bytes.
+/// The maximum number of bytes in the replies to LIST or INFO, per option of 16 bytes.
 const TOLD_PER_OPTION_MAX: usize = 160;
-/// What two clients may have under way, one long request each beyond it, and what they receive into.
+/// The maximum memory for two clients: their outstanding requests, one more long request each, and
+/// their receive buffers.
 const MEMORY_MAX: u64 = 2 * ((64 + 32 + 5) << 20);
 
-/// What a client of the network block device says before it has chosen an export: it is told no more than it asks for.
+/// The input is what an NBD client sends before it has chosen an export. The replies must not be
+/// longer than its requests justify.
 pub(crate) fn nbd_handshake(data: &[u8]) {
     let (_, told_bytes) = handshake(data);
     assert!(told_bytes <= 18 + 134 + (data.len() / 16 + 1) * TOLD_PER_OPTION_MAX);
 }
 
-/// What it says after that: no buffer is left, memory is bounded, and the client beside it is served.
+/// The input is what an NBD client sends after the handshake. No buffer may be leaked, memory must
+/// be bounded, and another client must still be served.
 pub(crate) fn nbd_requests(data: &[u8]) {
     let served = requests(data);
     if data.len() >= 2 {
@@ -23,7 +26,7 @@ pub(crate) fn nbd_requests(data: &[u8]) {
     }
 }
 
-/// What clients of the store send: a command has no more bytes than came.
+/// The input is what a store's client sends. A command must not be longer than the bytes received.
 pub(crate) fn resp(data: &[u8]) {
     match command(data) {
         Ok(Some((words, used))) => {
@@ -35,11 +38,11 @@ pub(crate) fn resp(data: &[u8]) {
     }
 }
 
-/// What somebody sends who asks the store's server for metrics: it always has an answer.
+/// The input is an HTTP request for the store's metrics. There must always be an answer.
 pub(crate) fn metrics(data: &[u8]) {
     match request(data) {
         Ok(true) => assert!(data.starts_with(b"GET /metrics")),
-        // More has to come, but not without end.
+        // The request is incomplete, but its length is limited.
         Ok(false) => assert!(data.len() <= 8192),
         Err(status) => {
             assert!(status[..3].parse::<u16>().is_ok_and(|code| (400..500).contains(&code)));

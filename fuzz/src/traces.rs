@@ -1,4 +1,4 @@
-//! Readers of traces: no row is lost, and none comes from nowhere.
+//! Fuzz targets for trace readers: no row may be lost or invented.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use forebay_trace::{Columns, Reader};
 
 use crate::drain::{INPUT_BYTES_MAX, comments, drain, in_file, lines, read_at, reader};
 
-/// Requests that are read or counted; nothing after an error.
+/// Returns the number of rows that were read or counted as skipped, or None after an error.
 fn kept(format: &str, data: &[u8]) -> Option<u64> {
     drain(reader(format, data))
         .map(|whole| whole.records + whole.notes.rows_skipped - whole.notes.rows_added)
 }
 
-/// A text of which some lines are requests.
+/// In a text, only some of the lines are requests.
 pub(crate) fn text(format: &str, data: &[u8]) {
     if let Some(kept) = kept(format, data) {
         assert!(kept <= lines(data), "{kept} requests of {} lines", lines(data));
     }
 }
 
-/// A text of which every line but a header is a request or counted, except that a note tells of a last line that is
-/// truncated.
+/// In this text, each line except a header must be a request or be counted. A truncated last line
+/// may be left out with a note.
 pub(crate) fn every_row(format: &str, data: &[u8]) {
     let header = u64::from(format != "fio-latency");
     let truncated = u64::from(!data.ends_with(b"\n"));
@@ -35,7 +35,8 @@ pub(crate) fn every_row(format: &str, data: &[u8]) {
     }
 }
 
-/// Every text format that is a declaration of columns. The first line names it; any other line picks one by its length.
+/// Covers every text format that is a declaration of columns. The first line names the format; if
+/// there is no such format, the length of that line selects one.
 pub(crate) fn presets(data: &[u8]) {
     let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
     let (line, text) = (&data[..end], &data[end + 1..]);
@@ -49,7 +50,7 @@ pub(crate) fn presets(data: &[u8]) {
     }
 }
 
-/// CSV by its header, which is one row; rows may end with either byte.
+/// CSV with a header, which is one row. Lines may end with a line feed or a carriage return.
 pub(crate) fn csv(data: &[u8]) {
     if let Some(kept) = kept("csv", data) {
         let ends = data.iter().filter(|&&byte| byte == b'\n' || byte == b'\r').count() as u64;
@@ -57,7 +58,7 @@ pub(crate) fn csv(data: &[u8]) {
     }
 }
 
-/// CSV of an object cache; an object of up to 4 GiB takes up to four requests.
+/// CSV of an object cache. An object of up to 4 GiB becomes up to four requests.
 pub(crate) fn object_csv(data: &[u8]) {
     if let Some(kept) = kept("object-csv", data) {
         let most = 4 * lines(data);
@@ -65,7 +66,7 @@ pub(crate) fn object_csv(data: &[u8]) {
     }
 }
 
-/// libCacheSim's records of 24 bytes, of objects as above.
+/// libCacheSim's records of 24 bytes. Objects become requests as in `object_csv`.
 pub(crate) fn oracle_general(data: &[u8]) {
     if let Some(kept) = kept("oracle-general", data) {
         let rows = data.len() as u64 / 24;
@@ -73,14 +74,14 @@ pub(crate) fn oracle_general(data: &[u8]) {
     }
 }
 
-/// HP SRT, whose requests have 56 bytes or more.
+/// HP SRT, whose records have at least 56 bytes.
 pub(crate) fn hp_srt(data: &[u8]) {
     if let Some(kept) = kept("hp-srt", data) {
         assert!(kept <= data.len() as u64 / 56, "{kept} requests from nowhere");
     }
 }
 
-/// VMware's binary, in both versions.
+/// VMware's binary format, in both versions.
 pub(crate) fn vscsi(data: &[u8]) {
     if let Some(kept) = kept("vscsi", data) {
         let lengths = [32, 40].map(|bytes| data.len() as u64 / bytes);
@@ -88,7 +89,7 @@ pub(crate) fn vscsi(data: &[u8]) {
     }
 }
 
-/// DiskSim's validation format: as requests and as rows, which agree.
+/// DiskSim's validation format. Reading it as a trace and as measurements must give the same rows.
 pub(crate) fn disksim_valid(data: &[u8]) {
     let whole = drain(reader("disksim-valid", data));
     let rows = Rows::new(Path::new("input"), Box::new(Cursor::new(data.to_vec())));
@@ -99,10 +100,10 @@ pub(crate) fn disksim_valid(data: &[u8]) {
     }
 }
 
-/// One file of a set, or two: the first byte is how many 256ths of the rest belong to CPU 0, and zero leaves no second
-/// file.
+/// One or two files of a blktrace set. The first byte states how many 256ths of the rest belong to
+/// CPU 0; zero means that there is no second file.
 pub(crate) fn blktrace(data: &[u8]) {
-    /// Bytes of a record without its payload.
+    /// The length of a record without its payload, in bytes.
     const RECORD_BYTES: u64 = 48;
     let Some((&share, rest)) = data.split_first() else { return };
     let parts = match usize::from(share) {
@@ -123,7 +124,7 @@ pub(crate) fn blktrace(data: &[u8]) {
     }
 }
 
-/// A declaration of columns, its line end, and a text of such columns.
+/// A declaration of columns, a line feed, and a text with these columns.
 pub(crate) fn columns(data: &[u8]) {
     let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
     let Ok(spec) = std::str::from_utf8(&data[..end]) else { return };
@@ -141,7 +142,7 @@ pub(crate) fn columns(data: &[u8]) {
     }
 }
 
-/// Parquet, the canonical form and that of captures.
+/// Parquet, in the canonical form and in that of captures.
 pub(crate) fn parquet(data: &[u8]) {
     in_file(data, |path| {
         drain(read_at("parquet", path.to_path_buf(), data));
@@ -149,7 +150,7 @@ pub(crate) fn parquet(data: &[u8]) {
     });
 }
 
-/// Any file: unpacked, recognised and read.
+/// Any file, which is unpacked, recognized and read.
 pub(crate) fn open_any(data: &[u8]) {
     if data.len() <= INPUT_BYTES_MAX {
         in_file(data, |path| {

@@ -1,6 +1,8 @@
-//! Every target on its seeds and on fixed mutations of them: the part of fuzzing that needs no engine.
+//! Runs every target on its seeds and on fixed mutations of them. This part of fuzzing needs no
+//! fuzzer.
 //!
-//! `FUZZ_MUTATIONS` is how many of each target; an input that breaks it is written to `fuzz/artifacts`.
+//! `FUZZ_MUTATIONS` is the number of mutations per target. An input that breaks a target is written
+//! to `fuzz/artifacts`.
 
 #![allow(clippy::unwrap_used)] // tests
 
@@ -16,7 +18,7 @@ use forebay_fuzz::{TARGETS, Target};
 use forebay_trace::formats::{FORMATS, Format};
 use mutate::Mutations;
 
-/// Mutations of each target where nobody says how many.
+/// The default number of mutations per target.
 const MUTATIONS: usize = 2000;
 
 fn folder(name: &str) -> PathBuf {
@@ -32,7 +34,7 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
     seeds.chain(examples(target.name)).collect()
 }
 
-/// Returns the examples of the formats that a target reads.
+/// Returns the examples of the formats that a target covers.
 fn examples(target: &str) -> Vec<Vec<u8>> {
     let texts = FORMATS.iter().filter(|format| format.is_text());
     let example = |format: &Format| match target {
@@ -45,7 +47,7 @@ fn examples(target: &str) -> Vec<Vec<u8>> {
     texts.filter_map(example).map(String::into_bytes).collect()
 }
 
-/// Runs a target on an input; keeps the input if it breaks it.
+/// Runs a target on an input. If the target panics, stores the input and returns an error.
 fn holds(target: &Target, what: &str, input: &[u8]) -> Result<(), String> {
     catch_unwind(|| (target.run)(input)).map_err(|_| {
         let kept = folder("artifacts").join(target.name);
@@ -60,7 +62,7 @@ fn replay(target: &Target, mutations: usize) -> Result<(), String> {
     let seeds = seeds(target);
     for (nth, seed) in seeds.iter().enumerate() {
         holds(target, &format!("seed {nth}"), seed)?;
-        // Cut anywhere in its last bytes, and in the middle.
+        // Truncate the seed by a few bytes and in the middle.
         for cut in [1, 2, 7, seed.len() / 2, seed.len()].map(|by| seed.len().saturating_sub(by)) {
             holds(target, &format!("seed {nth} cut at {cut}"), &seed[..cut])?;
         }
@@ -97,7 +99,7 @@ fn every_target_has_seeds_and_every_seed_a_target() {
     assert_eq!(named, found);
 }
 
-/// A target that breaks is told with the input that breaks it.
+/// If a target breaks, the input that broke it is reported.
 #[test]
 fn a_broken_promise_is_found() {
     let brittle = Target { name: "spc", run: |data| assert!(!data.contains(&b'7')) };

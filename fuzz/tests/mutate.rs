@@ -1,10 +1,10 @@
-//! Mutations of seeds, the same in every run.
+//! Generates mutations of seeds. They are the same in every run.
 
 use forebay_testing::below;
 
-/// Longest mutation.
+/// The maximum length of a mutation in bytes.
 const BYTES_MAX: usize = 1 << 14;
-/// Numbers and words that parsers trip over.
+/// Numbers and words that parsers often handle wrongly.
 const NASTY: &[&[u8]] = &[
     b"0",
     b"-1",
@@ -25,25 +25,25 @@ const NASTY: &[&[u8]] = &[
     b"\"",
 ];
 
-/// An endless sequence of them.
+/// An endless sequence of mutations.
 pub(crate) struct Mutations<'a> {
     seeds: &'a [Vec<u8>],
     state: u64,
 }
 
 impl<'a> Mutations<'a> {
-    /// Of these seeds; each name has a sequence of its own.
+    /// Creates the mutations of `seeds`. Each name gives a different sequence.
     pub(crate) fn of(seeds: &'a [Vec<u8>], name: &str) -> Mutations<'a> {
         let state = name.bytes().fold(1, |state: u64, byte| state.rotate_left(8) ^ u64::from(byte));
         Mutations { seeds, state }
     }
 
-    /// A number below `end` ; zero if there is none.
+    /// Returns a number below `end`, or zero if `end` is zero.
     fn below(&mut self, end: usize) -> usize {
         below(&mut self.state, end as u64) as usize
     }
 
-    /// A seed with one to four changes.
+    /// Returns a seed with one to four changes.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let mut bytes = self.seeds[self.below(self.seeds.len())].clone();
         for _ in 0..=self.below(4) {
@@ -63,7 +63,7 @@ impl<'a> Mutations<'a> {
             3 => bytes.extend_from_within(at..end),
             4 => bytes.truncate(at),
             5 => {
-                // A piece of another seed.
+                // Insert a piece of another seed.
                 let other = &self.seeds[self.below(self.seeds.len())];
                 let from = self.below(other.len());
                 let piece = other[from..(from + 64).min(other.len())].to_vec();

@@ -8,15 +8,16 @@ import forebay
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The disks, by what a table calls them, each from a bundled device's name or a device file.
-#: `plain`: arm and platters alone, one command at a time, as the paper's simulator has it.
-#: `drive`: the same disk as it ships: a queue of 32 commands, buffer and write cache.
+#: The disks by the name that tables use, each a function of a bundled device's name or a device
+#: file. `plain`: the arm and platters alone, with one command at a time, as in the paper's
+#: simulator. `drive`: the same disk as sold, with a queue of 32 commands, a buffer and a write
+#: cache.
 DISKS = {
     "plain": lambda device: f"{device}:plain",
     "drive": lambda device: device,
 }
 
-#: The default wait, ms: ours, the reading at which the paper's savings appear, and those swept.
+#: The default wait in ms: ours, the one at which the paper's savings appear, and those swept.
 DEFAULT_MS = 5
 PAPER_MS = 50
 WAITS_MS = [0, 5, 10, 20, 50, 100]
@@ -33,27 +34,28 @@ def hybrid(wait_ms: int) -> str:
 
 
 BID, HYBRID = bid(PAPER_MS), hybrid(PAPER_MS)
-#: The paper's four at its reading, those beside them. Its CFQ is `cfq:form=paper`: turns of a
-#: few requests, merging across processes; `cfq` is Linux's.
+#: The paper's four policies with its wait, then further policies. The paper's CFQ is
+#: `cfq:form=paper`, with turns of a few requests and merging across processes; `cfq` is Linux's.
 PAPER = ["cfq", "noop", BID, HYBRID]
 BESIDE = [bid(DEFAULT_MS), hybrid(DEFAULT_MS), "cfq:form=paper", "deadline", "mq-deadline", "bfq"]
 BESIDE += ["kyber", "anticipatory", "clook", "forebay"]
 POLICIES = [*PAPER, *BESIDE]
 SWEPT = [of(wait) for of in (bid, hybrid) for wait in WAITS_MS if of(wait) not in POLICIES]
-#: The schedulers that are scored as candidates, and what knows more than any of them can.
+#: The schedulers that are scored as candidates, and one that knows more than any of them can.
 SCHEDULERS = ["noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "anticipatory", "clook"]
 SCHEDULERS += ["bid", "forebay"]
 YARDSTICK = "sptf"
 
 REPLAYS = ["open", "closed", "dependent"]
-#: Times as fast as recorded, as a contrast: at 4 x most captures keep the disk busy all the time;
-#: the cluster's nodes do so as recorded.
+#: Intensities, as multiples of the recorded speed, for contrast. At 4, most captures keep the disk
+#: busy all the time; those of the cluster's nodes do so even as recorded.
 SATURATED = [4, 10]
-#: Where the paper's figures are drawn: its own setting, and what is nearest to a user's.
+#: The settings for which the paper's figures are drawn: the paper's own, and the most realistic
+#: one.
 SETTINGS = [("open", "plain"), ("closed", "drive")]
 
 
-#: A trace whose name is too long for a table, and what tables call it.
+#: A trace whose name is too long for tables, and the name used there instead.
 WRITER = "randomtextwriter"
 SHORT = {WRITER: "writer"}
 WRITER_TOLD = f"`{SHORT[WRITER]}` is {WRITER}'s trace. "
@@ -79,7 +81,7 @@ class Case:
     flash: str | None = None
     #: A key of [`DISKS`].
     disk: str = "plain"
-    #: Said behind the device's name instead of what the disk adds to it.
+    #: Text to show after the device's name, in place of the modifier that the disk adds.
     change: str | None = None
 
     @property
@@ -114,14 +116,14 @@ def unpacked(folder: Path, node: int, work: Path) -> Path:
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
-            # Events without their pair: what is missing of it is in the traces' own README.
+            # Some events lack their counterpart. The README of the traces lists what is missing.
             warnings.simplefilter("ignore", forebay.TraceWarning)
             forebay.convert(folder / "blktrace-bin" / f"hadoop-eternity{node}.sdb.tar.xz", path)
     return path
 
 
-#: Traces on which no parameter was chosen: name, path, the format where it is not recognised, and
-#: whether it holds latencies, without which there are no think times for closed replay.
+#: Traces that were not used to choose any parameter: name, path, the format if it is not detected,
+#: and whether there are latencies, without which there are no think times for closed replay.
 ELSEWHERE = [
     ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None, False),
     ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None, False),
@@ -199,7 +201,7 @@ def score_cases(all_workloads, short: bool) -> list[Case]:
 def run(case: Case) -> list[dict]:
     """The runs of a case, a dict for each policy."""
     with warnings.catch_warnings():
-        # Imputed latencies are in each run's `imputed_share`, which the tables show.
+        # The share of imputed latencies is in each run's `imputed_share`, which the tables show.
         warnings.simplefilter("ignore", forebay.TraceWarning)
         result = forebay.simulate(
             case.workload.path,

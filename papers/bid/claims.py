@@ -12,7 +12,8 @@ from verdicts import RIVALS, saved, wrapped
 
 LINUX = (*RIVALS, "deadline", "anticipatory", "mq-deadline", "bfq", "kyber")
 
-#: The paper's three headline figures, then other readings of two of them: who saves against whom.
+#: The paper's three headline claims, then other readings of two of them: who saves compared to
+#: whom.
 HEADLINES = {
     "bid-best": (BID, RIVALS),
     "hybrid-bid": (HYBRID, (BID,)),

@@ -38,7 +38,8 @@ transfer_w = 1
 def rows(claims, tracks: list[list[int]]) -> list[Row]:
     """The worked example's distances, in the order the paper gives."""
     sector = 512
-    # Apart from one another, so that nothing merges; the crossing one at the track's end.
+    # Requests are far apart, so that none are merged. The request that crosses tracks is at the end
+    # of one.
     within = [99 if len(visit) > 1 else 10 + 5 * i for i, visit in enumerate(tracks)]
     first = [visit[0] * 100 + at for visit, at in zip(tracks, within)]
     count = [2 if len(visit) > 1 else 1 for visit in tracks]

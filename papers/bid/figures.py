@@ -4,7 +4,8 @@ import forebay
 from cases import BID, DEFAULT_MS, DISKS, HYBRID, REPLAYS, SETTINGS, bid, by_policy, chosen
 from forebay.reproduce import number, table
 
-#: The policies shown, by their heads: BID at the paper's reading, then at our default wait.
+#: The policies in the order of columns, with their headings: BID with the paper's wait, then with
+#: ours.
 SHOWN = {
     "noop": "noop",
     "cfq": "cfq",
@@ -22,7 +23,7 @@ def seek(run: dict) -> str:
     return f"{run['avg_seek_tracks'] / 1e3:.1f}±{run['seek_stddev_tracks'] / 1e3:.1f}"
 
 
-#: A figure's heading, and how a run says it.
+#: The heading of each figure, and how it is computed from a run.
 FIGURES = [
     ("Figure 15. Head movements", lambda run: f"{run['head_movements']:,}"),
     ("Figure 16. Thousand cylinders a head movement, mean ± standard deviation", seek),

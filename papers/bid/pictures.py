@@ -19,7 +19,8 @@ ACCENT = {BID: "#1f5fa8", HYBRID: "#6fa3d8", "forebay": "#c8553d"}
 PLAIN = "#a8a8a8"
 LABELS = {"cfq:form=paper": "cfq (paper's form)", BID: "BID-HDD", HYBRID: "BID-Hybrid"}
 
-#: Number, title, what a run says, its error bar.
+#: The number of each figure in the paper, its title, the key of its value, and that of its error
+#: bar.
 BARS = [
     (12, "Device time to serve all I/Os, s", "busy_s", None),
     (15, "Head movements, thousands", "head_movements", None),
@@ -28,9 +29,9 @@ BARS = [
     (18, "Mean read latency, ms", "read_mean_ms", None),
     (19, "Mean write latency, ms", "write_mean_ms", None),
 ]
-#: The policies whose heads are shown: the paper's three, and three more.
+#: The policies whose head positions are shown: the paper's three, and three others.
 HEADS = ["cfq", "noop", BID, HYBRID, "deadline", "forebay"]
-#: Seconds of the magnified view.
+#: The length of the magnified section in seconds.
 ZOOM_S = 3.0
 
 
@@ -90,7 +91,7 @@ def bars(figure, cases, runs, folder) -> None:
     save(drawn, folder, f"figure-{index}")
 
 
-#: What the picture of gain against price shows: traces by colour, replays and disks by panel.
+#: The chart of gain against price: a color per trace, and a panel per replay mode and disk.
 TRACES = {"grep": "#1f5fa8", "wordcount": "#c8553d", "terasort": "#6a8f3c"}
 PANELS = [("open", "plain"), ("dependent", "plain"), ("open", "drive"), ("closed", "drive")]
 
@@ -152,7 +153,7 @@ def panels(paths, window, title: str, folder, index: int) -> None:
         moves = int((np.diff(cylinder[seen].astype(np.int64)) != 0).sum())
         width = 0.3 if index == 13 else 0.7
         colour = ACCENT.get(policy, "#222222")
-        # The arm stays where it is until it moves, shortly before an I/O is done.
+        # The arm stays in place until it moves, shortly before an I/O completes.
         style = {"color": colour, "linewidth": width, "drawstyle": "steps-post"}
         axis.plot(time_s[seen], cylinder[seen] / 1000, **style)
         axis.set_title(f"{LABELS.get(policy, policy)}: {moves:,} moves between I/Os", fontsize=9)

@@ -6,9 +6,9 @@ import forebay
 from cases import BID, chosen, device
 from forebay.reproduce import Row
 
-#: The traces whose heads are shown, best first: the paper's WordStandardDeviation we do not have.
+#: The traces whose head positions are shown, best first. We lack the paper's WordStandardDeviation.
 TRACES = ["wordcount", "terasort"]
-#: A move is long beyond this share of the cylinders between the trace's first and last.
+#: A move is long if it exceeds this share of the cylinders that the trace uses.
 LONG_SHARE = 0.1
 
 

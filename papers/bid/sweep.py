@@ -21,7 +21,7 @@ from cases import (
 from forebay.reproduce import number, table
 from verdicts import RIVALS, saved
 
-#: The traces that the tables show: two that read below saturation, one that writes beyond it.
+#: The traces in the tables: two that read below saturation, and one that writes beyond it.
 TRACES = ["grep", "wordcount", "terasort"]
 HISTORY = [1, 2, 4, 8, 16, 32]
 PACKING_KIB = [8, 16, 32, 64, 128, 256, 512]

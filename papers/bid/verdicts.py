@@ -15,7 +15,7 @@ from cases import DISKS, PAPER_MS, REPLAYS, WAITS_MS, bid, by_policy, chosen, hy
 from forebay.reproduce import number, table
 
 RIVALS = ("cfq", "noop")
-#: A headline claim, who saves and against whom, of a default wait.
+#: Headline claims as functions of the default wait: who saves, and compared to whom.
 CLAIMS = {
     "bid-best": lambda wait: (bid(wait), RIVALS),
     "hybrid-bid": lambda wait: (hybrid(wait), (bid(wait),)),

@@ -14,7 +14,7 @@ import workloads
 import forebay
 from forebay import reproduce
 
-#: As `forebay generate --without` names them.
+#: The names of mechanisms in `forebay generate --without`.
 MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "ages", "reuse-range", "ranks"]
 FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
            "flash mean, factor"]

@@ -16,7 +16,7 @@ import workloads
 import forebay
 from forebay import reproduce
 
-#: KiB that are asked for; none asks for nothing.
+#: The model sizes to try, in KiB. None means no limit.
 BUDGETS_KIB = [4, 6, 8, 12, 16, 24, 32, None]
 FIGURES = ["mean, KiB", *ablation.FIGURES, "scales of bursts missed, %"]
 

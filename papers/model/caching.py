@@ -6,10 +6,10 @@ import forebay
 import workloads
 from forebay.reproduce import kept
 
-#: Caches that are turned on one after another.
+#: The numbers of caches to try.
 CACHES = [0, 1, 2, 3, 4]
-#: What one holds of all that the original touches. The paper's hold 8 GB each of traces of a day;
-#: ours are seconds to a week of less.
+#: The size of a cache as a share of the trace's footprint. The paper's caches have 8 GB each, for
+#: traces of a day; ours are shorter or smaller.
 CACHE_SHARE = 0.25
 
 

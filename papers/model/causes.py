@@ -5,9 +5,9 @@ import fidelity
 import levels
 import numpy as np
 
-#: A device that is at work for a greater share of the time answers late for little reason.
+#: If a device is busy for more than this share of the time, small causes can delay its answers.
 NEAR_SATURATION = 0.7
-#: Transitions that were seen less often, on average, are not known.
+#: Transitions that occurred less often than this on average are considered unknown.
 SEEN_MIN = 30
 
 

@@ -10,13 +10,13 @@ from statistics import median
 import numpy as np
 import workloads
 
-#: Points of agreement that may be chance.
+#: Differences in agreement of up to this many percentage points may be due to chance.
 POINTS = 3.0
-#: Shifts that are tried, and every how many of them.
+#: The largest shift of one sequence against the other, in requests, and the step between shifts.
 SHIFTS, STEP = 1000, 1
-#: Parts of the trace within which requests are shuffled.
+#: The number of parts of the trace within which requests are shuffled.
 PARTS = 256
-#: Requests of a run that is looked for in both.
+#: The length of a run of requests that must occur in both.
 RUN = 8
 
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import workloads
 
-#: Runs of one model, by their seeds.
+#: The seeds of the twins generated from one model.
 SEEDS = [1, 2, 3]
-#: Stretches of time in which activity is counted.
+#: The number of intervals in which activity is counted.
 STRETCHES = 48
 
 

@@ -11,11 +11,11 @@ import workloads
 
 from forebay import reproduce
 
-#: The share of the time that is fitted.
+#: The share of the trace's duration that is used for fitting.
 KNOWN = 0.7
-#: What responses are told of.
+#: The devices for which response times are compared.
 DEVICES = (workloads.DISK, "samsung-830", "990-pro")
-#: Worse by less is as good: the twin is one draw.
+#: A difference of less than this counts as equal, because the twin is a random sample.
 SLACK = 0.1
 
 

@@ -16,7 +16,7 @@ import workloads
 
 from forebay import reproduce
 
-#: What each target allows.
+#: The maximum deviation that each target permits.
 FEATURE, SEQUENTIAL, FOOTPRINT, MISS_RATIO, OTHERWISE = 5.0, 5.0, 5.0, 0.03, 10.0
 STORED_MAX = 64 << 10
 

@@ -4,7 +4,7 @@ from math import log
 
 import workloads
 
-#: Times as fast as recorded.
+#: Intensities, as multiples of the recorded speed.
 TIMES = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64]
 
 

@@ -2,9 +2,10 @@
 
 import workloads
 
-#: Levels that figure 6 goes through.
+#: The levels that figure 6 compares.
 LEVELS = [1, 2, 3, 4]
-#: A level is enough when the next changes throughput by less (the paper's definition).
+#: A level suffices if the next one changes the throughput by less than this (the paper's
+#: definition).
 STABLE = 0.02
 
 
@@ -46,7 +47,7 @@ def chosen(workload) -> int:
     return workload.said()["level"]
 
 
-#: The level at which both kinds of model are compared: a flat one has 16^level transitions.
+#: The level at which both kinds of models are compared. A flat model has 16^level transitions.
 FLAT_LEVEL = 3
 
 

@@ -10,7 +10,8 @@ import workloads
 REQUESTS = 6000
 SPAN = 64 << 30
 
-#: Name, bytes, share of reads, whether sequential.
+#: The name of each pattern, its request size in bytes, its share of reads, and whether it is
+#: sequential.
 PATTERNS = [
     ("4 KiB random reads", 4096, 1.0, False),
     ("4 KiB random writes", 4096, 0.0, False),

@@ -34,7 +34,7 @@ def laid(trace: dict, known: slice):
     wanted = trace["offset"] // BLOCK
     found = np.minimum(np.searchsorted(order, wanted), len(order) - 1)
     moved = order[found] == wanted
-    # What was not known keeps its place, beyond what was laid.
+    # Blocks that were not seen before keep their order, behind the rearranged ones.
     offset = np.where(moved, places[found] * BLOCK + trace["offset"] % BLOCK,
                       len(order) * BLOCK + trace["offset"])
     return {**trace, "offset": offset}

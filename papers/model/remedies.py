@@ -109,7 +109,7 @@ def pays(listed, options) -> str:
             + reproduce.table(header, rows))
 
 
-#: Per cent below which neither pays.
+#: If both speedups are below this many percent, neither remedy pays.
 LITTLE = 1
 
 

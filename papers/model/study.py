@@ -4,7 +4,7 @@ from forebay import reproduce
 
 HEADER = ["source", "what", "case", "paper", "ours", "deviation", "unit", "cause"]
 
-#: Why a figure deviates, where nothing that was measured tells.
+#: The cause of a deviation that no measurement explains.
 UNKNOWN = "unknown"
 
 

@@ -16,11 +16,11 @@ from forebay.reproduce import kept
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The disk of every study, and the flash device beside it.
+#: The disk used in all studies.
 DISK = "st1000nm0011:plain"
 
-#: Name, path below the folder of traces, and the format where it is not recognised. As many as the
-#: paper's applications; none of those is to be had.
+#: The name of each trace, its path within the folder of traces, and its format if that is not
+#: detected. There are as many as in the paper, whose own applications are not available.
 LISTED = [
     ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None),
     ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None),
@@ -164,7 +164,8 @@ def without_locality(table, seed: int):
     return requests(at_ns, offset, length, reads)
 
 
-#: Everything arrives at once: the disk's own speed decides.
+#: With this intensity, all requests arrive at once, so that the speed of the disk determines the
+#: rate.
 SATURATED = 1e12
 
 

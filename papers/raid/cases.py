@@ -12,15 +12,16 @@ import forebay
 DRIVES = 6
 CHUNK = 64 << 10
 UNIT = 4 * CHUNK
-#: The data of section 4.2, and how often they are written over: 200 GB.
+#: The data in section 4.2 in bytes, and how often it is overwritten: 200 GB in total.
 DATA, TIMES = 20e9, 10
-#: A load's writes go to one in this many of the units of the data; `--full` to each.
+#: A load writes to one in this many units of the data; with `--full`, to every unit.
 ONE_IN = 64
 LEVELS = {"RAID 6": "raid6", "RAID 10": "raid10x3"}
 OUTSTANDING = [1, 2, 4, 8, 16, 32]
 HDD = "st91000640ss"
 SSD = "samsung-830"
-#: The flash drive made smaller, which behaves alike; the data of section 4.2 leave most of it free.
+#: The size of the flash drive, reduced because smaller drives behave alike. Section 4.2's data
+#: leaves most of it free.
 SSD_GB = 32
 COSTS = {HDD: "hdd", SSD: "ssd"}
 FIRSTS = ["raid6", "raid10", "write"]
@@ -29,7 +30,7 @@ DEVICES = Path(__file__).resolve().parents[2] / "devices"
 
 def every(options) -> int:
     """One in how many units is written to."""
-    # A short run has a twentieth of the data.
+    # A short run uses a twentieth of the data.
     return 1 if options.full else 16 if options.short else ONE_IN
 
 
@@ -43,9 +44,9 @@ class Load:
     """One of the paper's workloads, with what the paper leaves open."""
 
     name: str
-    #: Writes in a run of B1 and C1; those of B2 and C2 are four times as long.
+    #: The number of writes in a run of B1 and C1; those of B2 and C2 are four times as long.
     run: int = 8
-    #: Writes for a unit; None: as many as write 200 GB to 20 GB.
+    #: The number of writes per unit. None means as many as are needed to write 200 GB to 20 GB.
     writes: int | None = None
     within: str = "repeats"
     after: str = "same-bias"
@@ -70,7 +71,8 @@ def trace(units: np.ndarray, chunks: np.ndarray, outstanding: int) -> pa.Table:
     chunks = chunks.astype(np.int64)
     count = len(units)
     offsets = units.astype(np.int64) * UNIT + dice.integers(0, 5 - chunks) * CHUNK
-    # Each arrives when the one before it of its stream has just been answered: no time to think.
+    # The next request of a stream arrives as soon as the previous one is answered: there is no
+    # think time.
     return pa.table({
         "at_ns": pa.array(np.arange(count) // outstanding * 1_000_000, pa.int64()),
         "op": pa.array(["write"] * count),

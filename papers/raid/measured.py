@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from forebay import reproduce
 
-#: Writes of a run at full size are those of 60 GiB.
+#: The number of writes in a run. A run at the paper's full size writes 60 GiB.
 WRITES = 3000
-#: The flash drives of figure 1(b): smaller ones, and as much less is written to them.
+#: The size of the flash drives of figure 1(b). They are smaller here, and proportionally less is
+#: written.
 SHRUNK_GB = 16
 OCCUPIED = [0.25, 0.5, 0.75, 1.0]
 
@@ -33,7 +34,7 @@ def table_one(device: str, options, outstanding, cached=None) -> dict:
             for o in outstanding}
 
 
-#: Outstanding writes of `apart`.
+#: The numbers of outstanding writes in `apart`.
 APART = [1, 4, 8, 32]
 
 
@@ -83,7 +84,7 @@ def switch(case) -> tuple[float, float]:
         rule = f":adapt=bonus-malus:costs={cases.COSTS[device]}"
         sizes = np.full(len(at), chunks)
         ruled = cases.run(at, sizes, outstanding, name, level + rule, cases.DATA)
-        # What comes after the switch is a write of each unit in the layout that it then has.
+        # After the switch, each unit is written once in its new layout.
         mixed = np.arange(len(at)) >= len(at) - units
         still = cases.run(at[~mixed], sizes[~mixed], outstanding, name, level, cases.DATA)
         other = next(spec for spec in cases.LEVELS.values() if spec != level.split("=")[1])
@@ -122,7 +123,8 @@ def occupied(case) -> float:
     level, chunks, share, outstanding, short = case
     shrunk = SHRUNK_GB / 256
     copies = {"RAID 6": 1.5, "RAID 10": 3}[level]
-    # A cell ends with a block of its own and one in 64 is spare: the array's data take all but these.
+    # Each cell ends with a block of its own, and one in 64 is spare; the rest is available for the
+    # array's data.
     data = share * SHRUNK_GB * 1e9 * cases.DRIVES / 3 * 0.92
     writes = int(60 * 2**30 * shrunk / (chunks * cases.CHUNK) / (20 if short else 1))
     units = np.random.default_rng(chunks).integers(0, int(data / cases.UNIT), writes)

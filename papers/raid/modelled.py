@@ -10,7 +10,7 @@ import forebay
 
 RULES = ["bonus-malus", "best"]
 UNITS = 2000
-#: What the paper leaves open: writes for a unit, the length of a run, what a run is.
+#: Parameters that the paper leaves open: writes per unit, the length of a run, and what a run is.
 WRITES = [12, 24, 32, 240]
 RUNS = [2, 4, 8, 16]
 KINDS = [("repeats", "same-bias"), ("repeats", "opposite-bias"), ("draws", "opposite-bias")]

@@ -11,15 +11,16 @@ import pyarrow as pa
 import forebay
 
 ROOT = Path(__file__).resolve().parents[2]
-#: No trace is read further.
+#: The maximum number of requests to read from a trace.
 REQUESTS_MAX = 50_000
-#: Nor the bundled one in a short run.
+#: The maximum number of requests to read from the bundled trace in a short run.
 SHORT = 10_000
-#: Sections are no shorter than this, nor cut through a request.
+#: The minimum length of a section in bytes. Sections never divide a request.
 SECTION = 64 << 20
 GRAIN = 1 << 20
 
-#: Name, path below the folder of traces, the format where it is not recognised.
+#: The name of each trace, its path within the folder of traces, and its format if that is not
+#: detected.
 LISTED: list[tuple[str, str, str | None]] = [
     ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None),
     ("WebSearch1", "spc/WebSearch1.prefix.rewritten.spc.zst", None),
@@ -90,7 +91,8 @@ def _sections(path: Path, from_: str | None, most: int) -> tuple[np.ndarray, np.
 
 def _cuts(offsets: np.ndarray, ends: np.ndarray, span: int) -> np.ndarray:
     """Where sections begin, and where the last one ends."""
-    # A request begins before the cut and ends after it: then this is none.
+    # If a request begins before a position and ends after it, there must be no cut at that
+    # position.
     places = np.arange(0, span, SECTION)
     begun = np.searchsorted(np.sort(offsets), places, side="left")
     ended = np.searchsorted(np.sort(ends), places, side="right")

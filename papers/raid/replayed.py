@@ -12,19 +12,20 @@ from forebay import reproduce
 HERE = Path(__file__).resolve().parent
 SEEDS = range(1, 4)
 RULES = {"paper's": "bonus-malus", "ours": "best", "work function": "work-function"}
-#: Those that are run from every first layout.
+#: The rules that are run with every initial layout.
 CHOSEN = ["paper's", "ours"]
 UPDATES = ["in-place", "fresh"]
-#: Of the smallest flash drives, and how much of them mirrored data take.
+#: The size of the smallest flash drives in GB, and the share of them that mirrored data occupies.
 SSD_GB, SSD_TAKEN = 8, 0.6
-#: Bytes on the drives for a byte of data.
+#: Bytes stored on the drives per byte of data.
 COPIES = {"raid6": 1.5, "raid10x3": 3, "raid5": 1.25, "raid10": 2}
 STATIC = {"RAID 6": "raid6", "three copies": "raid10x3"}
-#: RAID 6 in an array that could hold three copies too, whose table is longer: it never changes.
+#: RAID 6 in an array that could also hold three copies, which needs a longer table. It never
+#: switches.
 CONTROL = "raid6:hints=0-1@raid6"
 LESS = {"RAID 5": "raid5", "two copies": "raid10"}
 FIRSTS = {"RAID 6": "raid6", "copies": "raid10x3"}
-#: Of runs that begin with nothing.
+#: The number of seeds for runs that begin with an empty array.
 NEW_SEEDS = 2
 COUNTED = ["switches", "mirrors_refused"]
 FIGURES = ["busy_s", "read_mean_ms", "read_p99_ms", "write_mean_ms", "write_p99_ms"]
@@ -39,7 +40,7 @@ class Case:
     update: str
     array: str
     seed: int
-    #: Whether the data are there before.
+    #: Whether all data is already written when the run begins.
     filled: bool = True
 
     @property

@@ -38,7 +38,7 @@ def main(options) -> str:
     words = ["python -m forebay.reproduce papers/raid", *(["--short"] if options.short else []),
              *(["--full"] if options.full else [])]
     if options.short:
-        # In this process, which alone sees the change.
+        # This changes only the current process, so all cases must run in it.
         cases.DATA, cases.SSD_GB, measured.SHRUNK_GB = 1e9, 4, 4
         options.processes = 1
     results = claims.Results(options, expected)

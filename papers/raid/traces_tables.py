@@ -7,13 +7,13 @@ import replayed
 
 from forebay import reproduce
 
-#: Less than this share of the disks' time, in percent, counts as noise whatever the spread.
+#: Differences below this share of the disks' time, in percent, count as noise, whatever the spread.
 MATTERS = 2.0
-#: The same of the latency that 99 % of writes do not exceed.
+#: The same threshold for the 99th percentile of write latency.
 TAIL_MATTERS = 10.0
 NAMES = {cases.HDD: "HDD", cases.SSD: "flash"}
 BEGUN = {"RAID 6": "from RAID 6", "copies": "from three copies", "write": "by first write"}
-#: Beside RAID 6: the static array with copies, and the rules from RAID 6.
+#: Arrays compared with RAID 6: the static array with copies, and the rules that begin with RAID 6.
 BESIDE = {"copies": "raid10x3", **replayed.adaptive("RAID 6")}
 
 

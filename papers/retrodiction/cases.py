@@ -16,13 +16,13 @@ class Case:
     """A trace on a system."""
 
     trace: str
-    #: Below the folder of traces.
+    #: The path within the folder of traces.
     path: str
     device: str
     policy: str
-    #: What is known of the device and the scheduler, and what is guessed.
+    #: What is known about the device and the scheduler, and what is guessed.
     why: str
-    #: Whether the device is known.
+    #: Whether the device is known or guessed.
     basis: str = "guessed"
     disks: int = 1
 
@@ -56,7 +56,7 @@ SERVER = (
     "guess, and so is no order but the drive's"
 )
 
-#: In the order of the traces' own list.
+#: The cases, in the order in which the list of traces contains them.
 CASES = [
     Case("Hadoop terasort", "traces/terasort.parquet", LOOP, "none", LOOPED, NO_MODEL),
     Case("Hadoop wordcount", "hadoop/wordcount.parquet", LOOP, "none", LOOPED, NO_MODEL),
@@ -94,7 +94,7 @@ CASES = [
          "known: a virtual disk; what is below it is guessed"),
 ]
 
-#: Recorded traces that cannot be judged.
+#: Recorded traces that cannot be judged, and the reason.
 LEFT_OUT = [
     ("blkparse/ext4-sdc1-issue-only.txt", "no completions, so no latencies"),
     ("disksim-valid/*", "one request at a time on disks whose files DiskSim has: `forebay device validate` judges them, and results.md has the figures"),

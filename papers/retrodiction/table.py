@@ -17,9 +17,10 @@ from forebay import reproduce
 
 HERE = Path(__file__).resolve().parent
 PAGE = cases.ROOT / "docs" / "retrodiction.md"
-#: Quantiles of fewer requests are shown and not judged.
+#: Quantiles of fewer requests are shown but not judged.
 REQUESTS_LEAST = 100
-#: A figure is near within a quarter, and fails at twice or half of what was recorded.
+#: A figure is near if it is within 25 % of the recorded one, and fails if it is off by a factor of
+#: two.
 NEAR, TWICE = 1.25, 2.0
 FIGURES = [("reads", "p50"), ("reads", "p99"), ("writes", "p50"), ("writes", "p99")]
 
@@ -78,7 +79,7 @@ def judged(case: cases.Case, folder: Path) -> list[Outcome]:
     trace = folder_of(case, folder)
     device = case.device if not case.device.endswith(".toml") else cases.ROOT / case.device
     with warnings.catch_warnings():
-        # What is missing of a trace is in its own description.
+        # The description of each trace already says what is missing in it.
         warnings.simplefilter("ignore", forebay.TraceWarning)
         asked = {"device": device, "policy": case.policy, "disks": case.disks}
         return [Outcome(case, replay, forebay.retrodict(trace, replay=replay, **asked)) for replay in ("open", "dependent")]

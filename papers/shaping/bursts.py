@@ -12,7 +12,7 @@ def admitted(times_ns: list[int], capacity_iops: int, within_ms: int) -> list[in
     """Arrivals that RTT lets into its first class: one that is done in time joins it."""
     free, kept = 0, []
     for at in times_ns:
-        # In units of 1/capacity ns, which are whole.
+        # Times are in units of 1/capacity ns, so that they are whole numbers.
         done = max(free, at * capacity_iops) + 1_000_000_000
         if done <= (at + within_ms * 1_000_000) * capacity_iops:
             free = done

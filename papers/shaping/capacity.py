@@ -8,7 +8,7 @@ from workloads import Workload, missing, of
 
 import forebay
 
-#: Deviations up to this share of the paper's figure need no cause.
+#: Deviations from the paper's figure up to this share need no explanation.
 SAME = 0.02
 
 

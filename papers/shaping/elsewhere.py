@@ -7,7 +7,7 @@ from recombined import alone, ratio, shaped
 from sharing import OWN, error, together
 from workloads import Workload
 
-#: Where a claim is tried, as the paper mostly does.
+#: The bounds in ms for which claims are tested, which are those that the paper mostly uses.
 WITHIN_MS, POWER_WITHIN_MS, RECOMBINED_WITHIN_MS = 10, 20, 50
 PERCENT = 90
 

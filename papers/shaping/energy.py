@@ -7,7 +7,8 @@ from workloads import Workload, missing, of
 
 import forebay
 
-#: The paper's plans by ours: the baseline has disks for all requests, the decomposition for 99 %.
+#: The paper's plans and ours: the base plan has disks for all requests, the decomposed one for 99
+#: %.
 PLANS = {"base": "all-on", "decomposed": "static"}
 
 
@@ -61,7 +62,8 @@ def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
         workload = of(listed, name)
         for plan, ours in PLANS.items():
             for at, (ms, share) in enumerate(zip(answered["within_ms"], answered[name][plan])):
-                # What is late says more in three digits than what is not.
+                # With three digits, the share of late requests is more informative than that of
+                # timely ones.
                 says, paper = f"{plan}: not answered within {ms} ms", round(100 - share, 2)
                 key = f"answered {name} {plan} {ms}"
                 claim = Claim(key, answered["source"], says, "%", paper, paper)

@@ -15,7 +15,7 @@ from workloads import Workload
 
 import forebay
 
-#: Arm and platters alone; with the drive's own queue where a row says so.
+#: The disk as arm and platters alone. Rows that say so use the drive with its own queue.
 DRIVE = "ultrastar-36z15"
 DISK = f"{DRIVE}:plain"
 PERCENT, WITHIN_MS = 90, 50
@@ -39,7 +39,7 @@ def disk_iops(workload: Workload) -> int:
 def fitting(workload: Workload) -> tuple[float, int]:
     """How much slower the trace has to be, and its Cmin then."""
     times, _ = _fitting(workload, disk_iops(workload))
-    # How fast the disk is depends on how the trace comes, though little.
+    # The speed of the disk depends slightly on how the requests arrive.
     first = simulated(slowed(workload, times), DISK, {"fcfs": spec("fcfs", 1, WITHIN_MS)})["fcfs"]
     return _fitting(workload, round(1000 / first.figures["service_mean_ms"]))
 

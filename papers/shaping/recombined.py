@@ -8,13 +8,13 @@ from workloads import Workload, missing, of
 
 import forebay
 
-#: The paper's fair queueing is WF2Q+ here; SFQ stands beside it.
+#: The paper's fair queueing is implemented as WF2Q+; SFQ is added for comparison.
 POLICIES = ("fcfs", "split", "wf2q", "sfq", "miser", "miser-rate")
 
-#: Algorithm 2 admits by the length of its queue; RTT proper admits by its rate.
+#: Algorithm 2 decides admission by the length of its queue; RTT itself decides by its rate.
 ADMISSION = {"miser": "length", "miser-rate": "rate"}
 
-#: The other shapers admit by rate, so `miser` shares its server with another Q1 than fair queueing.
+#: Because the other shapers admit by rate, `miser` has a different Q1 than fair queueing does.
 NAMED = {"miser": "miser", "miser-rate": "miser (RTT's admission, as all)"}
 
 SECOND_MS = 1000.0
@@ -25,10 +25,10 @@ class Run:
     """What a policy made of a trace."""
 
     policy: str
-    #: Classes by name: `all`, and where it divides, `q1` and `q2`.
+    #: The results by class: `all` and, if the policy decomposes requests, `q1` and `q2`.
     classes: Mapping[str, Mapping] = field(repr=False)
     figures: Mapping = field(repr=False)
-    #: Response times in ms and the shares that do not exceed them, by direction.
+    #: For each direction, response times in ms and the shares of requests that do not exceed them.
     points: Mapping[str, list[tuple[float, float]]] = field(repr=False)
 
     def within(self, ms: float) -> float:

@@ -56,7 +56,7 @@ def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.R
 
 def main(options) -> str:
     """The text of the tables."""
-    # What is to be known of a trace is told once, in the tables' causes.
+    # The causes in the tables already say what is special about each trace.
     warnings.simplefilter("ignore", forebay.TraceWarning)
     expected = reproduce.load(HERE / "expected.toml")
     listed = workloads.workloads(options)

@@ -17,14 +17,14 @@ import forebay
 def shared(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
     """What `plan consolidate` answers."""
     first = clients[0].table()
-    # A trace that is given with itself is given once.
+    # If a trace is combined with itself, pass it only once.
     traces = first if len(set(clients)) == 1 else [client.table() for client in clients]
     return forebay.plan_consolidate(
         traces, shift=list(shifts), within=[f"{within_ms}ms"], fraction=[1, 0.9, 0.95]
     )
 
 
-#: How the two readings are called, and where `plan consolidate` answers them.
+#: The names of the two readings, and their keys in the answer of `plan consolidate`.
 ANEW, OWN = "merged, then decomposed", "each client's Q1, merged"
 READINGS = {ANEW: "ratio", OWN: "shaped_ratio"}
 

@@ -11,11 +11,11 @@ from capacity import grid_of
 from forebay.reproduce import number, table
 from workloads import Workload
 
-#: Steps below this tell requests apart about as well as a disk does.
+#: Timestamps with smaller steps than this distinguish requests about as well as a disk does.
 STEP_FINE_NS = 2_000_000
-#: A clock's own rounding.
+#: The rounding error of the clock, in ns.
 ROUNDING_NS = 50_000
-#: The share of gaps that a step has to explain.
+#: The share of gaps that must be multiples of the step.
 EXPLAINED = 0.99
 
 PERCENTS, BOUNDS = [90, 95, 99, 99.5, 99.9, 100], [5, 10, 20, 50]
@@ -27,7 +27,7 @@ def step_ns(times: list[int]) -> int | None:
     gaps = [gap for gap in gaps if gap > ROUNDING_NS]
     if not gaps or min(gaps) < STEP_FINE_NS:
         return None
-    # Long gaps tell a step better than one does: it is refined over ever more steps.
+    # Long gaps determine the step more precisely, so it is refined with gaps of increasing length.
     step = float(min(gaps))
     for gap in sorted(gaps):
         count = round(gap / step)

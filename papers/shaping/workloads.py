@@ -8,8 +8,8 @@ import forebay
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Name, path below the folder of traces, the format where it is not recognised, and the paper's name
-#: for the trace that it begins.
+#: The name of each trace, its path within the folder of traces, its format if that is not detected,
+#: and the paper's name for the whole trace, of which ours is the beginning.
 LISTED = [
     ("WebSearch1 prefix", "spc/WebSearch1.prefix.mqsim.trace.zst", None, "WebSearch"),
     ("Financial1 prefix", "spc/Financial1.prefix.rewritten.spc.zst", None, "FinTrans"),
@@ -33,7 +33,7 @@ class Workload:
     name: str
     path: Path
     from_: str | None = None
-    #: The paper's name for the trace that this is the beginning of.
+    #: The paper's name for the whole trace, of which this is the beginning.
     twin: str | None = None
 
     def table(self):

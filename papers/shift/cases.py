@@ -6,23 +6,25 @@ import forebay
 
 from forebay import reproduce
 
-#: The paper's disk, writing to the platters before it answers; and with its cache, which answers for them.
+#: The paper's disk: without a write cache, so that it answers when data is on the platters, and
+#: with one.
 DISK, CACHED = "st1000nm0011:plain", "st1000nm0011"
-#: When a put counts.
+#: When a put is acknowledged.
 SETTINGS = {
     "to cache": {"device": CACHED, "to_cache": True},
     "to media": {"device": DISK},
     "flushed": {"device": CACHED, "flush": True},
 }
-#: Sweeps that have flushed puts too: elsewhere these lie between the others.
+#: The sweeps that include flushed puts. In the others, their results lie between those of the
+#: settings.
 FLUSHED = ("chunks", "syncs")
-#: What logs become.
+#: The data structures that logs are transformed into.
 TREES = {"in place": {"tree": "in-place"}, "runs": {"tree": "runs"}}
 ARRANGEMENTS = {"enhanced": "Workload Shifting", "basic": "its basic model", "raid0": "Log+RAID0"}
 PAPER_MB, PAPER_MEMORY_MB = 10_000, 2000
-#: Of values of 1 KB only this part.
+#: With values of 1 KB, the amount of data is divided by this.
 SMALL = 10
-#: What a sweep may name all the same.
+#: The default parameters of a case, which a sweep may state explicitly.
 DEFAULTS = {"disks": 4, "log_kb": 5000, "keys": "random", "chunk_kib": 64, "value_bytes": 100_000, "tree_depth": 1,
             "tree_sync": "log", "page_kib": 8, "no_merging": True}
 
@@ -48,7 +50,7 @@ class Runs:
 
     def ask(self, **case):
         """Wants a case; what it came to is found under the same words."""
-        # Memory is to data as in the paper.
+        # The ratio of memory to data is the same as in the paper.
         case = {name: value for name, value in case.items() if DEFAULTS.get(name) != value}
         mb = case.setdefault("total_mb", self.mb)
         case.setdefault("host_ms", host_ms(case.get("value_bytes", DEFAULTS["value_bytes"])))
@@ -77,7 +79,7 @@ def scaled(row, mb):
 
 def sweeps(mb, short):
     """Title, column, what the paper says, the trees that it is about, and its cases by label."""
-    # Of small values there are too many for all of it.
+    # There are too many small values to use all the data.
     few = {1000: max(mb // SMALL, 1)}
     values = (10_000,) if short else (1000, 10_000, 50_000, 100_000, 1_000_000)
     sized = [(f"{value / 1000:g}", {"value_bytes": value, "total_mb": few.get(value, mb)}) for value in values]
@@ -127,7 +129,7 @@ def phases(row):
         if disk in last:
             begin, before, over = last[disk]
             found.append((disk, begin, at, before, over))
-            # A log that begins where a tree is written, or goes on when that ends.
+            # The log begins on a disk that is writing a tree, or continues after that ends.
             over = stage == "log" and before not in ("idle", "log")
         else:
             over = False

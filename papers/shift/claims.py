@@ -8,9 +8,9 @@ from cases import ARRANGEMENTS, SETTINGS, TREES, slowed
 
 from forebay import reproduce
 
-#: A figure of the paper is met within a factor of two: half the slowdown is still a slowdown.
+#: A claim about a slowdown is supported by half the paper's value, because it is still a slowdown.
 HALF = 0.5
-#: What takes so many percent longer takes as long.
+#: Differences of up to this many percent count as equal.
 ALIKE = 3.0
 
 
@@ -33,11 +33,12 @@ class Judged:
 
     value: Callable[[dict], float]
     holds: Callable[[float], bool]
-    #: Whether runs with other disks, logs and values count too.
+    #: Whether runs with other disks, logs and values count, too.
     swept: bool = True
 
 
-#: Of one run, at 10 GB in the main settings and in every case of every sweep.
+#: Claims about a single run, tested with 10 GB in the main settings and with every case of every
+#: sweep.
 RUN = {
     "raid0-slowed": Judged(lambda told: slowed(told["raid0"]), lambda value: value >= HALF * 55.7),
     "shift-slowed": Judged(lambda told: slowed(told["enhanced"]), lambda value: value <= 2.7),
@@ -85,7 +86,7 @@ def small_ones(by):
     return slowed(by["1"]["raid0"]) - slowed(by["100"]["raid0"])
 
 
-#: Of a sweep, by setting and tree.
+#: Claims about a sweep, tested for each setting and tree.
 SWEEP = {
     "disks-raid0": ("disks", fewer, lambda value: value > ALIKE),
     "disks-shift": ("disks", grown, lambda value: abs(value) <= ALIKE),
@@ -187,7 +188,7 @@ def _tried(value, by):
     try:
         return value(by) if by else None
     except KeyError:
-        # A short run has not every value.
+        # A short run does not include every value.
         return None
 
 

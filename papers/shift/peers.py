@@ -32,18 +32,21 @@ ROOT = HERE.parent.parent
 SOURCE = ROOT / "crates/forebay-store/benches/peers/peers.cc"
 TRACING = Path("/sys/kernel/tracing")
 
-#: The paper's disk, to the platters before it answers, and with its cache, which answers for them.
+#: The paper's disk: without a write cache, so that it answers when data is on the platters, and
+#: with one.
 DEVICES = {"to media": "st1000nm0011:plain", "to cache": "st1000nm0011"}
-#: As the store's own RAID 0 (`forebay store simulate`).
+#: The same RAID 0 as in `forebay store simulate`.
 RAID0 = "array:level=raid0:chunk-kib=64"
 DISKS = 4
-#: MB/s of LevelDB and of Workload Shifting by bytes of a value, random keys (the paper, figures 3 and 10).
+#: The MB/s of LevelDB and of Workload Shifting by the size of values in bytes, with random keys
+#: (the paper's figures 3 and 10).
 PAPER = {1_000_000: (4.7, 38.6), 100_000: (2.5, 31.1), 10_000: (2.2, 6.3)}
-#: Between an answer and the next put: about what the engines took here beside their I/O.
+#: The time between an answer and the next put, in ms: about what the engines needed here between
+#: I/Os.
 HOST_MS = 0.3
-#: Recorded times divided by that: what is left are the disks and who waits for what.
+#: The factor by which replay divides recorded gaps, so that only disks and dependencies take time.
 UNPACED = "1000"
-#: A case has no more puts than that, whatever they hold.
+#: The maximum number of puts in a case, regardless of their size.
 PUTS_MAX = 10_000
 
 
@@ -54,9 +57,10 @@ class Case:
     engine: str
     value_bytes: int
     is_sequential: bool = False
-    #: Devices that it has; with one, the replay stripes them over all disks.
+    #: The number of devices that the engine uses. If it is one, the replay stripes it over all
+    #: disks.
     devices: int = 1
-    #: It puts no more than that.
+    #: The maximum amount of data that the engine puts, in MB.
     mb_max: int = 10_000
 
     def name(self) -> str:
@@ -139,7 +143,7 @@ def captured_by_tracer(devices: list[str], trace: Path):
             yield
             for file in enabled:
                 switch(file, "0")
-            # What is left in the kernel's buffer.
+            # Wait for events that are still in the kernel's buffer.
             time.sleep(2)
             piping.terminate()
             piping.wait()
@@ -161,7 +165,8 @@ def capture(case: Case, options) -> tuple[Path, dict]:
     total = count * case.value_bytes
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
-        # Compaction needs room beside what is there. Only what is written takes some here.
+        # Compaction needs additional space. The file systems are sparse, so only data that is
+        # written takes space.
         size = total * 2 + (1 << 30)
         disks = [stack.enter_context(file_system(work, f"disk{at}", size)) for at in range(case.devices)]
         if case.devices == 1:
@@ -173,7 +178,7 @@ def capture(case: Case, options) -> tuple[Path, dict]:
         settings = {
             "value-bytes": case.value_bytes, "count": count, "writers": 1,
             "seconds": 100_000, "there": 0, "rate": 0, "scan": 1, "sequential": int(case.is_sequential),
-            # The data need all paths but the last.
+            # The data needs all paths except the last.
             "path-bytes": total // 3,
         }
         words = [f"{name}={value}" for name, value in settings.items()]
@@ -297,7 +302,7 @@ def main(options) -> str:
     options.traces.mkdir(parents=True, exist_ok=True)
     options.peers = compile_peers(options.work)
     versions = told(options.peers, "--version")
-    # What was done before an interruption is not done again.
+    # Cases that were completed before an interruption are not run again.
     kept = options.work / f"rows-{options.mb}.json"
     done = json.loads(kept.read_text()) if kept.exists() else {}
     for case in CASES:

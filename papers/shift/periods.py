@@ -13,7 +13,7 @@ def unsynced(value):
     return {"writers": max(2, min(256, 400_000 // value)), "host_ms": 0.1, **SETTINGS["to cache"]}
 
 
-#: So rare that every transformation is alone.
+#: Puts that are so rare that transformations never overlap.
 RARE = {"host_ms": 60.0, **SETTINGS["to cache"]}
 
 
@@ -33,7 +33,8 @@ class Periods:
         listed = {}
         for value in self.values:
             for log in self.logs:
-                # Two logs of the largest, and not all of what is small.
+                # Enough data for two logs of the largest size. For small values, only part of the
+                # data is used.
                 mb = max(self.runs.mb if value > 1000 else self.runs.mb // cases.SMALL, 2 * log)
                 case = {"value_bytes": value, "log_kb": log * 1000, "total_mb": mb, "arrangement": ["enhanced"]}
                 synced = SETTINGS["to cache"]
@@ -67,7 +68,7 @@ class Periods:
         return reproduce.table(["KB of a value", "MB of a log", "logged, no sync", "logged, to cache", *heads], rows)
 
 
-#: Where to look for alternations: host time between puts, and the bytes of a log.
+#: Where to look for alternations: host times between puts in ms, and sizes of logs in MB.
 HOSTS, LOGS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.6), (5, 50)
 
 

@@ -1,10 +1,12 @@
 //! Writes a synthetic trace of any length, for measuring memory: `big REQUESTS OUTPUT [scattered]`.
 //!
-//! The same requests every time. Scattered ones are 4 KiB each anywhere on 256 TiB, so that hardly a
-//! block is used twice. The others: one volume of 900 GiB, half again of what the footprint is counted
-//! exactly for; 200 threads; two requests in three go on where their thread's last one ended, the
-//! others are anywhere. 20 requests a second, which one disk keeps up with: in open replay a slower
-//! device's queue grows with the trace, and so would its memory.
+//! The requests are the same on every run. With `scattered`, they are 4 KiB each at random
+//! positions of a 256-TiB volume, so that hardly any block is used twice. Otherwise, there is one
+//! volume of 900 GiB, which is half again as much as the footprint is counted exactly for, and
+//! there are 200 threads. Two thirds of the requests continue where the last request of their
+//! thread ended; the others are at random positions. Requests arrive at 20 per second, which one
+//! disk can handle. On a slower device, the queue of an open replay would grow with the trace, and
+//! so would its memory.
 
 use std::error::Error;
 use std::path::Path;
@@ -18,7 +20,7 @@ const THREADS: usize = 200;
 const MEAN_GAP_NS: u64 = 50_000_000;
 const BATCH: usize = 8192;
 
-/// Marsaglia's xorshift64 ("Xorshift RNGs", 2003).
+/// Marsaglia's xorshift64 generator ("Xorshift RNGs", 2003).
 struct Random(u64);
 
 impl Random {
@@ -30,7 +32,7 @@ impl Random {
     }
 }
 
-/// Makes the requests.
+/// Generates the requests.
 struct Synthesis {
     scattered: bool,
     random: Random,

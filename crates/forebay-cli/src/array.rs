@@ -1,4 +1,4 @@
-//! `forebay array`: inputs for adaptive redundancy.
+//! `forebay array`: prepares adaptive redundancy.
 
 use clap::{Args, Subcommand};
 use forebay::array_score::ArrayScoreAsk;

@@ -40,7 +40,7 @@ forebay_ask::ask! {
     }
 }
 
-/// How often to check whether to stop.
+/// How often to check whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 impl AttachAsk {
@@ -80,7 +80,7 @@ impl DetachAsk {
     }
 }
 
-/// Rounds up to whole seconds, at least one: the driver takes 0 for no limit.
+/// Rounds up to whole seconds, and at least to one, because 0 means no limit to the driver.
 fn seconds(span: Nanos) -> u64 {
     span.0.div_ceil(1_000_000_000).max(1)
 }

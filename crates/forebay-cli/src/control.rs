@@ -1,4 +1,4 @@
-//! `forebay control`: commands to a running server.
+//! `forebay control`: sends commands to a running server.
 
 mod volume;
 

@@ -1,4 +1,5 @@
-//! `forebay device`: device files made from measurements or DiskSim's files, and checked against measured times.
+//! `forebay device`: makes device files from measurements or DiskSim files, and checks models
+//! against measured times.
 
 use clap::{Args, Subcommand};
 use forebay::device::SWEEP_JOB;

@@ -1,11 +1,11 @@
-//! The examples at the end of each verb's help. `tests/examples.rs` runs every line.
+//! The examples at the end of each verb's help. `tests/examples.rs` runs all of them.
 
 use clap::Command;
 
-/// A verb, written with its parent verbs, and its examples.
+/// The full name of a verb, such as `plan capacity`, and its examples.
 type Examples = (&'static str, &'static [&'static str]);
 
-/// The examples of every verb that can be run.
+/// The examples of every verb that is not just a group of other verbs.
 const EACH: &[Examples] = &[
     (
         "advise",
@@ -211,7 +211,7 @@ const EACH: &[Examples] = &[
 /// The verbs whose first examples appear in the top-level help.
 const FIRST: [&str; 5] = ["advise", "capture", "describe", "simulate", "plan capacity"];
 
-/// Appends examples to the help of each verb and its parent verbs.
+/// Appends examples to the help of every verb and its parent verbs.
 pub(crate) fn added(command: Command) -> Command {
     let shown = |lines: &[&str]| format!("Examples:\n  {}", lines.join("\n  "));
     let command = EACH.iter().fold(command, |command, (verb, lines)| {
@@ -229,8 +229,8 @@ pub(crate) fn added(command: Command) -> Command {
     to(command, &[], &shown(&firsts(|verb| FIRST.contains(&verb))))
 }
 
-/// Returns the first example of each verb selected by `wanted`, without the lines that only create
-/// its input.
+/// Returns the first example of each verb for which `wanted` returns true, omitting lines that only
+/// create its input.
 fn firsts(wanted: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let of = EACH.iter().filter(|(verb, _)| wanted(verb));
     of.filter_map(|(_, lines)| lines.iter().find(|line| line.contains("forebay ")).copied())
@@ -249,7 +249,7 @@ fn to(command: Command, words: &[&str], text: &str) -> Command {
 mod tests {
     use clap::CommandFactory;
 
-    /// The help of `forebay` and of verbs with subcommands shows some of the subcommands' examples.
+    /// The help of `forebay` and of groups of verbs ends with examples of some of their verbs.
     #[test]
     fn every_help_ends_with_examples() {
         let all = super::added(crate::Cli::command());
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Fails for a verb without examples, and for examples without a verb.
+    /// Fails if a verb has no examples, or if examples name a verb that does not exist.
     #[test]
     fn every_verb_has_examples_and_is_there() {
         fn each(command: &clap::Command, above: &str, found: &mut Vec<String>) {

@@ -1,7 +1,7 @@
-//! `forebay help VERB` prints the same text as `forebay VERB --help`.
+//! Makes `forebay help VERB` print the same text as `forebay VERB --help`.
 //!
-//! Replaces clap's built-in `help`, which does not accept `--help` and describes itself in
-//! different words.
+//! Replaces clap's built-in `help`, which does not accept `--help` and whose description does not
+//! fit ours.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command};
 const HELP: &str = "help";
 const VERB: &str = "COMMAND";
 
-/// Adds a `help` subcommand at every level that has subcommands.
+/// Adds a `help` subcommand wherever there are other subcommands.
 pub(crate) fn added(command: Command) -> Command {
     let names: Vec<String> =
         command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
@@ -22,8 +22,8 @@ pub(crate) fn added(command: Command) -> Command {
     command.disable_help_subcommand(true).subcommand(help)
 }
 
-/// Returns the help text requested through a `help` subcommand, or "no such verb", as the error
-/// that clap prints.
+/// Returns the requested text if the user ran a `help` subcommand, or "no such verb". Like clap,
+/// returns it as an error to print.
 pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap::Error> {
     let mut path = vec![command.get_name().to_string()];
     let mut matches = matches;
@@ -43,7 +43,7 @@ pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap:
     command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
 }
 
-/// Finds the first word of `path` that is not a verb; returns it with the words before it.
+/// Returns the first word of `path` that is not a verb, and the words before it.
 fn unknown(command: &Command, path: &[String]) -> Option<(String, String)> {
     let mut command = command;
     for (nth, word) in path.iter().enumerate().skip(1) {

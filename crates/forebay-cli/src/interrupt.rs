@@ -1,4 +1,4 @@
-//! Handles interruptions of work that can end early with the results so far.
+//! Handles interruptions: some work can end early and return its results so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
 static HUNG_UP: AtomicBool = AtomicBool::new(false);
 
-/// Runs `work`, which ends soon after its argument is set.
+/// Runs `work`, which must end soon after the flag passed to it is set.
 pub(crate) fn shortens<T>(
     second: SecondInterruption,
     work: impl FnOnce(&'static AtomicBool) -> T,
@@ -22,21 +22,21 @@ pub(crate) fn shortens<T>(
     done
 }
 
-/// Asks interruptible work to end early; returns false if there is none, or if it was asked before
-/// and need not be waited for.
+/// Asks running work to end early. Returns false if there is no such work, or if it was asked
+/// before and should be killed now.
 pub(crate) fn stop_early() -> bool {
     let second = STOP.swap(true, Ordering::Relaxed);
     RUNNING.load(Ordering::Relaxed) && (!second || PATIENT.load(Ordering::Relaxed))
 }
 
-/// Returns whether SIGHUP arrived since the last call. After the first call, SIGHUP no longer ends
-/// the process.
+/// Returns whether SIGHUP arrived since the last call. From the first call on, SIGHUP no longer
+/// ends the process.
 pub(crate) fn hung_up() -> bool {
     LISTENS.store(true, Ordering::Relaxed);
     HUNG_UP.swap(false, Ordering::Relaxed)
 }
 
-/// Registers a SIGHUP; returns whether any work is checking for it.
+/// Records a SIGHUP. Returns false if no work checks for it.
 pub(crate) fn hang_up() -> bool {
     HUNG_UP.store(true, Ordering::Relaxed);
     LISTENS.load(Ordering::Relaxed)

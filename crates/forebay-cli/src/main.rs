@@ -1,8 +1,8 @@
 //! The `forebay` command, a thin layer over the verbs.
 //!
-//! Results go to standard output, messages and progress to standard error. Exit status: 0 for
-//! success, 2 for bad usage, bad input or an unwritable report, 3 for a degraded volume, 128 plus the
-//! signal number if stopped by a signal, and 1 for any other failure.
+//! Results are printed on standard output, messages and progress on standard error. The exit status
+//! is 0 for success, 2 for bad usage, bad input or an unwritable report, 3 for a degraded volume,
+//! 128 plus the signal number if stopped by a signal, and 1 for any other failure.
 
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,7 @@ impl Verb {
     }
 }
 
-/// Installs signal handlers so that an interrupted command leaves no half-written files. Exceeding
+/// Installs signal handlers, so that an interrupted command leaves no incomplete files. Exceeding
 /// the file size limit becomes a write error instead of killing the process.
 fn heed_signals() -> std::io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
@@ -132,17 +132,17 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the argument parser, from which shell completions are generated.
+/// Returns the argument parser. Shell completions are generated from it.
 fn command() -> Command {
     help::added(verbs())
 }
 
-/// Returns the verbs with their examples, from which manual pages are generated.
+/// Returns the verbs with their examples. Manual pages are generated from them.
 fn verbs() -> Command {
     examples::added(Cli::command()).disable_help_subcommand(true)
 }
 
-/// Parses the arguments; help is returned as one of clap's errors.
+/// Parses the arguments. A request for help is returned as an error, as in clap.
 fn parsed() -> Result<Cli, clap::Error> {
     let mut command = command().term_width(output::columns().min(output::COLUMNS));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -152,7 +152,7 @@ fn parsed() -> Result<Cli, clap::Error> {
     }
 }
 
-/// Prints clap's message: help on standard output, errors on standard error.
+/// Prints a message from clap: help on standard output, errors on standard error.
 fn told(error: &clap::Error) -> ExitCode {
     match error.print() {
         Err(failure) if !error.use_stderr() => {
@@ -168,13 +168,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli.verb,
         Err(error) => return told(&error),
     };
-    // Without a handler, the default action stops the process just as well.
+    // If installing the handlers fails, the default actions of the signals still end the process.
     let _ = heed_signals();
     if let Err(error) = stdin::prepare() {
         return failed(&error);
     }
-    // Panics of libraries on damaged input are caught at the call and reported as errors; a panic
-    // that gets here is a bug in Forebay.
+    // Panics of libraries on damaged input are caught where they are called and reported as errors.
+    // A panic that reaches this point is a bug in Forebay.
     panic::set_hook(Box::new(|_| ()));
     let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
         output::tell("internal error; please report it with the command that led here");

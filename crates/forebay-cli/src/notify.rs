@@ -1,4 +1,4 @@
-//! Tells systemd about the state of a server (sd_notify(3)), if systemd started it.
+//! Reports the state of a server to systemd (sd_notify(3)), if systemd started it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends a state such as `READY=1`. Does nothing if nobody asked for it.
+/// Sends a state such as `READY=1`. Does nothing if the server was not started by systemd.
 pub(crate) fn notify(state: &str) {
     if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
-        // Whoever started the server may no longer listen, which does not concern it.
+        // Ignore errors: it does not matter to the server if nobody listens any more.
         let _ = send(&socket, state);
     }
 }

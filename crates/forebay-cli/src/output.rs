@@ -28,23 +28,24 @@ pub(crate) enum Format {
     Markdown,
 }
 
-/// The width of output that does not go to a terminal, in columns.
+/// The width in columns to use if output does not go to a terminal.
 pub(crate) const COLUMNS: usize = 100;
-/// The maximum width of prose, in columns, even on wider terminals.
+/// The maximum width of prose in columns, however wide the terminal is.
 const PROSE_COLUMNS: usize = 120;
 
 /// Returns the width of standard output in columns.
 pub(crate) fn columns() -> usize {
-    // comfy-table reports a width only if standard output is a terminal.
+    // comfy-table returns a width only if standard output is a terminal.
     comfy_table::Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
 }
 
-/// Creates an empty table that is no wider than the terminal.
+/// Creates an empty table that is never wider than the terminal.
 pub(crate) fn table(heads: impl IntoIterator<Item = impl Display>) -> Grid {
     Grid::new(columns() as u16, heads)
 }
 
-/// Returns `text` in bold if standard output is a terminal and the user has not disabled colors.
+/// Returns `text` in bold if standard output is a terminal and the user has not disabled
+/// formatting.
 pub(crate) fn emphasised(text: &str) -> String {
     let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match io::stdout().is_terminal() && !wants_none {
@@ -58,10 +59,10 @@ pub(crate) fn wrapped(text: &str) -> String {
     prose::wrapped(text, columns().min(PROSE_COLUMNS))
 }
 
-/// Prints a message to standard error, wrapped on a terminal and on one line otherwise.
+/// Prints a message on standard error, wrapped if that is a terminal, and otherwise on one line.
 ///
-/// Input names are spelled as options. Write errors are ignored because there is nowhere to report
-/// them.
+/// Names of inputs are written as options. Write errors are ignored because they cannot be reported
+/// anywhere.
 pub(crate) fn tell(text: &str) {
     let line = format!("forebay: {}", spelled(text, Spelling::Command));
     let line = harmless(&line);
@@ -71,18 +72,17 @@ pub(crate) fn tell(text: &str) {
     };
 }
 
-/// Formats its arguments and prints them with [`tell`].
+/// Formats a message and prints it with [`tell`].
 macro_rules! say {
     ($($what:tt)*) => { $crate::output::tell(&format!($($what)*)) };
 }
 pub(crate) use say;
 
-/// The terminal escape sequences that [`emphasised`] uses.
+/// The escape sequences that [`emphasised`] uses.
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Removes terminal control characters from `text`, because names come from untrusted traces and
-/// files.
+/// Removes terminal control characters from `text`, which may contain names from untrusted files.
 fn harmless(text: &str) -> Cow<'_, str> {
     let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(is_obeyed) {
@@ -99,7 +99,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&harmless(text))
 }
 
-/// Ignores a broken pipe, for verbs whose exit status is a verdict that must be computed anyway.
+/// Ignores a broken pipe, for verbs whose exit status is needed even if nobody reads their output.
 pub(crate) fn though_unread<E: Into<anyhow::Error>>(printed: Result<(), E>) -> anyhow::Result<()> {
     match printed.map_err(Into::into) {
         Err(error) if is_broken_pipe(&error) => Ok(()),
@@ -122,16 +122,16 @@ fn write(text: &str) -> io::Result<()> {
     all().map_err(on_stdout)
 }
 
-/// Adds the name of standard output to an error from writing to it.
+/// Adds the words "standard output" to an error that occurred when writing to it.
 pub(crate) fn on_stdout(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("standard output: {error}"))
 }
 
-/// The version of the JSON output's schema. It increases when a key is removed or changes its
-/// meaning; new keys do not change it.
+/// The version of the JSON schema. It increases when a key is removed or changes its meaning, but
+/// not when a key is added.
 const SCHEMA_VERSION: u32 = 4;
 
-/// Prints `answer` as an indented JSON object that begins with `schema_version`, or prints its
+/// Prints `answer` as an indented JSON object that begins with `schema_version`, or prints its main
 /// table as CSV.
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {
     let mut versioned = serde_json::Map::new();
@@ -147,10 +147,10 @@ pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Res
     Ok(())
 }
 
-/// Formats an error on one line.
+/// Formats an error and its causes on one line.
 ///
-/// A cause is added only if the message does not already end with it. A bare operating-system error
-/// gets a hint about what to do.
+/// A cause is omitted if the message already ends with it. If the cause is an operating-system
+/// error, a hint about what to do is added.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let said = error.chain().skip(1).fold(error.to_string(), |said, cause| {
         let cause = cause.to_string();
@@ -159,20 +159,20 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     with_remedy(spelled(&said, Spelling::Command))
 }
 
-/// Returns whether the error is a broken pipe: the reader of our output has exited, which is not a
-/// failure.
+/// Returns whether the error is a broken pipe. This is not a failure: the program that reads our
+/// output has exited.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An exit status without a message, because the answer says everything.
+/// An exit status without a message, because the output already says everything.
 #[derive(Debug)]
 pub(crate) struct Exit(u8);
 
 impl Exit {
     pub(crate) const FAILURE: Exit = Exit(1);
-    /// All data are there, but have less redundancy than they should.
+    /// All data are available, but with less redundancy than they should have.
     pub(crate) const DEGRADED: Exit = Exit(3);
 }
 
@@ -184,7 +184,7 @@ impl std::fmt::Display for Exit {
 
 impl std::error::Error for Exit {}
 
-/// Returns 2 for errors that the user can fix (options, input files) and 1 for all others.
+/// Returns 2 for errors that the user can fix (in options or input files), and 1 for all others.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     if let Some(Exit(status)) = error.downcast_ref() {
         return *status;
@@ -205,7 +205,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Lists the Rust files under `folder`.
+    /// Returns the Rust files in `folder`, recursively.
     fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
         let entries = fs::read_dir(folder).expect("sources are there");
         let paths = entries.map(|entry| entry.expect("it can be read").path());
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(super::message(&apart), "when: what: why");
     }
 
-    /// Every verb's JSON gets its schema version because all JSON is printed by one function.
+    /// All JSON must be printed by one function, so that it always contains the schema version.
     #[test]
     fn json_is_printed_in_one_place() {
         let writes = |path: &std::path::PathBuf| {

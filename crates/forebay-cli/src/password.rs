@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use forebay_store::StoreError;
 
-/// Returns the first line of a file.
+/// Returns the first line of the file at `path`.
 pub(crate) fn password(path: &PathBuf) -> anyhow::Result<String> {
     let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

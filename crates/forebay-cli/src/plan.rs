@@ -1,4 +1,4 @@
-//! `forebay plan`: computes the cost of a promise. Each question has its own file.
+//! `forebay plan`: computes the cost of keeping a promise. Each question has its own module.
 
 use clap::{Args, Subcommand};
 use forebay::plan::buy::BuyAsk;

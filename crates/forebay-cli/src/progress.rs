@@ -1,4 +1,4 @@
-//! Progress on standard error, shown only if it is a terminal.
+//! Shows progress on standard error if that is a terminal.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -11,14 +11,14 @@ use forebay::progress::ProgressReport;
 use forebay_trace::unpack::Consumed;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// The least progress within a file that gives a meaningful share. Some formats are read from the
-/// end, or keep their content in other files.
+/// The number of bytes that must have been read before the share of the file is meaningful. Some
+/// formats are read from the end, or keep their data in other files.
 const TELLING_BYTES: u64 = 1 << 20;
 
-/// A progress line.
+/// A progress line or bar.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// The length of the file being read, if known.
+    /// The length of the file to read, if known.
     length: Option<u64>,
     consumed: Consumed,
 }
@@ -34,8 +34,8 @@ impl Progress {
         Progress { bar, length: None, consumed: Consumed::default() }
     }
 
-    /// Creates a progress line for reading the file `path`; it becomes a bar once enough bytes were
-    /// read.
+    /// Creates a progress line for reading the file at `path`. It turns into a bar once enough
+    /// bytes have been read.
     pub(crate) fn reading(doing: &str, path: &Path) -> Progress {
         let length = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len());
         let mut progress = Progress::new(doing);
@@ -43,13 +43,13 @@ impl Progress {
         progress
     }
 
-    /// Returns the counter of bytes read from the file.
+    /// Returns the counter for the bytes read from the file.
     pub(crate) fn consumed(&self) -> Consumed {
         Arc::clone(&self.consumed)
     }
 
-    /// Shows a progress report. Like the methods below, it always returns `Continue` because Ctrl-C
-    /// is handled elsewhere.
+    /// Shows a progress report. Like the following methods, it always returns `Continue`, because
+    /// Ctrl-C is handled elsewhere.
     pub(crate) fn tell(&self, told: &ProgressReport) -> ControlFlow<()> {
         const STEPS: u64 = 1000;
         if self.bar.length().is_none() {
@@ -61,7 +61,7 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// Shows the current step and, if known, the completed share.
+    /// Shows the current step and the share that is done, if known.
     pub(crate) fn report(&self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
             Some(done_share) => self.tell(&ProgressReport { doing, done_share }),
@@ -69,7 +69,7 @@ impl Progress {
         }
     }
 
-    /// Shows a new current step.
+    /// Shows the current step.
     pub(crate) fn say(&self, doing: String) -> ControlFlow<()> {
         self.bar.set_message(doing);
         let consumed = self.consumed.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `forebay serve`.
+//! `forebay serve`: serves files, devices and volumes over the network.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ impl Value for Loopback {
     }
 }
 
-/// Follows a SIGHUP: rereads the configuration and rotates the traces.
+/// Handles SIGHUP: rereads the configuration and rotates the traces.
 fn hung_up(server: &Server) {
     match server.reload() {
         Ok(Reloaded { changes, failures }) => {
@@ -81,7 +81,7 @@ fn hung_up(server: &Server) {
     }
 }
 
-/// How often to check whether to stop.
+/// How often to check whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 impl ServeAsk {
@@ -91,7 +91,7 @@ impl ServeAsk {
             config.summary()?.iter().for_each(|line| tell(line));
             return Ok(());
         }
-        // From here on, SIGHUP no longer ends the process.
+        // This first call makes sure that SIGHUP no longer ends the process.
         interrupt::hung_up();
         let outcome = interrupt::shortens(SecondInterruption::Ends, |stop| {
             let server = Server::start(&config)?;

@@ -1,4 +1,4 @@
-//! `forebay completions` and `forebay man`: files to install beside the command, generated from its
+//! `forebay completions` and `forebay man`: generate files to install with the command from its
 //! argument parser.
 
 use std::fs;
@@ -55,7 +55,8 @@ impl Man {
     }
 }
 
-/// Generates the manual pages of a verb and its subcommands, with their file names.
+/// Generates the manual pages of a verb and its subcommands. Appends them and their file names to
+/// `pages`.
 fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     for inner in verb.get_subcommands().filter(|inner| !inner.is_hide_set()) {
         pages_of(inner, pages)?;
@@ -63,7 +64,7 @@ fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()
     let (man, mut page) = (clap_mangen::Man::new(verb.clone()), Vec::new());
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    // The generator omits the values of options; the usage line includes them.
+    // clap_mangen omits the values of options, but the usage line contains them.
     let usage = verb.clone().render_usage().to_string();
     section("SYNOPSIS", usage.trim_start_matches("Usage:").trim(), &mut page)?;
     man.render_description_section(&mut page)?;
@@ -86,7 +87,7 @@ fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()
     Ok(())
 }
 
-/// Adds a section whose lines are not reflowed.
+/// Adds a section whose lines keep their breaks.
 fn section(name: &str, text: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("SH", [name]).control("nf", []);

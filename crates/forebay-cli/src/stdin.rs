@@ -1,8 +1,9 @@
-//! Standard input as a trace, written `-`.
+//! Reads a trace from standard input, which is written `-`.
 //!
-//! A trace may be read several times, or from its end. Data from a pipe is therefore first copied
-//! to an unnamed temporary file (in `TMPDIR`), and the command restarts itself with that file as
-//! its standard input. A file that the shell redirects is read in place.
+//! A trace may have to be read several times, or from its end. If standard input is a pipe, its
+//! data is therefore first copied to an unnamed temporary file (in `TMPDIR`), and the command
+//! restarts itself with that file as standard input. A file redirected by the shell is read in
+//! place.
 
 use std::env;
 use std::io;
@@ -18,15 +19,15 @@ use forebay_trace::{TraceError, open};
 
 use crate::progress::Progress;
 
-/// The name that users write.
+/// The name of standard input on the command line.
 const DASH: &str = "-";
 /// The path of standard input.
 const PATH: &str = "/dev/stdin";
 
-/// The number of arguments that name standard input.
+/// The number of arguments that refer to standard input.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the parser for an argument that names a trace.
+/// Returns a parser for arguments that name a trace.
 pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| match path == Path::new(DASH) {
         true => {
@@ -37,8 +38,8 @@ pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Ensures that standard input is a file if a trace will be read from it. If it is a pipe, this
-/// function restarts the command and returns only on error.
+/// Ensures that standard input can be read repeatedly if a trace will be read from it. If it is a
+/// pipe, this function restarts the command and returns only on error.
 pub(crate) fn prepare() -> anyhow::Result<()> {
     let asked = ASKED.load(Ordering::Relaxed);
     if asked > 1 {

@@ -83,7 +83,7 @@ forebay_ask::ask! {
     }
 }
 
-/// An IP address with a port.
+/// An IP address and a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressInput(SocketAddr);
 

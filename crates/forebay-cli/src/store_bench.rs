@@ -107,7 +107,7 @@ impl StoreBenchAsk {
         outcome
     }
 
-    /// Returns when each operation of the workload begins.
+    /// Returns the schedule: when each operation of the workload begins.
     fn turns(&self) -> anyhow::Result<Turns> {
         let process = match (self.arrivals.as_deref(), self.rate) {
             (None, None) => return Ok(Turns::closed(self.operations)),
@@ -163,13 +163,14 @@ impl StoreBenchAsk {
         let records = if is_loaded { self.records } else { 0 };
         let added = if self.workload.inserts() { self.operations } else { 0 };
         let bench = Bench {
-            // Not derived from the seed, so that values of different runs are distinguishable.
+            // Use the time instead of the seed, so that values of different runs are
+            // distinguishable.
             run: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_nanos() as u64),
             key_bytes: self.key_bytes.bytes as usize,
             value_bytes: self.value_bytes.bytes as usize,
-            // Records that are written but never read need no ledger.
+            // Records that are never read need no ledger.
             ledger: Ledger::of(if is_loaded { records + added } else { 0 }),
             is_found: self.no_load,
             is_over,
@@ -205,7 +206,7 @@ impl StoreBenchAsk {
     }
 }
 
-/// Prints the results, and fails if any operation failed.
+/// Prints the results. Fails if any operation failed.
 fn show(results: &Results, format: Format) -> anyhow::Result<()> {
     let phases = || results.load.iter().chain(&results.run);
     let messages: Vec<&String> = phases().flat_map(|phase| &phase.messages).collect();

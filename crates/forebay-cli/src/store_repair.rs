@@ -1,4 +1,4 @@
-//! `forebay store check` and `store repair`: find data that cannot be read, and save or discard it.
+//! `forebay store check` and `store repair`: find unreadable data, then save or discard it.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ forebay_ask::ask! {
     }
 }
 
-/// Opens a store that no other process is using.
+/// Opens a store that is not in use.
 fn open(disks: Disks, read_only: bool) -> Result<Store, StoreError> {
     Store::open(disks, Config { read_only, merges: false, ..Config::default() })
 }
@@ -60,7 +60,7 @@ impl StoreCheckAsk {
     }
 }
 
-/// Reads and checks everything.
+/// Reads and checks all data in the store.
 fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
     let _progress = Progress::new("reading the store");
     let store = open(look(disks, finding)?, true)?;
@@ -69,7 +69,7 @@ fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
     Ok(checked?)
 }
 
-/// Fails with exit status 1 if something is lost.
+/// Makes the command exit with status 1 if data was lost.
 fn ends(checked: &Checked) -> anyhow::Result<()> {
     if checked.losses.is_empty() {
         return Ok(());
@@ -136,7 +136,7 @@ impl StoreRepairAsk {
     }
 }
 
-/// Formats what was read, and what could not be read.
+/// Formats what was checked and what is damaged.
 fn told(checked: &Checked, what: &str) -> String {
     let all = format!(
         "{} in {} ({})",
@@ -156,7 +156,7 @@ fn told(checked: &Checked, what: &str) -> String {
     }
 }
 
-/// Returns whether the only damage is to roots and labels that have intact copies.
+/// Returns whether only roots and labels are damaged, of which there are intact copies.
 fn is_nothing_lost(checked: &Checked) -> bool {
     checked.losses.iter().all(|loss| is_said_elsewhere(&loss.trouble))
 }
@@ -190,7 +190,7 @@ fn losses(losses: &[Loss], what: &str) -> String {
     format!("What {what}:\n\n{table}\n{more}")
 }
 
-/// Formats when something was put, as far as that is known.
+/// Formats when lost data was put, as far as that is known.
 fn span(put: PutSpan) -> String {
     match (put.from.map(utc), put.upto.map(utc)) {
         (None, None) => "?".into(),
@@ -201,9 +201,9 @@ fn span(put: PutSpan) -> String {
     }
 }
 
-/// Formats nanoseconds since the Unix epoch as UTC, to the second. Uses the proleptic Gregorian
-/// calendar with years that begin in March (Hinnant, "chrono-compatible low-level date
-/// algorithms").
+/// Formats nanoseconds since the Unix epoch as UTC, to the second, in the proleptic Gregorian
+/// calendar. The calculation uses years that begin in March (Hinnant, "chrono-compatible low-level
+/// date algorithms").
 fn utc(ns: u64) -> String {
     let secs = ns / 1_000_000_000;
     let (days, second) = (secs / 86_400 + 719_468, secs % 86_400);
@@ -223,7 +223,7 @@ fn utc(ns: u64) -> String {
 /// The maximum number of losses to list.
 const SHOWN: usize = 40;
 
-/// Formats a key as shortened text.
+/// Formats a key as text, and shortens it.
 fn shown(key: &[u8]) -> String {
     let text: String =
         key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();

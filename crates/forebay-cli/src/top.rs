@@ -1,4 +1,4 @@
-//! `forebay top`.
+//! `forebay top`: shows the activity of a server.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -44,14 +44,14 @@ forebay_ask::ask! {
     }
 }
 
-/// The server's figures as JSON.
+/// The server's figures, to be printed as JSON.
 #[derive(Serialize)]
 struct TopAnswer<'a> {
     uptime_s: f64,
     backs: &'a [BackFigures],
 }
 
-/// How often to check whether to stop.
+/// How often to check whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Formatted<TopAsk> {
@@ -91,7 +91,7 @@ impl Formatted<TopAsk> {
 /// Formats the activity between two snapshots.
 fn page(before: &Figures, now: &Figures) -> String {
     let fresh = Figures { backs: Vec::new(), uptime_s: 0.0, ..before.clone() };
-    // If the server restarted between the snapshots, its counters began at zero.
+    // If the server was restarted between the snapshots, its counters began at zero.
     let before = if now.uptime_s < before.uptime_s { &fresh } else { before };
     let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
     let mut text = String::new();
@@ -116,7 +116,7 @@ fn page(before: &Figures, now: &Figures) -> String {
     text
 }
 
-/// Summarizes the activity in one sentence: the throughput, and the promises that are not kept.
+/// Summarizes the activity in a sentence: the throughput, and which promises are not kept.
 fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
     let rate = significant((total(back) - total(then)) as f64 / span_s);
@@ -238,8 +238,8 @@ fn are_different(names: &[String]) -> bool {
     names.iter().collect::<BTreeSet<_>>().len() == names.len()
 }
 
-/// Shortens long names in the middle so that the figures stay aligned. Names that would become
-/// equal are prefixed with their position.
+/// Shortens long names in the middle, so that the columns stay aligned. Names that would become
+/// equal begin with their number instead.
 fn shortened(names: &[String]) -> Vec<String> {
     let cut = |name: &str, room: usize| -> String {
         let all: Vec<char> = name.chars().collect();
@@ -261,7 +261,7 @@ fn shortened(names: &[String]) -> Vec<String> {
     names.iter().enumerate().map(placed).collect()
 }
 
-/// The longest name in a table.
+/// The maximum length of a name in a table.
 const NAME_MAX: usize = 12;
 
 /// Formats the progress of a disk whose blocks are being rearranged.
@@ -279,10 +279,10 @@ fn rearranged(back: &BackFigures) -> String {
     output::wrapped(told) + "\n"
 }
 
-/// The counter of abandoned rearrangements.
+/// The name of the counter for abandoned rearrangements.
 const ABANDONED: &str = "rearranging_abandoned";
 
-/// Formats the state of a volume: its levels, its drives, its rebuild.
+/// Formats the state of a volume: its RAID levels, its drives and the progress of a rebuild.
 fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
     let VolumeFigures { units, drives, drives_present, care_units_left, all_units, .. } = volume;
@@ -412,7 +412,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
-        // The server was restarted between the snapshots.
+        // The server was restarted between these snapshots.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
         assert!(page(&fresh, &looked(12.0, 80_000)).contains("data serves 90000"), "{text}");
     }

@@ -1,5 +1,5 @@
-//! A declared verb on the command line: parses its arguments, runs it, and prints its answer in the
-//! requested format.
+//! Makes a declared verb available on the command line: parses its arguments, runs it, and prints
+//! its answer in the requested format.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -25,7 +25,7 @@ use crate::output::{self, Exit, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
 
-/// A verb with its arguments.
+/// A verb and its parsed arguments.
 pub(crate) struct ParsedVerb<V> {
     ask: V,
     format: Format,
@@ -76,13 +76,13 @@ impl<V: Verb> ParsedVerb<V> {
     }
 }
 
-/// Returns the hint about where to find the rest of the answer.
+/// Returns a hint about where the rest of the answer can be found.
 fn more(report: Option<&Path>) -> String {
     let report = report.map_or(String::new(), |path| format!(", or open {}", path.display()));
     format!("Add --explain{report} for all details.")
 }
 
-/// Shows progress on a terminal, and collects warnings.
+/// Shows progress on a terminal and collects warnings.
 struct Watched {
     bar: Progress,
     doing: String,
@@ -131,7 +131,7 @@ impl Session for Watched {
     }
 }
 
-/// Prints a sentence about `subject` on standard error, unless it was printed before.
+/// Prints a sentence about `subject` on standard error, unless it was already printed.
 fn say_once(subject: &Path, sentence: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let line = match subject.as_os_str().is_empty() {
@@ -145,11 +145,11 @@ fn say_once(subject: &Path, sentence: &str) {
 
 const FORMAT: &str = "format";
 const EXPLAIN: &str = "explain";
-/// The formats of an answer without a page, and those of one with a page.
+/// The output formats of an answer that has no page. With a page, there are more.
 const WITHOUT_PAGE: [&str; 3] = ["table", "json", "csv"];
 const WITH_PAGE: [&str; 4] = ["table", "json", "csv", "markdown"];
 
-/// The inputs of an [`Ask`] as arguments, for commands that print their own answers.
+/// The inputs of an [`Ask`] as command-line arguments, for commands that print their own answers.
 pub(crate) struct Arguments<A>(pub(crate) A);
 
 impl<A: Ask> Args for Arguments<A> {
@@ -164,7 +164,7 @@ impl<A: Ask> Args for Arguments<A> {
             A::inputs().into_iter().filter(|input| input.face != Face::Python).collect();
         let has_volume = inputs.iter().any(|input| input.name == VOLUME);
         command.args(inputs.into_iter().map(|input| match input.name {
-            // A short name, except where an option of the verb has it.
+            // Use a short alias, unless the verb has another option of that name.
             ONLY_VOLUME if !has_volume => argument(input).alias(VOLUME),
             _ => argument(input),
         }))
@@ -186,7 +186,7 @@ impl<A: Ask> FromArgMatches for Arguments<A> {
     }
 }
 
-/// The inputs of an [`Ask`], and the output format.
+/// The inputs of an [`Ask`] as command-line arguments, and the output format.
 pub(crate) struct Formatted<A> {
     pub(crate) ask: A,
     pub(crate) format: Format,
@@ -237,16 +237,16 @@ impl<V: Verb> Args for ParsedVerb<V> {
     }
 }
 
-/// Returns whether an option accepts several paths, which are not split at commas.
+/// Returns whether an option accepts several paths. Its value is not split at commas.
 fn takes_pattern(input: &Input) -> bool {
     input.takes == Takes::Path && input.keeps_commas
 }
 
-/// The option for the only volume of a trace to read, and its other name.
+/// The option that selects the only volume of a trace to read, and its alias.
 const ONLY_VOLUME: &str = "only_volume";
 const VOLUME: &str = "volume";
 
-/// Formats an input's name as `--kebab-case`.
+/// Formats the name of an input as an option: `--kebab-case`.
 fn long(name: &str) -> String {
     name.replace('_', "-")
 }
@@ -282,7 +282,7 @@ fn argument(input: Input) -> Arg {
     }
     match input.arity {
         Arity::Flag => return argument.action(ArgAction::SetTrue),
-        // The shell expands a pattern to several values.
+        // The shell may expand a pattern to several values.
         Arity::List if input.is_positional || takes_pattern(&input) => {
             argument = argument.num_args(1..);
         }
@@ -297,7 +297,7 @@ fn argument(input: Input) -> Arg {
     if is_separated && input.takes.is_path() {
         argument = argument.value_delimiter(',');
     }
-    // The values of a pattern end at the next option.
+    // The values of an expanded pattern end at the next option.
     let may_begin_with_hyphen = !input.is_positional && !takes_pattern(&input);
     argument = argument.value_name(word).allow_hyphen_values(may_begin_with_hyphen);
     match input.takes {
@@ -319,7 +319,7 @@ impl<V: Verb> FromArgMatches for ParsedVerb<V> {
     }
 }
 
-/// Collects the arguments that the user wrote. The declaration adds the defaults.
+/// Collects the arguments that the user wrote. Defaults come from the declaration.
 fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
     let mut given = Given::default();
     let is_written = |name: &str| {
@@ -342,7 +342,7 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
     given
 }
 
-/// Converts an input error to clap's error, with names spelled as options.
+/// Converts an input error to an error of clap, with names written as options.
 fn refused(error: &AskError) -> clap::Error {
     let said = spelled(&error.to_string(), Spelling::Command);
     clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))

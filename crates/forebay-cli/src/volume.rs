@@ -1,4 +1,4 @@
-//! `forebay volume`: arrays with redundancy on real files and devices.
+//! `forebay volume`: arrays with redundancy on files and devices.
 
 use clap::{Args, Subcommand};
 use forebay_play::volume::{

@@ -1,4 +1,4 @@
-//! The command as its users meet it: every test starts the real binary.
+//! Tests the command as users run it: each test starts the real binary.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // tests

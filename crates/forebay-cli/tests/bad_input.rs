@@ -1,4 +1,5 @@
-//! Tests invalid and damaged traces on the real binary: they are refused, or reported and counted.
+//! Tests invalid and damaged traces on the real binary: they are either rejected, or read with a
+//! warning that counts the faults.
 
 use serde_json::Value;
 
@@ -104,7 +105,8 @@ fn columns_can_be_declared() {
 #[test]
 fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
     let folder = Folder::new();
-    // Two thousand requests in 2 s, which would be 23 days without a burst in milliseconds.
+    // Two thousand requests within 2 s. In milliseconds, this would be 23 days without a burst,
+    // which is implausible.
     let mut state = 1u64;
     let rows: String = (0..2000u64)
         .map(|n| {
@@ -161,7 +163,7 @@ fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
     let told = |options: &[&str]| {
         let (found, err) = json(forebay(&["describe"]).args(options).arg(&trace));
         let warnings = found["warnings"].as_array().unwrap().clone();
-        // Each note appears in JSON, and also on the terminal.
+        // Each note must appear both in JSON and on the terminal.
         assert!(warnings.iter().all(|told| err.contains(told.as_str().unwrap())), "{err}");
         (found["duration_s"].as_f64().unwrap(), err)
     };
@@ -201,7 +203,7 @@ fn what_the_units_cannot_be_is_refused_with_what_to_type() {
         fails(&mut verb, 2, &["trace.csv", columns, "units=sure"]);
     }
     ends(forebay(&["describe", "--columns", typed]).arg(&trace), 0);
-    // As many sectors are possible, but bytes are more likely.
+    // The numbers are possible sector counts, but are more likely bytes.
     let trace = folder.file("trace.csv", format!("time_s,op,lba,sectors\n{rows}"));
     let (_, said) = ends(forebay(&["describe"]).arg(&trace), 0);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

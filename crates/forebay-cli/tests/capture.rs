@@ -1,8 +1,8 @@
-//! `forebay capture`, on the real binary and a loop device of its own.
+//! Tests `forebay capture` on the real binary and a loop device.
 //!
-//! Needs root, losetup(8), dd(1) and a mounted tracefs with the `blk` tracer, not in use; without
-//! them it is skipped, loudly. The device holds a temporary file and goes away with the test, however
-//! that ends. One tracer serves one test at a time.
+//! Requires root, losetup(8), dd(1), and a mounted tracefs with an unused `blk` tracer. Without
+//! them, the tests are skipped with a message. The loop device uses a temporary file and is removed
+//! when the test ends for any reason. Tests run one at a time, because there is only one tracer.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// Size of the device and of each read.
+/// The size of the device and of its file, in bytes.
 const DEVICE_BYTES: u64 = 8 << 20;
 const READ_BYTES: u64 = 64 << 10;
 
@@ -41,7 +41,7 @@ impl Drop for Loop {
     }
 }
 
-/// Returns what is missing for capturing with tracefs.
+/// Returns which prerequisite for capturing with tracefs is missing, if any.
 fn missing() -> Option<String> {
     let id = Command::new("id").arg("-u").output().map(|output| output.stdout);
     if id.ok().as_deref() != Some(b"0\n") {
@@ -60,10 +60,10 @@ fn missing() -> Option<String> {
     (read("current_tracer").trim() != "nop").then(|| "a tracer nobody uses".into())
 }
 
-/// Serializes the tests.
+/// Ensures that only one test uses the tracer at a time.
 static TRACER: Mutex<()> = Mutex::new(());
 
-/// Creates a loop device over a new file in `folder`, if the prerequisites exist.
+/// Creates a loop device on a new file in `folder`. Returns None if a prerequisite is missing.
 fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     let file = folder.join("disk");
     fs::write(&file, vec![7; DEVICE_BYTES as usize]).unwrap();
@@ -72,20 +72,21 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
         None => Loop::over(&file, options),
     };
     if let Err(why) = &device {
-        // Past the test harness, which shows nothing of a test that passes.
+        // Write to standard error directly, because the test harness hides the output of tests that
+        // pass.
         let mut past = io::stderr();
         let _ = writeln!(past, "!!! capture on a loop device is SKIPPED: {why}");
     }
     device.ok()
 }
 
-/// `play` does exactly the requests of the trace on a device, and nothing else.
+/// `play` issues exactly the requests of the trace to the device, and nothing else.
 #[test]
 fn what_is_played_is_captured() {
     let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let Some(device) = device_in(folder.path(), &[]) else { return };
-    // No two neighbours, which the kernel might merge into one.
+    // Requests must not be adjacent, because the kernel might merge them.
     let trace = folder.path().join("trace.csv");
     let row = |n: u64| {
         let op = if n.is_multiple_of(3) { "write" } else { "read" };
@@ -139,7 +140,7 @@ fn what_a_process_reads_is_captured() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Over and over, since nobody says from when on it captures.
+    // Repeat this, because it is unknown when capturing begins.
     while capture.try_wait().unwrap().is_none() {
         let input = format!("if={}", device.0);
         let size = format!("bs={READ_BYTES}");

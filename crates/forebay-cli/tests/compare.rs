@@ -1,4 +1,4 @@
-//! `forebay compare` on the real binary.
+//! Tests `forebay compare` on the real binary.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER, ends, fails, forebay, sample};
 
-/// Returns a trace that is compared quickly.
+/// Returns a short trace, which can be compared quickly.
 fn some(folder: &Folder) -> PathBuf {
     let rows =
         (0..200u64).map(|n| format!("{},read,{},4096,{},,,,,,\n", n * 100_000_000, n << 20, n % 3));
@@ -41,7 +41,7 @@ fn a_table_says_for_what_and_why_not() {
     assert!(table.contains("\n caching") && table.contains(" no "), "{table}");
 }
 
-/// The same trace with ten times the latencies was called a faithful twin.
+/// A trace whose latencies are ten times as long must not be called a faithful twin.
 #[test]
 fn what_got_slower_is_said_first() {
     let folder = Folder::new();
@@ -68,7 +68,8 @@ fn what_got_slower_is_said_first() {
     assert_eq!(card["verdict"]["faithful"], false);
 }
 
-/// The answer is a screen; explained it has every figure, none of them twice.
+/// By default, the answer fits on a screen. With explanations, it contains every figure, each of
+/// them once.
 #[test]
 fn every_figure_is_shown_if_asked_for() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `forebay convert --partition-by volume` and `--anonymize`, on the real binary.
+//! Tests `forebay convert` with `--partition-by volume` and `--anonymize` on the real binary.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use assert_cmd::Command;
 
 use crate::command::{Folder, HEADER, ends, fails, forebay, json, sample};
 
-/// Requests of three volumes, one with a name that leads out of the folder.
+/// Creates a trace with three volumes, one of whose names would lead out of the folder.
 fn trace(folder: &Path) -> std::path::PathBuf {
     let volumes = ["../../up", "a", "b"];
     let line = |n: usize| format!("{n},read,{},4096,0,{},,,,,\n", n * 4096, volumes[n % 3]);
@@ -22,7 +22,7 @@ fn convert(trace: &Path, output: &Path) -> Command {
     command
 }
 
-/// Runs a command and returns its output: standard output if it succeeds, otherwise standard error.
+/// Runs a command. Returns its standard output if it succeeds, and otherwise its standard error.
 fn said(command: &mut Command, status: i32) -> String {
     let (out, err) = ends(command, status);
     assert!(status == 0 || out.is_empty(), "{out}");

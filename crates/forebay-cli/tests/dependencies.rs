@@ -1,6 +1,6 @@
-//! Tests the rules of `deny.toml` on every dependency, as far as possible without the network and
+//! Checks the rules in `deny.toml` for every dependency, as far as possible without the network and
 //! cargo-deny: its license is allowed, it comes from the registry, and its version is not a
-//! wildcard. `make audit` also checks advisories.
+//! wildcard. `make audit` also checks security advisories.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// Returns the dependencies pinned in the lock file from cargo's metadata, or `None` with a loud
-/// message if cargo cannot provide it (a package without the sources of its dependencies).
+/// Returns cargo's metadata about the dependencies in the lock file. If cargo cannot provide it, as
+/// in a package without the sources of its dependencies, prints a message and returns `None`.
 fn metadata() -> Option<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--offline", "--locked", "--format-version", "1"];
@@ -34,8 +34,8 @@ fn allowed() -> Vec<String> {
         .collect()
 }
 
-/// Returns whether an SPDX expression can be met with `allowed` licenses. `/` is the old way to
-/// write OR; AND binds closer.
+/// Returns whether an SPDX expression can be satisfied with `allowed` licenses. `/` is an old
+/// notation for OR, and AND binds more tightly.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let mut text = expression.replace('/', " OR ");
     while let Some(open) = text.rfind('(') {
@@ -96,14 +96,14 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
     }
 }
 
-/// Returns each dependency with its version and features, or `None` with a loud message if cargo
-/// cannot provide them.
+/// Returns every dependency with its version and features. If cargo cannot provide them, prints a
+/// message and returns `None`.
 fn features(of: &[&str]) -> Option<Vec<String>> {
     let all = ["--edges", "normal,build,dev"];
     tree(&[of, &all].concat())
 }
 
-/// Returns the dependency tree for the edges named by `of`.
+/// Returns the lines of `cargo tree` with the options `of`.
 fn tree(of: &[&str]) -> Option<Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];
@@ -119,7 +119,8 @@ fn tree(of: &[&str]) -> Option<Vec<String>> {
     Some(lines.filter(|line| !line.is_empty() && !line.contains(" (/")).collect())
 }
 
-/// Arrow is for Python alone: with it the command took a fifth longer to build and had a third more code.
+/// Only the Python package needs Arrow. With Arrow, building the command took a fifth longer and
+/// its code was a third larger.
 #[test]
 fn the_command_is_built_without_arrow() {
     for edges in ["normal,build", "normal,build,dev"] {
@@ -132,8 +133,8 @@ fn the_command_is_built_without_arrow() {
     }
 }
 
-/// Else the tests of one crate would build proptest and its like anew, and `make quick` would not be. Two crates have next to no
-/// dependencies.
+/// Otherwise, testing one crate would rebuild proptest and similar crates with other features, and
+/// `make quick` would be slow. Two crates are not checked because they have almost no dependencies.
 #[test]
 fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {
     let Some(all) = features(&["--workspace"]) else { return };
@@ -151,14 +152,14 @@ fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {
     }
 }
 
-/// Returns the quoted words of the list that follows `mark` in a text, each time that it is there.
+/// Returns the quoted words of every list that follows `mark` in `text`.
 fn listed<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let lists = text.split(mark).skip(1).filter_map(|rest| rest.split_once(']'));
     lists.flat_map(|(list, _)| list.split('"').skip(1).step_by(2)).collect()
 }
 
-/// The programs that tests and pages use where they are installed, each of which `make needs` installs: else a
-/// machine that is to run all tests skips some.
+/// `make needs` must install every program that tests and pages use if it is available. Otherwise,
+/// a machine that is set up to run all tests would skip some.
 #[test]
 fn make_installs_every_program_that_a_test_may_skip() {
     let root = shell::root();
@@ -178,7 +179,7 @@ fn make_installs_every_program_that_a_test_may_skip() {
         .collect();
     for text in &texts {
         used.extend(listed(text, "have(&["));
-        // Skips the type in front of a named list.
+        // The type of a named constant also contains brackets, so skip it.
         for named in ["const CLIENTS: [&str;", "const TOOLS: [&str;"] {
             used.extend(text.split(named).skip(1).flat_map(|rest| {
                 let list = rest.split_once('=').map_or("", |(_, list)| list);

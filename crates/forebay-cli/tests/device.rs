@@ -1,4 +1,4 @@
-//! `device fit`, `import` and `validate`, on the real binary.
+//! Tests `device fit`, `import` and `validate` on the real binary.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ fn a_disksim_drive_is_imported_and_validated() {
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
 
-/// Returns a job of fio's results: random reads of 4 KiB at a depth, with its rate and latencies in
+/// Formats a job in fio's results: random reads of 4 KiB at `depth`, with the rate and latencies in
 /// us.
 fn job(depth: u32, [iops, mean, p50, p99]: [f64; 4]) -> String {
     format!(
@@ -90,7 +90,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
     assert!(figures["iops_error_share"].as_f64().unwrap() < 0.1, "{figures}");
     let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
     assert!(said.contains("--capacity") && said.contains("no random writes"), "{said}");
-    // The file records the basis of the fit, and can be compared with other rows.
+    // The device file states what the fit is based on, and can be compared with other rows.
     let mut devices = forebay(&["devices"]);
     let told = devices.arg(&output).assert().success().get_output().stdout.clone();
     let told = String::from_utf8_lossy(&told).into_owned();
@@ -125,7 +125,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
     let mut kind = fit(&one);
     fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
-    // The results are read, so they are never written over.
+    // The results are input files, so they are never overwritten.
     let mut over = forebay(&["device", "fit"]);
     fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "an input file"]);
     assert!(!folder.path("mine.toml").exists());
@@ -134,7 +134,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     let job = String::from_utf8_lossy(&job);
     let (told, sections): (Vec<&str>, Vec<&str>) =
         job.lines().filter(|line| !line.is_empty()).partition(|line| line.starts_with('#'));
-    // Short enough to be read before it is run, and how it is run stands above it.
+    // The job is short enough to read before running it, and begins with how to run it.
     assert!(sections.len() <= 20 && told.len() <= 6, "{job}");
     for part in ["[depth]", "iodepth=${DEPTH}", "[large]", "[streams]", "[beside]"] {
         assert!(sections.contains(&part), "no {part} in {job}");

@@ -1,9 +1,11 @@
-//! The documents' commands, each run as it stands, and what the pages show of their answers; that pages list what there is;
-//! and that no line of help is wider than a terminal.
+//! Runs the commands in the documentation and compares their output with the pages. Also checks
+//! that pages list everything that exists, and that no line of help is wider than a terminal.
 //!
-//! A page's commands are one script in a folder that has small traces called as pages call theirs, and the page's own files
-//! (a block of TOML whose first line is `# NAME.toml`). `guide.rs` runs those of the guide, `install.rs` and the Python
-//! package's tests those that are theirs. Commands that no test can run are `console`, and counted here.
+//! The commands of a page run as one script, in a folder that contains small traces under the names
+//! that pages use, and the files that the page itself shows (blocks of TOML whose first line is `#
+//! NAME.toml`). The commands of some pages are run by `guide.rs`, `install.rs` or the Python
+//! package's tests. Commands that no test can run are marked `console`, and their number is checked
+//! here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,32 +16,32 @@ use std::path::{Path, PathBuf};
 use crate::command::{Folder, ends, forebay, json, sample};
 use crate::shell;
 
-/// Pages with commands that others run, or that need what no test has.
+/// Pages whose commands are run by other tests, or require what no test has.
 const ELSEWHERE: [&str; 7] = [
-    "README.md",          // as the guide's; and cargo's
+    "README.md",          // the commands of guide.md, and cargo's
     "guide.md",           // guide.rs
     "install.md",         // install.rs
-    "measure-a-drive.md", // a drive and hdparm
-    "python.md", // test_documents.py has its Python; these are pip's and `forebay.reproduce`'s
+    "measure-a-drive.md", // requires a drive and hdparm
+    "python.md",          // test_documents.py runs its Python; the rest is for pip
     "python-policies.md", // test_laws.py
-    "sweep.md",  // pip's, and test_sweep.py
+    "sweep.md",           // commands for pip; test_sweep.py
 ];
 
-/// Lines of commands that no test runs, by page.
+/// The number of lines of commands that no test runs, by page.
 const NOT_RUN: [(&str, usize); 7] = [
-    ("capture.md", 1),         // root, a disk, a kernel that traces: capture.rs
-    ("device-files.md", 2),    // a volume to probe: forebay-play
-    ("play.md", 7),            // the same
-    ("results.md", 1),         // a trace that is not here
+    ("capture.md", 1),         // requires root, a disk and tracing: capture.rs
+    ("device-files.md", 2),    // requires a volume to probe: forebay-play
+    ("play.md", 7),            // requires real devices: forebay-play
+    ("results.md", 1),         // requires a trace that is not in the repository
     ("serve-measured.md", 10), // benchmarks
-    ("serve.md", 8),           // a virtual machine, the kernel's ublk and nbd modules, certificates
-    ("traces.md", 3),          // a traced kernel, a program to trace
+    ("serve.md", 8),           // requires a VM, ublk and nbd modules, certificates
+    ("traces.md", 3),          // requires a kernel with tracing, and a program to trace
 ];
 
-/// Programs that need not be there. Without one its commands are left out.
+/// Optional programs. If one is missing, its commands are skipped.
 const CLIENTS: [&str; 5] = ["nbdinfo", "nbdcopy", "qemu-img", "fio", "redis-cli"];
 
-/// Columns of a page's answer, and of help.
+/// The maximum width, in columns, of output on pages and of help.
 const COLUMNS: usize = 100;
 
 fn page(name: &str) -> String {
@@ -47,7 +49,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(shell::root().join(folder).join(name)).unwrap()
 }
 
-/// Returns every page, by its name.
+/// Returns the contents of every page by its name.
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(shell::root().join("docs")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -58,7 +60,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// Returns the expected output on a page: the blocks of text after its commands.
+/// Returns the expected output on a page, which is in the text blocks after its commands.
 fn shown(page: &str) -> Vec<&str> {
     let after = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```\n"));
     after
@@ -67,7 +69,7 @@ fn shown(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the blocks of code on a page: what each is called, and its lines.
+/// Returns the code blocks on a page: the language of each, and its lines.
 fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut within = false;
@@ -86,7 +88,7 @@ fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Returns the page's own files, each of a block that begins with its name.
+/// Returns the files that a page shows: blocks that begin with a file name.
 fn files(page: &str) -> Vec<(&str, String)> {
     let blocks = code(page).into_iter().filter(|(called, _)| *called == "toml");
     let named = blocks.filter_map(|(_, lines)| {
@@ -96,12 +98,12 @@ fn files(page: &str) -> Vec<(&str, String)> {
     named.collect()
 }
 
-/// Returns a page's text with its fixed ports replaced by free ones, and without commands of
-/// clients that are not there.
+/// Returns a page's text with free ports in place of fixed ones, and without commands of missing
+/// programs.
 fn fitted(text: &str) -> String {
     let mut fitted = text.to_string();
     let ports: BTreeSet<&str> = text.split("127.0.0.1:").skip(1).map(digits).collect();
-    // Keeps all ports bound until all are known, so that none is assigned twice.
+    // Keep all ports bound until all are chosen, so that none is chosen twice.
     let mut kept = Vec::new();
     for port in ports.into_iter().filter(|port| port.len() > 3) {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -128,13 +130,13 @@ fn digits(text: &str) -> &str {
     text.split(|one: char| !one.is_ascii_digit()).next().unwrap()
 }
 
-/// Returns where a program is.
+/// Returns the path of a program, or None if it is not installed.
 fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap();
     std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|file| file.is_file())
 }
 
-/// A folder with a small trace under each name that pages use, and the bundled one.
+/// Fills a folder with a small trace under each name that pages use, and the bundled trace.
 fn prepared(folder: &Path) {
     shell::prepared(folder);
     let whole = folder.join("whole.csv");
@@ -147,14 +149,14 @@ fn prepared(folder: &Path) {
     fs::remove_file(whole).unwrap();
 }
 
-/// Runs the commands of a page, and looks for what it shows of their answers.
+/// Runs the commands of a page and checks that they print the output shown on the page.
 fn tried(name: &str, text: &str) {
     let folder = Folder::new();
     prepared(folder.root());
     let commands = shell::blocks(text).join("\n");
     let files = files(text);
     let all: Vec<&str> = files.iter().map(|(_, text)| &**text).chain([&*commands]).collect();
-    // Replaces ports in everything at once, so that a port is the same everywhere.
+    // Replace ports in commands and files together, so that they get the same ones.
     let fitted = fitted(&all.join("\0"));
     let mut fitted: Vec<&str> = fitted.split('\0').collect();
     let commands = fitted.pop().unwrap();
@@ -180,7 +182,7 @@ fn the_commands_of_every_page_do_what_it_says() {
         .filter(|(text, name)| !shell::blocks(text).is_empty() && !ELSEWHERE.contains(&&**name))
         .collect();
     assert!(tested.len() >= 16, "{}", tested.len());
-    // Most of the time is spent waiting.
+    // Pages are tested in parallel, because most of the time is spent waiting.
     std::thread::scope(|scope| {
         for half in tested.chunks(tested.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|(text, name)| tried(name, text)));
@@ -194,7 +196,7 @@ fn the_commands_of_every_page_do_what_it_says() {
 #[test]
 fn what_no_test_runs_is_called_so_and_counted() {
     let verbs = shell::verbs();
-    // `forebay tape 2` is the first line of a file.
+    // `forebay tape 2` is not a command but the first line of a file.
     let is_command = |line: &str| {
         let line = line.rsplit("| ").next().unwrap().trim_start();
         let line = line.strip_prefix("sudo ").unwrap_or(line);
@@ -222,7 +224,7 @@ fn what_no_test_runs_is_called_so_and_counted() {
     }
 }
 
-/// Checks that every verb has a page and every page is in the index.
+/// Checks that every verb has a page, and that the index lists every page.
 #[test]
 fn every_verb_has_a_page_and_every_page_a_line_in_the_index() {
     let index = page("../docs/README.md");

@@ -1,7 +1,9 @@
-//! The examples at the end of each verb's help, run as they stand, in an order in which each finds what it needs.
+//! Runs the examples at the end of each verb's help, in an order in which every example finds the
+//! files that it needs.
 //!
-//! `/dev/sdX` are files. What needs a disk to capture from or a drive's measurements is held to be understood, no more: it
-//! may fail, but not over its words (docs/guide.md's test captures; `device.rs` and forebay-devices fit, import and validate).
+//! `/dev/sdX` are files here. Examples that need a disk to capture from, or measurements of a
+//! drive, may fail, but only after their arguments were accepted. (The test of docs/guide.md
+//! captures; `device.rs` and forebay-devices fit, import and validate.)
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::path::Path;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// Verbs in an order in which each finds what those before it made; all others come after them.
+/// Verbs that must run first, in this order, because each uses files created by earlier ones.
 const FIRST: [&str; 15] = [
     "describe",
     "convert",
@@ -28,7 +30,7 @@ const FIRST: [&str; 15] = [
     "volume replace",
 ];
 
-/// Verbs whose examples are only parsed.
+/// Verbs whose examples may fail, but not because of their arguments.
 const UNDERSTOOD: [&str; 13] = [
     "attach",
     "capture",
@@ -45,11 +47,11 @@ const UNDERSTOOD: [&str; 13] = [
     "device fit",
 ];
 
-/// Verbs whose examples need a server, in this order.
+/// Verbs whose examples need a running server, in this order.
 const SERVED: [&str; 5] =
     ["top", "control policy", "control start-trace", "control rotate-trace", "control stop-trace"];
 
-/// Returns the examples of a verb.
+/// Returns the examples in the help of a verb.
 fn examples(verb: &str) -> Vec<String> {
     let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
     let (help, _) = ends(&mut forebay(&words), 0);
@@ -57,7 +59,7 @@ fn examples(verb: &str) -> Vec<String> {
     shown.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_string).collect()
 }
 
-/// A folder with a small trace under the names that examples use, and drives.
+/// Fills a folder with drives, and with a small trace under each name that the examples use.
 fn prepare(folder: &Folder) {
     shell::prepared(folder.root());
     let whole = folder.path("whole.csv");
@@ -76,7 +78,7 @@ fn prepare(folder: &Folder) {
     }
 }
 
-/// Prepares what an example needs.
+/// Creates what the examples of a verb need.
 fn meanwhile(folder: &Path, verb: &str) {
     match verb {
         "volume replace" => fs::rename(folder.join("dev/sdh"), folder.join("dev/gone")).unwrap(),
@@ -85,10 +87,10 @@ fn meanwhile(folder: &Path, verb: &str) {
     }
 }
 
-/// Returns the commands of a verb as one script; a server goes to the background, is waited for and
-/// ended.
+/// Returns the examples of a verb as one script. A server runs in the background; the script waits
+/// for its socket, runs its clients and then stops it.
 fn script(verb: &str, lines: &[String]) -> String {
-    // Capturing needs a disk, and a device needs the kernel's ublk.
+    // Skip these: capturing needs a disk, and a block device needs the kernel's ublk driver.
     let needs = ["sudo forebay advise", "sudo forebay serve"];
     let lines = lines.iter().filter(|line| !needs.iter().any(|need| line.starts_with(need)));
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
@@ -128,7 +130,7 @@ fn every_example_does_what_it_says() {
         }
     };
     FIRST.into_iter().for_each(run);
-    // None of the rest depends on another's output.
+    // The remaining examples do not depend on each other, so half of them can run in parallel.
     let (some, others) = rest.split_at(rest.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| some.iter().for_each(|verb| run(verb)));

@@ -1,8 +1,8 @@
 //! Runs every command of docs/guide.md, in order, in one folder.
 //!
-//! `sudo` runs its arguments directly, and `/dev/sda` is a loop device. Capturing needs root and an
-//! unused tracer; if these are not available, a part of the bundled trace replaces the capture,
-//! with a loud message.
+//! `sudo` runs its arguments directly, and `/dev/sda` is a loop device. Capturing requires root and
+//! an unused tracer. If they are not available, a message says so, and part of the bundled trace
+//! replaces the capture.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::served;
 use crate::shell;
 use crate::shell::{blocks, prepared, run};
 
-/// Captures from a loop device on which something is done meanwhile, as the page says.
+/// Captures from a loop device while a program uses it, as the page says.
 fn capture(folder: &Path, text: &str) -> Result<String, String> {
     let around = format!(
         "head -c 8388608 /dev/zero > image; loop=$(losetup --find --show image)\n\
@@ -46,7 +46,7 @@ fn every_command_of_the_guide_does_what_it_says() {
         };
         printed += &done.unwrap_or_else(|said| panic!("{text}\n{said}"));
     }
-    // Figures that the page quotes; sentences may be wrapped anywhere.
+    // The figures that the page quotes. Its sentences may be wrapped anywhere.
     let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "193 requests per second",

@@ -1,5 +1,5 @@
-//! Tests the contents of an installation: the version, completions, manual pages, and their
-//! locations after `make install`.
+//! Tests an installation: the version, shell completions, manual pages, and where `make install`
+//! puts them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command::{Folder, ends, fails, forebay};
 use crate::shell;
 
-/// Returns the output of a command, if it exists and succeeds.
+/// Returns the output of a command, or None if it fails or does not exist.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
     let text = String::from_utf8(output.stdout).unwrap();
@@ -47,7 +47,7 @@ fn completions_name_every_verb() {
     fails(&mut forebay(&["completions", "cmd"]), 2, &["cmd", "bash", "zsh", "fish"]);
 }
 
-/// Returns bash's completions after `words` and Tab.
+/// Returns the words that bash completes after `words` when the user presses Tab.
 fn completed(folder: &Folder, words: &[&str]) -> String {
     let words = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let text = format!(
@@ -101,7 +101,7 @@ fn manual_pages_have_options_and_examples() {
     assert!(whole.contains("forebay\\-describe(1)"), "{whole}");
 }
 
-/// Runs `make WHAT` into `root`, whose name may contain a blank.
+/// Runs `make WHAT` for the folder `root`, whose name may contain a space.
 fn make(what: &str, root: &Path) {
     let mut command = Command::new("make");
     command.current_dir(shell::root()).args(["--no-print-directory", what, "PREFIX=/usr"]);
@@ -111,7 +111,7 @@ fn make(what: &str, root: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the files below `folder`.
+/// Returns all files in `folder`, recursively.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<PathBuf> =
@@ -125,7 +125,7 @@ fn make_installs_and_uninstalls_all_of_it() {
     let folder = Folder::new();
     let root = folder.path("a place");
     let share = root.join("usr/share");
-    // Other files stay, even those with similar names.
+    // Other files, even with similar names, must not be removed.
     let others: Vec<PathBuf> = ["usr/bin/forebayer", "usr/share/man/man1/forebayer.1"]
         .map(|name| root.join(name))
         .to_vec();
@@ -151,7 +151,7 @@ fn make_installs_and_uninstalls_all_of_it() {
     }
     let pages = files(&folder.path("man")).len();
     assert_eq!(files(&root).len(), 4 + pages + others.len());
-    // Over itself, as an update does, and away again, twice.
+    // Install over the existing files, as an update does, and uninstall twice.
     make("install", &root);
     assert_eq!(files(&root).len(), 4 + pages + others.len());
     for _ in 0..2 {
@@ -161,8 +161,8 @@ fn make_installs_and_uninstalls_all_of_it() {
     assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
 }
 
-/// Returns the output of the build script for an optimized build in a checkout at `root` that has
-/// this crate at `place`.
+/// Returns the output of the build script for an optimized build, in a checkout at `root` with this
+/// crate in the folder `place`.
 fn built(root: &Path, place: &str) -> String {
     built_for("release", root, place)
 }
@@ -201,14 +201,14 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     let said = built(folder.root(), own);
     let expected = format!("cargo::rustc-env=FOREBAY_VERSION=9.8.7 ({})\n", short.trim());
     assert!(said.ends_with(&expected), "{said}");
-    // The build script runs again when the branch moves or another one is checked out, and for no
-    // other change of the checkout.
+    // The build script must run again when the branch moves or another branch is checked out, but
+    // for no other change to the checkout.
     let watched = said.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="));
     let names: Vec<&str> = watched.map(|path| path.split(".git/").last().unwrap()).collect();
     assert_eq!(names, ["build.rs", "HEAD", "logs/HEAD", "refs/heads/main"], "{said}");
     let elsewhere = built(folder.root(), other);
     assert!(elsewhere.ends_with(plain) && !elsewhere.contains("HEAD"), "{elsewhere}");
-    // A debug build watches nothing, so a commit does not compile the command again.
+    // In a debug build, the script watches nothing, so that a commit does not cause recompilation.
     let said = built_for("debug", folder.root(), own);
     let expected = "cargo::rustc-env=FOREBAY_VERSION=9.8.7 (debug build)";
     assert_eq!(said.lines().collect::<Vec<_>>(), ["cargo::rerun-if-changed=build.rs", expected]);
@@ -225,8 +225,8 @@ fn the_page_on_installing_does_what_it_says() {
     assert!(folder.path("forebay.bash").exists() && folder.path("man1/forebay.1").exists());
 }
 
-/// The oldest Rust that is promised is not older than what any dependency asks for. That our own code needs no newer one is
-/// clippy's to say, and `make msrv`'s.
+/// No dependency may require a newer Rust than the version we promise to support. Clippy and `make
+/// msrv` check our own code.
 #[test]
 fn no_dependency_needs_a_newer_rust_than_is_promised() {
     let mut cargo = Command::new(env!("CARGO"));

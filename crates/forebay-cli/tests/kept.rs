@@ -1,4 +1,4 @@
-//! No verb writes over a file that it reads, whatever name leads there.
+//! Checks that no verb overwrites a file that it reads, whichever name refers to it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,8 +8,8 @@ use crate::command::{Folder, SPC, ends, fails, forebay, sample};
 
 const SAID: &[&str] = &["an input file", "expected another file"];
 
-/// Returns the file at `read` by its own name, by a link, by a hard link and through a link of its
-/// folder.
+/// Returns several names for the file at `read`: its own name, a symbolic link, a hard link, and a
+/// path through a link to its folder.
 fn names(folder: &Folder, read: &Path) -> Vec<PathBuf> {
     let at = |name: &str| folder.path(name);
     let paths = [at("link"), at("hard"), at("round").join(read.file_name().unwrap())];
@@ -22,7 +22,8 @@ fn names(folder: &Folder, read: &Path) -> Vec<PathBuf> {
     paths.into_iter().chain([read.to_path_buf()]).collect()
 }
 
-/// Asserts that `arguments` and then each name of `read` are refused, and that it stays as it is.
+/// Asserts that `arguments` with any name of `read` appended are rejected, and that the file stays
+/// unchanged.
 fn keeps(folder: &Folder, read: &Path, arguments: &[&str]) {
     let before = fs::read(read).unwrap();
     let paths = names(folder, read);
@@ -86,7 +87,7 @@ fn every_file_of_a_set_stays_as_it_is() {
     keeps(&folder, &part.unwrap(), &["fit", parted.to_str().unwrap(), "-o"]);
 }
 
-/// A drive of DiskSim's refers to other files.
+/// A DiskSim drive refers to further files, which are protected too.
 #[test]
 fn every_file_of_an_import_or_a_fit_stays_as_it_is() {
     let folder = Folder::new();

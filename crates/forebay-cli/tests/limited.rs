@@ -1,4 +1,5 @@
-//! Limits of cgroups on a disk: the command inside one, and the model `iomax` beside the kernel.
+//! Limits I/O with cgroups: runs the command in a cgroup, and compares the model `iomax` with the
+//! kernel.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,12 +14,12 @@ use serde_json::Value;
 use crate::command::{Folder, forebay, json};
 use crate::served::skipped;
 
-/// A cgroup with limits of one disk, removed with the value.
+/// A cgroup that limits the I/O of one disk, removed when dropped.
 pub(crate) struct Limited(PathBuf);
 
 impl Limited {
-    /// Sets limits of the disk with the number `disk` (`MAJOR:MINOR`), by the names of `io.max`.
-    /// Returns the reason if that is not possible here.
+    /// Limits the disk with the number `disk` (`MAJOR:MINOR`). `limits` has the names used in
+    /// `io.max`. Returns a reason if that is not possible.
     pub(crate) fn new(disk: &str, limits: &[(&str, u64)]) -> Result<Limited, String> {
         let refused = |error: std::io::Error| format!("cgroups cannot be changed: {error}");
         let root = Path::new("/sys/fs/cgroup");
@@ -47,7 +48,7 @@ impl Limited {
         Ok(group)
     }
 
-    /// Returns the command with `arguments` inside the cgroup, to which further ones can be added.
+    /// Returns the command with `arguments`, to be run in the cgroup. Callers may add arguments.
     pub(crate) fn forebay(&self, arguments: &str) -> Command {
         let program = assert_cmd::cargo::cargo_bin!("forebay");
         let (group, program) = (self.0.display(), program.display());
@@ -77,7 +78,7 @@ pub(crate) fn number_of_disk(file: &Path) -> Result<String, String> {
     Ok(number.trim().to_string())
 }
 
-/// A loop device on a file in memory, detached with the value.
+/// A loop device on a file in memory, detached when dropped.
 struct Loop(String);
 
 impl Loop {
@@ -106,7 +107,7 @@ impl Drop for Loop {
 
 const SIZE: u64 = 1 << 30;
 
-/// A load of 12 s: bursts of `count` requests at random times, `mean_ms` apart.
+/// Returns a trace of 12 s: bursts of `count` requests at random times, `mean_ms` apart on average.
 fn load(seed: u64, op: char, count: std::ops::Range<u64>, mean_ms: u64, kib: u64) -> String {
     let (mut state, mut at_us, mut text) = (seed, 0, "time_us,op,offset,size\n".to_string());
     while at_us < 12_000_000 {
@@ -119,7 +120,7 @@ fn load(seed: u64, op: char, count: std::ops::Range<u64>, mean_ms: u64, kib: u64
     text
 }
 
-/// Dispatches each request at its time and as recorded.
+/// A policy that dispatches each request at once and unchanged.
 const AS_RECORDED: &str =
     "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
 
@@ -133,7 +134,8 @@ fn delays_are_those_of_the_kernel() {
         Ok(disk) => disk,
         Err(why) => return skipped(&why),
     };
-    // After idle periods, in batches above the limit, single requests above it, and by bytes.
+    // Bursts after idle periods, batches above the limit, single requests above it, and limits in
+    // bytes.
     let loads = [
         ("riops", 100, load(1, 'R', 90..110, 4000, 4)),
         ("riops", 200, load(2, 'R', 20..120, 400, 16)),

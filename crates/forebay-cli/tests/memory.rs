@@ -1,7 +1,7 @@
-//! Tests the memory limits of docs/memory.md on the real binary.
+//! Tests the memory limits in docs/memory.md on the real binary.
 //!
-//! The system refuses a command more than its limit (`ulimit -d`: heap, stacks and all writable
-//! mappings), so the command fails if it needs more.
+//! The operating system denies a command more memory than its limit (`ulimit -d`: heap, stacks and
+//! all writable mappings), so a command that needs more fails.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,7 +14,7 @@ use forebay_trace::{Dictionary, Notes, Record, Stream, write};
 use crate::command;
 use crate::command::{Folder, HEADER, ends, fails};
 
-/// Returns the command with a memory limit in MiB.
+/// Returns the command, with its memory limited to `mib` MiB.
 fn bounded(mib: u64, arguments: &[&str], paths: &[&Path]) -> Command {
     let mut command = Command::new("sh");
     let run = format!("ulimit -d {} && exec \"$@\"", mib << 10);
@@ -23,7 +23,8 @@ fn bounded(mib: u64, arguments: &[&str], paths: &[&Path]) -> Command {
     command
 }
 
-/// Requests of 4 KiB, three in ten of them writes, anywhere on 256 TiB: hardly a block comes twice.
+/// Creates a trace of 4 KiB requests, three in ten of them writes, at random positions of a 256-TiB
+/// volume, so that hardly any block is used twice.
 fn scattered(folder: &Folder, requests: u64) -> PathBuf {
     let path = folder.path("scattered.parquet");
     let dictionary = Dictionary { streams: vec![Stream::default()], volumes: vec!["v".into()] };
@@ -53,7 +54,7 @@ fn scattered(folder: &Folder, requests: u64) -> PathBuf {
 fn a_row_without_end_takes_no_memory() {
     let folder = Folder::new();
     let path = folder.file("endless.csv", format!("{HEADER}5,write,4096,512,9,v,,SM,7,,x\n"));
-    // A gigabyte of zeros that uses no disk space either.
+    // A GiB of zeros in a sparse file, which takes no disk space.
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(1 << 30).unwrap();
     let parts = ["endless.csv, line 3: got a row of more than 65536 bytes", "at_ns,op,offset"];
@@ -73,7 +74,7 @@ fn files_that_are_read_whole_have_an_end() {
     for (path, got) in [(zero, "a pipe or a device"), (&fifo, "a pipe or a device")] {
         let parts = [path.to_str().unwrap(), got, "expected a device file"];
         fails(&mut bounded(64, &["devices"], &[path]), 2, &parts);
-        // This one describes the trace first.
+        // `advise` describes the trace first, which takes more memory.
         fails(&mut bounded(400, &["advise", "--device"], &[path]), 2, &parts);
         let parts = [path.to_str().unwrap(), got, "expected a drive file of DiskSim"];
         let output = folder.path("x.toml");
@@ -103,7 +104,7 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     let fit = ["fit", "--level", "2", "-o", model.to_str().unwrap()];
     let alone = [&fit[..], &["--no-verdict"]].concat();
     ends(&mut bounded(256, &alone, &[&path]), 0);
-    // The verdict needs what `compare` needs, three times.
+    // Computing the verdict takes three times the memory of `compare`.
     let (said, _) = ends(&mut bounded(512, &fit, &[&path]), 0);
     assert!(said.contains("(by its first 100000 requests)"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! `fit` and `generate` as a user runs them.
+//! Tests `fit` and `generate` on the real binary.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Output;
 use crate::command;
 use crate::command::{HEADER, sample};
 
-/// Runs in `folder`.
+/// Runs the command in `folder`.
 fn forebay(folder: &Path, words: &[&str]) -> Output {
     command::forebay(words).current_dir(folder).output().unwrap()
 }
@@ -76,7 +76,8 @@ fn a_trace_and_a_model_are_not_taken_for_each_other() {
     assert!(!folder.join("x.csv").exists());
 }
 
-/// Past the test harness, which shows nothing of a test that passes.
+/// Prints a message on standard error directly, because the test harness hides the output of tests
+/// that pass.
 fn skipped(why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "!!! a test of generate is SKIPPED: {why}");
@@ -104,7 +105,7 @@ fn a_fio_job_is_one_that_fio_takes() {
         "{job}"
     );
     assert!(job.contains("rate_process=poisson") && job.contains("random_distribution=zoned:"));
-    // The log keeps its name.
+    // The extension `.iolog` and the format name `fio` still mean fio's iolog, not a job file.
     for (out, more) in [("a.iolog", &[][..]), ("b.fio", &["--to", "fio"])] {
         assert_eq!(draw(out, more).0, Some(0));
         assert!(fs::read_to_string(folder.join(out)).unwrap().starts_with("fio version 3 iolog"));
@@ -121,8 +122,8 @@ fn a_fio_job_is_one_that_fio_takes() {
     assert!(fio.status.success() && said.is_empty(), "{said}");
 }
 
-/// Checks the exit status and the message of a run, in a folder that must still contain these files
-/// afterwards.
+/// Checks the exit status and the message of a run, and that the folder still contains the same
+/// files afterwards.
 fn refused(folder: &Path, words: &[&str], status: i32, parts: &[&str]) {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
@@ -143,7 +144,7 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
     let trace = fs::read(sample()).unwrap();
     fs::write(folder.join("t.parquet"), &trace).unwrap();
     fs::write(folder.join("m.json"), "an older model").unwrap();
-    // The trace is damaged, so the output must be rejected before the trace is read.
+    // The trace is damaged too, so the output path must be rejected before the trace is read.
     fs::write(folder.join("cut.parquet"), &trace[..5000]).unwrap();
     let refused = |words: &[&str], status, parts: &[&str]| refused(folder, words, status, parts);
     refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got an input file"]);
@@ -179,7 +180,7 @@ fn what_comes_from_a_pipe_is_told_to_be_a_file() {
     assert!(status == Some(2) && said.contains("got Parquet from a pipe"), "{said}");
     let (status, said) = piped("/dev/null", "describe /dev/stdin");
     assert!(status == Some(2) && said.contains("an empty or already consumed pipe"), "{said}");
-    // Text that is read once is read from anywhere.
+    // Formats that are read only once can come from any path, such as /dev/stdin.
     assert_eq!(piped("t.csv", "describe /dev/stdin"), (Some(0), String::new()));
     refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 16 MiB"]);
 }
@@ -226,7 +227,8 @@ fn odd_options_are_told() {
     }
 }
 
-/// However far away its requests are, what is fitted can be read back and drawn from.
+/// A model can be fitted, read back and sampled even if all requests are near the far end of a huge
+/// volume.
 #[test]
 fn a_volume_that_is_used_only_near_its_far_end_is_fitted() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,7 +258,8 @@ fn a_trace_of_flushes_has_a_model_and_no_verdict() {
     let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
     assert_eq!(fitted.status.code(), Some(0), "{said}");
     assert!(said.contains("nothing to compare"), "{said}");
-    // A model of a model would say of itself what it never saw.
+    // A model fitted to generated requests would claim what it never saw, so fitting them is
+    // rejected.
     let again = forebay(folder.path(), &["fit", "f.model", "-o", "g.model"]);
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert_eq!(again.status.code(), Some(2), "{said}");

@@ -1,5 +1,5 @@
-//! Tests that docs/policy-parameters.md matches the output of `forebay policies`. `UPDATE=1`
-//! rewrites it.
+//! Checks that docs/policy-parameters.md matches the output of `forebay policies`. With `UPDATE=1`,
+//! rewrites the page.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,7 +19,7 @@ policies do and when to use them. Names and units of Linux's sysfs are accepted 
 `bfq:slice_idle_us=2000`, `nr_requests`.
 ";
 
-/// The kinds whose policies accept more than their own parameters.
+/// Kinds of policies that accept shared parameters in addition to their own.
 const SHARED: [(&str, &str); 2] = [
     ("scheduler", "All schedulers, and `tier-lba`, `bid-hybrid`, `sptf`"),
     ("shaper", "All shapers"),

@@ -1,4 +1,4 @@
-//! The contract of `forebay plan`, on the real binary: what it answers, and what it refuses.
+//! Tests `forebay plan` on the real binary: its answers, and what it rejects.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::command;
 use crate::command::{Folder, ends, forebay};
 
-/// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
+/// Creates a trace in SPC format with requests at these times in seconds, on volumes 0 and 1 in
+/// turn.
 fn trace_of(folder: &Folder, seconds: &[f64]) -> PathBuf {
     let line = |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
     folder.file("t.spc", seconds.iter().enumerate().map(line).collect::<String>())
@@ -25,7 +26,7 @@ fn json(command: &mut Command) -> Value {
     command::json(command).0
 }
 
-/// Asserts exit status 2, nothing on standard output, and one message with all `parts`.
+/// Asserts exit status 2, nothing on standard output, and one message that contains all `parts`.
 fn refused(command: &mut Command, parts: &[&str]) {
     let (out, err) = ends(command, 2);
     assert_eq!(out, "", "{command:?}");
@@ -34,8 +35,8 @@ fn refused(command: &mut Command, parts: &[&str]) {
     }
 }
 
-/// Ten at once every second, for ten seconds; but one comes a microsecond late, as a clock of whole
-/// seconds could not say.
+/// Returns arrival times: ten requests at once every second, for ten seconds. One of them is a
+/// microsecond late, so that the timestamps are clearly finer than whole seconds.
 fn bursts() -> Vec<f64> {
     let late = |index| if index == 49 { 1e-6 } else { 0.0 };
     (0..100).map(|index| f64::from(index / 10) + late(index)).collect()
@@ -212,7 +213,7 @@ fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
 #[test]
 fn what_is_to_be_kept_in_mind_is_in_every_json() {
     let folder = Folder::new();
-    // Two requests in each step of 40 ms.
+    // Two requests in each clock tick of 40 ms.
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
     let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 50\n");
     let promise = promise.to_str().unwrap();
@@ -287,7 +288,8 @@ fn a_cost_is_shown_in_few_digits_and_clients_by_name() {
 #[test]
 fn a_clock_that_hides_how_requests_came_has_no_price() {
     let folder = Folder::new();
-    // A request every 20 ms takes 50 IOPS; by a clock of whole seconds fifty come at once.
+    // A request every 20 ms requires 50 IOPS. With timestamps in whole seconds, fifty of them
+    // arrive at once.
     let coarse = trace_of(&folder, &(0..500).map(|k| f64::from(k / 50)).collect::<Vec<_>>());
     let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 5\n");
     let questions: [&[&str]; 5] = [
@@ -368,7 +370,7 @@ fn clients_can_keep_the_clock_they_share() {
     let burst = |volume: u32, from: f64| {
         (0..10).map(move |k| format!("{volume},{k},4096,R,{:.6}\n", from + f64::from(k) * 1e-6))
     };
-    // Two volumes with bursts five seconds apart, in one trace and in two.
+    // Two volumes whose bursts are five seconds apart, in one trace and in two traces.
     let both = folder.file("both.spc", burst(0, 1.0).chain(burst(1, 6.0)).collect::<String>());
     let asked = ["consolidate", "--within", "1s", "--fraction", "1"];
     let by_volume = json(plan(&asked).args(["--by", "volume"]).arg(&both));
@@ -386,7 +388,7 @@ fn clients_can_keep_the_clock_they_share() {
         found["rows"][0]["merged_iops"].as_u64().unwrap()
     };
     assert_eq!((needs(&[]), needs(&["--keep-times"])), (20, 10));
-    // The parts of a folder made by convert give the same result.
+    // The files that convert creates per volume must give the same result.
     let parts = folder.path("parts");
     let mut convert = forebay(&["convert", "--partition-by", "volume"]);
     assert!(convert.arg(&both).arg(&parts).output().unwrap().status.success());
@@ -412,8 +414,8 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
     let good = folder.file("good.toml", tier("0.5", "50") + &tier("1", "500"));
     let found = json(plan(&["sla"]).arg(&good).arg(&trace).args(["--capacity", "20"]));
-    // Five of ten within 50 ms, the others within half a second: a server each, or one that is as fast
-    // as the first and needs no second.
+    // Five of ten requests must complete within 50 ms, the others within half a second. Separate
+    // servers need 110 IOPS in total, but a shared one needs only the 100 IOPS of the first class.
     assert_eq!((&found["separate_iops"], &found["fcfs_iops"]), (&110.into(), &100.into()));
     assert_eq!(found["least"]["capacity_iops"], 100);
     assert_eq!(found["least"]["way"], "fcfs");
@@ -442,7 +444,7 @@ fn where_bytes_cost_answers_are_speeds() {
     let promise = folder.file("promise.toml", tier("0.9", "10") + &tier("1", "500"));
     let (trace, promise) = (trace.to_str().unwrap(), promise.to_str().unwrap());
     let cost = ["--cost-us", "1000"];
-    // A millisecond each: speeds in thousandths are requests a second.
+    // Each request takes 1 ms, so a speed of one thousandth is one request per second.
     let iops = |speed: &Value| (speed.as_f64().unwrap() * 1e3).round();
     let tiers = json(&mut plan(&["sla", promise, trace]));
     let costed = json(plan(&["sla", promise, trace]).args(cost));

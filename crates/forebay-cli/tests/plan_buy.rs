@@ -1,5 +1,5 @@
-//! The contract of `forebay plan buy`, on the real binary: what it answers and refuses, and that the configuration
-//! it proposes is one that `forebay serve` takes.
+//! Tests `forebay plan buy` on the real binary: its answers, what it rejects, and that `forebay
+//! serve` accepts the configurations that it proposes.
 
 #[cfg(target_os = "linux")]
 use std::fs;
@@ -16,7 +16,8 @@ use crate::command::{Folder, ends, fails, forebay};
 #[cfg(target_os = "linux")]
 use forebay_rig::nbd::Client;
 
-/// SPC text of reads at these milliseconds, on volumes 0 and 1 in turn, a few thousand sectors apart.
+/// Creates a trace in SPC format with reads at these times in ms, on volumes 0 and 1 in turn, a few
+/// thousand sectors apart.
 fn trace(folder: &Folder, name: &str, at_ms: impl Iterator<Item = u64>) -> PathBuf {
     let line = |(index, at): (usize, u64)| {
         let sector = index * 7919 % 900 * 8;
@@ -31,7 +32,7 @@ fn buy(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns a drive of 2 GB that a test can make files for.
+/// Returns a drive of 2 GB, so that a test can create files of its size.
 fn small_drive(folder: &Folder) -> PathBuf {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
     let text = fs::read_to_string(bundled).unwrap();
@@ -85,7 +86,7 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
     assert!(found["configuration"]["serve"].as_str().unwrap().contains("emulate = \"990-pro\""));
 }
 
-/// The sentence, the table and the page: one price, one figure.
+/// A price has the same value in the sentence, in the table and on the page.
 #[test]
 fn a_price_has_the_same_figure_wherever_it_stands() {
     let folder = Folder::new();
@@ -114,7 +115,7 @@ fn a_price_has_the_same_figure_wherever_it_stands() {
                 .map(|part| part.rsplit(|c| !is_part(c)).next().unwrap().to_string() + " EUR")
                 .collect()
         };
-        // The sentence, the key figure and one row.
+        // The price appears in the sentence, as the key figure, and in one row.
         assert_eq!(of(&out), [shown, shown, shown], "{out}");
         let text = fs::read_to_string(&page).unwrap();
         let text = text.split("</style>").nth(1).unwrap().replace('\u{a0}', " ");
@@ -237,7 +238,7 @@ fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());
 }
 
-/// Returns the configuration of a layout, and what `setup.sh` has made in the folder.
+/// Returns the proposed configuration for a layout, and the folder in which `setup.sh` was run.
 fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
     let folder = Folder::new();
     let drive = small_drive(&folder);
@@ -258,7 +259,8 @@ fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
     (folder, found)
 }
 
-/// Starts the proposed server in its folder: it serves, each client's export is there, and it ends well.
+/// Starts a server with the proposed configuration, and checks that it serves each client's export
+/// and stops without errors.
 #[cfg(target_os = "linux")]
 fn is_served(folder: &Folder, clients: &[&str]) {
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
@@ -280,7 +282,7 @@ fn is_served(folder: &Folder, clients: &[&str]) {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Every layout's configuration is served, on files that stand for its drives.
+/// A server accepts the configuration proposed for each layout, with files in place of drives.
 #[cfg(target_os = "linux")]
 #[test]
 fn serve_takes_what_is_proposed() {
@@ -297,7 +299,7 @@ fn serve_takes_what_is_proposed() {
         let flash = ["--flash", "samsung-830:capacity-gb=1", "--clients", clients];
         let (folder, found) = set_up(layout, &flash);
         let serve = found["configuration"]["serve"].as_str().unwrap();
-        // An md device is one file, which cannot be emulated as drives.
+        // For md devices, a single file replaces the array, so its drives cannot be emulated.
         let level = match layout {
             "mirror" => Some("--level=10 --chunk=512K --raid-devices=2 DRIVES"),
             "raid6" => Some("--level=6 --chunk=512K --raid-devices=6 DRIVES"),
@@ -307,7 +309,7 @@ fn serve_takes_what_is_proposed() {
         assert!(level.is_none_or(|level| serve.contains(level)), "{layout}: {serve}");
         assert_eq!(serve.contains("emulate = "), level.is_none(), "{layout}");
         assert_eq!(serve.matches("keep_iops = ").count(), 2, "{layout}");
-        // Clients on the same drive are laid out one after another.
+        // Clients on the same drive are placed one after another.
         let figure = |key: &str| -> Vec<&str> {
             let lines = serve.lines().filter_map(|line| line.strip_prefix(key));
             lines.map(|line| line.trim_matches(|c| " =\"".contains(c))).collect()

@@ -1,5 +1,5 @@
-//! Tests `forebay play` on the real binary: its effect on files, what it refuses, and its output.
-//! No test depends on the speed of the machine.
+//! Tests `forebay play` on the real binary: what it writes to files, what it rejects, and its
+//! output. No test depends on the speed of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
 
-/// Returns a trace of `(microseconds, op, offset, bytes)`.
+/// Creates a trace from rows of `(microseconds, op, offset, bytes)`.
 fn trace_of(folder: &Folder, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
     let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
         format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)
@@ -23,7 +23,7 @@ fn play(folder: &Folder, trace: &Path) -> Command {
     command
 }
 
-/// Reads and writes of 4 KiB, one every `gap_us`.
+/// Returns rows with reads or writes of 4 KiB, one every `gap_us` microseconds.
 fn rows(count: u64, gap_us: u64, writes: bool) -> Vec<(u64, &'static str, u64, u32)> {
     let op = |n: u64| if writes && n.is_multiple_of(3) { "write" } else { "read" };
     (0..count).map(|n| (n * gap_us, op(n), n * 7919 % 512 * 4096, 4096)).collect()
@@ -33,7 +33,7 @@ fn json(command: &mut Command) -> Value {
     json_and(command, 0).0
 }
 
-/// Returns the result of a run that ends with `code`, and its messages.
+/// Runs a command that must exit with status `code`. Returns its JSON output and its messages.
 fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -41,8 +41,7 @@ fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), said)
 }
 
-/// Checks that a command fails with status 2, one message with all `parts`, and nothing on standard
-/// output.
+/// Asserts exit status 2, one message that contains all `parts`, and nothing on standard output.
 fn refused(command: &mut Command, parts: &[&str]) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -79,7 +78,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
         assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
         let closed = options.contains(&"closed");
         assert_eq!(result["wanted_iops"].is_null(), closed);
-        // A request that waits for others is due later.
+        // Requests that depend on others become due later.
         if !closed && !options.contains(&"dependent") {
             let times = if options.contains(&"--intensity") { 3.0 } else { 1.0 };
             let wanted = result["wanted_iops"].as_f64().unwrap() / times;
@@ -93,7 +92,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
             assert_eq!(result["targets"][0]["direct"], false);
         }
     }
-    // The data is the same with every driver.
+    // All drivers must write the same data.
     let first = fs::read(folder.path("disk0")).unwrap();
     for index in 1..cases.len() {
         assert!(fs::read(folder.path(&format!("disk{index}"))).unwrap() == first, "disk{index}");
@@ -113,7 +112,7 @@ fn nothing_is_overwritten_by_accident() {
     assert!(fs::read(&disk).unwrap() == content);
     json(play(&folder, &trace).args(target).arg("--overwrite"));
     assert!(fs::read(&disk).unwrap() != content);
-    // Reads need no permission, and change nothing.
+    // Reads are allowed without `--overwrite`, and change nothing.
     fs::write(&disk, &content).unwrap();
     let reads = trace_of(&folder, &rows(30, 10, false));
     let result = json(play(&folder, &reads).args(target));
@@ -179,7 +178,7 @@ fn a_limit_on_file_size_is_counted() {
     let trace = trace_of(&folder, &rows);
     fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
     for driver in ["io_uring", "threads"] {
-        // In blocks of 512 bytes, which is the first half of the file.
+        // sh counts blocks of 512 bytes, so only the first half of the file may be written.
         let script = "ulimit -f 2048 && exec \"$0\" \"$@\"";
         let play = play(&folder, &trace);
         let mut limited = Command::new("sh");
@@ -187,8 +186,8 @@ fn a_limit_on_file_size_is_counted() {
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
         let (result, said) = json_and(limited.current_dir(folder.root()), 1);
         assert!(said.contains("I/Os failed; see the verdict"), "{said}");
-        // One more write crosses the limit: its rest is tried again, which reveals why it was cut
-        // off.
+        // One more write crosses the limit. The part that was not written is tried again, which
+        // reveals the error.
         let beyond = rows.iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
         assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64 + 1), "{driver}");
         assert_eq!(result["targets"][0]["ios_failed"], result["ios_failed"]);
@@ -201,12 +200,13 @@ fn a_limit_on_file_size_is_counted() {
     }
 }
 
-/// Emulated, a run is the simulator's: what does not depend on when the host got to it is the same.
+/// On an emulated device, all results that do not depend on the speed of the host equal those of
+/// the simulator.
 #[test]
 fn an_emulated_device_does_what_the_simulator_says() {
     let folder = Folder::new();
     let mut rows = rows(200, 400, true);
-    // Beyond the device, for --map.
+    // This read is beyond the end of the device, to test --map.
     rows.push((80_000, "read", 300 << 30, 4096));
     let trace = trace_of(&folder, &rows);
     let cases: [&[&str]; 8] = [
@@ -264,14 +264,14 @@ fn an_emulated_volume_does_what_the_simulator_says() {
 #[test]
 fn time_and_an_interruption_end_it_with_the_results_so_far() {
     let folder = Folder::new();
-    // An hour.
+    // One request per second, for an hour.
     let trace = trace_of(&folder, &rows(3600, 1_000_000, true));
     let result = json(play(&folder, &trace).args(["--target", "a", "--for", "0.01s"]));
     assert_eq!(result["ended_early"], "time is up");
     let mut play = play(&folder, &trace);
     play.args(["--target", "b", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = play.spawn().unwrap();
-    // The file is created while the interrupted run continues.
+    // Wait until the run has created its file, which happens while the interrupted run continues.
     while !folder.path("b").exists() {
         std::thread::yield_now();
     }
@@ -299,13 +299,13 @@ fn placements_have_a_flash_target_beside() {
     );
 }
 
-/// With a placement, the disk ends up with the same contents as with a scheduler alone.
+/// With a cache, the disk ends up with the same content as with a scheduler alone.
 #[test]
 fn a_cache_moves_the_data_itself() {
     let folder = Folder::new();
     let mut written: Vec<_> =
         (0..40).map(|n| (n * 50, "write", n * 7919 % 512 * 4096, 8192)).collect();
-    // Also with parts of blocks.
+    // These requests cover only parts of blocks.
     written.extend((0..40).map(|n| (2000 + n * 50, "write", n * 104_729 % 2_000_000 + 77, 5000)));
     written.extend((0..80).map(|n| (4000 + n * 50, "read", n * 7919 % 512 * 4096, 4096)));
     let trace = trace_of(&folder, &written);

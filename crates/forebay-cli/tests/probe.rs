@@ -1,4 +1,5 @@
-//! `device probe` on real files: what it refuses, and a limit that the kernel sets.
+//! Tests `device probe` on real files: what it rejects, and whether it finds a limit set by the
+//! kernel.
 
 use crate::command::{Folder, fails, forebay, json};
 use crate::limited::{Limited, number_of_disk};

@@ -1,6 +1,6 @@
-//! Tests how every verb reports system errors for every file: one line that names the file, the
-//! system's message, and what to do. The status is 2 if another name would help, and 1 if the
-//! machine fails.
+//! Tests how every verb reports operating-system errors about files: in one line that contains the
+//! file, the system's message and what to do. The exit status is 2 if another file name would help,
+//! and 1 if the machine is at fault.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
-/// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
+/// Commands that read `AT` or write `AT/x.csv`, and how their messages refer to it.
 const EACH: [&str; 35] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
@@ -57,7 +57,8 @@ fn folder() -> Folder {
     folder
 }
 
-/// Every command with `at` for the file, refused with `parts`.
+/// Runs every command with `at` as its file, and checks that it fails with a message that contains
+/// `parts`.
 fn refused(folder: &Folder, at: &str, parts: &[&str]) {
     for words in EACH {
         let words: Vec<String> = words.split(' ').map(|word| word.replace("AT", at)).collect();
@@ -98,14 +99,15 @@ fn a_folder_in_the_place_of_a_file_is_told() {
             out.is_empty() && err.lines().count() == 1 && err.contains("dir"),
             "{words:?}: {err}"
         );
-        // A folder may hold an fio sweep.
+        // `device fit` also accepts a folder with a fio sweep.
         let no_sweep = "got no I/O by any job";
         let told = ["got a folder", "it is a folder; name a file", no_sweep];
         assert!(told.iter().any(|told| err.contains(told)), "{words:?}: {err}");
     }
 }
 
-/// Runs as a user without read permission; root, who may read everything, becomes such a user.
+/// Runs commands as a user without read permission. If the test runs as root, it switches to such a
+/// user.
 #[test]
 fn what_may_not_be_read_is_told() {
     let folder = folder();
@@ -165,7 +167,7 @@ fn a_full_disk_behind_standard_output_is_the_machines() {
             "forebay: standard output: No space left on device (os error 28); free some space";
         let last = said.lines().last().unwrap();
         assert!(said.starts_with("1 ") && last.contains(expected), "{words}: {said}");
-        // A reader that closes the pipe is not an error.
+        // It is not an error if the reader closes the pipe.
         let text =
             format!("set +e +o pipefail; (forebay {words} 2>&1; echo $? >&2) 2>rc | true; cat rc");
         assert_eq!(shell::run(folder.root(), &text).unwrap().trim(), "0", "{words}");
@@ -236,7 +238,7 @@ fn help_is_a_verb_like_others() {
     }
 }
 
-/// One request of one client on one disk.
+/// Messages use the singular for one request, one client and one disk.
 #[test]
 fn one_is_no_plural() {
     let folder = Folder::new();

@@ -1,5 +1,4 @@
-//! Tests the destinations of reports: each verb that writes one, with writable and unwritable
-//! paths.
+//! Tests where each verb writes its report, with writable and unwritable paths.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::command::{Folder, ends, fails, forebay};
 
-/// Returns the words of each verb that writes a page, in a folder that has what they need.
+/// Fills a folder with inputs, and returns the arguments of each verb that writes a page.
 fn verbs(folder: &Folder) -> Vec<Vec<String>> {
     let trace: String = (0..300)
         .map(|n| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0))
@@ -66,13 +65,13 @@ fn every_verb_writes_its_page_and_says_where() {
     assert_eq!(files(&folder), 2, "something is left");
 }
 
-/// Returns all texts between `from` and `to`.
+/// Returns every text between `from` and `to`.
 fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(from).skip(1).map(move |rest| rest.split(to).next().unwrap())
 }
 
-/// Checks that a page works with a screen reader: tables and pictures have names, pictures give
-/// figures, headings are in order, and no name occurs twice.
+/// Checks that a page works with a screen reader: tables and images have names, images also give
+/// their figures as text, headings are in order, and no name occurs twice.
 fn can_be_heard(page: &str, words: &[String]) {
     let body = page.split("</style>").nth(1).unwrap();
     assert!(page.contains("<html lang=\"en\">"), "{words:?}");
@@ -88,7 +87,7 @@ fn can_be_heard(page: &str, words: &[String]) {
         hidden + body.matches("role=\"img\"").count()
     });
     for told in between(body, "<desc id=", "</desc>").filter_map(|desc| desc.split_once('>')) {
-        // A trace that uses no block twice has no figures to tell.
+        // If a trace uses no block twice, there are no figures to give.
         let is_told = told.1.contains(|c: char| c.is_ascii_digit()) || told.1.contains("No cache");
         assert!(is_told, "{words:?}: {}", told.1);
     }
@@ -144,7 +143,7 @@ fn a_folder_that_is_not_ours_is_told() {
     let closed = folder.path("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
-    // A user who may do everything cannot be refused.
+    // Root can write everywhere, so there is nothing to test.
     if fs::write(closed.join("mine"), "").is_ok() {
         return;
     }
@@ -153,7 +152,7 @@ fn a_folder_that_is_not_ours_is_told() {
     }
 }
 
-/// A file that may not grow stands for a disk that is full.
+/// A limit on the file size simulates a full disk.
 #[test]
 fn a_page_that_does_not_fit_leaves_no_half_of_it() {
     let folder = Folder::new();
@@ -176,8 +175,7 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
     }
 }
 
-/// Returns the words of each verb that writes something else than a page, and the files that it
-/// writes.
+/// Returns the arguments of each verb that writes files other than pages, and these files.
 fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     let trace = folder.path("trace.spc").display().to_string();
     let specs = include_str!("../../../fuzz/seeds/disksim/beside");
@@ -205,15 +203,15 @@ fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     all.into_iter().map(whole).collect()
 }
 
-/// Returns the write end of a pipe that nobody reads.
+/// Returns the write end of a pipe that has no reader.
 fn unread() -> Stdio {
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     std::os::fd::OwnedFd::from(ours).into()
 }
 
-/// All files are complete before the first byte is printed, so closing standard output or standard
-/// error early loses no file.
+/// Files are complete before anything is printed, so closing standard output or standard error
+/// early loses none of them.
 #[test]
 fn files_are_whole_where_nobody_reads_what_is_printed() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 //! Tests `forebay serve` on the real binary with common clients: libnbd and its tools, QEMU's
-//! tools, fio. Missing tools are skipped with a loud message.
+//! tools, and fio. If a tool is missing, its test prints a message and is skipped.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 
-/// All ways of transferring data.
+/// The server options for every way to transfer data.
 const WAYS: [&[&str]; 8] = [
     &[],
     &["--buffered"],
@@ -26,7 +26,7 @@ fn with<'a>(first: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     [&[first], words].concat()
 }
 
-/// Returns nbdinfo's output for the only export.
+/// Returns what nbdinfo prints about the only export.
 fn info(folder: &Folder, serving: &Serving) -> Value {
     let told = does(folder, "nbdinfo", &["--json", &serving.uri]);
     serde_json::from_str::<Value>(&told).unwrap()["exports"][0].clone()
@@ -69,7 +69,8 @@ fn libnbd_is_told_what_an_export_can_do() {
     assert!(!none.status.success());
     assert!(does(&folder, "nbdinfo", &["--list", &serving.uri]).contains("export=\"other\""));
     serving.stop();
-    // The printed address works for a client, whatever the name of the socket.
+    // The printed URI must work for clients, even if the name of the socket contains special
+    // characters.
     let serving = Serving::start(&folder, &["disk", "--socket", "a socket&more%20#1"]);
     assert_eq!(does(&folder, "nbdinfo", &["--size", &serving.uri]).trim(), "8388608");
 }
@@ -81,7 +82,7 @@ fn nbdcopy_takes_bytes_in_and_out_and_keeps_holes() {
     }
     for (seed, words) in WAYS.into_iter().enumerate() {
         let folder = Folder::new();
-        // An end that is no whole page where blocks may be bytes.
+        // With --buffered, blocks may be single bytes, so the file need not end at a page boundary.
         let odd = words.contains(&"--buffered");
         let bytes = 12 * MIB + if odd { 1234 } else { 0 };
         let data = mixed(bytes, seed as u64 + 1);
@@ -180,7 +181,7 @@ fn qemus_writes_zeros_and_discards_are_what_they_say() {
         let told = does(&folder, "qemu-io", &asked);
         assert!(!told.contains("failed"), "{words:?}: {told}");
         assert_eq!(told.matches("read ").count(), 12, "{told}");
-        // The client gets an error for unsupported requests.
+        // A request beyond the end is an error.
         let beyond = ran(&folder, "qemu-io", &["-f", "raw", &serving.uri, "-c", "write 8M 4k"]);
         assert!(!beyond.status.success());
         serving.stop();
@@ -236,7 +237,7 @@ const MANY: &str = include_str!("served/many.py");
 
 #[test]
 fn libnbd_has_many_requests_under_way() {
-    // Debian's module is its own Python's.
+    // Debian's libnbd module is only available to Debian's own Python.
     let python = "/usr/bin/python3";
     let has_module = Command::new(python).args(["-c", "import nbd"]).output();
     if !has_module.is_ok_and(|output| output.status.success()) {
@@ -265,7 +266,7 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
     fs::write(folder.path("source"), &data).unwrap();
     let serving = Serving::start(&folder, &["disk", "--export", "first", "--policy", "bid"]);
     if have(&["nbdkit", "nbdcopy"]) {
-        // The tools that add passwords, TLS and other addresses.
+        // Tools that add passwords, TLS and other addresses.
         let copies = "nbdcopy source \"$uri\" && nbdcopy \"$uri\" sink && nbdinfo \"$uri\"";
         let socket = format!("socket={}", folder.socket().display());
         let words = ["-U", "-", "nbd", &socket, "export=first", "--run", copies];

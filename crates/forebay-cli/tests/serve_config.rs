@@ -1,4 +1,5 @@
-//! `forebay serve` with a configuration, on the real binary: promises, SIGHUP, `top`, metrics and traces.
+//! Tests `forebay serve` with a configuration on the real binary: promises, SIGHUP, `top`, metrics
+//! and traces.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -48,7 +49,7 @@ fn top(folder: &Folder) -> Value {
     command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0
 }
 
-/// Waits for what comes soon.
+/// Calls `look` until it returns a value, which must happen soon.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -71,7 +72,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let config = |policy| config(policy).replace("127.0.0.1:0", &format!("127.0.0.1:{metrics}"));
     fs::write(folder.path("serve.toml"), config("noop")).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
-    // Data without zeros, which would be trimmed.
+    // The data contains no zeros, because zeros would be trimmed.
     let data: Vec<u8> = (0..4_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
     fs::write(folder.path("data"), &data).unwrap();
     let uri = |name: &str| format!("nbd+unix:///{name}?socket={}", folder.socket().display());
@@ -89,7 +90,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
     assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
-    // Promises and traces are re-read too; the open files are not, and a message says so.
+    // Promises and traces are reread too. Open files are not, and a message says so.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(
         folder.path("serve.toml"),
@@ -104,7 +105,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
         (&back["exports"][0]["keep_iops"], &back["exports"][0]["kept"]),
         (&7000.into(), &0.into())
     );
-    // A policy that there is not leaves all as it is.
+    // An unknown policy leaves everything unchanged.
     fs::write(folder.path("serve.toml"), config("nonsense")).unwrap();
     serving.signal("-HUP");
     does(&folder, "nbdcopy", &[&uri("steady"), "back"]);
@@ -117,7 +118,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let line = "forebay_serve_written_bytes_total{back=\"data\",export=\"steady\"} 4194304";
     assert!(page.lines().any(|other| other == line), "{page}");
 
-    // The final flush is issued at that time.
+    // The final flush should be recorded at this time.
     let idle_ms = 300;
     std::thread::sleep(Duration::from_millis(idle_ms));
     serving.signal("-INT");
@@ -150,7 +151,8 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     let (last, before) = last_two_ns(&folder, "asked.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
-    // The disk was given the same number of bytes, whatever the I/Os.
+    // The number of bytes written to the disk is the same, regardless of how they were divided into
+    // I/Os.
     assert_eq!(moved(&["issued.1.parquet", "other.parquet"]), 8 << 20);
 }
 
@@ -164,7 +166,7 @@ fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
     (rows[rows.len() - 1], rows[rows.len() - 2])
 }
 
-/// Returns a port that was free a moment ago.
+/// Returns a port that is free at the moment.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -223,7 +225,8 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
     refused(&whole.replace("\"noop\"", "\"nonsense\""), &[], "nonsense");
     refused("\u{0}", &[], "serve.toml, line 1");
-    // Errors of files other than disks name the key, and give advice for a configuration file.
+    // Errors about files other than disks name the key, and their advice suits a configuration
+    // file.
     for (from, to, part) in [
         (
             "\"asked.parquet\"",
@@ -256,7 +259,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&twice, &[], "disk: is used by 'data' and by 'more'");
 }
 
-/// Returns a configuration with a write-back cache in front of a disk.
+/// Returns a configuration with a write-back cache for a disk.
 fn cached(policy: &str) -> String {
     format!(
         "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\nflash = \"flash\"\npage_cache = true\npolicy = \"{policy}\"\n"
@@ -285,7 +288,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     fs::write(folder.path("data"), &data).unwrap();
     let uri = format!("nbd+unix:///data?socket={}", folder.socket().display());
     does(&folder, "nbdcopy", &["--flush", "data", &uri]);
-    // Another policy would show the disk as it was.
+    // A policy without the cache would show outdated data on the disk.
     fs::write(folder.path("serve.toml"), cached("noop")).unwrap();
     serving.signal("-HUP");
     serving.signal("-KILL");
@@ -293,7 +296,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
 
     refused("cache:write=back:id=8", "belongs to another");
-    // Such a policy would hide or overwrite the data that is only on the flash.
+    // These policies would hide or overwrite data that exists only on the flash.
     for policy in ["noop", "cache:write=through:id=7", "cache:write=around:id=7"] {
         refused(policy, "has the log of a cache or tiers (id 7)");
     }
@@ -305,7 +308,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
         "what was flushed is there after kill -9"
     );
     serving.stop();
-    // The flash is another.
+    // The flash was replaced by a blank one.
     folder.holes("flash", 32 << 20);
     refused("cache:write=back:id=7", "flash is blank, expected one with a log");
 }
@@ -322,7 +325,8 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
     serving.signal("-KILL");
     serving.ends();
-    // Only the flash records which record is the newest, and that it is damaged.
+    // Only the flash contains the number of the newest record, so it must notice that this record
+    // is damaged.
     let flash = folder.read("flash");
     let slots = (0..16).map(|slot| 8192 + slot * 8192);
     let newest = slots.filter(|at| flash[at + 24..at + 32] == *b"forebayC").max().unwrap();
@@ -337,7 +341,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
         assert!(said.contains("its placement log is damaged"), "byte {at}: {said}");
     }
     fs::write(folder.path("flash"), &flash).unwrap();
-    // The disk by itself, on the command line.
+    // The disk is served alone, with options instead of a configuration.
     let words = ["disk", "--socket", "socket"];
     let output = serve(&folder, &words).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -461,10 +465,10 @@ fn monitoring_sees_what_is_served_and_sockets_have_a_mode() {
         "{healthy}"
     );
     assert!(get("/other").starts_with("HTTP/1.1 404"));
-    // The longest requests fit one after another.
+    // Requests of the maximum size fit one after another.
     let mut client = Client::simple(&folder.socket(), "data");
     (0..3).for_each(|_| assert!(client.read(0, 8 << 20).iter().all(|byte| *byte == 0)));
-    // Whatever is read from a disk that was cut off fails.
+    // All reads fail after the disk was truncated.
     fs::File::options().write(true).open(folder.path("disk")).unwrap().set_len(0).unwrap();
     let fails = |client: &mut Client| assert_ne!(client.does((READ, 0), (0, 4096), &[]), 0);
     (0..7).for_each(|_| fails(&mut client));

@@ -1,4 +1,4 @@
-//! Tests `forebay serve` if the kernel denies io_uring, as containers do by default: it works, and
+//! Tests that `forebay serve` works if the kernel denies io_uring, as containers do by default, and
 //! says so once.
 
 use std::process::Command;
@@ -9,10 +9,10 @@ use crate::served::{Folder, Serving, have, serve, skipped};
 use crate::shell;
 
 const BYTES: u64 = 8 << 20;
-/// A multiple of every device's block size.
+/// The size of the requests, which is a multiple of every device's block size.
 const LEN: usize = 300 << 10;
 
-/// Returns the same command without io_uring, or `None` if the system has no such filter.
+/// Returns `command` with io_uring denied, or `None` if the system has no seccomp filters.
 fn denied(command: &Command) -> Option<Command> {
     let wrapper = shell::root().join(".ci/without-io-uring");
     let can = have(&["python3"])
@@ -27,7 +27,7 @@ fn denied(command: &Command) -> Option<Command> {
     Some(wrapped)
 }
 
-/// Writes, flushes and reads through two connections at once.
+/// Writes, flushes and reads through two connections at the same time.
 fn use_it(socket: &std::path::Path, export: &str) {
     let mut clients = [(); 2].map(|()| Client::simple(socket, export));
     for (nth, client) in clients.iter_mut().enumerate() {

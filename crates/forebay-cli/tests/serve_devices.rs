@@ -1,5 +1,5 @@
-//! Tests the refusals of `serve --ublk`, `attach` and `detach` that need no kernel driver. `make guest-serve` tests the
-//! devices.
+//! Tests what `serve --ublk`, `attach` and `detach` reject, as far as this needs no kernel driver.
+//! `make guest-serve` tests the devices themselves.
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! How `forebay serve` ends, and what is there afterwards: killed under a writer, interrupted under load, on a full
-//! disk, and when it cannot even begin.
+//! Tests how `forebay serve` ends and which data survives: if it is killed while a client writes,
+//! if it is interrupted under load, if the disk is full, and if it cannot even start.
 //!
-//! A kill takes what the process had in its own memory, not what the system has: answers too early are found, flushes
-//! that are left out are not. `make kill-serve ROUNDS=100` kills it more often.
+//! Killing the server loses only its own memory, not the page cache. The test therefore detects
+//! premature acknowledgments but not missing flushes. `make kill-serve ROUNDS=100` kills it more
+//! often.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +18,12 @@ use forebay_rig::nbd::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;
 
-/// Returns the contents of a block, which identify the write.
+/// Returns the content of a block, which identifies the write.
 fn block(stamp: u64) -> Vec<u8> {
     stamp.to_le_bytes().repeat(BLOCK as usize / 8)
 }
 
-/// A writer's knowledge of each block: the write that must survive everything, and later ones.
+/// What the writer knows about a block: the write that must survive, and the later ones that may.
 #[derive(Default)]
 struct Known {
     promised: u64,
@@ -30,8 +31,8 @@ struct Known {
 }
 
 impl Known {
-    /// Checks that the contents after a kill are one of these writes, which is the durable one from
-    /// now on.
+    /// Checks that the block found after a kill is the content of one of these writes. From then
+    /// on, this write must survive.
     fn settle(&mut self, found: &[u8]) {
         let stamp = u64::from_le_bytes(found[..8].try_into().unwrap());
         assert!(found == block(stamp), "a block is a mixture of writes");
@@ -45,7 +46,8 @@ impl Known {
     }
 }
 
-/// Writes until the connection ends, with several writes outstanding; remembers what must survive.
+/// Writes until the connection ends, with several writes outstanding, and records which writes must
+/// survive.
 fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>) {
     client.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     loop {
@@ -92,7 +94,7 @@ fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>
     }
 }
 
-/// Records a durable write: earlier contents cannot come back.
+/// Records that a write is durable, so that older content must not reappear.
 fn promise(known: &mut Known, stamp: u64) {
     known.promised = stamp;
     known.later.retain(|later| *later > stamp);
@@ -110,7 +112,7 @@ fn sends(client: &mut Client, kind: (u16, u16), cookie: u64, at: (u64, u32), dat
     client.stream.write_all(&bytes).is_ok()
 }
 
-/// Returns a simple answer: its cookie and error, or `None` if the server is gone.
+/// Returns the cookie and the error of a simple reply, or `None` if the server is gone.
 fn answer(client: &mut Client) -> Option<(u64, u32)> {
     use std::io::Read;
     let mut bytes = [0; 16];
@@ -119,14 +121,14 @@ fn answer(client: &mut Client) -> Option<(u64, u32)> {
     Some((u64::from_be_bytes(bytes[8..].try_into().unwrap()), errno))
 }
 
-/// Kills a server again and again under a writer; answers how many writes there were.
+/// Kills a server `rounds` times while a client writes. Returns the number of writes.
 fn killed(rounds: u64, words: &[&str]) -> u64 {
     let folder = Folder::new();
     folder.holes("disk", BLOCK * BLOCKS);
     let words = [&["disk"], words].concat();
     let (mut stamps, mut known) = (0, BTreeMap::<u64, Known>::new());
     for round in 0..rounds {
-        // The socket of the one that was killed is still there.
+        // The killed server left its socket behind.
         assert_eq!(folder.socket().exists(), round > 0);
         let mut serving = Serving::start(&folder, &words);
         let mut client = Client::simple(&folder.socket(), "");
@@ -179,7 +181,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
     for nth in 0..count {
         client.request((WRITE, 0), nth, (nth * BLOCK, BLOCK as u32), &block(nth + 1));
     }
-    // One answer; the others are outstanding or on their way.
+    // After the first answer, all other requests are still outstanding or on their way.
     let first = client.answer(0);
     serving.signal("-INT");
     let mut answered = vec![first.cookie];
@@ -197,13 +199,14 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
             "{cookie} was answered and is not there"
         );
     }
-    // More than one accepted request was answered.
+    // Several of the accepted requests were answered.
     answered.sort_unstable();
     answered.dedup();
     assert!(answered.len() > 1, "{answered:?}");
 }
 
-/// Eleven writes find at most ten tokens used; the others leave at 100 a second.
+/// At most ten of the eleven writes find a token in the bucket; the others must wait for new
+/// tokens, of which there are 100 per second.
 #[test]
 fn an_emulated_volume_answers_no_faster_than_its_limit() {
     let folder = Folder::new();
@@ -212,7 +215,7 @@ fn an_emulated_volume_answers_no_faster_than_its_limit() {
     let _serving = Serving::start(&folder, &["disk", "--emulate", "iotune:write-iops-sec=100"]);
     let mut client = Client::simple(&folder.socket(), "");
     for nth in 0..41 {
-        // Apart, so that no write is merged with another.
+        // The writes are not adjacent, so that they are not merged.
         client.request((WRITE, 0), nth, (2 * nth * BLOCK, BLOCK as u32), &block(nth + 1));
     }
     let mut answers: Vec<u64> = (0..41).map(|_| client.answer(0).cookie).collect();
@@ -225,7 +228,7 @@ fn an_emulated_volume_answers_no_faster_than_its_limit() {
 fn a_second_interruption_ends_it_at_once() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // One I/O a second, with fifty outstanding.
+    // One I/O per second, with fifty outstanding.
     let serving = Serving::start(&folder, &["disk", "--emulate", "fixed:1"]);
     let mut client = Client::simple(&folder.socket(), "");
     for nth in 0..50 {
@@ -233,13 +236,13 @@ fn a_second_interruption_ends_it_at_once() {
     }
     client.answer(0);
     serving.signal("-INT");
-    // Waits until the server has begun to shut down.
+    // Wait until the server has begun to shut down.
     thread::sleep(Duration::from_millis(300));
     serving.signal("-INT");
     let begun = Instant::now();
     assert_eq!(serving.ends().0, Some(130));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // The files left behind do not prevent another start.
+    // Files that were left behind do not prevent the next start.
     Serving::start(&folder, &["disk"]).stop();
 }
 
@@ -268,7 +271,7 @@ fn it_ends_when_its_socket_was_removed_or_replaced() {
     fs::remove_file(folder.socket()).unwrap();
     let second = Serving::start(&folder, &["other"]);
     first.stop();
-    // The first server must not remove the socket of the other.
+    // The second server must not remove the socket of the first.
     let mut client = Client::simple(&folder.socket(), "");
     client.write(0, &block(1));
     second.stop();
@@ -316,7 +319,7 @@ fn a_full_disk_is_told_and_the_server_goes_on() {
         assert_eq!(outcomes[0], 0, "{policy}");
         assert!(outcomes.contains(&28), "{policy}: {outcomes:?}");
         assert!(outcomes.iter().all(|errno| [0, 28].contains(errno)), "{policy}: {outcomes:?}");
-        // The volume is readable, and has space again after something is removed.
+        // The volume stays readable, and space that is freed can be used again.
         assert_eq!(client.read(0, 512), [5; 512]);
         assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, 0), (0, 1 << 20), &[]), 0);
@@ -342,7 +345,7 @@ fn a_volume_without_room_for_records_is_not_served_and_told_why() {
     assert!(create.output().unwrap().status.success());
     let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n";
     fs::write(folder.path("serve.toml"), config).unwrap();
-    // Each drive has only enough space for its labels.
+    // There is only enough space for the labels of the drives.
     let limited = "ulimit -f 16 && exec \"$0\" serve serve.toml";
     let mut command = Command::new("sh");
     command.args(["-c", limited]).arg(assert_cmd::cargo::cargo_bin!("forebay"));
@@ -361,8 +364,8 @@ impl Drop for Unmounted<'_> {
     }
 }
 
-/// Checks that the server refuses with one message with these parts and status 2, and leaves no
-/// socket.
+/// Asserts that the server does not start, exits with status 2 and one message that contains all
+/// `parts`, and leaves no socket.
 fn refused(folder: &Folder, words: &[&str], parts: &[&str]) {
     let output = serve(folder, words).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -408,12 +411,12 @@ fn what_cannot_be_served_is_said_in_one_message() {
     refused(&folder, &["disk", "--tcp", "localhost"], &["localhost"]);
     refused(&folder, &["disk", "--socket", &long], &[&long]);
     refused(&folder, &["disk", "--socket", "missing/socket"], &["missing/socket", "No such file"]);
-    // A file in the socket's place is not the server's to replace.
+    // The server must not replace a file that is not a socket.
     fs::write(folder.path("kept"), "words").unwrap();
     let output = serve(&folder, &["disk", "--socket", "kept"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read(folder.path("kept")).unwrap(), b"words");
-    // Nothing was written anywhere.
+    // Nothing was written to the disk.
     assert!(folder.read("disk").iter().all(|byte| *byte == 0));
 }
 
@@ -421,7 +424,7 @@ fn what_cannot_be_served_is_said_in_one_message() {
 fn a_file_without_permission_is_said() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
-    // Root may everything: somebody else then.
+    // Root is permitted everything, so run as another user.
     let binary = assert_cmd::cargo::cargo_bin!("forebay");
     does(&folder, "chmod", &["755", "."]);
     does(&folder, "chmod", &["600", "disk"]);

@@ -1,5 +1,5 @@
-//! A file system on `forebay serve`: ext4 on a loop device over nbdfuse, with git and SQLite on it, while policies change,
-//! drives are lost and the server is killed.
+//! Tests a file system on `forebay serve`: ext4 on a loop device over nbdfuse, used by git and
+//! SQLite, while policies change, drives are lost and the server is killed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::served::mounted::{Mounted, State};
 use crate::served::{Folder, Serving, does, have, skipped};
 
-/// Creates a database, or checks the existing one and continues with it. Committed rows are
-/// recorded elsewhere.
+/// Creates a database, or checks the existing one and continues with it. Committed rows are also
+/// listed in another file.
 const DATABASE: &str = "
 import os
 import sqlite3
@@ -69,7 +69,7 @@ fn a_file_system_lives_on_it() {
         does(&folder, "python3", &["-c", DATABASE]);
         mounted.close();
         serving.stop();
-        // Another server, another mount: nothing of it is in anybody's cache.
+        // Use a new server and mount, so that no data comes from a cache.
         let serving = Serving::start(&folder, &words);
         let mounted = Mounted::over(&folder, &folder.socket(), State::Clean).unwrap();
         git(&["fsck", "--strict"]);
@@ -81,7 +81,8 @@ fn a_file_system_lives_on_it() {
     }
 }
 
-/// A proxy between nbdfuse and the server: QEMU, which reconnects, because nbdfuse does not.
+/// A proxy between nbdfuse and the server. It is qemu-nbd, which reconnects to a restarted server;
+/// nbdfuse does not.
 struct Between(Child);
 
 impl Between {
@@ -107,28 +108,29 @@ impl Drop for Between {
     }
 }
 
-/// The events while the file system is in use.
+/// What happens while the file system is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The policy is switched.
+    /// The policy is changed.
     Switch,
-    /// A drive has nothing any more.
+    /// A drive loses all its data.
     Loss,
-    /// The server is killed, and started again.
+    /// The server is killed and restarted.
     Kill,
 }
 
-/// What the file system is on.
+/// The kind of storage under the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
-    /// A file keeps acknowledged writes when the server is killed, so clients that reconnect
-    /// continue.
+    /// A file. If the server is killed, it keeps all acknowledged writes, so clients can reconnect
+    /// and continue.
     File,
-    /// A volume, killed, has what was flushed, as after a power cut: it is mounted again.
+    /// A volume. If the server is killed, only flushed data survives, as after a power failure, so
+    /// the file system is mounted again.
     Volume,
 }
 
-/// A server, and what happens to it.
+/// A server that suffers events.
 struct Troubled<'a> {
     folder: &'a Folder,
     on: On,
@@ -173,8 +175,8 @@ impl<'a> Troubled<'a> {
                 serving.signal("-HUP");
             }
             Event::Loss => {
-                // The data of the drive disappears while the server runs, and the next server does
-                // not find it.
+                // The drive loses its data while the server runs, and the next server does not find
+                // it at all.
                 self.lost += 1;
                 let drive = self.folder.path(&format!("v/{}", self.lost));
                 File::options().write(true).open(&drive).unwrap().set_len(0).unwrap();
@@ -190,7 +192,7 @@ impl<'a> Troubled<'a> {
     }
 }
 
-/// Works on the file system while each of `events` happens, and looks whether all is well after each.
+/// Uses the file system while each of `events` happens, and checks it after each.
 fn outlives(on: On, events: impl Iterator<Item = Event>) {
     if !have(&TOOLS) || !have(&["qemu-nbd"]) {
         return;
@@ -218,7 +220,7 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
         troubled.happens(event);
         let is_cut = (event, on) == (Event::Kill, On::Volume);
         if is_cut {
-            // No client may continue with data from a cache of the server.
+            // No client may continue with data that the server had not flushed.
             drop(between);
             work.kill().unwrap();
             drop(mounted);
@@ -226,12 +228,12 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
             mounted = mount(State::Cut).unwrap();
         }
         assert!(work.wait().unwrap().success() != is_cut, "{event:?}, the {nth}th");
-        // Reads the state of the disk, not of the page cache.
+        // Drop the page cache, to check the data on the disk itself.
         fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
         git(&folder, &["fsck", "--strict"]);
         does(&folder, "python3", &["-c", DATABASE]);
         if is_cut {
-            // A lock of whoever was killed, and files that were not written out.
+            // A killed git leaves its lock behind, and files that were not written back.
             let _ = fs::remove_file(folder.path("tree/code/.git/index.lock"));
             git(&folder, &["checkout", "-q", "-f", "main"]);
             git(&folder, &["clean", "-qfd"]);
@@ -249,14 +251,15 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
     let serving = troubled.serving.take().unwrap();
     serving.signal("-INT");
     let (status, said) = serving.ends();
-    // A volume may have lost drives, whose data are restored on others; nothing else is wrong.
+    // A volume may have lost drives, whose data is rebuilt on the others. No other messages are
+    // expected.
     let is_known =
         |line: &str| ["starts degraded", "rebuild"].iter().any(|part| line.contains(part));
     assert!(said.lines().all(is_known), "{said}");
     assert_eq!(status, Some(0));
 }
 
-/// Commits to a database and to git, and checks out what was.
+/// Commits to a database and to git, and checks out earlier commits.
 const WORK: &str = "
 python3 -c \"$DATABASE\"
 cd tree/code

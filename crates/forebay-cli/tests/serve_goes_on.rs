@@ -1,5 +1,5 @@
-//! Clients of `forebay serve` go on: after the server was killed and started again, and while drives of a volume are
-//! lost under them.
+//! Tests that clients of `forebay serve` continue after the server was killed and restarted, and
+//! while a volume loses drives.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::command;
 use crate::served::{Folder, Serving, does, have, ran, skipped};
 
-/// The server is killed, and started again after a while.
+/// Kills the server, and restarts it after a while.
 fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {
     serving.signal("-KILL");
     serving.child.wait().unwrap();
@@ -22,13 +22,13 @@ fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {
     Serving::start(folder, words)
 }
 
-/// Returns the folder's export for QEMU, which connects again for ten seconds.
+/// Returns QEMU's options for the export in the folder. QEMU tries to reconnect for ten seconds.
 fn qemu(folder: &Folder) -> String {
     let socket = folder.socket();
     format!("driver=nbd,server.type=unix,server.path={},reconnect-delay=10", socket.display())
 }
 
-/// qemu-io, a command at a time.
+/// A qemu-io process that executes one command at a time.
 struct QemuIo {
     child: Child,
     asks: ChildStdin,
@@ -45,7 +45,7 @@ impl QemuIo {
         QemuIo { child, asks, says: BufReader::new(says) }
     }
 
-    /// Does a command, and answers what it says until it has moved all its bytes.
+    /// Executes a command and waits for `over`, the line that says that all bytes were transferred.
     fn does(&mut self, command: &str, over: &str) {
         writeln!(self.asks, "{command}").unwrap();
         let mut said = String::new();
@@ -74,7 +74,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     for round in 1..4 {
         qemu_io.does(&format!("write -f -P {round} {round}M 1M"), "wrote 1048576/1048576");
         serving = restarted(&folder, serving, &words);
-        // From the client's viewpoint, the connection is the same.
+        // To the client, this is still the same connection.
         for before in 1..=round {
             qemu_io.does(&format!("read -P {before} {before}M 1M"), "read 1048576/1048576");
         }
@@ -83,7 +83,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     drop(asks);
     assert!(child.wait().unwrap().success());
     drop(says);
-    // Outstanding requests are repeated after the server was killed.
+    // Requests that were outstanding when the server was killed are repeated.
     let words_of_bench = ["bench", "-c", "80000", "-d", "16", "-w", "-s", "4096", "--image-opts"];
     let begin =
         || Command::new("qemu-img").args(words_of_bench).arg(qemu(&folder)).spawn().unwrap();
@@ -91,7 +91,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     while kills < 2 {
         thread::sleep(Duration::from_millis(150));
         if let Some(ended) = bench.try_wait().unwrap() {
-            // A busy machine woke this thread too late: the requests of another one are under way.
+            // This machine is so slow that the benchmark has already ended; start another one.
             assert!(ended.success());
             bench = begin();
             continue;
@@ -103,7 +103,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     serving.stop();
 }
 
-/// A client that reconnects when necessary, and repeats unanswered requests.
+/// A client that reconnects if necessary and repeats unanswered requests.
 const AGAIN: &str = include_str!("served/again.py");
 
 #[test]
@@ -123,7 +123,7 @@ fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
     let mut says = BufReader::new(client.stdout.take().unwrap());
     let mut line = String::new();
     for _ in 0..3 {
-        // The client has been writing for a while.
+        // The client has been writing for a while when the server is killed.
         assert!(says.read_line(&mut line).unwrap() > 0);
         serving = restarted(&folder, serving, &words);
     }
@@ -142,7 +142,7 @@ fn nbd_client_shakes_hands_again() {
     }
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // Without the kernel's module there is no nbd device: the client only completes the handshake.
+    // Without the kernel module there is no nbd device, so the client completes only the handshake.
     fs::write(folder.path("device"), "").unwrap();
     let mut serving = Serving::start(&folder, &["disk"]);
     for _ in 0..2 {
@@ -164,7 +164,7 @@ fn a_trace_of_a_killed_server_can_be_read() {
     let mut serving = Serving::start(&folder, &["disk", "--trace", &trace]);
     let mut client = Client::simple(&folder.socket(), "");
     (0..20).for_each(|nth| client.write(nth * 4096, &[1; 4096]));
-    // The server makes the file readable every five seconds.
+    // The server completes the file every five seconds, so that it can be read.
     let partial = || {
         let entries = fs::read_dir(folder.root()).unwrap().map(|entry| entry.unwrap().path());
         entries.into_iter().find(|path| path.to_string_lossy().ends_with(".partial")).unwrap()
@@ -186,7 +186,7 @@ fn a_trace_of_a_killed_server_can_be_read() {
     assert_eq!(said, "");
 }
 
-/// Starts a server as systemd does: with a socket that is open already, and one for its state.
+/// Starts a server as systemd does: with an open socket, and a socket for state messages.
 const ACTIVATED: &str = "
 import os, socket, sys
 listening = socket.socket(socket.AF_UNIX)
@@ -246,7 +246,7 @@ fn the_documented_unit_is_one() {
     fs::write(folder.path("forebay.service"), unit).unwrap();
     let output = ran(&folder, "systemd-analyze", &["verify", "./forebay.service"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // Messages about other units are not ours.
+    // Ignore messages about other units.
     assert!(output.status.success() && !said.contains("forebay"), "{said}");
 }
 
@@ -276,7 +276,7 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
         while written() < 200.0 * (nth + 1) as f64 {
             thread::sleep(Duration::from_millis(10));
         }
-        // The data of the drive is gone; its I/Os fail until it has been restored.
+        // The drive has lost its data. I/Os to it fail until it is restored.
         File::options().write(true).open(drive).unwrap().set_len(0).unwrap();
     }
     let output = fio.wait_with_output().unwrap();
@@ -299,11 +299,11 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
     serving.signal("-INT");
     let (code, said) = serving.ends();
     assert_eq!(code, Some(0), "{said}");
-    // If all writes reached both drives, and the lost data is detected by its checksums, no request
-    // has failed, and the data has been restored.
+    // If all writes reached both drives and checksums detected the lost data, no request has failed
+    // and the data was restored.
     let is_told = said.contains(" failed: ") || said.contains("restored and rewritten");
     assert!((said.is_empty() || is_told) && said.lines().count() < 200, "{said}");
-    // Without the two drives, all data is present.
+    // Even without these two drives, all data is available.
     drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());
     let told = ran(&folder, &forebay, &["volume", "status", "v", "--format", "json"]);
     assert_eq!(told.status.code(), Some(3), "it is degraded");
@@ -311,13 +311,13 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
     assert_eq!(told["lost_units"], 0, "{told}");
 }
 
-/// Returns the server's own figures.
+/// Returns the server's own counters.
 fn figures(folder: &Folder) -> Value {
     let forebay = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
     serde_json::from_str(&does(folder, &forebay, &["top", "socket", "--format", "json"])).unwrap()
 }
 
-/// Returns a count of the first export.
+/// Returns a counter of the first export.
 fn counted(folder: &Folder, name: &str) -> f64 {
     figures(folder)["backs"][0]["exports"][0][name].as_f64().unwrap()
 }

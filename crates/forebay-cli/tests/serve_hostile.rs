@@ -1,5 +1,5 @@
-//! `forebay serve` and clients that mean it no good: they flood it, stall, come in hundreds. Others are served all the
-//! same, and its memory is bounded.
+//! Tests `forebay serve` with hostile clients that flood it, stall, or connect by the hundreds. It
+//! must continue to serve others, and its memory use must be bounded.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,13 +17,13 @@ fn started(words: &[&str]) -> (Folder, Serving) {
     (folder, serving)
 }
 
-/// A steady client is served as ever.
+/// Checks that a well-behaved client is served as usual.
 fn served_well(client: &mut Client, nth: u8) {
     client.write(4096, &[nth; 512]);
     assert_eq!(client.read(4096, 512), [nth; 512]);
 }
 
-/// Sends until nothing is accepted for a while; returns the number of bytes sent.
+/// Sends data until the server has accepted nothing for a while. Returns the number of bytes sent.
 fn floods(stream: &mut UnixStream, bytes: &[u8], most: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut sent = 0;
@@ -42,7 +42,8 @@ fn who_floods_without_reading_is_not_listened_to() {
     let mut steady = Client::simple(&folder.socket(), "");
     served_well(&mut steady, 1);
     let before = serving.memory_kib("VmRSS:");
-    // Requests whose answers are longer than themselves, that fail, and that cost nothing.
+    // Requests whose answers are longer than the requests themselves, requests that fail, and
+    // requests that cost nothing.
     for (kind, at) in [
         ((BLOCK_STATUS, 0), (0, 8 << 20)),
         ((FLUSH, 0), (1, 1)),
@@ -54,7 +55,7 @@ fn who_floods_without_reading_is_not_listened_to() {
         let sent = floods(&mut client.stream, &one.repeat(4096), 64 << 20);
         assert!(sent < 4 << 20, "{kind:?}: {sent} bytes were taken of one that does not read");
         served_well(&mut steady, 2);
-        // Accepted requests are answered once the client reads.
+        // All accepted requests are answered once the client reads.
         for _ in 0..256 {
             client.answer(0);
         }
@@ -78,8 +79,8 @@ fn request(kind: (u16, u16), at: (u64, u32)) -> Vec<u8> {
 #[test]
 fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     let (folder, serving) = started(&[]);
-    // Each of eight clients reads 1 MiB 64 times at once and then as often again: 64 MiB each are
-    // accepted.
+    // Each of eight clients sends 128 reads of 1 MiB. The server accepts 64 MiB from each at a
+    // time.
     let count = 8;
     let mut clients: Vec<Client> =
         (0..count).map(|_| Client::simple(&folder.socket(), "")).collect();
@@ -93,7 +94,7 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     let most = serving.memory_kib("VmHWM:");
     let bound = before + count * (66 << 10);
     assert!(most < bound, "{before} KiB before, {most} at most, {bound} allowed");
-    // They are answered when they read after all.
+    // Clients that begin to read receive their answers.
     for client in &mut clients[..2] {
         for _ in 0..128 {
             assert_eq!(client.answer(1 << 20).errno, 0);
@@ -101,7 +102,8 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     }
     drop(clients);
     served_well(&mut steady, 2);
-    // The memory of these clients is freed, except for what is kept for the next ones.
+    // The server frees the memory of these clients, except for buffers that the next clients will
+    // use.
     let begun = Instant::now();
     while serving.memory_kib("VmRSS:") > before + (300 << 10) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{} KiB", serving.memory_kib("VmRSS:"));
@@ -121,11 +123,11 @@ fn many_that_do_not_read_share_what_few_may_have() {
     }
     let mut steady = Client::simple(&folder.socket(), "");
     served_well(&mut steady, 1);
-    // A gibibyte and one request each, not 40 times 64 MiB.
+    // One GiB plus one request per client, rather than 40 times 64 MiB.
     let most = serving.memory_kib("VmHWM:");
     assert!(most < before + (1100 << 10), "{before} KiB before, {most} at most");
-    // All clients are answered once they read, including those whose requests were not accepted
-    // before.
+    // All clients receive their answers once they read, even if their requests were not accepted at
+    // first.
     for client in clients.iter_mut().rev().take(4) {
         for _ in 0..64 {
             assert_eq!(client.answer(1 << 20).errno, 0);
@@ -138,12 +140,13 @@ fn many_that_do_not_read_share_what_few_may_have() {
 #[test]
 fn handshakes_that_stall_lock_nobody_out() {
     let (folder, serving) = started(&[]);
-    // More than may shake hands at a time, each a byte further whenever somebody looks at it.
+    // These are more clients than may be in a handshake at the same time. Each sends another byte
+    // in every round.
     let mut stalled: Vec<UnixStream> =
         (0..100).map(|_| UnixStream::connect(folder.socket()).unwrap()).collect();
     for round in 0..4_u8 {
         for stream in &mut stalled {
-            // Those that were let go for others cannot be written to.
+            // Writing fails for clients that were disconnected to make room for others.
             let _ = stream.write(&[0, 0, 0, 3][usize::from(round)..=usize::from(round)]);
         }
         let begun = Instant::now();
@@ -152,10 +155,11 @@ fn handshakes_that_stall_lock_nobody_out() {
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?} to get in");
     }
-    // Some of the first clients are gone, and the last ones are still in the middle of a handshake.
+    // Some of the first clients were disconnected, while the last ones are still in the middle of
+    // their handshakes.
     let goes_on = |stream: &mut UnixStream| {
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        // One that was let go with something unread is reset.
+        // If a client is disconnected while it has unread data, its connection is reset.
         let greeted = stream.read_exact(&mut [0; 18]).is_ok();
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let next = stream.read(&mut [0]).map_err(|error| error.kind());
@@ -180,7 +184,7 @@ fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
     for (nth, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.read(nth as u64 * 512, 512), [nth as u8; 512]);
     }
-    // For each client that leaves, another one can connect.
+    // For each client that leaves, another can connect.
     clients.truncate(200);
     let gone = Instant::now();
     loop {
@@ -206,7 +210,7 @@ fn who_breaks_off_or_talks_nonsense_leaves_no_trace() {
         let mut client = Client::simple(&folder.socket(), "");
         match nth % 6 {
             0 => client.send(&[nth as u8; 27]),
-            // The server may close the connection before everything is sent.
+            // The server may close the connection before everything was sent.
             1 => drop(client.stream.write_all(&[nth as u8; 5000])),
             2 => client.request((WRITE, 0), 1, (4096, 1 << 20), &[9; 3000]),
             3 => (0..99).for_each(|_| client.request((READ, 0), 1, (0, 1 << 20), &[])),

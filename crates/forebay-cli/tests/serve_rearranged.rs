@@ -1,5 +1,5 @@
-//! Tests a disk that is rearranged while it is served, on the real binary: learning from its own
-//! trace, copying, and opening again.
+//! Tests serving a disk whose blocks are rearranged meanwhile: learning from its own trace, copying
+//! blocks, and reopening the disk.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::served::{Folder, Serving, mixed, serve};
 use forebay_rig::nbd::{Client, FLUSH};
 
 const KIB: u64 = 1 << 10;
-/// What is exported; the rest of the disk is for what moves.
+/// The size of the export in bytes. Moved blocks use the rest of the disk.
 const EXPORTED: usize = 4 << 20;
 
 fn config(keys: &str) -> String {
@@ -24,7 +24,7 @@ fn start(folder: &Folder, keys: &str) -> Serving {
     Serving::start(folder, &["serve.toml"])
 }
 
-/// Why it does not start.
+/// Returns the message of a server that does not start.
 fn refused(folder: &Folder, keys: &str) -> String {
     fs::write(folder.path("serve.toml"), config(keys)).unwrap();
     let output = serve(folder, &["serve.toml"]).output().unwrap();
@@ -36,7 +36,7 @@ fn client(folder: &Folder) -> Client {
     Client::simple(&folder.socket(), "data")
 }
 
-/// Returns whether blocks are at their new places, as `top` says.
+/// Returns whether blocks are at their new locations, according to `top`.
 fn is_rearranged(folder: &Folder) -> Option<bool> {
     let socket = folder.socket();
     let (told, _) = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()]));
@@ -57,7 +57,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     let mut file = data.clone();
     file.resize(8 << 20, 0);
     fs::write(folder.path("disk"), &file).unwrap();
-    // Five places, always read in this order.
+    // Five blocks, always read in the same order.
     let serving = start(&folder, "trace = \"asked.parquet\"");
     let mut reader = client(&folder);
     for _ in 0..6 {
@@ -90,7 +90,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     assert!(found[3 << 20..][..8192] == file[3 << 20..][..8192], "it is written where it lies now");
     assert!(found[1536 << 10..][..8192] == [3; 8192], "what did not move is in place");
 
-    // Without this setting, clients would see old data.
+    // Without this setting, clients would see outdated data.
     assert!(refused(&folder, "").contains("set rearranged = true"));
     let policy = |name| format!("rearranged = true\npolicy = \"{name}\"");
     let policies = ["mq-deadline", "forebay", "bfq", "cfq", "none", "kyber", "bid"].map(policy);
@@ -102,7 +102,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(all(&folder) == data, "{keys}");
         serving.stop();
     }
-    // A disk that was extended is recognized, and one that is too short is reported.
+    // A longer disk is accepted, and a disk that is too short is reported.
     let whole = fs::read(folder.path("disk")).unwrap();
     let mut longer = whole.clone();
     longer.resize(9 << 20, 0);
@@ -123,7 +123,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(refused(&folder, "rearranged = true").contains("damaged"));
     }
     fs::write(folder.path("disk"), &whole).unwrap();
-    // Damages a byte of the record of where data is.
+    // Damage a byte in the record of the blocks' locations.
     let mut damaged = fs::read(folder.path("disk")).unwrap();
     damaged[(7 << 20) + 4100] ^= 1;
     fs::write(folder.path("disk"), damaged).unwrap();

@@ -1,5 +1,5 @@
-//! Tests how the command ends when a signal stops it: exit status, message, and no files left
-//! behind.
+//! Tests how the command ends if a signal stops it: its exit status, its message, and that it
+//! leaves no files behind.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::command::sample;
 fn a_signal_ends_it_with_128_and_its_number() {
     for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let folder = tempfile::tempdir().unwrap();
-        // A pipe that nobody writes to: it waits in the middle of its work.
+        // A pipe without a writer makes the command wait in the middle of its work.
         let pipe = folder.path().join("trace.csv");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
@@ -20,7 +20,7 @@ fn a_signal_ends_it_with_128_and_its_number() {
             .spawn()
             .unwrap();
         let status_file = format!("/proc/{}/status", child.id());
-        // Until the handlers are set: the mask of caught signals has SIGTERM's bit.
+        // Wait until the handlers are installed: the mask of caught signals then contains SIGTERM.
         let catches = |status: String| {
             let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
             let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -1,4 +1,4 @@
-//! The answers of `simulate`, `advise` and `cache`, on the real binary.
+//! Tests the answers of `simulate`, `advise` and `cache` on the real binary.
 
 use std::fs;
 
@@ -138,7 +138,7 @@ fn runs_stand_beside_what_no_order_can_beat() {
 fn advice_fits_100_columns() {
     let folder = Folder::new();
     let trace = start_of_sample(&folder, "mine.csv", 400);
-    // As saturated as recorded, and so fast that latencies have more digits.
+    // Test the recorded saturation, and an intensity at which latencies have more digits.
     for intensity in ["1", "10"] {
         let mut advise =
             forebay(&["advise", "--explain", "--intensity", intensity, "-o", "page.html"]);
@@ -146,7 +146,7 @@ fn advice_fits_100_columns() {
         let shown = String::from_utf8(shown).unwrap();
         let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("On arm and platters alone"), "{shown}");
-        // Lines to be copied into a shell or a file stay whole.
+        // Lines that users copy into a shell or a file are not wrapped.
         let copied = |line: &&str| {
             let line = line.trim_start();
             !line.starts_with("echo ") && !line.starts_with("ACTION==")
@@ -157,7 +157,8 @@ fn advice_fits_100_columns() {
     }
 }
 
-/// SPC text of one reader without a name over scattered fragments, again and again.
+/// Returns SPC text of one unnamed reader that reads scattered fragments repeatedly in the same
+/// order.
 fn fragments(scans: u64) -> String {
     let row = |n: u64| {
         let sector = (n % 150).wrapping_mul(0x9E37_79B9) % 40_000_000 * 8;
@@ -241,7 +242,8 @@ fn shapers_answer_by_class() {
         .iter()
         .map(|c| (&c["class"], c["requests"].as_u64(), c["within_bound"].as_u64()))
         .collect();
-    // One place: the first comes at once, the others while it is served for 5 ms.
+    // The queue has one place. The first request takes it, and the others arrive during its service
+    // of 5 ms.
     let all = [("all", 3, 3), ("q1", 1, 1), ("q2", 2, 2)];
     for ((class, requests, within), expected) in said.iter().zip(all) {
         assert_eq!((class.as_str(), *requests), (Some(expected.0), Some(expected.1)), "{out}");
@@ -309,7 +311,7 @@ fn a_cache_counts_an_arc_list_in_its_own_blocks() {
     }
 }
 
-/// A failed I/O is seen by the policy and the result; a cache's disk stands in for its flash.
+/// Policies and results report failed I/Os. If a cache's flash fails, its disk provides the data.
 #[test]
 fn failures_reach_the_client_where_nothing_else_holds_the_data() {
     let folder = Folder::new();
@@ -324,7 +326,7 @@ fn failures_reach_the_client_where_nothing_else_holds_the_data() {
         [0, 1].map(|run| result["runs"][run][key].as_u64().unwrap())
     };
     assert_eq!(figures(&[], "failed"), [0, 0]);
-    // The flash is gone from the beginning: whatever it fails to give, the disk has.
+    // The flash fails from the beginning, but the disk holds all its data.
     let gone = ["--fail", "lane=1:from-s=0"];
     assert_eq!(figures(&gone, "failed"), [0, 0]);
     assert!(figures(&gone, "ios_failed")[1] > 0);
@@ -358,7 +360,7 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
     assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
 }
 
-/// Warnings appear for an overloaded disk, and for a trace whose requests have no submitter.
+/// `simulate` warns about an overloaded disk, and about a trace whose requests have no submitter.
 #[test]
 fn what_open_replay_cannot_tell_is_said() {
     let folder = Folder::new();
@@ -380,7 +382,8 @@ fn what_open_replay_cannot_tell_is_said() {
     assert_eq!(told("", 3000), [true, true]);
 }
 
-/// No model says what a random write makes a shingled drive move; reads and writes in order are as on any disk.
+/// No model describes how much data a random write makes a shingled drive move. Reads and
+/// sequential writes behave as on any disk.
 #[test]
 fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
     let folder = Folder::new();
@@ -417,7 +420,7 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
             0,
         );
     }
-    // With another drive in the list, it is left out, with the reason.
+    // In a list with other drives, the shingled drive is skipped and the reason is reported.
     let mut both = forebay(verbs[2]);
     let (found, _) = json(both.args(["--device", "st2000dm008,wd10ezex"]).arg(&random));
     assert!(found["refused"][0].as_str().unwrap().contains("shingled"), "{found}");

@@ -1,4 +1,5 @@
-//! `-` in a trace's place, for every verb that has one: answers are those of the file, however its bytes come.
+//! Tests `-` as the name of a trace, for every verb that accepts it. The answer must equal that for
+//! a file, whether the data comes from a pipe, a socket or a redirected file.
 
 use std::fs;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// Creates a folder with 300 requests as SPC and, with latencies, as Parquet, which do not fit into
-/// a pipe at once, and the other files that verbs need.
+/// Creates a folder with 300 requests as SPC and as Parquet with latencies, both longer than a
+/// pipe's buffer, and the other files that verbs need.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());
@@ -23,7 +24,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The arguments of every verb that reads a trace, with `@` in place of the trace.
+/// The arguments of every verb that reads a trace. `@` stands for the trace.
 const ASKED: [&str; 17] = [
     "advise @ -o r.html",
     "describe @",
@@ -56,14 +57,14 @@ fn every_verb_with_a_trace_takes_a_dash_for_it() {
         let help = ends(&mut forebay(&words), 0).0;
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
         let usage = usage.replace("--output <TRACE>", "");
-        // Measurements of a drive are not traces of a workload.
+        // `device` reads measurements of a drive, which are not traces of a workload.
         let takes = ["TRACE", "<A>"].iter().any(|word| usage.contains(word)) && verb[0] != "device";
         let asked = ASKED.iter().any(|asked| asked.starts_with(&format!("{name} ")));
         assert_eq!(takes, asked, "{name}");
     }
 }
 
-/// Returns an answer without the speed of this run.
+/// Removes the speed of this run from an answer.
 fn answer(text: &str) -> Value {
     fn timeless(value: &mut Value) {
         match value {
@@ -84,7 +85,7 @@ fn answer(text: &str) -> Value {
 fn answers_are_those_of_the_file() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
-    // Replaces the name of the trace in an answer.
+    // Make the trace's name equal in both answers.
     let named = |text: &str| text.replace("/dev/stdin", "stdin").replace("stdin", "t.parquet");
     for asked in ASKED {
         let words = |trace: &str| format!("forebay {}", asked.replace('@', trace));
@@ -97,7 +98,7 @@ fn answers_are_those_of_the_file() {
         let of_file = run(&format!("{} --format json", words("t.parquet")));
         for from in ["cat t.parquet |", "<t.parquet"] {
             let piped = run(&format!("{from} {} --format json", words("-")));
-            // How far a run in wall time comes is its host's to say.
+            // How far a run in real time gets depends on the machine.
             if !asked.starts_with("play") {
                 assert_eq!(answer(&named(&piped)), answer(&named(&of_file)), "{from} {asked}");
             }
@@ -105,7 +106,8 @@ fn answers_are_those_of_the_file() {
     }
 }
 
-/// A shell's loop over what it reads, as `while read name; do ...`, would end after one round.
+/// A command must not consume standard input that it does not need: otherwise, a shell loop such as
+/// `while read name; do ...` would end after one round.
 #[test]
 fn nothing_is_read_that_was_not_asked_for() {
     let folder = folder();
@@ -113,7 +115,7 @@ fn nothing_is_read_that_was_not_asked_for() {
     assert_eq!(shell::run(folder.root(), text).unwrap(), "t.spc\nt.parquet\n");
 }
 
-/// More than a pipe or a buffer holds; and a pipe that is a socket, as some programs make them.
+/// The data is larger than a pipe or a buffer. Some programs use a socket as a pipe.
 #[test]
 fn all_that_comes_is_read() {
     let folder = Folder::new();
@@ -137,7 +139,7 @@ fn all_that_comes_is_read() {
 #[test]
 fn words_beside_the_dash_stay_as_they_are() {
     let folder = folder();
-    // Bytes that are not UTF-8, blanks and nothing.
+    // File names may contain spaces and invalid UTF-8. An empty option is rejected.
     let text = "cat t.spc | forebay convert - $'a b\\xff.csv' >/dev/null && test -s $'a b\\xff.csv' && ls a*.csv | wc -l\n\
                 cat t.spc | forebay describe - --from '' 2>&1 || echo refused";
     let said = shell::run(folder.root(), text).unwrap();
@@ -163,7 +165,7 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another one"),
-        // A file that may not grow stands for a disk that is full.
+        // A limit on the file size simulates a full disk.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
     ];

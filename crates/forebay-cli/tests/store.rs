@@ -1,5 +1,5 @@
-//! `forebay store`, on the real binary: clients of Redis over TCP, whatever they send, and that nothing is lost
-//! when it is killed.
+//! Tests `forebay store` on the real binary: Redis clients over TCP, including misbehaving ones,
+//! and that killing the server loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,14 +57,14 @@ fn clients_of_redis_are_served() {
     assert_eq!(keys, "[b]]");
     assert_eq!(client.text(&format!("SCAN {cursor} COUNT 9")), "[0 [c]]");
     assert!(client.text("INFO").contains("disk1:"));
-    // Without waiting, and a value that is not text.
+    // Pipelined commands, and a value that is not text.
     let value = vec![0xFF; 300_000];
     (0..50).for_each(|number: u32| {
         client.say(&[b"SET", &number.to_be_bytes(), &value[..(number * 6000) as usize]]);
     });
     (0..50).for_each(|_| assert_eq!(client.said().as_deref(), Some("+OK")));
     assert_eq!(client.text("DBSIZE"), ":52");
-    // The server ends well when interrupted, and all data is present afterwards.
+    // When interrupted, the server exits with status 0, and all data is available afterwards.
     assert!(
         Command::new("kill")
             .args(["-INT", &serving.child.id().to_string()])
@@ -117,7 +117,8 @@ fn whatever_a_client_sends_others_are_served() {
         assert!(said.starts_with("-ERR") && said.contains(expected), "{said}");
         assert_eq!(client.said(), None, "the connection ends");
     }
-    // One that goes away in the middle, and one that sends and never reads.
+    // One client disconnects in the middle of a command, and another sends commands but never
+    // reads.
     serving.client().send(b"*2\r\n$3\r\nGET\r\n$10\r\nab");
     let mut deaf = serving.client();
     deaf.say(&[b"SET", b"k", &vec![b'x'; 1 << 20]]);
@@ -154,8 +155,8 @@ fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
     assert!(most() < before + 250, "{before} MB before, {} MB at most", most());
 }
 
-/// Puts its own keys until the connection ends, and reports when the first was acknowledged;
-/// returns the last acknowledged value of each, and the outstanding put.
+/// Puts keys of its own until the connection ends, and reports when the first put was acknowledged.
+/// Returns the last acknowledged value of each key, and the pending put.
 fn puts(
     mut client: Client,
     thread: u64,
@@ -179,8 +180,8 @@ fn puts(
     unreachable!("it puts until the server is killed")
 }
 
-/// Puts while the server is killed `rounds` times, and checks that acknowledged puts survive each
-/// restart. Returns the number of keys.
+/// Kills the server `rounds` times while clients put keys, and checks after each restart that
+/// acknowledged puts survived. Returns the number of keys.
 fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Child>) -> usize {
     let folder = Folder::new();
     made(&folder);
@@ -201,7 +202,7 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
         let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         drop(serving);
         if let Some(mut load) = load {
-            // It ends when nobody answers.
+            // The load generator may have ended already because its server is gone.
             let _ = load.kill();
             load.wait().unwrap();
         }
@@ -212,7 +213,7 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
             sure.extend(acknowledged);
             let found = client.text(&format!("GET {key}"));
             let found = found.get(..20).and_then(|number| number.parse::<u64>().ok());
-            // The outstanding put may have been executed or not.
+            // The pending put may or may not have taken effect.
             assert!(found == sure.get(&key).copied() || found == Some(number), "{key}: {found:?}");
             sure.extend(found.map(|found| (key, found)));
         }
@@ -258,8 +259,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
                 [&b"SET"[..], &format!("k{number}").into_bytes(), &value(number).into_bytes()];
             assert_eq!(client.ask(&words), b"+OK");
         }
-        // When interrupted, the server turns its logs into segments; for logs on the lost disk, the
-        // keys would be unknown.
+        // When interrupted, the server turns its logs into segments. The keys in a log on the lost
+        // disk would otherwise be unknown.
         let pid = serving.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
         serving.child.wait().unwrap();
@@ -270,8 +271,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     };
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
     assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
-    // Other roots have the same information, and the next opening for writing rewrites the damaged
-    // one.
+    // The other roots contain the same information. The next time the store is opened for writing,
+    // the damaged root is rewritten.
     let disk = fs::File::options().write(true).open(folder.root().join("b/forebay.store")).unwrap();
     let zeros = vec![0; disk.metadata().unwrap().len() as usize / 32];
     disk.write_all_at(&zeros, 8192).unwrap();
@@ -300,7 +301,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     }
     let (code, said) = run(&["repair", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
-    // Nothing is given up for a disk that cannot be used.
+    // If the new disk cannot be used, no data is discarded.
     fs::write(folder.root().join("full"), "somebody's").unwrap();
     for (new, why) in [("c", "a disk of the store"), ("full", "exists already")] {
         let words = ["store", "repair", "--give-up", "--new", new, "a", "c", "d"];
@@ -320,7 +321,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
             false
         }
     });
-    // A filter has some false positives.
+    // Filters have some false positives.
     let nil = nil.count() as u32;
     assert!(lost / 2 < nil && nil <= lost, "{nil} are gone, {lost} could not be decided");
     drop(serving);
@@ -371,12 +372,12 @@ fn what_is_no_store_is_named() {
     drop(serving);
 }
 
-/// Sends these bytes and returns the HTTP response, as far as it arrived before the connection was
+/// Sends `bytes` and returns the HTTP response, as much as was received before the connection was
 /// closed.
 fn http(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    // It may have been answered and cut in the middle.
+    // The server may respond and close the connection before it has received everything.
     let _ = stream.write_all(bytes);
     let mut said = Vec::new();
     let _ = stream.read_to_end(&mut said);
@@ -418,7 +419,7 @@ fn metrics_are_there_for_prometheus() {
         page.contains(&format!("forebay_disk_stage{{disk=\"{disk}\",stage=\"log\"}} 1\n"))
     });
     assert_eq!(logging.count(), 1, "{page}");
-    // Every sample follows its type, and no name is there twice.
+    // Every sample follows its type, and no name is used twice.
     let named: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let names: std::collections::BTreeSet<_> =
         named.iter().map(|line| line.split(' ').next().unwrap()).collect();
@@ -436,7 +437,7 @@ fn metrics_are_there_for_prometheus() {
 fn disks_without_space_are_told_in_info_and_metrics() {
     let folder = Folder::new();
     made(&folder);
-    // Each disk has only enough space for its labels.
+    // There is only enough space for the labels of the disks.
     let words = [&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat();
     let limited = "ulimit -f 16 && exec \"$0\" store serve --listen 127.0.0.1:0 \"$@\"";
     let mut command = Command::new("sh");
@@ -476,13 +477,14 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
         let said = http(metrics, bytes);
         assert!(said.starts_with(expected), "{said}");
     }
-    // A head without an end.
+    // A request header that never ends.
     let said = http(metrics, &vec![b'x'; 1 << 20]);
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 431 "), "{said}");
-    // Those that say nothing are few at a time, and not for long.
+    // Few clients may be connected without sending anything, and not for long.
     let silence = || -> Vec<_> { (0..8).map(|_| TcpStream::connect(metrics).unwrap()).collect() };
     let page = || http(metrics, b"GET /metrics HTTP/1.0\r\n\r\n");
-    // On a machine so slow that they are dropped before the page is asked for, again.
+    // On a slow machine, the silent clients may be disconnected before the page is requested, so
+    // try again.
     let refused = (0..20).find_map(|_| {
         let (silent, said) = (silence(), page());
         (said.is_empty() || said.starts_with("HTTP/1.1 503 ")).then_some(silent)
@@ -490,7 +492,7 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
     let silent = refused.expect("eight that say nothing leave no room for a ninth");
     assert_eq!(serving.client().text("PING"), "+PONG");
     for mut stream in silent {
-        // Connections beyond the limit get an error, while an earlier one has not been closed yet.
+        // Connections beyond the limit get an error while earlier ones are still open.
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
         assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{said:?}");
@@ -510,7 +512,7 @@ fn without_durability_kill_9_loses_nothing_either() {
     assert_eq!(serving.client().text("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
-/// Returns the rows of a JSON answer.
+/// Returns the rows of an answer in JSON.
 fn rows_of(out: &[u8]) -> Vec<serde_json::Value> {
     let told: serde_json::Value = serde_json::from_slice(out).unwrap();
     assert_eq!(told["schema_version"], 4);
@@ -527,7 +529,7 @@ fn in_real_time_a_put_takes_as_long_as_its_disk() {
     assert!(output.status.success());
     let rows = rows_of(&output.stdout);
     let told: f64 = rows.iter().map(|row| row["execution_s"].as_f64().unwrap()).sum();
-    // Twenty revolutions, twice.
+    // Two runs of twenty revolutions each.
     assert!(told > 0.3 && begun.elapsed().as_secs_f64() >= told, "{told} s");
 }
 

@@ -1,4 +1,5 @@
-//! `forebay store bench`, on the real binary, against servers that answer well, wrongly, not at all, or go away.
+//! Tests `forebay store bench` on the real binary, with servers that answer correctly, wrongly, or
+//! not at all, or that disappear.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +31,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// Counts by operation of the run.
+/// Returns the number of operations of each kind in a run.
 fn counts(results: &Value) -> BTreeMap<String, u64> {
     let rows = results["run"]["operations"].as_array().unwrap();
     let row =
@@ -61,7 +62,7 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
         assert_eq!(results["loop"], "closed");
         assert_eq!(results["load"].is_null(), workload == "ingest");
     }
-    // Another run finds the stored values.
+    // A second run finds the values of the first.
     let again = ["--workload", "c", "--no-load"];
     let output = bench(&folder, serving.address, &[&again, &small[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -71,7 +72,8 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
 fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
     let folder = with_store();
     let serving = Serving::start(&folder);
-    // One client cannot do so many: they wait, and that counts.
+    // A single client cannot keep up with this rate. Operations wait for it, and the waiting is
+    // counted.
     let words = ["--workload", "ingest", "--operations", "300", "--clients", "1"];
     let fast = ["--rate", "1000000", "--arrivals", "gamma", "--format", "json"];
     let results = json(&bench(&folder, serving.address, &[&words[..], &fast].concat()));
@@ -97,8 +99,8 @@ fn a_store_is_asked_without_a_server_and_scanned() {
     assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
 }
 
-/// Other contents of the store are neither replaced nor read, and earlier runs may have used any
-/// lengths.
+/// The benchmark neither replaces nor reads other keys in the store. Earlier runs may have used
+/// other lengths.
 #[test]
 fn a_benchmark_has_keys_of_its_own() {
     let folder = with_store();
@@ -135,7 +137,8 @@ fn a_benchmark_has_keys_of_its_own() {
     assert_eq!(last, "7 keys are left in the store; they begin with forebay-bench:");
 }
 
-/// Returns a server of a few commands that answers reads with what `spoiled` makes of a value.
+/// Starts a server that supports a few commands and applies `spoiled` to the values it returns. If
+/// the result is empty, the server returns the version before the last instead.
 fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -200,7 +203,7 @@ fn answers_that_are_not_true_are_found() {
     let words = ["--workload", "a", "--records", "20", "--operations", "300", "--clients", "1"];
     type Spoil = fn(usize, Vec<u8>) -> Option<Vec<u8>>;
     let spoiled: [(Spoil, &str); 3] = [
-        // Now and then the version before the last.
+        // Sometimes return the version before the last.
         (
             |count, value| Some(if count % 5 == 4 { Vec::new() } else { value }),
             "had been acknowledged",
@@ -269,7 +272,8 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
         let mut run =
             forebay(&folder, &[&words, &["--connect", &address, "--format", "json"][..]].concat());
         let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Each of its 16 clients puts one record at a time: the 17th comes after an answer to the first.
+        // Each of the 16 clients puts one record at a time, so a 17th record means that one client
+        // has received an answer.
         let records = || serving.client().text("DBSIZE")[1..].parse::<u64>().unwrap();
         while records() <= 16 {}
         if is_killed {
@@ -294,7 +298,7 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
     }
 }
 
-/// Returns a server that answers PING and SET, the put of number `at` only after `stall`.
+/// Starts a server that answers PING and SET. Its answer to SET number `at` is delayed by `stall`.
 fn stalling(at: usize, stall: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -317,7 +321,7 @@ fn stalling(at: usize, stall: Duration) -> SocketAddr {
 #[test]
 fn a_stall_counts_for_all_that_were_meant_to_begin_in_it() {
     let folder = Folder::new();
-    // The first put stalls for 2 s; the other 100 are meant to begin in its first 0.2 s or so.
+    // The first put stalls for 2 s, while the other 100 are scheduled within about the first 0.2 s.
     let address = stalling(1, Duration::from_secs(2));
     let words = ["--workload", "ingest", "--operations", "101", "--clients", "1"];
     let open = ["--rate", "500", "--format", "json"];
@@ -325,7 +329,8 @@ fn a_stall_counts_for_all_that_were_meant_to_begin_in_it() {
     let insert = &results["run"]["operations"][0];
     let ms = |from: &str, what: &str| insert[from][what].as_f64().unwrap();
     assert_eq!(insert["count"], 101);
-    // A slow machine makes these longer only; the stall is in one of the times from sending.
+    // A slow machine only makes these longer. The stall appears in one of the latencies measured
+    // from sending.
     assert!(ms("from_intended", "p50_ms") > 1500.0, "{insert}");
     assert!(ms("from_sent", "max_ms") > 1990.0, "{insert}");
     assert!(ms("from_sent", "p50_ms") < ms("from_intended", "p50_ms"), "{insert}");
@@ -343,7 +348,7 @@ fn a_server_that_answers_a_byte_at_a_time_does_not_outlast_ctrl_c() {
                 stream.get_mut().write_all(b"+PONG\r\n").unwrap();
                 continue;
             }
-            // A line without an end, faster than a client's reads time out.
+            // Send a line that never ends, in pieces that come before the client's read times out.
             while stream.get_mut().write_all(b"+").is_ok() {
                 let _ = said.send(());
                 std::thread::sleep(Duration::from_millis(10));
@@ -356,7 +361,8 @@ fn a_server_that_answers_a_byte_at_a_time_does_not_outlast_ctrl_c() {
     dripping.recv().unwrap();
     let pid = run.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    // Without an end to its patience it is there until the line is 64 KiB long, after 11 minutes.
+    // Without a limit on its patience, the client would wait until the line is 64 KiB long, which
+    // takes 11 minutes.
     for _ in 0..300 {
         if let Some(status) = run.try_wait().unwrap() {
             assert_eq!(status.code(), Some(0));

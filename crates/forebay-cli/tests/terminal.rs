@@ -1,4 +1,4 @@
-//! What goes to a terminal, to a pipe and comes from one.
+//! Tests output to terminals and pipes, and input from pipes.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::shell;
 
 const BOLD: &str = "\x1b[1m";
 
-/// Returns a folder with a few requests, as SPC and as Parquet.
+/// Returns a folder with a few requests in SPC and Parquet format.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());
@@ -16,7 +16,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What is read twice, or from its end, cannot be read from a pipe as it is.
+/// Traces that are read twice or from their end are first copied if they come from a pipe.
 #[test]
 fn a_dash_reads_what_a_pipe_or_a_file_holds() {
     let folder = folder();
@@ -123,14 +123,13 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
     let plain = shown("NO_COLOR=1");
     assert!(!plain.contains(BOLD) && plain.contains("A cache of"), "{plain}");
     assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
-    // Without a value it is as if it were not there (no-color.org).
+    // An empty variable counts as unset (no-color.org).
     for before in ["", "NO_COLOR="] {
         assert!(shown(before).contains(&format!("{BOLD}A cache of")), "{before}");
     }
 }
 
-/// As `head` goes when it has seen enough.
-/// `top` begins each look on an empty screen, and prints nothing else that a terminal obeys.
+/// `top` clears the screen before each update and prints no other terminal controls.
 #[test]
 fn top_looks_on_an_empty_screen() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! The contract of `forebay describe --threads`, on the real binary.
+//! Tests `forebay describe --threads` on the real binary.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::command::{Folder, ends, forebay};
 
-/// Returns a reader at random and a log that appends, 20 requests a second for ten seconds.
+/// Returns a trace of a random reader and an appending log, with 20 requests per second for ten
+/// seconds.
 fn trace() -> (Folder, PathBuf) {
     let folder = Folder::new();
     let line = |k: u64| match k % 2 {

@@ -1,4 +1,5 @@
-//! Tests options, help and listings on the real binary: wrong and useless options are reported.
+//! Tests options, help and listings on the real binary. Invalid or useless options must be
+//! reported.
 
 use std::fs;
 use std::path::Path;
@@ -115,7 +116,7 @@ fn help_names_the_options_of_each_verb() {
     }
 }
 
-/// `command::json` holds each to its version.
+/// `command::json` checks the schema version of each answer.
 #[test]
 fn the_json_of_each_verb_is_an_object_with_its_version() {
     let folder = Folder::new();
@@ -170,7 +171,7 @@ fn listings_name_everything_that_can_be_asked_for() {
     }
 }
 
-/// A disk whose seeks are a table, so that no other media rate can be tried.
+/// A disk whose seeks are given as a table, so that its media rate cannot be varied.
 const KNOWN: &str = r#"
 kind = "hdd"
 name = "known"
@@ -217,7 +218,7 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     let on = |device| ["--fit-device", "--device", device];
     refused(&measured, &on("d7-p5520"), &["--fit-device on d7-p5520", "without moving parts"]);
     refused(&bare, &on("sata250"), &["--fit-device", "records no latencies", "leave it out"]);
-    // Every track and seek of this disk is known, and it has neither queue nor write cache.
+    // All tracks and seeks of this disk are known, and it has neither a queue nor a write cache.
     let known = folder.file("known.toml", KNOWN);
     refused(
         &measured,

@@ -1,5 +1,5 @@
-//! Tests `forebay volume` on the real binary: its effect on files, what it refuses, and that
-//! nothing is lost when it is killed.
+//! Tests `forebay volume` on the real binary: what it writes to files, what it rejects, and that
+//! killing it loses nothing.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -19,7 +19,7 @@ fn forebay(folder: &Folder, args: &[&str]) -> Command {
     command
 }
 
-/// One message that holds all `parts`, exit status 2, nothing on standard output.
+/// Asserts exit status 2, one message that contains all `parts`, and nothing on standard output.
 fn refused(command: &mut Command, parts: &[&str]) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -32,7 +32,7 @@ fn json(command: &mut Command) -> Value {
     answer(command, 0)
 }
 
-/// Returns the state of a volume that is degraded.
+/// Returns the state that a command prints for a degraded volume.
 fn degraded(command: &mut Command) -> Value {
     answer(command, 3)
 }
@@ -44,13 +44,13 @@ fn answer(command: &mut Command, status: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Returns a folder `v` of `count` empty drives.
+/// Creates a folder `v` with `count` empty drives.
 fn drives(folder: &Folder, count: usize) -> Vec<PathBuf> {
     fs::create_dir(folder.root().join("v")).unwrap();
     folder.drives("v/drive", count, 32 * MIB)
 }
 
-/// Writes of 4 to 256 KiB over 40 MiB, with a flush now and then.
+/// Creates a trace of writes of 4 to 256 KiB over 40 MiB, with occasional flushes.
 fn writes(folder: &Folder, count: u64) -> PathBuf {
     let row = |n: u64| {
         let (op, offset, len) = match n % 16 {
@@ -99,8 +99,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 10 * MIB, "{status}");
     assert!(contents(&paths) == before, "status writes nothing");
-    // Two drives are missing, and one of them is replaced and restored; then two others may
-    // disappear.
+    // Remove two drives, and replace and rebuild one of them. Then two other drives may fail.
     fs::rename(&paths[1], folder.root().join("old1")).unwrap();
     fs::rename(&paths[4], folder.root().join("old4")).unwrap();
     let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
@@ -118,13 +117,13 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     fs::rename(&paths[2], folder.root().join("old2")).unwrap();
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0, "{checked}");
-    // A replaced drive is back, and the command names it.
+    // A drive that was replaced has reappeared. The message names it.
     fs::rename(folder.root().join("old1"), &paths[1]).unwrap();
     let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
-/// Returns an answer about a volume that has lost data: exit status 1, and why.
+/// Runs a command on a volume that lost data. It must exit with status 1; returns its answer.
 fn lossy(folder: &Folder, args: &[&str]) -> Value {
     let output = forebay(folder, args).args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -133,7 +132,7 @@ fn lossy(folder: &Folder, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Wipes the cells of a drive, and leaves its labels and records.
+/// Overwrites the cells of a drive with zeros, but not its labels and records.
 fn wipe_cells(path: &Path, status: &Value) {
     let records = status["records_per_drive_bytes"].as_u64().unwrap();
     let cells = (8192 + records).next_multiple_of(MIB);
@@ -153,7 +152,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     json(&mut forebay(&folder, &play));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!((&status["lost_bytes"], &status["lost"]), (&0.into(), &serde_json::json!([])));
-    // Damage on two drives can be repaired, on three it cannot.
+    // Damage on two drives can be repaired, but not on three.
     paths[..2].iter().for_each(|path| wipe_cells(path, &status));
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0);
@@ -162,14 +161,14 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert_eq!(checked["lost_units"], 20, "{checked}");
     let lost = checked["lost"].as_array().unwrap();
     let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
-    // Each unit has one to three data chunks there.
+    // Each unit has one to three data chunks on these drives.
     assert!((20 * 65_536..=60 * 65_536).contains(&bytes), "{checked}");
     assert_eq!(checked["lost_bytes"], bytes);
     for range in lost {
         assert_eq!(range["drives"], serde_json::json!([1, 2, 3]));
         assert_eq!(range["offset"].as_u64().unwrap() / 262_144, range["unit"]);
     }
-    // Another check finds and writes nothing more, and all verbs say so.
+    // A second check finds and writes nothing new, and all verbs report the loss.
     let before = contents(&paths);
     assert_eq!(lossy(&folder, &["volume", "status", "v"])["lost"], checked["lost"]);
     assert!(contents(&paths) == before, "status writes nothing");
@@ -181,7 +180,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert!(said.contains("0 chunks were rewritten."), "{text}");
     assert!(said.contains("lost from byte") && said.contains("1, 2, 3"), "{text}");
     assert!(said.contains("more ranges; JSON has all") && !said.contains("whole"), "{text}");
-    // Nor is it lost where nobody reads it.
+    // Data loss determines the exit status even if nobody reads the output.
     let mut unread = forebay(&folder, &["volume", "check", "v"]);
     let mut unread = unread.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(unread.stdout.take());
@@ -190,7 +189,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     holes(folder.root().join("new"), 32 * MIB);
     let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
     assert_eq!(replaced["lost_units"], 20, "{replaced}");
-    // Overwritten data is intact again.
+    // Data that was overwritten is intact again.
     fs::rename(folder.root().join("new"), folder.root().join("v/new")).unwrap();
     let played = json(&mut forebay(&folder, &play));
     assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
@@ -198,7 +197,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert_eq!(checked["lost_units"], 0, "{checked}");
 }
 
-/// A run that ends early leaves the volume no time to make anything durable by itself.
+/// A run that ends early gives the volume no time to flush by itself.
 #[test]
 fn what_was_played_is_kept_though_it_ends_early() {
     let folder = Folder::new();
@@ -221,7 +220,7 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let trace = writes(&folder, 3);
-    // Each drive has only enough space for its labels.
+    // There is only enough space for the labels of the drives.
     let limited = "ulimit -f 16 && exec \"$0\" play \"$1\" --volume v --map wrap --format json";
     let binary = assert_cmd::cargo::cargo_bin!("forebay");
     let mut command = std::process::Command::new("sh");
@@ -248,7 +247,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
     ));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     let before = contents(&paths);
-    // Each drive has only enough space for its labels.
+    // There is only enough space for the labels of the drives.
     let check = || {
         let limited = "ulimit -f 16 && exec \"$0\" volume check v --format json";
         let mut command = Command::new("sh");
@@ -263,7 +262,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
     assert!(said.contains(full), "{said}");
     assert_eq!((&checked["lost_units"], &checked["units"]), (&0.into(), &status["units"]));
     assert!(contents(&paths) == before, "nothing is written");
-    // Losses are found nevertheless.
+    // Lost data is found nevertheless.
     paths[..3].iter().for_each(|path| wipe_cells(path, &status));
     let (checked, said) = check();
     assert!(checked["lost_units"].as_u64().unwrap() > 0, "{checked}");
@@ -282,7 +281,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let made = json(&mut forebay(&folder, &["volume", "create", "v", "--ssd", "s"]));
     assert_eq!((&made["drives"], &made["ssds"]), (&12.into(), &6.into()));
     let trace = writes(&folder, 200);
-    // Repeated writes to eight units, far enough apart in time that none waits for another.
+    // Repeated writes to eight units, so far apart in time that none waits for another.
     let row = |n: u64| format!("{},write,{},4096,0,0,1000000,,,,\n", n * 3_000_000, n % 8 * MIB);
     let small = (0..100).map(row).collect::<String>();
     let small = folder.file("small.csv", HEADER.to_string() + &small);
@@ -300,10 +299,10 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     };
     let (striped, mirrored, solid) = play("deadline", &trace);
     assert!(striped > 50 && (mirrored, solid) == (0, 0), "{striped} {mirrored} {solid}");
-    // A quarter is to be on solid-state drives.
+    // The hints place a quarter of the data on solid-state drives.
     let (_, mirrored, solid) = play("array:hints=0-10@ssd", &trace);
     assert!(mirrored == 0 && (10..=40).contains(&solid), "{mirrored} {solid}");
-    // Small writes switch to three copies, except for hinted units.
+    // Units with many small writes switch to three copies, except for those with hints.
     let (_, mirrored, still) = play("array:adapt=half-thresholds:hints=0-2@raid6", &small);
     assert_eq!((mirrored, still), (6, solid));
     let (_, mirrored, solid) = play("array:hints=0-4000@hdd@raid6", &trace);
@@ -337,7 +336,7 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     let trace = writes(&folder, 400);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // The drives become larger, all but one of them four times.
+    // The drives grow, all but one of them to four times their size.
     paths[1..].iter().for_each(|path| size(path, 128));
     let capacity = |of: &Value| of["capacity_bytes"].as_u64().unwrap();
     let grown = json(&mut grow(&[]));
@@ -354,10 +353,11 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     for name in ["a", "b"] {
         fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
     }
-    // The data is spread over all drives: each of the new ones has some.
+    // Data is spread over all drives, including the new ones.
     let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
     assert!(holds(&folder.root().join("v/a")) > MIB as usize);
-    // There is no more space for records. Any two drives may fail, including original ones.
+    // Growing again adds nothing, because there is no more space for records. Any two drives may
+    // fail, including original ones.
     assert_eq!(capacity(&json(&mut grow(&[]))), capacity(&grown));
     fs::remove_file(&paths[0]).unwrap();
     fs::remove_file(&paths[3]).unwrap();
@@ -367,7 +367,8 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
         (&0.into(), &grown["capacity_bytes"])
     );
     json(&mut forebay(&folder, &play));
-    // Not while drives are missing, not with one that it has, or twice, or that is used, or short.
+    // Growing is rejected while drives are missing, and with a drive that is already used, named
+    // twice, part of a volume, or too small.
     refused(&mut grow(&[]), &["drive 1 is missing", "replace"]);
     for name in ["c", "d"] {
         size(&folder.root().join(name), 128);
@@ -401,8 +402,8 @@ fn a_volume_is_whole_though_growing_is_killed() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         growing.kill().unwrap();
         growing.wait().unwrap();
-        // The volume is complete with and without the new drive; with it, growing continues. A
-        // drive that is being added never counts as used.
+        // The volume is complete with and without the new drive. If the new drive is present,
+        // growing continues. A drive that is being added never counts as one in use.
         let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
         assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
         let labelled = holds_label(&folder.root().join("new"));
@@ -417,7 +418,7 @@ fn a_volume_is_whole_though_growing_is_killed() {
     assert!(more || grown["drives"] == 6, "{grown}");
 }
 
-/// Returns whether a file begins as a drive does.
+/// Returns whether a file begins with the label of a drive.
 fn holds_label(path: &Path) -> bool {
     let mut bytes = [0; 16];
     File::open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();
@@ -434,19 +435,20 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut forebay(&folder, &["volume", "create", "v/drive1"]), &["got 1 drive, "]);
     refused(&mut forebay(&folder, &["volume", "create", "v", "v/drive3"]), &["v/drive3", "twice"]);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
-    // The same once more changes nothing while it is empty; another kind of volume is refused.
+    // Creating the same volume again changes nothing while it is empty. Another kind of volume is
+    // rejected.
     let again = json(&mut forebay(&folder, &["volume", "create", "v"]));
     let shown = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(again["volume"], shown["volume"]);
     let other = ["volume", "create", "v", "--level", "raid10x3"];
     refused(&mut forebay(&folder, &other), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
-    // Too few, and a copy.
+    // Too few drives, then a copy of a drive.
     refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
-    // A truncated drive, a drive of another volume, and a file that is not a drive count as missing
-    // and are reported.
+    // A truncated drive, a drive of another volume, and a file that is not a drive are reported and
+    // count as missing.
     fs::copy(&paths[5], folder.root().join("short")).unwrap();
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
@@ -474,7 +476,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
         &["w/drive1", "--overwrite"],
     );
     assert!(contents(&paths[..5]) == before[..5], "nothing was written");
-    // All records are gone, but the drives are never mistaken for a new volume.
+    // Even without any records, the drives are not mistaken for a new volume.
     for path in &paths[..5] {
         let file = File::options().write(true).open(path).unwrap();
         file.write_all_at(&vec![0; 8 * MIB as usize], 8192).unwrap();
@@ -486,7 +488,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     assert!(contents(&paths[..5]) == before, "nothing was written");
 }
 
-/// The command that is told puts it right, and does nothing when it is run again.
+/// The command that the message suggests repairs the volume, and does nothing if it is run again.
 #[test]
 fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
     let folder = Folder::new();
@@ -525,7 +527,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     let trace = writes(&folder, 100);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // One drive is blank and one is missing; then two are missing.
+    // First, one drive is blank and one is missing; then two are missing.
     holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {
@@ -537,7 +539,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     fs::remove_file(&paths[1]).unwrap();
     let second = "forebay volume replace v NEW1 --with NEW2";
     assert_eq!(told(), format!("{replace} NEW1 && {second}"));
-    // The printed commands make the volume complete.
+    // The commands that are printed make the volume complete.
     for name in ["NEW1", "NEW2"] {
         holes(folder.root().join(name), 32 * MIB);
     }
@@ -573,7 +575,8 @@ fn a_volume_that_does_not_grow_says_which_drives_are_too_small() {
     paths[1..].iter().for_each(|path| larger(path, 40 * MIB));
     let said = grown();
     assert!(said.contains("The volume holds as much as before. Drive 1 is too small by"), "{said}");
-    // With exactly this many more bytes the volume grows, and with a sector less it does not.
+    // If the drive grows by this number of bytes, the volume can grow; with one sector less, it
+    // cannot.
     let lacks = said.split_once("too small by ").unwrap().1.split_once(" byte").unwrap().0;
     let lacks: u64 = lacks.parse().unwrap();
     larger(&paths[0], 32 * MIB + lacks - 512);
@@ -626,7 +629,7 @@ fn a_volume_is_whole_whenever_its_user_is_killed() {
         let args = ["play", trace, "--volume", "v", "--map", "wrap"];
         let mut player = forebay(&folder, &args);
         let mut player = player.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Somewhere in the middle; it does not matter where.
+        // Kill the player somewhere in the middle of its work.
         std::thread::sleep(std::time::Duration::from_millis(60 + 90 * round));
         let _ = player.kill();
         player.wait().unwrap();
@@ -671,11 +674,11 @@ fn advice_says_which_redundancy_pays_on_an_array() {
     let tried = redundancy["tried"].as_array().unwrap();
     let of = |name: &str| tried.iter().find(|one| one["name"] == name).unwrap();
     let holds = |name: &str| of(name)["usable_bytes"].as_f64().unwrap();
-    // Seven drives, of which four in six hold data, or one in three.
+    // With RAID 6, four of every six chunks hold data, and with three copies, one of every three.
     assert!((holds("RAID 6") / holds("three copies") - 2.0).abs() < 0.05, "{redundancy}");
     assert!((holds("striping") / holds("RAID 6") - 1.5).abs() < 0.05, "{redundancy}");
     assert_eq!((&redundancy["drives"], &of("RAID 5")["failures_survived"]), (&7.into(), &1.into()));
-    // Fewer roles are written where there is less redundancy.
+    // The less redundancy, the fewer chunks are written.
     let total = |name: &str| of(name)["total_s"].as_f64().unwrap();
     assert!(total("striping") < total("RAID 5") && total("RAID 5") < total("RAID 6"));
     let said = redundancy["said"].as_str().unwrap();

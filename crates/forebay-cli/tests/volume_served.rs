@@ -1,5 +1,5 @@
-//! A volume that `forebay serve` serves: a drive fails, its data are rebuilt on the others, drives
-//! are replaced, and everything is checked, while a client reads and writes.
+//! Tests a volume that `forebay serve` serves: a drive fails and its data is rebuilt on the others,
+//! drives are replaced, and everything is checked, while a client reads and writes.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,18 +14,18 @@ use serde_json::Value;
 
 use crate::served::{Folder, Serving, does, ran};
 
-/// The bytes that a client writes at a time.
+/// The size of the client's writes in bytes.
 const BLOCK: u64 = 32 << 10;
-/// The number of blocks that it uses.
+/// The number of blocks that the client uses.
 const BLOCKS: u64 = 800;
 
-/// The content of a block in its `version`; zeros before the first one.
+/// Returns the content of a block in the given `version`. Before the first version, it is zeros.
 fn content(block: u64, version: u64) -> Vec<u8> {
     let word = if version == 0 { 0 } else { block << 32 | version };
     (0..BLOCK / 8).flat_map(|at| (word * (at + 1)).to_le_bytes()).collect()
 }
 
-/// Writes and reads at random until `over` is set; returns the versions of all blocks.
+/// Writes and reads at random until `over` is set. Returns the final version of each block.
 fn work(socket: &Path, over: &AtomicBool, done: &AtomicU64) -> Vec<u64> {
     let mut client = Client::simple(socket, "safe");
     let (mut versions, mut state) = (vec![0; BLOCKS as usize], 7);
@@ -83,13 +83,13 @@ impl Served {
         ran(&self.folder, &Served::binary(), words)
     }
 
-    /// Returns the exit status and the state of the volume.
+    /// Returns the exit status of `control volume` and the state that it prints.
     fn state(&self) -> (i32, Value) {
         let output = self.ran(&["control", "volume", "socket", "--format", "json"]);
         (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap())
     }
 
-    /// Waits for a state of the volume.
+    /// Waits until the state of the volume satisfies `holds`.
     fn wait(&self, what: &str, holds: impl Fn(&Value) -> bool) -> (i32, Value) {
         let since = Instant::now();
         loop {
@@ -127,7 +127,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     };
     goes_on(1000);
     assert_eq!(served.state().0, 0);
-    // A drive loses everything it has, again and again, until it is given up.
+    // A drive repeatedly loses all its data, until the volume gives it up.
     let lost = File::options().write(true).open(served.folder.path("v/3")).unwrap();
     let (status, state) = served.wait("drive 3 fails and is rebuilt", |state| {
         lost.set_len(0).unwrap();
@@ -135,7 +135,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     });
     assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
     goes_on(300);
-    // Without a name, the missing drive is the one to replace.
+    // By default, the missing drive is replaced.
     served.folder.holes("new", 48 << 20);
     let told = served.ran(&["control", "replace", "socket", "--with", "new"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
@@ -144,7 +144,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     assert_eq!((status, &state["health"]), (0, &"healthy".into()), "{state:#}");
     assert_eq!(drive(&state, 3)["state"], "left");
     goes_on(300);
-    // One that works is replaced, too.
+    // A working drive can be replaced, too.
     served.folder.holes("v/newer", 48 << 20);
     let refused = served.ran(&["control", "replace", "socket", "--with", "v/newer"]);
     assert_eq!(refused.status.code(), Some(2), "no drive is missing");
@@ -159,7 +159,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     let told = served.ran(&["control", "check", "socket"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.status.success() && said.contains("everything was read"), "{said}");
-    // A slow check is cancelled.
+    // Cancel a check that is slow.
     let checking = thread::spawn({
         let (root, forebay) = (served.folder.root().to_path_buf(), Served::binary());
         move || {
@@ -192,7 +192,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
         assert!(said.contains(line), "'{line}' is missing: {said}");
     }
     assert!(!said.contains("DATA ARE LOST"), "{said}");
-    // The replaced drives are taken away, and any two others fail: all data are there.
+    // Remove the replaced drives and any two others: all data is still available.
     for name in ["v/2", "v/3", "v/5", "v/newer"] {
         fs::remove_file(served.folder.path(name)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Modifiers after a disk's name: `:plain`, `:queue-depth=32`, `:write-cache=off`.
+//! Modifiers that may follow a disk's name: `:plain`, `:queue-depth=32`, `:write-cache=off`.
 
 use forebay_core::device::drive::{BufferSpec, DriveSpec, ReadAhead};
 use forebay_core::device::hdd::HddSpec;
@@ -6,26 +6,26 @@ use forebay_core::{Nanos, Spec, SpecError};
 
 use super::file::{DeviceFile, TomlError};
 
-/// The cause of an invalid drive.
+/// Where the error in a drive specification is.
 pub(super) enum DriveError {
-    /// The device file.
+    /// The error is in the device file.
     File(TomlError),
-    /// The modifiers after the name.
+    /// The error is in the modifiers after the device name.
     Name(SpecError),
 }
 
-/// The modifier that selects arm and platters without the controller.
+/// The modifier that models only the arm and platters, without the controller.
 pub(super) const PLAIN: &str = "plain";
 
-/// The assumed catch margin of a disk without measurements, in revolutions. Measured desktop disks
-/// have 0.33 and 0.45.
+/// The catch margin, in revolutions, that is assumed for disks without measurements. Measured
+/// desktop disks have 0.33 and 0.45.
 pub(super) const MARGIN_TURNS: f64 = 0.36;
-/// The range of plausible catch margins.
+/// The range of plausible catch margins, in revolutions.
 pub(super) const MARGIN_RANGE_TURNS: [f64; 2] = [0.25, 0.45];
 
-/// The buffer of a drive that queues commands and whose file specifies none: 8 MiB in 16 segments,
-/// with read-ahead of half a segment. These are common figures of SATA drives; the buffer replaces
-/// the read-ahead that the plain disk is assumed to do.
+/// The buffer assumed for a drive that queues commands but whose file specifies no buffer: 8 MiB in
+/// 16 segments, with read-ahead of half a segment. These figures are common for SATA drives. The
+/// buffer replaces the read-ahead assumed for plain disks.
 const TRACK_BUFFER: BufferSpec = BufferSpec {
     segments: 16,
     segment_sectors: 1024,
@@ -41,8 +41,8 @@ const TRACK_BUFFER: BufferSpec = BufferSpec {
 };
 
 impl DeviceFile {
-    /// Returns arm and platters and, for a disk with a controller, the whole drive, modified
-    /// according to `changes`.
+    /// Applies `changes` and returns the arm and platters and, for a disk with a controller, the
+    /// whole drive.
     pub(super) fn changed(
         &self,
         changes: Option<&Spec>,
@@ -68,16 +68,16 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    /// Returns whether it is unknown how the drive orders `depth` commands because its file
-    /// describes only one at a time.
+    /// Returns true if the catch margin for `depth` queued commands has to be assumed because the
+    /// file describes only one command at a time.
     fn is_margin_unknown(&self, depth: u32) -> bool {
         let tables = self.tables();
         depth > 1 && tables.queue_depth().is_none_or(|own| own <= 1) && !tables.has_catch_margin()
     }
 
-    /// Returns the range of the drive's catch margin if it is a guess: from the file, or the usual
-    /// range if the file does not describe a queue. Returns None for a drive that does not reorder
-    /// commands.
+    /// Returns the range of a catch margin that is only a guess: the range in the file, or the
+    /// plausible range if the file does not describe a queue. Returns None for drives that do not
+    /// reorder commands.
     pub(super) fn catch_margin_range(
         &self,
         disk: &HddSpec,
@@ -92,7 +92,7 @@ impl DeviceFile {
         Ok(stated.or(self.is_margin_unknown(depth).then_some(assumed)))
     }
 
-    /// Adds a track buffer to a plain disk, as drives with command queues have one.
+    /// Adds a track buffer to a plain disk, because drives with command queues have one.
     fn queueing(&self, disk: &HddSpec) -> Result<DriveSpec, TomlError> {
         let mut controller = self.tables().controller(disk.overhead)?;
         controller.buffer = Some(TRACK_BUFFER);
@@ -100,12 +100,12 @@ impl DeviceFile {
     }
 }
 
-/// Returns this fraction of a revolution of `disk`.
+/// Converts `share` revolutions of `disk` to a time.
 fn turns(disk: &HddSpec, share: f64) -> Nanos {
     Nanos::from_secs_f64(disk.revolution.as_secs_f64() * share)
 }
 
-/// The parsed modifiers.
+/// The values of the modifiers.
 struct ModifierValues {
     plain: bool,
     queue_depth: Option<u32>,

@@ -1,8 +1,9 @@
-//! Runs fio jobs on a model: a fixed number of outstanding I/Os, each followed by the next.
+//! Runs fio jobs on a model in a closed loop: each completion is followed by the next I/O, so the
+//! number of outstanding I/Os stays constant.
 //!
-//! The host's overhead is separate from the drive ([`Host`]): the pause between a completion and
-//! the next I/O, and the time to wake up if the host sleeps while its only I/O is in flight. I/Os
-//! for which the drive has no room wait in the host ([`Order`]).
+//! The host's overhead ([`Host`]) is not part of the drive: the pause between a completion and the
+//! next I/O, and the time to wake up if the host sleeps while its only I/O is in flight. I/Os that
+//! the drive has no room for wait in the host ([`Order`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,29 +17,29 @@ use crate::fit::sweep::SweepRow;
 pub struct Pause {
     /// The time from a completion to the next I/O.
     pub gap: Nanos,
-    /// The delay in noticing the completion of its only I/O, during which the host sleeps.
+    /// The delay in noticing a completion if the host slept because this was its only I/O.
     pub wake: Nanos,
 }
 
 /// The order in which a host issues I/Os that wait for room in the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// By address, as Linux's mq-deadline does. With more I/Os than the drive accepts, latencies
-    /// are spread evenly, up to 1.5 times the mean.
+    /// By address, like Linux's mq-deadline. If the drive accepts fewer I/Os than are outstanding,
+    /// latencies are spread evenly and reach 1.5 times the mean.
     #[default]
     Address,
-    /// First come, first served.
+    /// In order of arrival.
     Arrival,
 }
 
-/// The host's overhead in a measurement, which is not part of the drive.
+/// The host's share of measured latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Host {
     /// The overhead of reads.
     pub reads: Pause,
     /// The overhead of writes.
     pub writes: Pause,
-    /// The order in which it issues I/Os.
+    /// The order in which the host issues I/Os.
     pub order: Order,
 }
 
@@ -51,20 +52,21 @@ impl Host {
 /// A fio job with its clones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Whether I/Os go to random positions, or each clone continues where it was.
+    /// Whether I/Os go to random positions; otherwise, each clone continues where its last I/O
+    /// ended.
     pub random: bool,
     /// The number of clones.
     pub clones: u32,
-    /// The number of outstanding I/Os of all clones.
+    /// The total number of outstanding I/Os of all clones.
     pub depth: u32,
     /// The size of each I/O in bytes.
     pub block_bytes: u32,
-    /// The share of reads.
+    /// The fraction of I/Os that are reads.
     pub reads_share: f64,
 }
 
 impl Job {
-    /// Creates the job that measures a row of random I/O.
+    /// Creates a job of random I/O that measures one row of a sweep.
     pub fn random(op: Op, block_bytes: u32, depth: u32) -> Job {
         let reads_share = if op == Op::Read { 1.0 } else { 0.0 };
         Job { random: true, clones: 1, depth, block_bytes, reads_share }
@@ -74,15 +76,15 @@ impl Job {
 /// The duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Length {
-    /// The number of I/Os before the measurement begins.
+    /// The number of I/Os before measurement begins.
     pub warm: u64,
     /// The number of measured I/Os.
     pub ios: u64,
-    /// The end, unless enough I/Os complete before; later completions do not count.
+    /// The time at which the measurement ends at the latest; later completions do not count.
     pub until: Nanos,
 }
 
-/// The job and the clone that an I/O belongs to.
+/// The job and clone that issued an I/O.
 type Owner = (u32, u32);
 
 /// The state of a run.
@@ -90,10 +92,10 @@ struct Run<'a, D: Device> {
     device: &'a mut D,
     jobs: &'a [Job],
     host: Host,
-    /// The times at which I/Os are issued; equal times are in order of insertion.
+    /// The times at which I/Os are issued. Equal times keep their order of insertion.
     issues: BinaryHeap<Reverse<(Nanos, u64, Owner)>>,
     waiting: Vec<Request>,
-    /// The current position of the host's address order.
+    /// The position up to which the host has issued I/Os in address order.
     head: u64,
     /// The owner of each I/O in flight, by id.
     owners: Vec<(u64, Owner)>,
@@ -104,8 +106,8 @@ struct Run<'a, D: Device> {
     issued: u64,
 }
 
-/// Measures a row of random I/O on a disk for a minute, as fio would with one job; the host issues
-/// I/Os in order of arrival.
+/// Measures one row of random I/O on a disk for a minute, as fio would with a single job. The host
+/// issues I/Os in order of arrival.
 pub fn play_disk<D: Device>(device: &mut D, op: Op, block_bytes: u32, depth: u32) -> SweepRow {
     let job = Job::random(op, block_bytes, depth);
     let host = Host { order: Order::Arrival, ..Host::default() };
@@ -115,14 +117,14 @@ pub fn play_disk<D: Device>(device: &mut D, op: Op, block_bytes: u32, depth: u32
     rows.into_iter().flatten().next().unwrap_or_else(none)
 }
 
-/// The measured time of a row on a disk.
+/// The simulated time for which one row is measured on a disk.
 const DISK_RUN: Nanos = Nanos::from_secs(60);
-/// The maximum number of I/Os in such a row, so that a device that answers everything from a cache
-/// ends sooner.
+/// The maximum number of I/Os per row, so that a device that answers everything from a cache
+/// finishes sooner.
 const DISK_IOS_MAX: u64 = 1_000_000;
 
-/// Measures `jobs`, which run at the same time, on an idle `device`. Returns for each job the rows
-/// of its reads and its writes, omitting empty ones.
+/// Runs `jobs` at the same time on an idle `device`. Returns the rows of each job for reads and
+/// writes, without empty rows.
 pub fn play<D: Device>(
     device: &mut D,
     jobs: &[Job],
@@ -158,8 +160,8 @@ impl<'a, D: Device> Run<'a, D> {
     fn new(device: &'a mut D, jobs: &'a [Job], host: Host) -> Run<'a, D> {
         let capacity = device.capacity();
         let (mut issues, mut number) = (BinaryHeap::new(), 0);
-        // fio starts its I/Os one after another. In arrival order, all of them start at once, so
-        // that the drive can choose among them from the start.
+        // fio starts its I/Os one after another. In arrival order, all I/Os start at once so that
+        // the drive can choose among all of them from the beginning.
         let apart_ns = if host.order == Order::Arrival { 0 } else { 500 };
         for (index, job) in (0..).zip(jobs) {
             for outstanding in 0..job.depth {
@@ -174,18 +176,18 @@ impl<'a, D: Device> Run<'a, D> {
         };
         let next = jobs.iter().map(starts).collect();
         let (waiting, owners) = (Vec::new(), Vec::new());
-        // Fits of measured drives used these positions, which must not change.
+        // The fits of measured drives used these positions, so they must not change.
         let random = if host.order == Order::Arrival { number } else { 7 };
         let (head, issued, now) = (0, number, Nanos::ZERO);
         Run { device, jobs, host, issues, waiting, head, owners, next, now, random, issued }
     }
 
-    /// Advances to the next completion; returns when the host sees it, its operation, job and
-    /// latency.
+    /// Advances to the next completion. Returns when the host notices it, and its operation, job
+    /// and latency.
     fn step(&mut self) -> Option<(Nanos, Op, usize, Nanos)> {
         loop {
             let issue = self.issues.peek().map(|Reverse((at, _, owner))| (*at, *owner));
-            // Due I/Os are issued before the device is asked, because the drive may choose among
+            // Issue I/Os that are due before asking the device, because the drive may choose among
             // all of them.
             let is_arrival = self.host.order == Order::Arrival;
             let is_due = is_arrival && issue.is_some_and(|(at, _)| at <= self.now);
@@ -221,7 +223,7 @@ impl<'a, D: Device> Run<'a, D> {
         (seen, io.op, owner.0 as usize, seen - io.at)
     }
 
-    /// Issues the I/Os for which the device has room.
+    /// Issues I/Os while the device has room.
     fn start(&mut self, now: Nanos) {
         while self.device.room() && !self.waiting.is_empty() {
             let rank = |io: &Request| match self.host.order {
@@ -246,7 +248,7 @@ impl<'a, D: Device> Run<'a, D> {
             *next = offset + u64::from(block_bytes);
             offset
         };
-        // In arrival order, no random number is drawn for a job that only reads or only writes.
+        // In arrival order, jobs that only read or only write draw no random number.
         let is_one = reads_share <= 0.0 || reads_share >= 1.0;
         let reads = match self.host.order {
             Order::Arrival if is_one => reads_share >= 1.0,
@@ -296,7 +298,7 @@ mod tests {
 
     const LENGTH: Length = Length { warm: 100, ios: 4_000, until: Nanos::MAX };
 
-    /// Returns the only row of a job on a server that handles 1000 I/Os per second, one at a time.
+    /// Returns the row of `job` on a server that handles 1000 I/Os per second, one at a time.
     fn only(job: Job, host: Host) -> SweepRow {
         let rows = play(&mut Fixed::new(1_000.0).unwrap(), &[job], host, LENGTH);
         rows.into_iter().flatten().next().unwrap()
@@ -307,7 +309,7 @@ mod tests {
         let row = only(Job::random(Op::Write, 4096, 8), Host::default());
         assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
         assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
-        // One I/O is served and seven wait, with waits between zero and twice the mean.
+        // One I/O is served while seven wait, for between zero and twice the mean.
         let p99 = row.p99_us.unwrap();
         assert!((13_000.0..18_000.0).contains(&p99), "{row:?}");
         assert_eq!(row.p50_us, Some(8_000.0));
@@ -317,7 +319,7 @@ mod tests {
     fn what_waits_in_the_host_may_go_first_come_first_served() {
         let host = Host { order: Order::Arrival, ..Host::default() };
         let row = only(Job::random(Op::Write, 4096, 8), host);
-        // Each I/O waits for all others.
+        // Each I/O waits for all the others.
         assert_eq!((row.p50_us, row.p99_us), (Some(8_000.0), Some(8_000.0)), "{row:?}");
     }
 

@@ -1,9 +1,9 @@
-//! Imports DiskSim drives: a `.diskspecs` file, and the `.model`, `.seek` and `.parv` files next to
-//! it.
+//! Imports DiskSim drives from a `.diskspecs` file and the `.model`, `.seek` and `.parv` files next
+//! to it.
 //!
-//! The text is parsed by our own parser (`libparam`). Parameters have the names in the DiskSim 4.0
-//! manual (CMU-PDL-08-101, sections 3.2 and 3.3). Everything that is not modeled is listed with its
-//! line. From the `.parv` file, which describes a whole experiment, only bus times are used.
+//! `libparam` parses the text. Parameters have the names used in the DiskSim 4.0 manual
+//! (CMU-PDL-08-101, sections 3.2 and 3.3). Parameters that are not modeled are listed with their
+//! lines. The `.parv` file describes a whole experiment; only its bus times are used.
 
 mod controller;
 mod layout;
@@ -26,27 +26,27 @@ use libparam::{Block, Entry, LibparamError, Value};
 use model::{Notes, SeekPoint};
 use params::Params;
 
-/// Why a drive file cannot be imported.
+/// The reason why a drive cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A file contains an error.
+    /// A file is malformed.
     #[error("{}, line {line}: {what}; correct the file, or check that it is DiskSim 4's", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line, from 1; for an error in a block, its first line.
+        /// The line, counted from 1. For an error in a whole block, the block's first line.
         line: usize,
-        /// What was found and what was expected.
+        /// The invalid text and what was expected instead.
         what: String,
     },
-    /// The drive has a layout that is not modeled.
+    /// The drive has a layout that Forebay does not model.
     #[error("{}, line {line}: {what}", path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What was found and what is modeled.
+        /// The layout in the file and the layouts that are supported.
         what: String,
     },
     /// A file cannot be read.
@@ -59,20 +59,20 @@ pub enum ImportError {
     },
 }
 
-/// A drive described by DiskSim's files.
+/// A drive imported from DiskSim files.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The name in DiskSim.
+    /// The drive's name in DiskSim.
     pub name: String,
-    /// The figures.
+    /// The drive's parameters.
     pub drive: DriveSpec,
-    /// What was not imported, or was corrected, one line each.
+    /// Notes about parameters that were ignored or corrected, one line each.
     pub notes: Vec<String>,
     /// The files that were read.
     pub kept: ProtectedFiles,
 }
 
-/// Reads a file next to a drive file by name; the caller determines how it is found.
+/// Reads a file that accompanies a drive file, given its name.
 pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 
 /// Imports the drive described by the `.diskspecs` file at `path` and the files next to it.
@@ -107,12 +107,12 @@ fn unpacked(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The maximum uncompressed size of a file; layouts of whole disks have about 2 MB.
+/// The maximum uncompressed size of a file. Layouts of whole disks take about 2 MB.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// The description of the files in messages.
+/// The name of this kind of file in messages.
 const WHAT: &str = "a drive file of DiskSim";
 
-/// Imports a drive from `text`, the content of the file at `path`.
+/// Imports a drive from `text`, the content of the `.diskspecs` file at `path`.
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
     let malformed = |path: &Path| {
         let path = path.to_path_buf();
@@ -149,7 +149,7 @@ fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
     );
 }
 
-/// Returns the `dm_disk` block, which is either in the drive's block or in its own file.
+/// Returns the `dm_disk` block, which is either inside the drive's block or in a separate file.
 fn model_of(
     disk: &Params<'_>,
     path: &Path,
@@ -183,7 +183,7 @@ fn model_of(
     }
 }
 
-/// Returns the layout, which is either in the `dm_disk` block or in its own file.
+/// Returns the layout, which is either inside the `dm_disk` block or in a separate file.
 fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout, ImportError> {
     let key = "Layout Model";
     let malformed = |line, what| ImportError::Malformed { path: path.to_path_buf(), line, what };
@@ -224,8 +224,8 @@ fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout
     Err(ImportError::Unsupported { path: path.to_path_buf(), line, what })
 }
 
-/// Checks that the imported drive is valid and can be written as a device file, so that remaining
-/// errors are reported about DiskSim's file and not about the one to be written.
+/// Checks that the imported drive is valid and can be written as a device file, so that errors
+/// refer to DiskSim's file rather than to the generated one.
 fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
     let text = crate::write::text(name, "", drive);
     match crate::read_spec(Path::new(""), &text) {
@@ -235,12 +235,12 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
     }
 }
 
-/// Returns the bus time per sector read and written, in ms: that of the slowest bus in the
-/// experiment next to the drive, or of its slowest controller if that is greater, as in DiskSim.
-/// Returns zero if there is no readable experiment.
+/// Returns the bus times per sector for reads and writes, in ms. As in DiskSim, the slowest bus of
+/// the accompanying experiment counts, or its slowest controller if that is slower still. Returns
+/// zeros if no experiment can be read.
 fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
-    // DiskSim calls some drives NAME_validate and their experiment NAME.
+    // Some DiskSim drives are named NAME_validate while their experiment is named NAME.
     let stems = [Some(stem), stem.strip_suffix("_validate")].into_iter().flatten();
     let text = stems.map(|stem| beside(&format!("{stem}.parv"))).find_map(Result::ok);
     let blocks = text.and_then(|text| libparam::parse(&text).ok()).unwrap_or_default();
@@ -259,7 +259,7 @@ fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
     times
 }
 
-/// Parses a seek file: a header line, then distances in cylinders and times in ms.
+/// Parses a seek file: a header line, then pairs of distance (in cylinders) and time (in ms).
 fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
     let mut points: Vec<SeekPoint> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -295,7 +295,7 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
     if points.is_empty() {
         return Err(format!("{name}: got no points, expected distances and times in ms"));
     }
-    // `Seek distances measured: 87`
+    // The header is `Seek distances measured: 87`.
     let said = text.lines().next().and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
     if let Some(said) = said
         && points.len() + 1 < said
@@ -333,7 +333,7 @@ mod tests {
             (&zone.defects.slips[..], &zone.defects.remaps[..]),
             (&[3, 7][..], &[(9, 11)][..])
         );
-        // The slower of the drive and the bus in the .parv file counts.
+        // The slower of the drive and the bus in the .parv file determines the time.
         let bus = controller.bus;
         assert_eq!((bus.read_ns_per_sector, bus.write_ns_per_sector), (2e5, 1e5));
         assert_eq!(controller.overheads.read_miss.after_read.0, 300_000);
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(constant.drive.disk.seek, SeekSpec::Table(vec![(1, time), (40, time)]));
         let own = with("type = hplplus10", "type = hpl").drive.disk.seek;
         assert!(matches!(own, SeekSpec::Coefficients { .. }));
-        // The sixth value is the time of one cylinder, whatever the other values are.
+        // The sixth value is the seek time over one cylinder, regardless of the other values.
         let text = WHOLE.replace("type = hplplus10", "type = hpl").replace("-1.0", "0.7");
         let SeekSpec::Prefixed { first, .. } = alone(&text).unwrap().drive.disk.seek else {
             panic!("no time of its own for one cylinder");
@@ -423,8 +423,8 @@ mod tests {
         ] {
             let (found, line) = with(from, to);
             let said = found.unwrap_err().to_string();
-            // For a zone beyond the disk, the line of the number of cylinders is reported; for a
-            // list, that of its block.
+            // A zone beyond the end of the disk is reported at the line with the number of
+            // cylinders; an error in a list, at the line of its block.
             let line = if to.contains("900") { "x.diskspecs, line " } else { &line };
             assert!(said.starts_with(&format!("d/{line}")) && said.contains(expected), "{said}");
         }
@@ -481,7 +481,7 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by at most 0.050 ms")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
-        // One of twenty points may have an arbitrary error in either direction, and is omitted.
+        // One in twenty points may be wrong by any amount; it is ignored.
         let line = |cylinders: u32, ms: f64| format!("{cylinders}, {ms}\n");
         let curve = |off: &[(u32, f64)]| {
             let ms = |at: u32| {
@@ -529,10 +529,11 @@ mod tests {
         assert!(last("41").unwrap_err().to_string().contains("got 40, expected 42 or more"));
     }
 
-    /// An equation fitted separately to both sides of its knee is seldom continuous there.
+    /// Equations are fitted separately on both sides of the knee, so they rarely meet there
+    /// exactly.
     #[test]
     fn an_equation_may_fall_at_its_knee_by_noise_only() {
-        // The square root ends at 2.31 ms, and the line begins at 2.25 ms.
+        // The square root ends at 2.31 ms, while the line begins at 2.25 ms.
         let import = |kind: &str, long: &str| {
             let text = WHOLE.replace("hplplus10", kind).replace("[ 10, 1.0, 0.3, 2.0", long);
             alone(&text)
@@ -584,8 +585,7 @@ mod tests {
         assert!(refused(cut).contains("got 2 distances, expected the 87"));
     }
 
-    /// A short substitute for the fuzz target: truncated and damaged text is rejected without a
-    /// panic.
+    /// A quick version of the fuzz target: truncated or damaged text must not cause a panic.
     #[test]
     fn damaged_text_is_an_error_or_a_drive() {
         for text in [BESIDE, WHOLE] {

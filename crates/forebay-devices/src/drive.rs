@@ -1,8 +1,8 @@
-//! The tables of a device file about a disk's format and controller.
+//! The tables of a device file that describe a disk's format and controller.
 //!
-//! Any of these tables makes the disk one with a controller; what they omit is off or takes no
-//! time. The controller time of `[command]` applies to every command that `[overheads]` does not
-//! contain.
+//! A disk has a controller if its file contains any of these tables. Parts that the tables omit are
+//! off or take no time. The controller time in `[command]` applies to every command that
+//! `[overheads]` does not list.
 
 use forebay_core::device::drive::{
     Admits, BufferSpec, Bus, Controller, Defects, ExtraDisconnect, Format, HeadOrder, Overhead,
@@ -128,7 +128,7 @@ pub(super) struct WriteCacheTable {
     enabled: bool,
     extents: u32,
     extent_sectors: u64,
-    /// The total number of sectors; if omitted, as many as possible.
+    /// The total number of sectors. Defaults to as many as fit.
     sectors: Option<u64>,
     #[serde(default)]
     admits: AdmitsName,
@@ -154,16 +154,16 @@ pub(super) struct QueueTable {
     depth: u32,
     starvation_ms: Option<f64>,
     catch_margin_ms: Option<f64>,
-    /// The range of the true catch margin if `catch_margin_ms` is a guess.
+    /// The range in which the true catch margin lies, if `catch_margin_ms` is only a guess.
     catch_margin_range_ms: Option<[f64; 2]>,
     ahead: Option<i32>,
 }
 
-/// The maximum starvation limit that a file may specify; measured disks have 0.5 to 2 s.
+/// The maximum starvation limit in a file. Measured disks have 0.5 to 2 s.
 const STARVATION_MS_MAX: f64 = 10_000.0;
 
 impl QueueTable {
-    /// Returns the range of the drive's catch margin.
+    /// Returns the range of the drive's catch margin, if the file contains one.
     pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, String> {
         let Some([least, greatest]) = self.catch_margin_range_ms else { return Ok(None) };
         let key = "catch_margin_range_ms";
@@ -191,7 +191,7 @@ impl QueueTable {
     }
 }
 
-/// The tables of a file that make a disk one with a controller.
+/// The tables that give a disk a controller.
 pub(super) struct Tables<'a> {
     pub(super) format: Option<&'a Spanned<FormatTable>>,
     pub(super) overheads: Option<&'a Spanned<OverheadsTable>>,
@@ -202,13 +202,13 @@ pub(super) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Returns whether there is any of these tables.
+    /// Returns whether the file contains any of these tables.
     pub(super) fn any(&self) -> bool {
         let controller = self.overheads.is_some() || self.bus.is_some() || self.queue.is_some();
         controller || self.format.is_some() || self.buffer.is_some() || self.write_cache.is_some()
     }
 
-    /// Builds the controller; `command` is the controller time of [command].
+    /// Builds the controller. `command` is the controller time in `[command]`.
     pub(super) fn controller(&self, command: Nanos) -> Result<Controller, TomlError> {
         let plain = Overhead { after_read: command, after_write: command };
         let mut overheads = Overheads {
@@ -260,13 +260,13 @@ impl Tables<'_> {
         })
     }
 
-    /// Returns the number of commands that the drive accepts at a time, if specified.
+    /// Returns how many commands the drive can queue, if specified.
     pub(super) fn queue_depth(&self) -> Option<u32> {
         self.queue.map(|table| table.get_ref().depth)
     }
 
-    /// Returns whether the file specifies a catch margin, which is how long the head must arrive
-    /// before a sector.
+    /// Returns whether the file specifies a catch margin: how long before its sector the head must
+    /// arrive.
     pub(super) fn has_catch_margin(&self) -> bool {
         self.queue.is_some_and(|table| table.get_ref().catch_margin_ms.is_some())
     }
@@ -318,7 +318,7 @@ impl Tables<'_> {
         }))
     }
 
-    /// Finds the table that an error is about, by the first words of its message.
+    /// Finds the table that an error refers to, from the first words of the error message.
     pub(super) fn locate(&self, error: &SpecError) -> Option<std::ops::Range<usize>> {
         let says = |word: &str| error.0.starts_with(word);
         if says("bus") {

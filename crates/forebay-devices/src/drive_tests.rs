@@ -1,11 +1,11 @@
-//! Tests a device file's format and controller tables, errors in them, and that writing them
-//! preserves them.
+//! Tests the format and controller tables of device files: errors, and that a written file reads
+//! back unchanged.
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use super::*;
 
-/// A drive with every table.
+/// A device file that contains every table.
 const DRIVE: &str = r#"kind = "hdd"
 name = "test"
 description = "a drive"
@@ -192,8 +192,8 @@ fn any_disk_takes_a_queue_depth() {
     assert!(message("sata250:queue-depth=4000000000").contains("'sata250:queue-depth=4000000000'"));
 }
 
-/// Serves `ios` sequentially, each `pause_us` after the previous one; returns when the last is
-/// done.
+/// Serves `ios` one after another with a pause of `pause_us` between them. Returns when the last
+/// one completes.
 fn served(name: &str, ios: impl Iterator<Item = Request>, pause_us: u64) -> Nanos {
     let mut model = open(name).unwrap().model;
     let mut now = Nanos::ZERO;
@@ -229,7 +229,7 @@ fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
     assert!(
         ["sata250:plain", "fixed:5", "990-pro"].iter().all(|n| open(n).unwrap().plain().is_none())
     );
-    // 16 distant writes: immediate with the cache, and one seek each without it.
+    // 16 distant writes complete at once with a write cache, but take a seek each without it.
     let writes = || (0..16).map(|id| io(Op::Write, id, id * 1_000_000_000, 4096));
     let [shipped, through] = ["sata250", "sata250:write-cache=off"]
         .map(|name| served(name, writes(), 0).as_millis_f64());
@@ -252,8 +252,7 @@ fn reading_goes_on_through_short_gaps() {
         let straight = served(name, reads(0), 0).as_secs_f64();
         for gap in [4 << 10, 16 << 10] {
             let over = served(name, reads(gap), 0).as_secs_f64();
-            // The gaps are at most 3 % of the data; one additional revolution per gap would take
-            // 0.8 s more.
+            // The gaps are at most 3 % of the data. An extra revolution per gap would add 0.8 s.
             assert!(over < straight * 1.06 + 0.02, "{name}, {gap}: {straight} s, {over} s");
         }
     }
@@ -269,7 +268,7 @@ fn what_may_be_meant_is_noted() {
     assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
 }
 
-/// Returns the rate of random requests of 4 KiB with the queue of `drive` full.
+/// Returns the rate of random 4 KiB requests when the queue of `drive` is always full.
 fn random_iops(mut drive: Drive, op: Op, requests: u64) -> f64 {
     let (blocks, mut seed) = (drive.capacity() / 4096, 7u64);
     let (mut now, mut started, mut done) = (Nanos::ZERO, 0, 0);
@@ -288,8 +287,8 @@ fn random_iops(mut drive: Drive, op: Op, requests: u64) -> f64 {
     requests as f64 / now.as_secs_f64()
 }
 
-/// A drive with a deeper queue is never slower: its starvation limit affects only some of the
-/// queued commands.
+/// A deeper queue never makes a drive slower, because the starvation limit applies only to some of
+/// the queued commands.
 #[test]
 fn more_places_never_make_a_busy_drive_slower() {
     for (name, _) in BUNDLED {
@@ -299,7 +298,7 @@ fn more_places_never_make_a_busy_drive_slower() {
             let cache = spec.controller.write_cache.as_mut()?;
             let sectors = cache.sectors / u64::from(cache.extents).max(1) * u64::from(places);
             (cache.extents, cache.sectors) = (places, sectors.max(cache.extent_sectors));
-            // Long enough for the starvation limit to apply many times.
+            // Enough requests for the starvation limit to apply many times.
             Some(random_iops(Drive::new(&spec).unwrap(), Op::Write, 2000))
         };
         let by_depth = |depth: u32| {
@@ -327,7 +326,7 @@ fn more_places_never_make_a_busy_drive_slower() {
 
 #[test]
 fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
-    // Issues 32 commands of 512 KiB at a time to a cache that holds eight of them.
+    // Keeps 32 commands of 512 KiB outstanding on a cache that has room for eight.
     let mut drive = open("sata250").unwrap().model;
     let (mut now, mut started, mut finished) = (Nanos::ZERO, 0, 0);
     while finished < 400 {

@@ -1,4 +1,4 @@
-//! The basis of a device file's times, and their errors compared with the real drive.
+//! What a device file's times are based on, and how well the model matches the real drive.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -6,22 +6,22 @@ use toml::Spanned;
 use super::file::{TomlError, fault};
 use super::sources::Sources;
 
-/// The source of a model's figures.
+/// Where a model's figures come from.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Each figure was taken from measurements of the drive.
+    /// Every figure was derived from measurements of the drive.
     Measured,
     /// The figures were chosen to reproduce measurements of the drive.
     Fitted,
-    /// The figures are the maker's.
+    /// The figures come from the manufacturer's data sheet.
     DataSheet,
-    /// The figures are typical of such drives.
+    /// The figures are typical of drives of this kind.
     Assumed,
 }
 
 impl Basis {
-    /// Returns the source in words.
+    /// Returns the basis in words, for reports.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Measured => "measured",
@@ -32,18 +32,18 @@ impl Basis {
     }
 }
 
-/// The basis of a device's times.
+/// The evidence for a device's times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// The source of the figures.
+    /// Where the figures come from.
     pub basis: Basis,
-    /// The measurements.
+    /// A description of the measurements.
     pub from: Option<String>,
-    /// The number of measured rows that the model was compared with.
+    /// The number of measured rows that were compared with the model.
     pub rows: Option<u32>,
-    /// The maximum relative error of a rate; None if there was no comparison.
+    /// The largest relative error of a rate; None if rates were not compared.
     pub rate_error_share: Option<f64>,
-    /// The maximum relative error of a 99th percentile.
+    /// The largest relative error of a 99th percentile; None if percentiles were not compared.
     pub p99_error_share: Option<f64>,
 }
 
@@ -57,19 +57,19 @@ pub(super) struct EvidenceTable {
     p99_error_percent: Option<f64>,
 }
 
-/// The maximum error that a file may state.
+/// The largest error, in percent, that a device file may state.
 const PERCENT_MAX: f64 = 1e6;
 
 impl Evidence {
-    /// Returns the evidence for a file without a table: the maker's figures, unless most are
-    /// guesses.
+    /// Derives the evidence for a file without an `evidence` table: a data sheet, or assumptions if
+    /// most figures are guesses.
     fn of(sources: &Sources) -> Evidence {
         let guessed = 2 * sources.assumed.len() > sources.figures;
         let basis = if guessed { Basis::Assumed } else { Basis::DataSheet };
         Evidence { basis, from: None, rows: None, rate_error_share: None, p99_error_share: None }
     }
 
-    /// Describes the evidence in a few words: `fitted, rates within 4.2 %, p99 within 9.1 %`.
+    /// Summarizes the evidence, as in `fitted, rates within 4.2 %, p99 within 9.1 %`.
     pub fn told(&self) -> String {
         let within = |what: &str, share: Option<f64>| {
             share.map(|share| format!(", {what} within {:.1} %", 100.0 * share))
@@ -81,7 +81,8 @@ impl Evidence {
     }
 }
 
-/// Returns the evidence stated in the file, or else derived from the sources of its figures.
+/// Returns the evidence stated in the file. If there is none, derives it from the sources of the
+/// figures.
 pub(super) fn checked(
     table: Option<Spanned<EvidenceTable>>,
     sources: &Sources,

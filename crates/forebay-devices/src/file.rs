@@ -1,7 +1,7 @@
-//! The format of a device file, and the disk that it describes.
+//! The format of device files, and the disks they describe.
 //!
-//! Key names include units. Unknown keys are errors, so that a misspelled figure is never silently
-//! ignored.
+//! The names of keys include units. Unknown keys are errors, so that a misspelled key is never
+//! silently ignored.
 
 use std::ops::Range;
 
@@ -26,11 +26,11 @@ use super::summary;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeviceFile {
-    #[allow(dead_code)] // read so that a file for another kind of device fails here
+    #[allow(dead_code)] // read so that files for other kinds of devices are rejected here
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
-    /// Whether tracks overlap, so that a write in place affects the data after it.
+    /// Whether tracks overlap, so that rewriting data in place damages the data that follows.
     #[serde(default)]
     pub(super) shingled: bool,
     pub(super) geometry: Spanned<GeometryTable>,
@@ -50,7 +50,7 @@ pub(super) struct DeviceFile {
     pub(super) evidence: Option<Spanned<EvidenceTable>>,
 }
 
-/// The kind of device in a file.
+/// The kind of device that a file describes.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DeviceKind {
@@ -58,11 +58,12 @@ pub(super) enum DeviceKind {
     Hdd,
     /// A solid-state drive.
     Ssd,
-    /// A volume behind token buckets.
+    /// A cloud volume limited by token buckets.
     Volume,
 }
 
-/// Returns the kind of device in a file: a disk unless the file clearly says otherwise.
+/// Returns the kind of device that a file describes. Files that do not clearly state another kind
+/// describe disks.
 pub(super) fn kind(text: &str) -> DeviceKind {
     #[derive(Deserialize)]
     struct Only {
@@ -79,7 +80,7 @@ pub(super) struct GeometryTable {
     rpm: f64,
     #[serde(default)]
     start_phase_ms: f64,
-    /// The percentage by which the disk rotates too fast.
+    /// How much faster than the nominal speed the disk rotates, in percent.
     #[serde(default)]
     rpm_error_percent: f64,
 }
@@ -161,11 +162,12 @@ struct PowerTable {
     spin_up_s: Option<f64>,
 }
 
-/// The maximum absolute value of a negative settling time. A negative value makes seeks of writes
-/// shorter than those of reads, as measured on real drives; greater values are errors.
+/// The largest magnitude of a negative settling time, in ms. A negative value makes seeks of writes
+/// shorter than those of reads, as measured on real drives.
 pub(super) const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
 
-/// An error in a file: the affected bytes, and what is wrong and how to fix it.
+/// An error in a file: the affected bytes (if known), and a message that says what is wrong and how
+/// to fix it.
 pub(super) type TomlError = (Option<Range<usize>>, String);
 
 pub(super) fn fault(span: Range<usize>, what: impl ToString) -> TomlError {
@@ -177,7 +179,7 @@ impl DeviceFile {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
-    /// Builds the disk, modified by `changes`, and a sentence about it.
+    /// Builds the disk with the modifications in `changes`, and describes it in a sentence.
     pub(super) fn model(
         &self,
         changes: Option<&Spec>,
@@ -211,7 +213,8 @@ impl DeviceFile {
         }
     }
 
-    /// Returns arm and platters and, if the file describes format or controller, the whole drive.
+    /// Returns the arm and platters and, if the file describes a format or a controller, the whole
+    /// drive.
     pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), TomlError> {
         let disk = self.spec()?;
         self.check_plausible(&disk)?;
@@ -238,8 +241,8 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    /// Returns by how much seeks of writes are shorter than those of reads (a negative settling
-    /// time), which a plain disk does not support.
+    /// Returns how much shorter the seeks of writes are than those of reads (a negative settling
+    /// time). Only disks with a controller support this.
     fn write_seek_less(&self, has_controller: bool) -> Result<Nanos, TomlError> {
         let ms = self.seek.get_ref().write_settle_ms;
         if ms >= 0.0 || (has_controller && ms >= -SETTLE_NEGATIVE_MS_MAX) {
@@ -300,7 +303,8 @@ impl DeviceFile {
         })
     }
 
-    /// Returns the listed zones, or creates zones from the rates at both edges.
+    /// Returns the zones listed in the file, or creates zones from the rates at the outer and inner
+    /// edge.
     fn zones(
         &self,
         revolution: Nanos,
@@ -352,10 +356,10 @@ impl DeviceFile {
         }
     }
 
-    /// Finds the table that a disk's error is about, by the first words of its message.
+    /// Finds the table that a disk's error refers to, from the first words of the error message.
     fn locate(&self, error: SpecError) -> TomlError {
         let says = |word: &str| error.0.contains(word);
-        // `zone 1: got ...`, counted from 0.
+        // The message begins with `zone 1: got ...`, with zones counted from 0.
         let number = error.0.strip_prefix("zone ").and_then(|rest| rest.split(':').next());
         let index = number.and_then(|number| number.parse().ok()).unwrap_or(0);
         let zone = self.zone.as_ref().and_then(|zones: &Vec<_>| zones.get::<usize>(index));

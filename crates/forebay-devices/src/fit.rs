@@ -1,18 +1,18 @@
-//! Fits a drive model to fio measurements (docs/measure-a-drive.md): a disk to latencies, in this
-//! module; a disk or a solid-state drive to results at several queue depths ([`sweep`], [`disk`],
-//! [`ssd`]).
+//! Fits a drive model to fio measurements (docs/measure-a-drive.md): this module fits a disk to
+//! latency logs; [`sweep`], [`disk`] and [`ssd`] fit disks and solid-state drives to results at
+//! several queue depths.
 //!
-//! Four kinds of reads at queue depth 1 are distinguished by the names of their logs: `zones` reads
+//! The logs contain four kinds of reads at queue depth 1, distinguished by file name: `zones` reads
 //! sequentially at many positions, `back` reads block by block backwards, `near` reads forward with
-//! gaps, and `seek` reads at random. From these follow, in this order: rates by position and the
+//! gaps, and `seek` reads at random. They determine, in this order: the rates by position and the
 //! time of a track switch; the time of a revolution (a backward step takes one revolution minus one
 //! block); the command overhead (the smallest gap that does not cost a revolution); and the seek
-//! curve, as the lower envelope of random latencies, above which rotation spreads them evenly over
-//! one revolution.
+//! curve, which is the lower envelope of random latencies, because rotation spreads latencies
+//! evenly over one revolution above it.
 //!
-//! Every fitted figure has a standard error; those of the seek curve come from a seeded bootstrap.
-//! Figures that reads at depth 1 cannot show (heads, writes, cache, queue, power) are marked in the
-//! file.
+//! Every fitted figure has a standard error; the standard errors of the seek curve come from a
+//! seeded bootstrap. The device file marks figures that reads at depth 1 cannot show (heads,
+//! writes, cache, queue, power).
 
 pub mod check;
 pub mod disk;
@@ -34,15 +34,15 @@ pub use zones::ZoneFit;
 
 use forebay_trace::whole;
 
-/// Why a drive could not be fitted.
+/// The reason why a drive could not be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// A log contains an invalid line.
+    /// A log contains a malformed line.
     #[error("{}, line {line}: got '{got}', expected {expected}; log with write_lat_log and log_offset=1", path.display())]
     Malformed {
         /// The log.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, counted from 1.
         line: usize,
         /// The invalid text.
         got: String,
@@ -57,24 +57,24 @@ pub enum FitError {
         /// The operating-system error.
         source: std::io::Error,
     },
-    /// A file does not contain fio results.
+    /// A file does not contain usable fio results.
     #[error("{}: got {got}, expected {expected}; run fio with --output-format=json", path.display())]
     Results {
-        /// The file.
+        /// The file with the results.
         path: PathBuf,
         /// The invalid text.
         got: String,
         /// The expected text.
         expected: &'static str,
     },
-    /// There are too few measurements.
+    /// There are too few measurements for a fit.
     #[error("{what}: got {got}, expected {expected}; docs/measure-a-drive.md has the fio jobs")]
     TooLittle {
         /// The kind of measurement.
         what: &'static str,
-        /// What was available.
+        /// The measurements that were available.
         got: String,
-        /// What is required.
+        /// The measurements that are required.
         expected: &'static str,
     },
 }
@@ -100,7 +100,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Latencies by kind of read; each log is separate and in the order of its lines.
+/// The measured latencies by kind of read. Each log is kept separate and in the order of its lines.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     /// Sequential reads at many positions.
@@ -111,29 +111,30 @@ pub struct Measurements {
     pub near: Vec<Vec<Sample>>,
     /// Random reads.
     pub seek: Vec<Vec<Sample>>,
-    /// The number of lines that are not reads.
+    /// The number of log lines that are not reads.
     pub lines_skipped: u64,
     /// The logs that were read.
     pub paths: Vec<PathBuf>,
 }
 
-/// The maximum total size of the logs: two million reads, which take a drive hours.
+/// The maximum total size of the logs. This suffices for two million reads, which take a drive
+/// hours.
 const LOGS_BYTES_MAX: u64 = 64 << 20;
-/// The description of the logs in messages.
+/// The name of these files in messages.
 const WHAT: &str = "fio's latency logs of a drive";
 
-/// The share of the capacity that the logs must reach, because the jobs read the whole drive.
+/// The share of the capacity that the logs must cover, because the jobs read the whole drive.
 const REACH_LEAST: f64 = 0.8;
 
 impl Measurements {
-    /// Returns the end of the last read.
+    /// Returns the byte offset at which the last read ends.
     fn end(&self) -> u64 {
         let logs = [&self.zones, &self.back, &self.near, &self.seek];
         let samples = logs.into_iter().flatten().flatten();
         samples.map(|sample| sample.offset + u64::from(sample.len)).max().unwrap_or(0)
     }
 
-    /// Rejects a capacity that contradicts the offsets in the logs.
+    /// Returns an error if the capacity contradicts the offsets in the logs.
     fn check_capacity(&self, capacity_bytes: u64) -> Result<(), FitError> {
         let end = self.end();
         if end > capacity_bytes {
@@ -143,7 +144,7 @@ impl Measurements {
                 expected: "no less (blockdev --getsize64 DEVICE)",
             });
         }
-        // Without random reads, a different error is reported.
+        // Missing random reads are reported elsewhere.
         if !self.seek.is_empty() && (end as f64) < REACH_LEAST * capacity_bytes as f64 {
             return Err(FitError::TooLittle {
                 what: "the drive's capacity",
@@ -154,7 +155,8 @@ impl Measurements {
         Ok(())
     }
 
-    /// Reads the latency logs (`NAME_lat.N.log`) in `folder` whose names begin with the kind.
+    /// Reads the latency logs (`NAME_lat.N.log`) in `folder`. The beginning of a log's name
+    /// determines its kind.
     pub fn read(folder: &Path) -> Result<Measurements, FitError> {
         let io = |source| FitError::Io { path: folder.to_path_buf(), source };
         let mut paths = Vec::new();
@@ -167,7 +169,7 @@ impl Measurements {
         for path in paths {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let name = name.unwrap_or_default();
-            // fio also writes separate submission and completion latencies.
+            // Skip fio's separate logs of submission and completion latencies.
             if !name.ends_with(".log") || !name.contains("_lat.") {
                 continue;
             }
@@ -191,22 +193,22 @@ impl Measurements {
     }
 }
 
-/// Properties that reads cannot show.
+/// Properties of the drive that reads cannot show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The name of the drive.
     pub name: String,
     /// The capacity.
     pub capacity_bytes: u64,
-    /// The number of data surfaces. Seek distances are shares of the disk, so the fit hardly
-    /// depends on it.
+    /// The number of data surfaces. It hardly affects the fit, because seek distances are shares of
+    /// the disk.
     pub heads: u32,
 }
 
-/// A fitted disk.
+/// A disk fitted to latency logs.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// The given properties.
+    /// The properties that were given rather than measured.
     pub known: Known,
     /// The time of a revolution, in ms.
     pub revolution_ms: Figure,
@@ -214,14 +216,14 @@ pub struct Fitted {
     pub switch_ms: Figure,
     /// The command overhead, including that of the host, in ms.
     pub overhead_ms: Figure,
-    /// Rates from the outer edge inward.
+    /// The fitted zones, from the outer edge inward.
     pub zones: Vec<ZoneFit>,
     /// The seek curve.
     pub seek: SeekFit,
-    /// The number of random reads that were too fast for a disk, and were omitted because the
-    /// drive's cache answered them.
+    /// The number of random reads that were ignored because they were too fast for a disk, so the
+    /// drive's cache must have answered them.
     pub cached: u64,
-    /// The number of log lines that are not reads.
+    /// The number of log lines that were ignored because they are not reads.
     pub lines_skipped: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Devices: disks, solid-state drives and cloud volumes by name or from a TOML file, and
+//! Device models: disks, solid-state drives and cloud volumes by name or from a TOML file, and
 //! constant-rate servers by spec.
 //!
-//! The bundled files are compiled in, so that names work anywhere. Each error in a file is reported
-//! in one message with the file, the line, what was found, what was expected, and how to fix it.
+//! The bundled files are compiled in, so their names work everywhere. A message about an error in a
+//! device file contains the file, the line, the invalid value, what is expected, and how to fix it.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +47,7 @@ pub use sources::{FigureSource, Sources};
 use ssd::SsdFile;
 pub use vary::Varied;
 
-/// The bundled device files by stem.
+/// The bundled device files by name.
 const BUNDLED: &[(&str, &str)] = &[
     ("990-pro", include_str!("../devices/990-pro.toml")),
     ("990-pro-sustained", include_str!("../devices/990-pro-sustained.toml")),
@@ -73,48 +73,49 @@ const BUNDLED: &[(&str, &str)] = &[
     ("wd10ezex", include_str!("../devices/wd10ezex.toml")),
 ];
 
-/// Common 7200-rpm drives that represent disks of their size if the user names none. All others
-/// must be named: laptop and 15000-rpm drives, shingled ones, and other nearline ones.
+/// Common 7200-rpm drives that represent disks of their size if the user names no device. Other
+/// drives must be named: laptop, 15000-rpm and shingled drives, and further nearline ones.
 const GENERAL: &[&str] = &["sata250", "st1000nm0011", "exos-x18"];
 
 /// A device that is ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct OpenDevice {
-    /// The name in tables.
+    /// The name to show in tables.
     pub name: String,
-    /// The maker, model and year, or the behavior of a server.
+    /// The manufacturer, model and year of a drive, or how a server behaves.
     pub description: String,
-    /// The main figures on one line.
+    /// The main parameters on one line.
     pub summary: String,
-    /// Unusual values in its file, for a person to check.
+    /// Unusual values in the device file, which the user should check.
     pub notes: Vec<String>,
-    /// Which of its figures are guesses.
+    /// Which of the device's parameters are guesses.
     pub sources: Sources,
-    /// The basis of its times, and their errors.
+    /// What the device's times are based on, and their errors.
     pub evidence: Evidence,
-    /// The overhead of the host in its measurements, for a fitted solid-state drive.
+    /// The overhead of the host that measured the device, if it is a fitted solid-state drive.
     pub host: Host,
-    /// The price and its date, if its file contains them.
+    /// The price and its date, if the device file contains a price.
     pub price: Option<Price>,
-    /// Whether its tracks overlap. The model of random writes does not apply to such a drive.
+    /// Whether tracks overlap. The model of random writes does not apply to such drives.
     pub shingled: bool,
-    /// What may be written to a solid-state drive before it counts as worn out, in TB, if its file
-    /// says so.
+    /// The number of TB that may be written before a solid-state drive counts as worn out, if the
+    /// device file says so.
     pub endurance_tb: Option<f64>,
-    /// The model, idle at the start of a run.
+    /// The model, in the idle state at the start of a run.
     pub model: DeviceModel,
-    /// Arm and platters of a disk, and which of these figures are guesses.
+    /// A disk's arm and platters, and which of their parameters are guesses.
     mechanics: Option<(HddSpec, Sources)>,
-    /// All figures of a disk with a controller.
+    /// All parameters of a disk with a controller.
     drive: Option<DriveSpec>,
-    /// The range of a drive's catch margin, if it is a guess.
+    /// The range of the drive's catch margin, if the margin is a guess.
     catch_margin_range: Option<[Nanos; 2]>,
-    /// The type and the choices of a volume.
+    /// The volume's type and the user's choices.
     pub volume: Option<Box<volume::ChosenVolume>>,
 }
 
 impl OpenDevice {
-    /// Returns the same disk without its controller; None if it is not a disk or has no controller.
+    /// Returns this disk without its controller, or None if the device is not a disk or has no
+    /// controller.
     pub fn plain(&self) -> Option<OpenDevice> {
         let (DeviceModel::Drive(_), Some((disk, sources))) = (&self.model, &self.mechanics) else {
             return None;
@@ -125,13 +126,13 @@ impl OpenDevice {
         Some(OpenDevice { name, sources, model, catch_margin_range: None, ..self.clone() })
     }
 
-    /// Returns the range of the drive's catch margin; None if it is known or the drive does not
-    /// reorder commands.
+    /// Returns the range of the drive's catch margin, or None if the margin is known or the drive
+    /// does not reorder commands.
     pub fn catch_margin_range(&self) -> Option<[Nanos; 2]> {
         self.catch_margin_range
     }
 
-    /// Returns the same drive with its write cache off; None if it has none.
+    /// Returns this drive with its write cache turned off, or None if it has no write cache.
     pub fn without_write_cache(&self) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.without_write_cache()?));
@@ -140,7 +141,8 @@ impl OpenDevice {
         Some(OpenDevice { name, model, drive, ..self.clone() })
     }
 
-    /// Returns the same drive with this queue depth; None if it does not support it.
+    /// Returns this drive with the given queue depth, or None if the drive does not support that
+    /// depth.
     pub fn at_queue_depth(&self, depth: u32) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
@@ -150,8 +152,8 @@ impl OpenDevice {
         Some(OpenDevice { name, model, drive, catch_margin_range, ..self.clone() })
     }
 
-    /// Returns the same disk with an arm that is always in position, so that only rotation remains;
-    /// None for a device without an arm.
+    /// Returns this disk with an arm that is always in position, so that only rotation takes time,
+    /// or None if the device has no arm.
     pub fn without_seeks(&self) -> Option<OpenDevice> {
         let still = |disk: &HddSpec| HddSpec {
             seek: SeekSpec::Coefficients {
@@ -178,13 +180,14 @@ impl OpenDevice {
         Some(OpenDevice { model, ..self.clone() })
     }
 
-    /// Returns the time of a revolution; None for a device without platters.
+    /// Returns the time of a revolution, or None if the device has no platters.
     pub fn revolution(&self) -> Option<Nanos> {
         let (disk, _) = self.mechanics.as_ref()?;
         Some(disk.revolution)
     }
 
-    /// Returns the figures of a disk with a controller after applying `change` to the controller.
+    /// Returns the parameters of this disk after applying `change` to its controller, or None if it
+    /// has none.
     fn changed(&self, change: impl FnOnce(&mut Controller)) -> Option<DriveSpec> {
         let mut drive = self.drive.clone()?;
         change(&mut drive.controller);
@@ -192,8 +195,8 @@ impl OpenDevice {
     }
 
     /// Returns one device per lane for a policy that needs servers of `rates_iops`
-    /// ([`forebay_core::Policy::servers`]). A server of constant rate is divided in proportion; any
-    /// other device is replicated. Without rates, there is one device.
+    /// ([`forebay_core::Policy::servers`]). A constant-rate server is divided in proportion to the
+    /// rates; any other device is replicated. Without rates, returns one device.
     pub fn lanes(&self, rates_iops: &[u64]) -> Result<Vec<DeviceModel>, SpecError> {
         if rates_iops.is_empty() {
             return Ok(vec![self.model.clone()]);
@@ -201,9 +204,9 @@ impl OpenDevice {
         let DeviceModel::Fixed(whole) = &self.model else {
             return Ok(vec![self.model.clone(); rates_iops.len()]);
         };
-        // Each lane gets its own rate of the sum. Service times are rounded down to whole
-        // nanoseconds, because even a slightly longer one would miss what RTT counts as just in
-        // time.
+        // Each lane gets its share of the total rate. Service times are rounded down to whole
+        // nanoseconds, because if they were slightly too long, requests that RTT admits as just in
+        // time would be late.
         let sum = Fixed::new(rates_iops.iter().map(|rate| *rate as f64).sum())?;
         let scale = whole.service().0 as f64 / sum.service().0 as f64;
         let service_ns = |rate: &u64| (1e9 / *rate as f64 * scale).floor();
@@ -212,10 +215,10 @@ impl OpenDevice {
     }
 }
 
-/// The error for an unknown device.
+/// An error in naming or opening a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
-    /// No bundled device has this name, and it is not a path to a file.
+    /// No bundled device has this name, and it is not the path of a file.
     #[error(
         "no device '{name}'{}, expected {}, fixed:RATE or a .toml file",
         hint(nearest),
@@ -224,13 +227,13 @@ pub enum DevicesError {
     Unknown {
         /// The requested name.
         name: String,
-        /// The most similar known name.
+        /// The known name that is most similar.
         nearest: Option<&'static str>,
     },
     /// The spec of a server is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A device file contains an error.
+    /// A device file is malformed.
     #[error(
         "{}, line {line}: {what}; correct the file; docs/device-files.md shows every key",
         path.display()
@@ -238,12 +241,12 @@ pub enum DevicesError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line of the key, from 1, or of the table if no single key is wrong.
+        /// The line of the key, counted from 1, or the line of the table if no single key is wrong.
         line: usize,
-        /// What was found and what was expected.
+        /// The invalid value and what was expected instead.
         what: String,
     },
-    /// The file cannot be read.
+    /// The device file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -253,8 +256,8 @@ pub enum DevicesError {
     },
 }
 
-/// Opens the device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
-/// (which ends in `.toml` or contains a folder). Modifiers may follow: `:plain` for arm and
+/// Opens the device called `name_or_path`: a bundled name, `fixed:RATE`, or the path of a device
+/// file, which ends in `.toml` or contains a folder. Modifiers may follow: `:plain` for the arm and
 /// platters alone, with one command at a time; `:queue-depth=1`; `:write-cache=off`; for a
 /// solid-state drive, how full it is and its spare flash; for a volume, what was provisioned
 /// (`ebs-gp3:gib=500:iops=6000`).
@@ -288,13 +291,13 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     read_changed(&path, &text, changes.as_ref())
 }
 
-/// Splits `whole` into the bundled name or path and its modifiers.
+/// Splits `whole` into the bundled name or path, and its modifiers.
 fn name_and_changes(whole: &str) -> Result<(&str, Option<Spec>), SpecError> {
     let (name, changed) = name_of(whole);
     Ok((name, changed.then(|| Spec::parse(whole)).transpose()?))
 }
 
-/// Returns the path and content of the device file for a bundled name or a path.
+/// Returns the path and the content of the device file for a bundled name or path.
 fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError> {
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return Ok((PathBuf::from(format!("devices/{stem}.toml")), Cow::Borrowed(*text)));
@@ -309,10 +312,10 @@ fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError>
     Ok((path.to_path_buf(), Cow::Owned(read_file(path)?)))
 }
 
-/// Returns the bundled name or path in `whole`, and whether modifiers follow.
+/// Returns the bundled name or path at the start of `whole`, and whether modifiers follow.
 fn name_of(whole: &str) -> (&str, bool) {
     match whole.split_once(':') {
-        // A file name may contain a colon.
+        // The colon may also be part of a file name.
         Some((name, rest))
             if (rest.contains('=') || is_bundled_or_path(name)) && !Path::new(whole).is_file() =>
         {
@@ -329,12 +332,13 @@ fn is_bundled_or_path(name: &str) -> bool {
         || is_path(Path::new(name))
 }
 
-/// Returns the file that `name` refers to; empty if it is bundled.
+/// Returns the file that `name` refers to, or an empty path for a bundled device.
 pub fn file_of(name: &str) -> &Path {
     Path::new(name_of(name.trim()).0)
 }
 
-/// Adds the files of the devices `names`, which are read too, to `kept`.
+/// Adds the device files of `names`, which are read too, to `kept` so that output never overwrites
+/// them.
 pub fn and_kept<'a>(
     kept: ProtectedFiles,
     names: impl IntoIterator<Item = &'a str>,
@@ -347,8 +351,8 @@ pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
 }
 
-/// Returns caveats of figures from models of `devices`: unusual values in their files, and how many
-/// of their figures are guesses.
+/// Returns warnings about simulations of `devices`: unusual values in their files, and how many of
+/// their parameters are guesses.
 pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     let notes = |device: &&OpenDevice| {
         let named = |note: &String| format!("{}: {note}", device.name);
@@ -374,12 +378,12 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
 
-/// Returns the bundled devices that may represent unknown disks, sorted by size.
+/// Returns the bundled devices that represent a user's unknown disk, sorted by size.
 pub fn general() -> Result<Vec<OpenDevice>, DevicesError> {
     GENERAL.iter().map(|name| open(name)).collect()
 }
 
-/// The figures of a disk from a device file, for running it more than once.
+/// The parameters of a disk in a device file, from which several models can be built.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiskSpec {
     /// A plain disk.
@@ -388,8 +392,8 @@ pub enum DiskSpec {
     Drive(Box<DriveSpec>),
 }
 
-/// Returns the name and the figures of the disk `name_or_path`, modified as in [`open`];
-/// constant-rate servers are not accepted.
+/// Returns the name and the parameters of the disk `name_or_path`, modified as in [`open`].
+/// Constant-rate servers are not accepted.
 pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError> {
     let name = name_or_path.trim();
     if name.starts_with("fixed:") {
@@ -409,7 +413,7 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     read_spec_changed(&path, &text, changes.as_ref())
 }
 
-/// Returns the name and the figures of the disk in `text`, the content of the file at `path`.
+/// Returns the name and the parameters of the disk in `text`, the content of the file at `path`.
 pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesError> {
     read_spec_changed(path, text, None)
 }
@@ -425,14 +429,14 @@ fn read_spec_changed(
         return Err(malformed((None, what)));
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    // Build it once, because only here can errors be reported with their lines.
+    // Build the model once, because only here can errors be reported with their lines.
     file.model(changes).map_err(|wrong| told(wrong, malformed))?;
     let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
     Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
 }
 
-/// Returns what the file `text` describes, unless it is a disk.
+/// Returns the kind of device that `text` describes, or None if it is a disk.
 fn not_a_disk(text: &str) -> Option<&'static str> {
     match file::kind(text) {
         DeviceKind::Hdd => None,
@@ -462,7 +466,7 @@ fn read_file(path: &Path) -> Result<String, DevicesError> {
         .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })
 }
 
-/// Returns whether a name is a path to a device file.
+/// Returns whether a device name is the path of a file.
 fn is_path(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
         || path.components().count() > 1
@@ -473,7 +477,7 @@ pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
     read_changed(path, text, None)
 }
 
-/// Returns the device in `text`, modified by `changes`.
+/// Returns the device in `text`, with the modifications in `changes`.
 fn read_changed(
     path: &Path,
     text: &str,
@@ -548,7 +552,7 @@ fn read_changed(
     })
 }
 
-/// Rephrases a parser message, which mentions Rust types, for the author of the file.
+/// Rephrases a parser message for the author of the file, because it mentions Rust types.
 fn plain_words(what: &str) -> String {
     let mut said = what.replace('\n', " ");
     for (theirs, ours) in [
@@ -578,7 +582,7 @@ fn hint(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
-/// Returns the bundled device that was probably meant.
+/// Returns the bundled device with the most similar name.
 fn nearest(name: &str) -> Option<&'static str> {
     let names: Vec<&'static str> = bundled_names().chain(volume::names()).collect();
     near::nearest(name, &names)

@@ -1,12 +1,12 @@
-//! Finds the key of a table that an error is about, to report its line.
+//! Finds the key that an error message refers to, so that its line can be reported.
 //!
-//! The parser's span covers a whole table. A message either contains the key or uses the words of
-//! the model, which [`WORDS`] maps to keys. If neither gives a key, the line of the table's header
-//! is reported.
+//! The parser's span covers a whole table. The message either contains the key or uses the model's
+//! words for it, which [`WORDS`] maps to keys. If no key matches, the line of the table's header is
+//! reported.
 
 use std::ops::Range;
 
-/// Words in the model's messages, and the keys that may have caused them, most likely first.
+/// Words in the model's messages and the keys they may refer to, most likely first.
 const WORDS: &[(&str, &[&str])] = &[
     ("got segments of", &["segment_sectors"]),
     ("got read-ahead of", &["read_ahead_sectors"]),
@@ -69,7 +69,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("overwrites", &["overwritten_percent"]),
 ];
 
-/// Returns the position in `text` of the key that `what` is about, in the table that `span` covers.
+/// Returns the position in `text` of the key that `what` refers to, within the table at `span`.
 pub(super) fn key(text: &str, span: &Range<usize>, what: &str) -> usize {
     let start = span.start;
     let Some(rest) = text.get(start..).filter(|rest| rest.starts_with('[')) else { return start };
@@ -84,7 +84,7 @@ pub(super) fn key(text: &str, span: &Range<usize>, what: &str) -> usize {
     words.find_map(place).map_or(start, |at| start + at)
 }
 
-/// Returns the keys of the table at the start of `text`, with their positions.
+/// Returns the keys of the table at the start of `text`, and their positions.
 fn keys(text: &str) -> Vec<(&str, usize)> {
     let (mut found, mut at) = (Vec::new(), 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {

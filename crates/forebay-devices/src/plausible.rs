@@ -1,14 +1,15 @@
-//! Checks device files for values that are within their keys' ranges but contradictory or unusual.
+//! Checks device files for values that are valid individually, but contradict each other or are
+//! unusual.
 //!
-//! Contradictions are errors with the key's line. Unusual values cause notes: cylinders that no
-//! zone covers, and a seek table that ends before half of the cylinders.
+//! A contradiction is an error that reports the line of the key. Unusual values cause notes:
+//! cylinders that no zone covers, and a seek table that ends before half of the cylinders.
 
 use forebay_core::device::hdd::{HddSpec, SECTOR, SeekSpec, Zone};
 
 use super::file::{DeviceFile, TomlError, fault};
 
 impl DeviceFile {
-    /// Rejects a capacity, skews and spares that contradict the zones of `disk`.
+    /// Returns an error if the capacity, skews or spares contradict the zones of `disk`.
     pub(super) fn check_plausible(&self, disk: &HddSpec) -> Result<(), TomlError> {
         self.check_capacity(disk)?;
         for (key, skew) in
@@ -47,7 +48,8 @@ impl DeviceFile {
         Ok(())
     }
 
-    /// Zones created from rates have at least one cylinder each.
+    /// Returns an error if the capacity is too small: zones created from rates have at least one
+    /// cylinder each.
     fn check_capacity(&self, disk: &HddSpec) -> Result<(), TomlError> {
         let Some(got) = self.geometry.get_ref().capacity_bytes else { return Ok(()) };
         let track = |zone: &Zone| u64::from(zone.sectors_per_track);

@@ -1,4 +1,4 @@
-//! The price of a device, with its currency and its date, because prices change.
+//! The price of a device. It includes the currency, and a date because prices change.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -10,9 +10,9 @@ use super::file::{TomlError, fault};
 pub struct Price {
     /// The amount in `currency`.
     pub amount: f64,
-    /// The three-letter code, such as USD.
+    /// The three-letter currency code, such as USD.
     pub currency: String,
-    /// The year, month or day, such as 2026-03.
+    /// The date of the price: a year, month or day, such as 2026-03.
     pub on: String,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct PriceTable {
     on: String,
 }
 
-/// The maximum amount.
+/// The maximum amount that is accepted.
 const AMOUNT_MAX: f64 = 1e12;
 
 impl Price {
-    /// Creates a valid price.
+    /// Creates a price.
     ///
     /// # Errors
-    /// Describes the first invalid part.
+    /// Describes the first invalid argument.
     pub fn new(amount: f64, currency: &str, on: &str) -> Result<Price, String> {
         if !(0.0..=AMOUNT_MAX).contains(&amount) {
             return Err(format!("amount: got {amount}, expected 0 to 1e12"));
@@ -48,7 +48,7 @@ impl Price {
     }
 }
 
-/// Returns whether the text is a date: `2026`, `2026-03` or `2026-03-09`.
+/// Returns whether `text` is a year, a month or a day: `2026`, `2026-03` or `2026-03-09`.
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |digits: usize, most: u32| {

@@ -1,5 +1,5 @@
-//! Changes the media rate or the catch margin of a disk: the unknown properties of a user's own
-//! disk, to be fitted to its measured performance.
+//! Changes a disk's media rate or catch margin. These are the unknown properties of a user's own
+//! disk, which are fitted to its measured performance.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{Drive, DriveSpec};
@@ -9,10 +9,10 @@ use forebay_core::device::list::DeviceModel;
 use super::OpenDevice;
 
 impl OpenDevice {
-    /// Returns the same disk with `times` as many sectors per track and correspondingly fewer
-    /// cylinders, so that its capacity is unchanged. Returns None for a device without tracks, and
-    /// for a disk whose file contains more details than a data sheet: the format of each zone, or
-    /// seek times by cylinders.
+    /// Returns this disk with `times` as many sectors per track and correspondingly fewer
+    /// cylinders, so that its capacity stays the same. Returns None for a device without tracks,
+    /// and for a disk whose file is more detailed than a data sheet: with the format of each zone,
+    /// or seek times by cylinder.
     pub fn at_media_rate(&self, times: f64) -> Option<OpenDevice> {
         let (disk, sources) = self.mechanics.as_ref()?;
         let disk = denser(disk, times)?;
@@ -33,15 +33,15 @@ impl OpenDevice {
         })
     }
 
-    /// Returns how long before a sector the head must arrive for the drive to rely on it when it
-    /// orders commands; None if the drive does not reorder commands.
+    /// Returns the catch margin: how long before a sector the head must arrive for the drive to
+    /// rely on it when ordering commands. Returns None if the drive does not reorder commands.
     pub fn catch_margin(&self) -> Option<Nanos> {
         let queue = self.drive.as_ref()?.controller.queue;
         (queue.depth > 1).then_some(queue.catch_margin)
     }
 
-    /// Returns the same drive with this margin, which then counts as known; None if the drive does
-    /// not reorder commands.
+    /// Returns this drive with the catch margin `margin`, which then counts as known, or None if
+    /// the drive does not reorder commands.
     pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
         self.catch_margin()?;
         let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
@@ -52,8 +52,8 @@ impl OpenDevice {
     }
 }
 
-/// The data sheet's seek times refer to shares of the stroke, so they hold for any number of
-/// cylinders.
+/// Changes the number of cylinders. The seek times of a data sheet refer to shares of the stroke,
+/// so they remain valid.
 fn denser(disk: &HddSpec, times: f64) -> Option<HddSpec> {
     if !matches!(disk.seek, SeekSpec::Datasheet { .. }) {
         return None;

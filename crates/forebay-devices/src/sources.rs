@@ -1,19 +1,20 @@
-//! Finds the figures of a device file that are assumed or derived from others.
+//! Finds the parameters in a device file that are assumed or derived from others.
 //!
-//! The bundled files state a source after each figure, which begins with "assumed" or "derived" if
-//! there is no real source; users' files may do the same. Figures that do not affect times are not
-//! counted: power and the drive's use, and parts of the drive that are excluded from the model.
+//! In bundled files, each parameter is followed by a comment with its source, which begins with
+//! "assumed" or "derived" if there is no real source. Users' files may do the same. Parameters that
+//! do not affect times are not counted: power, properties of the drive's use, and parts of the
+//! drive that are not modeled.
 
 use serde::Serialize;
 
-/// The number of a device's figures that are guesses.
+/// How many of a device's parameters are guesses, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sources {
-    /// The number of figures that affect times.
+    /// The number of parameters that affect times.
     pub figures: usize,
-    /// The keys of assumed figures.
+    /// The keys of assumed parameters.
     pub assumed: Vec<String>,
-    /// The keys of figures derived from another figure or another drive.
+    /// The keys of parameters derived from another parameter or from another drive.
     pub derived: Vec<String>,
 }
 
@@ -21,28 +22,28 @@ pub struct Sources {
 const NOT_OF_TIMES: &[&str] =
     &["power", "precondition", "price", "host", "evidence", "knobs", "limit"];
 
-/// Tables of a drive's controller, which a plain disk does not have.
+/// Tables that describe a drive's controller, which plain disks do not have.
 pub(super) const CONTROLLER: &[&str] =
     &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
 
-/// Keys that are not figures: the range of one, and what a bucket counts and limits.
+/// Keys that are not parameters by themselves: a range, and what a bucket counts and limits.
 const NOT_FIGURES: &[&str] = &["catch_margin_range_ms", "of", "direction"];
 
-/// A figure of a device file, and the comment behind it.
+/// A parameter in a device file, and the comment that follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FigureSource {
-    /// The table that contains the figure.
+    /// The table that contains the parameter.
     pub table: String,
-    /// The key of the figure.
+    /// The key of the parameter.
     pub key: String,
-    /// The figure as it is written.
+    /// The value as written in the file.
     pub value: String,
-    /// The source; empty if none is stated.
+    /// The source, or an empty string if the file states none.
     pub source: String,
 }
 
 impl FigureSource {
-    /// Returns the figures in `text`, each on a line of its own.
+    /// Returns the parameters in `text`, each of which is on a line of its own.
     pub(super) fn all(text: &str) -> Vec<FigureSource> {
         let (mut figures, mut table) = (Vec::new(), String::new());
         for line in text.lines().map(str::trim) {
@@ -57,13 +58,13 @@ impl FigureSource {
     }
 }
 
-/// Returns the name of the table that a line begins.
+/// Returns the name of the table if `line` is its header.
 fn header(line: &str) -> Option<&str> {
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     Some(name.split(']').next().unwrap_or_default().trim())
 }
 
-/// Splits a line into a key, its value and the comment behind it.
+/// Splits a line into its key, its value and the comment that follows.
 fn figure(line: &str) -> Option<(&str, &str, &str)> {
     let (key, rest) = line.split_once('=')?;
     let key = key.trim();
@@ -72,7 +73,7 @@ fn figure(line: &str) -> Option<(&str, &str, &str)> {
 }
 
 impl Sources {
-    /// Examines the figures in `text`, except those in the tables `left_out`.
+    /// Classifies the parameters in `text`, except those in the tables `left_out`.
     pub(super) fn of(text: &str, left_out: &[&str]) -> Sources {
         let (mut sources, mut counts) = (Sources::default(), false);
         for line in text.lines().map(str::trim) {
@@ -91,7 +92,7 @@ impl Sources {
         sources
     }
 
-    /// Describes the guesses among the figures of `device`; returns None if there are none.
+    /// Describes how many parameters of `device` are guesses, or returns None if none are.
     pub fn told(&self, device: &str) -> Option<String> {
         let guesses = self.assumed.len() + self.derived.len();
         (guesses > 0).then(|| {

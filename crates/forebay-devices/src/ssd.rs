@@ -1,7 +1,7 @@
-//! The format of a solid-state drive's device file, and the modifiers of its name.
+//! The format of device files for solid-state drives, and the modifiers of their names.
 //!
-//! Key names include units, as in files of disks. Properties of the drive's use rather than its
-//! make (how full it is, how much was overwritten, spare flash) can be given after the name:
+//! The names of keys include units, as in files for disks. Properties of the drive's use rather
+//! than its make (how full it is, how much was overwritten, spare flash) can also follow the name:
 //! `samsung-830:filled-percent=90:overwritten-percent=200`.
 
 use forebay_core::device::list::DeviceModel;
@@ -19,10 +19,10 @@ use super::evidence::EvidenceTable;
 use super::file::{DeviceKind, TomlError, fault};
 use super::price::PriceTable;
 
-/// The default maximum length of a command.
+/// The default maximum length of a command in bytes.
 const LEN_MAX: u32 = 1 << 20;
 
-/// Returns the TB that may be written, if they are a number that makes sense.
+/// Returns the drive's endurance in TB written, or an error if the value is implausible.
 pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, TomlError> {
     let Some(given) = given else { return Ok(None) };
     match *given.get_ref() {
@@ -37,11 +37,11 @@ pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, Toml
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SsdFile {
-    #[allow(dead_code)] // known to be this kind
+    #[allow(dead_code)] // known to be a solid-state drive
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
-    /// What may be written before the drive counts as worn out, in TB.
+    /// The number of TB that may be written before the drive counts as worn out.
     pub(super) endurance_tb: Option<Spanned<f64>>,
     flash: Spanned<FlashTable>,
     link: Spanned<LinkTable>,
@@ -114,7 +114,7 @@ struct BufferTable {
     entrance_lanes: Option<u32>,
 }
 
-/// The overhead of the host in the measurements, which is not part of the drive.
+/// The overhead of the host that measured the drive, which is not part of the drive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
@@ -125,7 +125,7 @@ struct HostTable {
     write_wake_us: f64,
 }
 
-/// The place where commands pass one at a time.
+/// The place in the drive where commands pass one at a time.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Place {
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-/// A time, or several with their shares, in us.
+/// A time in us, or several times with their shares.
 struct Times(Vec<(f64, f64)>);
 
 impl<'de> Deserialize<'de> for Times {
@@ -221,13 +221,13 @@ impl SsdFile {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
-    /// Builds the drive, modified by `changes`, and a sentence about it.
+    /// Builds the drive with the modifications in `changes`, and describes it in a sentence.
     pub(super) fn model(
         &self,
         changes: Option<&Spec>,
     ) -> Result<(DeviceModel, String), DriveError> {
         let mut spec = self.spec().map_err(DriveError::File)?;
-        // Errors of the file itself come first because they have a line.
+        // Report errors in the file first, because they have a line.
         spec.check().map_err(|error| DriveError::File(self.locate(error)))?;
         if let Some(changes) = changes {
             change(&mut spec, changes).map_err(DriveError::Name)?;
@@ -307,7 +307,7 @@ impl SsdFile {
         Ok(Some(Entrance { times, lanes: buffer.entrance_lanes.unwrap_or(1) }))
     }
 
-    /// Returns the overhead of the host in the measurements.
+    /// Returns the overhead of the host that measured the drive.
     pub(super) fn host(&self) -> Result<Host, TomlError> {
         let Some(table) = &self.host else { return Ok(Host::default()) };
         let of = table.get_ref();
@@ -322,7 +322,7 @@ impl SsdFile {
         both().map_err(|what: String| fault(table.span(), what))
     }
 
-    /// Finds the table that a drive's error is about, by the first words of its message.
+    /// Finds the table that a drive's error refers to, from the first words of the error message.
     fn locate(&self, error: SpecError) -> TomlError {
         let says = |word: &str| error.0.starts_with(word);
         let is_filled = says("filled") || says("overwrites");
@@ -343,7 +343,7 @@ impl SsdFile {
     }
 }
 
-/// Applies the modifiers of a drive's name.
+/// Applies the modifiers in a drive's name.
 fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
     let percent = |key, share: f64| {
         let value: f64 = changes.get(key, share * 100.0, "a percentage")?;

@@ -1,4 +1,4 @@
-//! Tests errors in files of solid-state drives, and modifiers of their names.
+//! Tests errors in device files for solid-state drives, and the modifiers of their names.
 
 use super::*;
 use forebay_core::Device;
@@ -54,7 +54,7 @@ fn a_name_may_say_how_the_drive_is_used() {
     assert_eq!(spec("samsung-830:filled-percent=100"), plain);
     let used = spec("Samsung-830:filled-percent=50:overwritten-percent=10:capacity-gb=8");
     assert_eq!((used.precondition.filled_share, used.precondition.overwrites_share), (0.5, 0.1));
-    // Rounded to whole blocks on each die.
+    // The capacity is rounded to whole blocks on each die.
     assert!((used.capacity_bytes as f64 / 8e9 - 1.0).abs() < 0.005, "{}", used.capacity_bytes);
     assert!(used.over_provisioning_share > 1.3 * plain.over_provisioning_share);
     let spare = spec("samsung-830:over-provisioning-percent=28:collection=cost-benefit");
@@ -71,7 +71,8 @@ fn a_name_may_say_how_the_drive_is_used() {
 
 #[test]
 fn drives_do_what_their_data_sheets_say() {
-    // Commands of 4 KiB per second at full depth, and megabytes per second of sequential 128 KiB.
+    // The rate of 4 KiB commands per second at full depth, and the bandwidth of sequential 128 KiB
+    // commands in bytes/s.
     let expected =
         [("samsung-830", 80e3, 400e6), ("990-pro", 1.4e6, 6900e6), ("d7-p5520", 1e6, 4200e6)];
     for (name, reads_per_s, written_per_s) in expected {
@@ -86,7 +87,7 @@ fn drives_do_what_their_data_sheets_say() {
     }
 }
 
-/// Returns the rate of I/Os with the queue kept full.
+/// Returns the rate of I/Os while the drive's queue is always full.
 fn rate(name: &str, op: forebay_core::Op, len: u32, mut offset: impl FnMut(u64) -> u64) -> f64 {
     use forebay_core::{Flags, Nanos, Request};
     let mut device = open(name).unwrap().model;
@@ -109,8 +110,8 @@ fn rate(name: &str, op: forebay_core::Op, len: u32, mut offset: impl FnMut(u64) 
 
 #[test]
 fn a_fuller_drive_writes_slower() {
-    // The shape of the adaptive-RAID paper's figure 1(b): random writes of 64 KiB to a used drive,
-    // by the share of it that contains data.
+    // Reproduces the shape of the adaptive-RAID paper's figure 1(b): the rate of random 64 KiB
+    // writes to a used drive, depending on how much of it contains data.
     let mut rates = Vec::new();
     for percent in [25, 50, 75, 100] {
         let name =
@@ -129,13 +130,13 @@ fn a_fuller_drive_writes_slower() {
     println!("MB/s at 25, 50, 75, 100 % filled: {rates:.0?}");
 }
 
-/// Returns the rate in bytes or I/Os per second of a job with the drive's queue filled.
+/// Returns the rate of a job that keeps the drive's queue full, in I/Os or bytes per second.
 fn sustained(name: &str, random: bool, op: forebay_core::Op, block_bytes: u32) -> f64 {
     use crate::closed::{Job, Length, play};
     let device = open(name).unwrap();
     let depth = if random { 256 } else { 32 };
     let job = Job { random, ..Job::random(op, block_bytes, depth) };
-    // More than the write buffer holds.
+    // Transfer more than the write buffer holds.
     let pages = u64::from(block_bytes / 4096);
     let length =
         Length { warm: 60_000 / pages, ios: 120_000 / pages, until: forebay_core::Nanos::MAX };
@@ -151,8 +152,9 @@ fn sustained(name: &str, random: bool, op: forebay_core::Op, block_bytes: u32) -
 #[test]
 fn drives_sustain_what_was_measured() {
     use forebay_core::Op::{Read, Write};
-    // The ranges in iocost-benchmarks/iocost-benchmarks (database/, Apache-2.0) for each model:
-    // sequential reads and writes in bytes/s; random reads and writes in I/Os per second.
+    // The ranges measured for each model in iocost-benchmarks/iocost-benchmarks (database/,
+    // Apache-2.0): sequential reads and writes in bytes/s, random reads and writes in I/Os per
+    // second.
     let measured = [
         (
             "990-pro-sustained",
@@ -172,7 +174,7 @@ fn drives_sustain_what_was_measured() {
         ),
     ];
     for (name, rows) in measured {
-        // The measured file covers part of the drive and is overwritten repeatedly. A smaller drive
+        // The benchmark repeatedly overwrites a file that covers part of the drive. A smaller drive
         // behaves the same.
         let worn = format!("{name}:capacity-gb=16:filled-percent=25:overwritten-percent=100");
         let model = [
@@ -201,7 +203,7 @@ fn a_worn_drive_has_no_stalls_of_whole_blocks() {
     let rows = play(&mut model, &[job], device.host, length);
     let row = rows.into_iter().flatten().next().unwrap();
     println!("{row:?} {:?}", model.wear());
-    // With a die that collected a whole block at once, it was 18,012 writes/s with a p99 of 269 ms;
-    // 73,748/s were measured.
+    // 73,748 writes/s were measured. When dies still collected whole blocks at once, the model
+    // reached only 18,012 writes/s with a p99 of 269 ms.
     assert!(row.iops > 73_748.0 && row.p99_us.unwrap() < 4_000.0, "{row:?}");
 }

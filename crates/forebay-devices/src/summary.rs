@@ -30,7 +30,7 @@ pub(super) fn disk(
     )
 }
 
-/// Describes queue, buffer and write cache in a few words.
+/// Summarizes the queue, buffer and write cache of a controller.
 pub(super) fn controller(of: &Controller) -> String {
     let size = |sectors: u64| bytes((sectors * u64::from(hdd::SECTOR)) as f64);
     let buffer = of.buffer.map_or("no buffer".to_string(), |buffer| {

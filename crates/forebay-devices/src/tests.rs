@@ -1,9 +1,9 @@
-//! Tests bundled files, and errors in files and names.
+//! Tests the bundled device files, and errors in device files and names.
 
 use super::*;
 use forebay_core::Device;
 
-/// A complete file with explicit zones: the paper's test disk.
+/// A complete device file with explicit zones: the test disk of the paper.
 const TEST_DISK: &str = r#"kind = "hdd"
 name = "test"
 description = "100 sectors a track, 100 tracks"
@@ -169,7 +169,7 @@ fn faults_are_told_with_their_line() {
         ("average_ms = ", "average_ms = 900", "expected increasing times"),
     ] {
         let (message, line) = rates(from, to);
-        // The first of three seek times is reported for all of them.
+        // An error in any of the three seek times is reported at the first of them.
         let line = if from.starts_with("average") { "line " } else { &line };
         has(message, &[line, expected]);
     }
@@ -239,7 +239,7 @@ fn only_a_margin_that_nobody_states_has_a_range() {
     assert_eq!(open("sata250:queue-depth=1").unwrap().catch_margin_range(), None);
     assert_eq!(open("sata250").unwrap().at_queue_depth(1).unwrap().catch_margin_range(), None);
     assert!(open("sata250").unwrap().at_queue_depth(2).unwrap().catch_margin_range().is_some());
-    // DiskSim specifies how its drives choose commands.
+    // A DiskSim file with a queue specifies how its drive chooses commands.
     let whole = include_str!("../../../fuzz/seeds/disksim/hplplus10");
     for (queue, is_stated) in [("Print stats = 1", false), ("Max queue length = 32", true)] {
         let text = whole.replace("Oddity = 7", queue);
@@ -247,7 +247,7 @@ fn only_a_margin_that_nobody_states_has_a_range() {
         let drive = disksim::import_text(Path::new("x.diskspecs"), &text, &beside).unwrap().drive;
         let text = write::text("x", "here", &drive);
         assert_eq!(read(Path::new("x.toml"), &text).unwrap().catch_margin_range(), None, "{queue}");
-        // For a drive without a queue, it is unknown how it would choose.
+        // A drive without a queue does not specify how it would choose commands.
         let deeper = Spec::parse("x.toml:queue-depth=16").unwrap();
         let deeper = read_changed(Path::new("x.toml"), &text, Some(&deeper)).unwrap();
         assert_eq!(deeper.catch_margin_range().is_none(), is_stated, "{queue}");

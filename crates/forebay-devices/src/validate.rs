@@ -1,20 +1,22 @@
-//! `device validate`: compares a disk model with service times measured on the drive.
+//! Implements `device validate`, which compares a disk model with service times measured on the
+//! real drive.
 //!
 //! A trace in DiskSim's `validate` format has one request per line: `R|W buffer-action sector count
-//! response_us gap_us`, with one outstanding request; `gap` is the time from its completion to the
-//! next issue. The trace is played once for each of [`PHASES`] initial positions of the platters.
-//! By default, the next request is issued `gap` after the simulated completion, as the format
-//! defines; [`Arrivals::Measured`] uses the measured issue times instead (or the simulated
-//! completion, if that is later).
+//! response_us gap_us`. Only one request is outstanding; `gap` is the time from its completion to
+//! the next request. The trace is played once for each of [`PHASES`] initial positions of the
+//! platters. By default, the next request is issued `gap` after the simulated completion, as the
+//! format defines. [`Arrivals::Measured`] uses the measured issue times instead, or the simulated
+//! completion if that is later.
 //!
-//! With simulated arrivals, the phases have little effect: each request is issued a fixed time
-//! after a completion, which itself depends on the platters, so all phases are equal after the
-//! first request. The spread over the phases shows the effect of the unknown initial position; it
-//! is not a confidence interval of the distance.
+//! With simulated arrivals, the initial position has little effect: each request is issued a fixed
+//! time after a completion, which itself depends on the platters, so after the first request, all
+//! phases are equal. The spread over the phases shows the effect of the unknown initial position.
+//! It is not a confidence interval of the distance.
 //!
 //! The metric is DiskSim's: the root-mean-square horizontal distance between the measured and the
-//! simulated distribution of service times. DiskSim computes it from histograms; here it is exact:
-//! both samples are sorted, and the root mean square of the differences of equal ranks is taken.
+//! simulated distribution of service times. DiskSim computes it from histograms. Here, it is
+//! computed exactly, as the root mean square of the differences between values of equal rank in the
+//! two sorted samples.
 
 use std::path::Path;
 
@@ -28,34 +30,35 @@ use serde::Serialize;
 
 use crate::DiskSpec;
 
-/// The number of initial positions of the platters, evenly spread over a revolution.
+/// The number of initial positions of the platters, spread evenly over a revolution.
 pub const PHASES: u32 = 20;
 
-/// A measured request.
+/// A request of a trace, as measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// The operation, read or write.
     pub op: Op,
-    /// The first sector.
+    /// The number of the first sector.
     pub sector: u64,
     /// The number of sectors.
     pub count: u32,
     /// The measured service time.
     pub response: Nanos,
-    /// The time from its completion to the issue of the next request.
+    /// The time from completion to the issue of the next request.
     pub gap: Nanos,
 }
 
-/// The number of simulations with random rotation that are compared with each other.
+/// The number of simulations with random rotation that are compared in pairs.
 const REDRAWN: u32 = 5;
 
 /// When requests are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
-    /// A gap after the simulated completion of the previous request.
+    /// The measured gap after the simulated completion of the previous request.
     #[default]
     Simulated,
-    /// At the measured times, or at the simulated completion if that is later.
+    /// At the measured times, or at the simulated completion of the previous request if that is
+    /// later.
     Measured,
 }
 
@@ -78,43 +81,47 @@ impl Arrivals {
     }
 }
 
-/// The comparison of a model with its drive.
+/// The result of comparing a model with measurements of the real drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validation {
     /// The name of the disk.
     pub device: String,
     /// The number of requests played.
     pub requests: u64,
-    /// The number of requests beyond the model's end, which were played at its last sectors.
+    /// The number of requests beyond the model's capacity, which were played at its last sectors.
     pub requests_beyond_end: u64,
-    /// The number of initial positions of the platters.
+    /// The number of initial positions of the platters that were simulated.
     pub phases: u32,
-    /// The source of arrival times: `simulated` or `measured`.
+    /// Which arrival times were used: `simulated` or `measured`.
     pub arrivals: &'static str,
-    /// The root-mean-square distance of the distributions, averaged over the phases.
+    /// The root-mean-square distance between the distributions of service times, averaged over the
+    /// phases.
     pub rms_ms: f64,
-    /// The same distance as a share of the measured mean.
+    /// The root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
-    /// The minimum over the phases. The replay locks to the platters: after the first request, each
-    /// is issued a gap after a completion, so that phases differ by little more than that request.
-    /// They do not indicate the error of the model; see [`Validation::sampling_floor_ms`] for that.
+    /// The smallest distance of any phase. The replay locks to the platters: after the first
+    /// request, every request is issued a fixed gap after a completion, so the phases differ by
+    /// little more than that first request. Their spread does not indicate the error of the model;
+    /// see [`Validation::sampling_floor_ms`] for that.
     pub rms_least_ms: f64,
-    /// The maximum over the phases.
+    /// The largest distance of any phase.
     pub rms_greatest_ms: f64,
-    /// The standard deviation over the phases.
+    /// The standard deviation of the distance over the phases.
     pub rms_deviation_ms: f64,
-    /// The distance between two simulations that differ only in rotation, drawn at random for each
-    /// request. No model without knowledge of the platters' position can be closer.
+    /// The distance between two simulations that differ only in the rotational position, drawn at
+    /// random for each request. A model that does not know the position of the platters cannot be
+    /// closer to the drive.
     pub sampling_floor_ms: f64,
     /// The mean measured service time.
     pub mean_measured_ms: f64,
     /// The mean simulated service time.
     pub mean_simulated_ms: f64,
-    /// The Pearson correlation of the measured and simulated times of each request, averaged over
-    /// the phases.
+    /// The Pearson correlation between the measured and the simulated times of the requests,
+    /// averaged over the phases.
     pub correlation: f64,
-    /// The correlation after shuffling the measured times. A distribution that matches by chance
-    /// has the same correlation as before, and a model of the drive does not.
+    /// The correlation after the measured times were shuffled. If shuffling changes nothing, the
+    /// distributions match only by chance; for a good model of the drive, it lowers the
+    /// correlation.
     pub correlation_shuffled: f64,
 }
 
@@ -142,8 +149,8 @@ pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
     Ok(trace)
 }
 
-/// Returns the number of requests beyond the end of the disk; fails if they exceed 1 %, because the
-/// trace was then measured on another drive.
+/// Returns the number of requests beyond the end of the disk. Fails if these are more than 1 % of
+/// all requests, because the trace must then come from another drive.
 fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, ValidateError> {
     let bytes = match spec {
         DiskSpec::Hdd(hdd) => Hdd::new(hdd.clone())?.capacity(),
@@ -163,10 +170,10 @@ fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Va
     )))
 }
 
-/// Why a model cannot be compared with measurements.
+/// The reason why a model cannot be compared with measurements.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// The trace was not measured on such a drive.
+    /// The trace was measured on another kind of drive.
     #[error("{0}")]
     Unfit(String),
     /// The model is invalid.
@@ -174,7 +181,7 @@ pub enum ValidateError {
     Spec(#[from] SpecError),
 }
 
-/// Plays `trace` on the disk called `name` and compares the times.
+/// Plays `trace` on the disk called `name` and compares the service times.
 pub fn validate(
     name: &str,
     spec: &DiskSpec,
@@ -221,7 +228,7 @@ pub fn validate(
     })
 }
 
-/// Returns the mean distance between simulations with gaps extended by random parts of a
+/// Returns the mean distance between simulations whose gaps are extended by random parts of a
 /// revolution.
 fn sampling_floor(spec: &DiskSpec, trace: &[Measured]) -> Result<f64, SpecError> {
     let turn = match spec {
@@ -281,7 +288,7 @@ fn play_phase(
     })
 }
 
-/// Returns the service time of each request in ms.
+/// Returns the simulated service time of each request in ms.
 fn play(mut device: impl Device, trace: &[Measured], arrivals: Arrivals) -> Vec<f64> {
     let (mut now, mut issued) = (Nanos::ZERO, Nanos::ZERO);
     let mut times = Vec::with_capacity(trace.len());
@@ -322,12 +329,13 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// Returns the root-mean-square difference of equal ranks of two sorted samples of equal size.
+/// Returns the root-mean-square difference between values of equal rank in two sorted samples of
+/// equal size.
 fn distance(one: &[f64], other: &[f64]) -> f64 {
     mean(one.iter().zip(other).map(|(a, b)| (a - b).powi(2))).sqrt()
 }
 
-/// Returns the Pearson correlation; 0 if one side is constant.
+/// Returns the Pearson correlation, or 0 if one of the samples is constant.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let (a, b) = (mean(one.iter().copied()), mean(other.iter().copied()));
     let both = one.iter().zip(other);
@@ -337,7 +345,7 @@ fn correlation(one: &[f64], other: &[f64]) -> f64 {
     if spreads > 0.0 { product / spreads } else { 0.0 }
 }
 
-/// Returns the values in a deterministic pseudo-random order.
+/// Shuffles the values deterministically.
 fn shuffle(values: &[f64]) -> Vec<f64> {
     let mut out = values.to_vec();
     let mut random = Random::new();

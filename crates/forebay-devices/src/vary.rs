@@ -1,14 +1,15 @@
-//! Variations of a drive, to determine how sensitive a result is to assumed figures. Data sheets
-//! state the size of a drive's memory and the depth of its queue, but not how they are used. A
-//! figure with a range is set to both ends; other parts of the controller are halved and doubled.
+//! Varies a drive's assumed parameters to determine how much a result depends on them. Data sheets
+//! state the size of a drive's memory and the depth of its queue, but not how the drive uses them.
+//! A parameter with a known range is set to both ends; other parts of the controller are halved and
+//! doubled.
 
 use forebay_core::device::drive::{Controller, Drive};
 use forebay_core::device::list::DeviceModel;
 
 use super::OpenDevice;
 
-/// A part of a controller that may be assumed: its name, the keys that are then assumed, and a
-/// function that multiplies it by a factor.
+/// A part of the controller: its name, the keys whose values may be assumed, and a function that
+/// multiplies the part by a factor.
 type Part = (&'static str, &'static [&'static str], fn(&mut Controller, f64));
 
 const PARTS: [Part; 2] = [
@@ -25,20 +26,20 @@ const PARTS: [Part; 2] = [
     }),
 ];
 
-/// A drive that differs from its file in one part of its controller.
+/// A variant of a drive that differs in one part of its controller.
 #[derive(Clone, Debug)]
 pub struct Varied {
-    /// The name of the part.
+    /// The part that was varied.
     pub part: &'static str,
-    /// The replacement: "half the memory for reads", "a catch margin of 2.1 ms".
+    /// The changed value, such as "half the memory for reads" or "a catch margin of 2.1 ms".
     pub with: String,
-    /// The drive.
+    /// The resulting drive.
     pub device: OpenDevice,
 }
 
 impl OpenDevice {
-    /// Returns the drive with the minimum and the maximum of its catch margin; empty if the margin
-    /// is known.
+    /// Returns variants with the smallest and the largest catch margin, or nothing if the margin is
+    /// known.
     pub fn at_margins(&self) -> Vec<Varied> {
         let at = |margin| {
             let with = format!("a catch margin of {margin}");
@@ -47,8 +48,8 @@ impl OpenDevice {
         self.catch_margin_range().into_iter().flatten().filter_map(at).collect()
     }
 
-    /// Returns the drive with each assumed part of its controller halved and doubled; empty if no
-    /// part is assumed.
+    /// Returns variants in which one assumed part of the controller is halved or doubled, or
+    /// nothing if no part is assumed.
     pub fn varied(&self) -> Vec<Varied> {
         let (Some(spec), DeviceModel::Drive(_)) = (&self.drive, &self.model) else {
             return Vec::new();
@@ -60,7 +61,8 @@ impl OpenDevice {
         let varied = |((part, _, scale), times): (&Part, f64)| {
             let mut spec = spec.clone();
             scale(&mut spec.controller, times);
-            // A part that is not in use makes no difference, and invalid drives are omitted.
+            // Skip variants that do not differ, because the drive does not use the part, and
+            // variants that are invalid.
             let changed = self.drive.as_ref() != Some(&spec);
             let model = Drive::new(&spec).ok().filter(|_| changed)?;
             let name = format!("{} with its {part} times {times}", self.name);

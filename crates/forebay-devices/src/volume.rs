@@ -1,7 +1,7 @@
-//! Volume types: what a provider sells, or a hypervisor or kernel limits, as formulas of a few
-//! knobs, such as the size and the provisioned IOPS.
+//! Volume types: what providers sell, and the limits of hypervisors and kernels, as formulas of a
+//! few knobs such as size and provisioned IOPS.
 //!
-//! A [`VolumeType`] comes from a device file of `kind = "volume"`. [`VolumeType::at`] returns the
+//! A [`VolumeType`] is read from a device file of `kind = "volume"`. [`VolumeType::at`] returns the
 //! [`Throttle`] of a volume with given [`Knobs`], and [`VolumeType::price`] its monthly price.
 
 mod bundled;
@@ -33,37 +33,37 @@ pub(super) use opened::open;
 pub use opened::{bucket_text, summary};
 pub use price::VolumePrice;
 
-/// Something that a user chooses about a volume, a whole number.
+/// A whole number that users choose for a volume, such as its size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
-    /// The name in formulas: `gib`, `iops`, `mibps`.
+    /// The name in formulas, such as `gib`, `iops` or `mibps`.
     pub name: String,
-    /// The least value.
+    /// The smallest value allowed.
     pub least: f64,
-    /// The greatest value.
+    /// The largest value allowed.
     pub most: f64,
-    /// The value if none is given; None if one must be given.
+    /// The default value, or None if users must choose one.
     pub default: Option<f64>,
 }
 
 impl Knob {
-    /// Returns the key of the knob in specs, with hyphens as in all specs.
+    /// Returns the key of the knob in specs, which uses hyphens.
     pub fn key(&self) -> String {
         spec::key(&self.name)
     }
 }
 
-/// A size from which everything else follows.
+/// A predefined size that determines all limits of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
     /// The provider's name, such as `P10`.
     pub name: String,
-    /// The largest volume of the tier.
+    /// The size of the largest volume in the tier.
     pub gib: f64,
     values: BTreeMap<String, f64>,
 }
 
-/// A limit between knobs.
+/// A rule that relates several knobs.
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     knob: String,
@@ -78,44 +78,44 @@ enum Relation {
     AtLeast,
 }
 
-/// The choices for one volume.
+/// The values that a user chose for a volume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Knobs {
     values: BTreeMap<String, f64>,
-    /// The depth of the buckets whose depth is not documented, as a time at their rate.
+    /// The depth of buckets without a documented depth, as the time in ms that their rate takes to
+    /// fill them.
     pub depth_ms: Option<f64>,
-    /// The share of the credit that is available at the start, in the buckets whose depth is
-    /// documented.
+    /// The share of the credit that is available at the start, for buckets with a documented depth.
     pub start_share: Option<f64>,
-    /// The time from the release of a request to its completion.
+    /// The time from the release of a request to its completion, in us.
     pub latency_us: Option<f64>,
-    /// Whether sequential requests share counting units.
+    /// Whether sequential requests can be counted as one unit.
     pub merges: Option<bool>,
 }
 
 impl Knobs {
-    /// Returns the value of a knob, if it was chosen.
+    /// Returns the chosen value of a knob, if any.
     pub fn get(&self, knob: &str) -> Option<f64> {
         self.values.get(knob).copied()
     }
 
-    /// Returns the choices with another value of a knob.
+    /// Returns these choices with a new value of one knob.
     pub fn with(mut self, knob: &str, value: f64) -> Knobs {
         self.values.insert(knob.to_string(), value);
         self
     }
 }
 
-/// A monthly price.
+/// The monthly price of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonthlyPrice {
     /// The amount in `currency`.
     pub amount: f64,
-    /// The three-letter code, such as USD.
+    /// The three-letter currency code, such as USD.
     pub currency: String,
-    /// The year, month or day of the price.
+    /// The date of the price: a year, month or day.
     pub on: String,
-    /// Where the price holds.
+    /// The region in which the price applies.
     pub region: Option<String>,
 }
 
@@ -124,13 +124,13 @@ pub struct MonthlyPrice {
 pub struct VolumeType {
     /// The name in specs, such as `ebs-gp3`.
     pub name: String,
-    /// The provider and the product.
+    /// The provider and the name of the product.
     pub description: String,
-    /// The basis of its figures.
+    /// What the limits are based on.
     pub evidence: Evidence,
-    /// Which figures are guesses.
+    /// Which parameters are guesses.
     pub sources: Sources,
-    /// Every figure with its source.
+    /// Every parameter with its source.
     pub figures: Vec<FigureSource>,
     knobs: Vec<Knob>,
     tiers: Vec<Tier>,
@@ -140,10 +140,10 @@ pub struct VolumeType {
 }
 
 impl VolumeType {
-    /// Reads the type in `text`, the content of the file at `path`.
+    /// Reads the volume type in `text`, the content of the file at `path`.
     ///
     /// # Errors
-    /// Names the first invalid line.
+    /// Reports the first invalid line.
     pub fn read(path: &Path, text: &str) -> Result<VolumeType, DevicesError> {
         VolumeType::parse(text).map_err(|fault| malformed(path, text, fault))
     }
@@ -167,37 +167,39 @@ impl VolumeType {
         })
     }
 
-    /// Returns what users choose, by name.
+    /// Returns the knobs, sorted by name.
     pub fn knobs(&self) -> &[Knob] {
         &self.knobs
     }
 
-    /// Returns the tiers from the smallest to the largest; none for a type whose size is free.
+    /// Returns the tiers from the smallest to the largest. There are none if users choose the size
+    /// freely.
     pub fn tiers(&self) -> &[Tier] {
         &self.tiers
     }
 
-    /// Returns the smallest tier of at least `gib`.
+    /// Returns the smallest tier that holds `gib`.
     pub fn tier(&self, gib: f64) -> Option<&Tier> {
         self.tiers.iter().find(|tier| tier.gib >= gib)
     }
 
-    /// Returns whether the depth of a bucket is not documented, so that [`Knobs::depth_ms`] sets it.
+    /// Returns whether a bucket's depth is undocumented, so that [`Knobs::depth_ms`] has an effect.
     pub fn has_unknown_depth(&self) -> bool {
         self.file.bucket.iter().any(|bucket| bucket.get_ref().depth_ms.is_some())
     }
 
-    /// Returns whether the type has a documented credit, so that [`Knobs::start_share`] matters.
+    /// Returns whether a bucket has a documented credit, so that [`Knobs::start_share`] has an
+    /// effect.
     pub fn has_credit(&self) -> bool {
         self.file.bucket.iter().any(|bucket| bucket.get_ref().depth.is_some())
     }
 
-    /// Returns whether operations are counted in units, so that [`Knobs::merges`] matters.
+    /// Returns whether operations are counted in units, so that [`Knobs::merges`] has an effect.
     pub fn has_unit(&self) -> bool {
         self.file.count.unit_bytes.is_some() && !self.file.count.fractions
     }
 
-    /// Returns the limits between knobs, as formulas.
+    /// Returns the rules between knobs, as formulas.
     pub fn rules(&self) -> impl Iterator<Item = String> {
         self.limits.iter().map(|limit| {
             let sign = if limit.relation == Relation::AtMost { "<=" } else { ">=" };
@@ -205,7 +207,7 @@ impl VolumeType {
         })
     }
 
-    /// Describes the keys that every suitable type accepts beside its knobs.
+    /// Describes the keys that specs of this type accept in addition to the knobs.
     pub fn options(&self) -> Vec<String> {
         let options = [
             (self.has_unknown_depth(), "depth-ms: how much may pass at once, as time at the rate"),
@@ -217,8 +219,8 @@ impl VolumeType {
         is_known.map(|(_, text)| text.to_string()).collect()
     }
 
-    /// Returns the least and the greatest value of `knob` that the other choices allow; None if
-    /// the type has no such knob or none of its values is allowed.
+    /// Returns the smallest and the largest value of `knob` that the other choices permit, or None
+    /// if the type has no such knob or no value is permitted.
     pub fn range(&self, knob: &str, knobs: &Knobs) -> Option<[f64; 2]> {
         let own = self.knobs.iter().find(|own| own.name == knob)?;
         let values = self.values(knobs);
@@ -233,7 +235,7 @@ impl VolumeType {
         (least <= most).then_some([least, most])
     }
 
-    /// Returns the value of everything that formulas may name.
+    /// Returns the values of all names that formulas may use.
     fn values(&self, knobs: &Knobs) -> BTreeMap<String, f64> {
         let mut values: BTreeMap<String, f64> = BTreeMap::new();
         for knob in &self.knobs {
@@ -246,7 +248,7 @@ impl VolumeType {
         values
     }
 
-    /// Returns the values, if each is allowed.
+    /// Returns the values of all names, or an error if one of them is out of range.
     fn checked_values(&self, knobs: &Knobs) -> Result<BTreeMap<String, f64>, SpecError> {
         for knob in &self.knobs {
             let Knob { name, least, most, default } = knob;
@@ -283,10 +285,10 @@ impl VolumeType {
         Ok(values)
     }
 
-    /// Returns the throttle of a volume.
+    /// Returns the throttle of a volume with these choices.
     ///
     /// # Errors
-    /// Names the knob that is missing or out of range, or the limit between knobs that is exceeded.
+    /// Names the knob that is missing or out of range, or the rule that is violated.
     pub fn at(&self, knobs: &Knobs) -> Result<Throttle, SpecError> {
         let values = self.checked_values(knobs)?;
         let value = |of: &str, formula: &Formula| {
@@ -330,7 +332,8 @@ impl VolumeType {
         Ok(throttle)
     }
 
-    /// Returns the price of a volume per month; None if its type has none or a part is unknown.
+    /// Returns the monthly price of a volume, or None if the type has no price or part of it is
+    /// unknown.
     pub fn price(&self, knobs: &Knobs) -> Option<MonthlyPrice> {
         let price = self.price.as_ref()?;
         let values = self.values(knobs);
@@ -341,7 +344,7 @@ impl VolumeType {
         Some(MonthlyPrice { amount: price.month(&knobs, tier)?, currency, on, region })
     }
 
-    /// Returns the type with other prices.
+    /// Replaces the prices of the type.
     ///
     /// # Errors
     /// Describes the first invalid part of the prices.
@@ -354,16 +357,16 @@ impl VolumeType {
     }
 }
 
-/// A volume as it was chosen.
+/// A volume type and the choices of a user.
 #[derive(Clone, Debug)]
 pub struct ChosenVolume {
-    /// The type.
+    /// The volume type.
     pub volume: VolumeType,
-    /// The choices.
+    /// The values chosen by the user.
     pub knobs: Knobs,
 }
 
-/// Returns the bucket of a table, with the choices that override it.
+/// Builds a bucket from its table, and applies the choices that override it.
 fn bucket(
     table: &BucketTable,
     knobs: &Knobs,
@@ -393,10 +396,10 @@ fn bucket(
     })
 }
 
-/// Returns the bundled volume type of this name.
+/// Returns the bundled volume type called `name`.
 ///
 /// # Errors
-/// If there is none.
+/// Fails if there is no such type.
 pub fn bundled(name: &str) -> Result<VolumeType, DevicesError> {
     let Some((path, text)) = text_of(name) else {
         return Err(DevicesError::Unknown {
@@ -407,19 +410,19 @@ pub fn bundled(name: &str) -> Result<VolumeType, DevicesError> {
     VolumeType::read(&path, &text)
 }
 
-/// Returns the bundled volume types by name.
+/// Returns the bundled volume types, sorted by name.
 ///
 /// # Errors
-/// If a bundled file is invalid.
+/// Fails if a bundled file is invalid.
 pub fn list() -> Result<Vec<VolumeType>, DevicesError> {
     names().map(bundled).collect()
 }
 
-/// Returns the volume that `whole` describes, a spec such as `ebs-gp3:gib=500`. Its choices are
-/// checked one by one; [`VolumeType::at`] checks them together.
+/// Returns the volume described by `whole`, a spec such as `ebs-gp3:gib=500`. Each choice is
+/// checked separately; [`VolumeType::at`] checks them together.
 ///
 /// # Errors
-/// If there is no such type, or a choice is unknown or out of range.
+/// Fails if the type does not exist, or if a choice is unknown or out of range.
 pub fn choose(whole: &str) -> Result<ChosenVolume, DevicesError> {
     let (name, changes) = super::name_and_changes(whole.trim())?;
     let (path, text) = super::file_called(name)?;
@@ -428,11 +431,11 @@ pub fn choose(whole: &str) -> Result<ChosenVolume, DevicesError> {
     Ok(ChosenVolume { volume, knobs })
 }
 
-/// Returns the type that `name` is the name or the file of; None if it is anything else, such as a
-/// type with choices.
+/// Returns the volume type if `name` is a type's name or file, or None if it is anything else, such
+/// as a type with choices.
 ///
 /// # Errors
-/// If the file cannot be read or is invalid.
+/// Fails if the file cannot be read or is invalid.
 pub fn named(name: &str) -> Result<Option<VolumeType>, DevicesError> {
     let (name, is_changed) = super::name_of(name.trim());
     if is_changed || !super::is_bundled_or_path(name) {

@@ -1,4 +1,4 @@
-//! Formats a disk with a controller as a device file that parses to the same figures.
+//! Formats a disk with a controller as a device file that reads back to the same parameters.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
 use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, ProtectedFiles};
 
-/// Formats the device file of `drive`, called `name`; `source` states the origin of its figures.
+/// Formats the device file of `drive`. `source` states where its parameters come from.
 pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -20,13 +20,13 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     out
 }
 
-/// Adds notes to a device file, as comments, about figures that differ from their source.
+/// Adds notes to a device file, as comments, about parameters that differ from their source.
 pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
     let comment = |note: &str| format!("# {}\n", note.replace(char::is_control, " "));
     notes.map(comment).collect::<String>() + text
 }
 
-/// Writes a device file atomically; never overwrites one of the files in `kept`.
+/// Writes a device file atomically. Never overwrites any of the files in `kept`.
 pub fn file(path: &Path, text: &str, kept: &ProtectedFiles) -> Result<(), TraceError> {
     Draft::new(path, kept)?.fill(text.as_bytes())
 }
@@ -77,7 +77,7 @@ fn ms(time: Nanos) -> f64 {
     time.as_millis_f64()
 }
 
-/// Formats revolutions per minute with the fewest digits that give the same revolution time.
+/// Formats a rotational speed in rpm, with the fewest digits that give the same revolution time.
 fn rpm(revolution: Nanos) -> String {
     let exact = 60.0 / revolution.as_secs_f64();
     let short = (0..9).map(|places| format!("{exact:.places$}"));
@@ -96,7 +96,7 @@ fn list<T: fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
 fn write_seek(out: &mut String, disk: &HddSpec, write_less: Nanos) -> fmt::Result {
     writeln!(out, "\n[seek]")?;
     write_curve(out, &disk.seek)?;
-    // At most one of the two is nonzero.
+    // At most one of these is nonzero.
     writeln!(out, "write_settle_ms = {}", ms(disk.write_settle) - ms(write_less))
 }
 

@@ -1,4 +1,4 @@
-//! Tests the guarantees of the crate from outside, with one module for each behavior.
+//! Tests the crate's guarantees through its public interface, with one module per behavior.
 
 #![allow(clippy::unwrap_used)] // tests
 

@@ -1,15 +1,17 @@
-//! The four real drives of DiskSim's validation set that are at hand: their files are taken over,
-//! survive a device file, and the models meet the service times measured on the drives.
+//! Validates the available drives of DiskSim's validation set. They are imported, written as device
+//! files and read back; then the models' service times must match those measured on the real
+//! drives.
 //!
-//! The set is not part of the repository; without `../shared/traces` these tests say so and pass.
+//! The set is not part of the repository. Without `../shared/traces`, these tests print a note and
+//! pass.
 
 use std::path::{Path, PathBuf};
 
 use forebay_devices::validate::{Arrivals, Validation, read_trace, validate};
 use forebay_devices::{DiskSpec, disksim, read_spec, write};
 
-/// Drive, and what the root-mean-square distance is at most, ms. DiskSim's own figures are 0.107,
-/// 0.090, 0.268 and 0.349, so each model is nearer to its drive than DiskSim's.
+/// The drives, and the maximum root-mean-square distance of each in ms. DiskSim's own distances are
+/// 0.107, 0.090, 0.268 and 0.349, so no model may be farther from its drive than DiskSim's.
 const DRIVES: [(&str, f64); 4] =
     [("cheetah9LP", 0.107), ("hp_c2247a", 0.090), ("atlas10k", 0.105), ("barracuda", 0.315)];
 
@@ -44,7 +46,7 @@ fn models_of_real_drives_meet_what_was_measured_on_them() {
         assert!((0.97..1.01).contains(&means), "{name}: {figures:?}");
         assert!(figures.correlation > 0.89, "{name}: {figures:?}");
         assert!(figures.correlation_shuffled.abs() < 0.05, "{name}: {figures:?}");
-        // The arm's position is known after the first read, whatever the phase.
+        // After the first read, the position of the arm is known, regardless of the phase.
         assert!(figures.rms_greatest_ms - figures.rms_least_ms < 0.01, "{name}: {figures:?}");
         assert!((0.005..0.3).contains(&figures.sampling_floor_ms), "{name}: {figures:?}");
     }

@@ -1,4 +1,4 @@
-//! The disk that the kernel and the simulator both use: a device model behind a queue of fixed
+//! The disk that both the kernel and the simulator use: a device model behind a queue of fixed
 //! depth.
 
 use std::collections::VecDeque;
@@ -6,39 +6,42 @@ use std::collections::VecDeque;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Completion, Device, Nanos, Request};
 
-/// Commands that any disk here accepts, as SATA drives do. A scheduler may hold twice as many requests.
+/// The number of commands that every disk here accepts, as SATA drives do. A scheduler may hold
+/// twice as many requests.
 pub(crate) const DEPTH: u16 = 32;
-/// The longest request of the block layer, as the simulator has it by default.
+/// The maximum size of a request in the block layer, which is the simulator's default.
 pub(crate) const REQUEST_BYTES_MAX: u32 = 512 << 10;
-/// The size of a disk without a size of its own.
+/// The size assumed for devices whose model has no capacity.
 const CAPACITY: u64 = 250_000_000_000;
 
-/// A model, and a queue in front of it if it accepts fewer commands than [`DEPTH`]: first come,
-/// first served.
+/// A device model. If it accepts fewer commands than [`DEPTH`], there is a first-come-first-served
+/// queue in front of it.
 pub(crate) struct Disk {
     model: DeviceModel,
     line: VecDeque<Request>,
     under_way: usize,
-    /// Requests beyond [`DEPTH`] that are taken from the scheduler.
+    /// The number of requests beyond [`DEPTH`] that are taken from the scheduler.
     ahead: usize,
 }
 
 impl Disk {
+    /// Opens the disk `device`.
+    ///
     /// # Errors
-    /// There is no such device.
+    /// Fails if there is no such device.
     pub(crate) fn open(device: &str) -> Result<Disk, String> {
         let open = forebay_devices::open(device).map_err(|error| error.to_string())?;
         Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0, ahead: 0 })
     }
 
-    /// Makes the disk behave as Linux's block layer treats a disk without a budget, such as ublk's:
-    /// it takes one more request from the scheduler than the disk accepts, and passes that one on
-    /// as soon as it can.
+    /// Makes the disk behave like a disk without a budget in Linux's block layer, such as ublk's:
+    /// one more request than the disk accepts is taken from the scheduler, and passed on as soon as
+    /// possible.
     pub(crate) fn taken_ahead(self) -> Disk {
         Disk { ahead: 1, ..self }
     }
 
-    /// Returns the number of bytes in its whole blocks.
+    /// Returns the size of the disk in bytes, rounded down to whole blocks.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = self.model.capacity();
         (if bytes == u64::MAX { CAPACITY } else { bytes }) / 4096 * 4096
@@ -63,7 +66,7 @@ impl Device for Disk {
     fn finish(&mut self, now: Nanos) -> Completion {
         let completion = self.model.finish(now);
         self.under_way -= 1;
-        // The disk can now accept the command that was taken in advance.
+        // The disk now accepts the command that was taken in advance.
         if self.under_way == usize::from(DEPTH)
             && let Some(ahead) = self.line.back_mut()
         {

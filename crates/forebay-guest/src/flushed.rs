@@ -1,8 +1,10 @@
-//! What the kernel's flusher writes, read from the kernel's own trace of bios (tracefs, `block:block_bio_queue`).
+//! Determines what the kernel's flusher writes, from the kernel's trace of bios (tracefs,
+//! `block:block_bio_queue`).
 //!
-//! A task that writes through the page cache asks the disk for nothing; a kernel thread does, later. The simulator has no page
-//! cache, so it is given what that thread wrote, in its order, all of it due when the first was: nothing but the lack of
-//! free requests made the thread wait.
+//! A task that writes through the page cache sends no requests to the disk; a kernel thread does so
+//! later. The simulator has no page cache, so it replays what that thread wrote, in the same order.
+//! All these writes are due at the time of the first, because only a lack of free requests makes
+//! the flusher wait.
 
 use std::fs;
 use std::io;
@@ -15,13 +17,14 @@ use crate::script::{Io, Pace, Script, Task};
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENT: &str = "events/block/block_bio_queue/enable";
 const MARK: &str = "forebay-guest begins ";
-/// Bios that the flusher hands over together (`BLK_MAX_REQUEST_COUNT`).
+/// The number of bios that the flusher submits together (`BLK_MAX_REQUEST_COUNT`).
 const PLUGGED: u32 = 32;
-/// The task that represents the flusher.
+/// The name of the task that represents the flusher.
 pub(crate) const NAME: &str = "flusher";
-/// Counters of dirty pages are rough, so the flusher leaves a few; our main thread has them written at the end.
+/// The kernel's counters of dirty pages are imprecise, so the flusher leaves some pages. Our main
+/// thread syncs them at the end.
 const LAST: &str = "[forebay-guest]";
-/// Dirty pages are written back at once, and writers are not throttled.
+/// Settings with which dirty pages are written back at once and writers are not throttled.
 const SYSCTL: [(&str, &str); 2] =
     [("dirty_background_bytes", "4096"), ("dirty_bytes", "1073741824")];
 
@@ -31,7 +34,7 @@ fn set(path: &str, value: &str) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
 }
 
-/// Begins to trace; `machine_ns` is the machine's clock now.
+/// Starts tracing. `machine_ns` returns the current time of the machine's clock.
 pub(crate) fn begin(machine_ns: impl FnOnce() -> u64) -> io::Result<()> {
     for (key, value) in SYSCTL {
         fs::write(format!("/proc/sys/vm/{key}"), value)?;
@@ -44,7 +47,8 @@ pub(crate) fn begin(machine_ns: impl FnOnce() -> u64) -> io::Result<()> {
     set("trace_marker", &format!("{MARK}{}", machine_ns()))
 }
 
-/// Ends it; the writes that no task of ours asked for, and when, on the machine's clock.
+/// Stops tracing. Returns the writes that none of our tasks submitted, with their times on the
+/// machine's clock.
 pub(crate) fn end(sectors: u64) -> io::Result<Vec<(u64, Io)>> {
     set(EVENT, "0")?;
     let trace = fs::read_to_string(format!("{TRACEFS}/trace"))?;
@@ -52,8 +56,8 @@ pub(crate) fn end(sectors: u64) -> io::Result<Vec<(u64, Io)>> {
     Ok(writes(&trace, sectors))
 }
 
-/// The writes in the text of a trace that no task of the script queued, on a disk of this many
-/// sectors.
+/// Returns the writes in the text of a trace that no task of the script submitted. The disk has
+/// `sectors` sectors.
 fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     let (mut mark, mut out) = (None, Vec::new());
     for line in trace.lines().filter(|line| !line.starts_with('#')) {
@@ -62,7 +66,7 @@ fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
         }
         let Some((head, event)) = line.split_once("block_bio_queue: ") else { continue };
         let words: Vec<&str> = event.split_whitespace().collect();
-        // 259,0 W 2048 + 8 [kworker/u4:1]
+        // For example: 259,0 W 2048 + 8 [kworker/u4:1]
         let &[_, kind, sector, "+", count, task, ..] = words.as_slice() else { continue };
         let (Some(at), Some((mark_at, mark_ns))) = (time_ns(head), mark) else { continue };
         let (Ok(sector), Ok(count)) = (sector.parse::<u64>(), count.parse::<u32>()) else {
@@ -79,7 +83,8 @@ fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     out
 }
 
-/// Returns the time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
+/// Returns the time of a line. `head` is the line up to the event and ends in `SECONDS.MICROS:
+/// event: `.
 fn time_ns(head: &str) -> Option<u64> {
     let word = head.split_whitespace().rev().find_map(|word| {
         let word = word.strip_suffix(':')?;
@@ -89,8 +94,8 @@ fn time_ns(head: &str) -> Option<u64> {
     Some(s * 1_000_000_000 + us * 1000)
 }
 
-/// Returns the flusher as a task, and its times as the kernel had them: what it wrote so long after
-/// the run's start.
+/// Returns a task that represents the flusher, and the times of its writes. The given times are
+/// relative to the start of the run.
 pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     let start = writes.first().map_or(Nanos::ZERO, |(at, _)| *at);
     let times = |(at, _): &(Nanos, Io)| Times { due: start, submitted: *at, done: Nanos::ZERO };
@@ -105,8 +110,7 @@ pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     (task, writes.iter().map(times).collect())
 }
 
-/// Replaces the page-cache writes in `script` with the flusher's writes from the text of an
-/// outcome.
+/// Replaces the page-cache writes in `script` with the flusher's writes in the text of an outcome.
 pub(crate) fn replaced(script: Script, outcome: &str) -> Script {
     let mut writes = Vec::new();
     for line in outcome.lines() {

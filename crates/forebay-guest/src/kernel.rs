@@ -1,7 +1,8 @@
-//! The kernel's side: a script's tasks as threads on a ublk device, whose requests the disk's model answers on this
-//! machine's clock.
+//! Runs a script on the kernel: its tasks are threads that use a ublk device, whose requests the
+//! disk model answers in real time.
 //!
-//! One process does both. The disk's thread runs in real time before all others, so that an I/O ends when the model says.
+//! All of this happens in one process. The disk's thread has real-time priority over all others, so
+//! that I/Os complete exactly when the model says.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -22,14 +23,16 @@ use crate::outcome::{DiskIo, Outcome, Times};
 use crate::pacing::Pacing;
 use crate::script::{Io, Pace, Script, Task};
 
-/// `O_DIRECT` of x86-64; the same number means something else on other architectures, where no guest is run.
+/// The value of `O_DIRECT` on x86-64, which is the only architecture that guests run on. It has a
+/// different meaning on others.
 const O_DIRECT: i32 = 0o40000;
-/// Before the script begins the disk answers at once.
+/// Marks a run that has not begun. Until it begins, the disk answers immediately.
 const NOT_BEGUN: u64 = u64::MAX;
-/// How long before a script starts its threads are created.
+/// How long before the start of a script its threads are created.
 const LEAD: Nanos = Nanos::from_millis(20);
 
-/// The clock of a run, in all its threads: when it begins, on the machine's clock since `origin`.
+/// The clock of a run, shared by all threads. `at_ns` is when the run begins, measured from
+/// `origin`.
 struct Start {
     origin: Instant,
     at_ns: AtomicU64,
@@ -40,20 +43,21 @@ impl Start {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Time since the run's start; none before that is set.
+    /// Returns the time since the start of the run, or None if the start is not set yet.
     fn now(&self) -> Option<Nanos> {
         let at = self.at_ns.load(Ordering::Acquire);
         (at != NOT_BEGUN).then(|| Nanos(self.machine().saturating_sub(at)))
     }
 }
 
-/// The I/Os that reached the disk, and how long it was busy.
+/// The I/Os that reached the disk, and the time it was busy.
 struct Served {
     ios: Vec<DiskIo>,
     busy: Nanos,
 }
 
-/// Answers the requests of a device until that is stopped. The disk's time is the run's, and `phase` more.
+/// Answers requests to a device until it is stopped. The disk's time is that of the run plus
+/// `phase`.
 fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result<Served> {
     let _punctual = Punctual::thread(true)?;
     let mut queue = Queue::open(device, DEPTH)?;
@@ -64,7 +68,7 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
         queue.wait(disk.next().map(|at| at - now), &mut asked)?;
         let begun = start.now().map(|now| now + phase);
         now = begun.unwrap_or(Nanos::ZERO);
-        // I/Os that have completed by now complete before new ones arrive.
+        // Complete all I/Os that are done by now before accepting new ones.
         while let Some(at) = disk.next().filter(|at| *at <= now) {
             let ended = disk.finish(at);
             queue.answer(ended.io.id as u16, ended.io.len as i32)?;
@@ -93,7 +97,7 @@ fn request(at: Nanos, tag: u16, op: Op, offset: u64, len: u32, flags: Flags) -> 
     Request { at, offset, id: tag.into(), len, stream: 0, lane: 0, op, flags }
 }
 
-/// Waits until so long after the run's start.
+/// Sleeps until the given time after the start of the run.
 fn sleep_until(start: &Start, until: Nanos) {
     let begin = start.at_ns.load(Ordering::Acquire);
     let left = (begin + until.0).saturating_sub(start.machine());
@@ -102,7 +106,7 @@ fn sleep_until(start: &Start, until: Nanos) {
     }
 }
 
-/// Does what a task does, on the calling thread; when each of its I/Os was due, and done.
+/// Performs a task on the calling thread. Returns when each I/O was due, submitted and done.
 fn perform(task: &Task, path: &str, start: &Start) -> io::Result<Vec<Times>> {
     let _punctual = Punctual::thread(false)?;
     let direct = if task.pace == Pace::Buffered { 0 } else { O_DIRECT };
@@ -175,7 +179,7 @@ fn many_at_a_time(task: &Task, file: File, start: &Start) -> io::Result<Vec<Time
     }
 }
 
-/// Applies the settings of the queue, and checks what the kernel did with them.
+/// Applies the queue settings, and checks that the kernel adopted them.
 fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     for (key, value) in settings {
         let path = format!("/sys/block/ublkb{device}/queue/{key}");
@@ -185,11 +189,11 @@ fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `script` on this machine's kernel, with the queue `settings`, on `device`, whose platters
-/// have rotated for `phase`.
+/// Runs `script` on this machine's kernel and on `device`, with the given queue settings. The
+/// platters have already rotated for `phase`.
 ///
 /// # Errors
-/// The kernel refuses something.
+/// Fails if the kernel rejects something.
 pub(crate) fn performed(
     script: &Script,
     device: &str,
@@ -205,7 +209,7 @@ pub(crate) fn performed(
         return Ok((script.clone(), outcome));
     }
     let (mut outcome, writes) = run(script, disk, settings, phase, hold, true).map_err(told)?;
-    // Page-cache writes are reported as the flusher's.
+    // Report writes through the page cache as those of the flusher.
     let (flusher, times) = flushed::task(&writes);
     let mut script = script.clone();
     let is_direct: Vec<bool> =
@@ -247,7 +251,8 @@ fn run(
     let outcome = thread::scope(|scope| {
         let server = scope.spawn(move || serve(id, disk, start, phase));
         control.start(id, std::process::id())?;
-        // The last one to close a device writes back dirty pages, which is the flusher's task.
+        // When the last descriptor of a device is closed, its dirty pages are written back. That
+        // should be left to the flusher, so keep one open.
         let opened = File::open(&path)?;
         let times = set_up(id, settings)
             .and_then(|()| hold.map_or(Ok(()), |file| wait_for(file, true)))
@@ -270,7 +275,8 @@ fn run(
     outcome
 }
 
-/// Waits until a file exists, or no longer exists, to synchronize with an observer of the device.
+/// Waits until a file exists, or until it does not, to synchronize with a program that observes the
+/// device.
 fn wait_for(file: &Path, there: bool) -> io::Result<()> {
     while file.exists() != there {
         thread::sleep(Duration::from_millis(10));
@@ -296,7 +302,7 @@ fn wait_for_idle(device: u32) -> io::Result<()> {
     }
 }
 
-/// The flusher stops at this little.
+/// The flusher stops when no more than this is left.
 const DIRTY_KIB_LEFT: u64 = 16;
 
 fn perform_all(script: &Script, path: &str, start: &Start) -> io::Result<Vec<Vec<Times>>> {

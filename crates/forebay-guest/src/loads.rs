@@ -1,11 +1,11 @@
-//! The named loads, drawn from a seed for a device.
+//! Named loads, generated for a device from a seed.
 
 use forebay_core::{Nanos, Op};
 use forebay_testing::{below, mixed};
 
 use crate::script::{Io, Pace, Script, Task};
 
-/// Draws the tasks of a load.
+/// Generates the tasks of a load.
 type Load = fn(&mut Draw) -> Vec<Task>;
 
 const LOADS: [(&str, Load); 9] = [
@@ -20,14 +20,14 @@ const LOADS: [(&str, Load); 9] = [
     ("shared-file", shared_file),
 ];
 
-/// The minimum size of the disks, and the maximum address of loads.
+/// The minimum size of the disks in bytes. Loads use only addresses below it.
 const SPAN: u64 = 160_000_000_000;
 const BLOCK: u64 = 4096;
 
-/// Returns the load `name` as `seed` draws it, at the pace of `device`.
+/// Generates the load `name` from `seed`, at a rate that suits `device`.
 ///
 /// # Errors
-/// Where there is no such load.
+/// Fails if there is no such load.
 pub(crate) fn draw(name: &str, seed: u64, device: &str) -> Result<Script, String> {
     let Some((_, load)) = LOADS.iter().find(|(known, _)| *known == name) else {
         let known: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
@@ -38,29 +38,30 @@ pub(crate) fn draw(name: &str, seed: u64, device: &str) -> Result<Script, String
     Ok(Script { tasks: load(&mut draw) })
 }
 
-/// Requests a second of a 7200-rpm disk that serves single blocks anywhere, one by one.
+/// The rate at which a 7200-rpm disk serves single random blocks, one after another, in requests
+/// per second.
 const DISK_IOPS: f64 = 75.0;
 
 struct Draw {
     state: u64,
-    /// The rate of the device.
+    /// The rate that the device can serve, in I/Os per second.
     iops: f64,
-    /// Places that an I/O has already, so that each is one of its own.
+    /// Positions that are already used. Each I/O gets its own.
     used: Vec<u64>,
 }
 
 impl Draw {
-    /// Returns a number from 0 up to, but not including, 1.
+    /// Returns a random number from 0 up to but not including 1.
     fn share(&mut self) -> f64 {
         below(&mut self.state, 1 << 53) as f64 / (1u64 << 53) as f64
     }
 
-    /// Exponentially distributed.
+    /// Returns an exponentially distributed time.
     fn span(&mut self, mean: Nanos) -> Nanos {
         Nanos((-(1.0 - self.share()).ln() * mean.0 as f64) as u64)
     }
 
-    /// Returns a place for `len` bytes that nothing else uses: one of those a mebibyte apart.
+    /// Returns a position that no other I/O uses. Positions are in different MiB of the disk.
     fn place(&mut self) -> u64 {
         loop {
             let slot = below(&mut self.state, SPAN >> 20);
@@ -71,25 +72,25 @@ impl Draw {
         }
     }
 
-    /// Returns a length from 4 to 64 KiB; small ones are more frequent.
+    /// Returns a random length from 4 to 64 KiB; small ones are more frequent.
     fn len(&mut self) -> u32 {
         let doublings = below(&mut self.state, 5).min(below(&mut self.state, 5));
         (BLOCK << doublings) as u32
     }
 
-    /// Returns `count` I/Os of one block at random places, each after `time`.
+    /// Returns `count` I/Os of one block at random positions, each with the given time.
     fn anywhere(&mut self, count: u64, op: Op, time: Nanos) -> Vec<Io> {
         (0..count).map(|_| Io { op, offset: self.place(), len: BLOCK as u32, time }).collect()
     }
 
-    /// Returns a client that reads ten blocks a second.
+    /// Returns a client that reads ten blocks per second.
     fn reader(&mut self, count: u64) -> Task {
         let mut ios = self.anywhere(count, Op::Read, Nanos::ZERO);
         ios.iter_mut().for_each(|io| io.time = Nanos(90_000_000 + self.span(Nanos(10_000_000)).0));
         task("reader", Pace::Think, 1, ios)
     }
 
-    /// Returns the pace that a share of the device's rate makes.
+    /// Returns the interval between requests that use a given share of the device's rate.
     fn interval(&self, share: f64) -> Nanos {
         Nanos::from_secs_f64(1.0 / (self.iops * share))
     }
@@ -119,7 +120,7 @@ fn writers(draw: &mut Draw) -> Vec<Task> {
     tasks
 }
 
-/// A task writes through the page cache; the kernel's flusher writes that back.
+/// A task writes through the page cache, and the kernel's flusher writes the data back.
 fn flusher(draw: &mut Draw) -> Vec<Task> {
     let reader = draw.reader(20);
     let mut writer = task("writer", Pace::Buffered, 1, draw.anywhere(1000, Op::Write, Nanos::ZERO));
@@ -133,7 +134,7 @@ fn sync_writer(draw: &mut Draw) -> Vec<Task> {
     vec![draw.reader(50), task("writer", Pace::Think, 1, ios)]
 }
 
-/// Eight closed streams of reads and writes, each with eight outstanding.
+/// Eight closed-loop streams of reads and writes, each with eight outstanding I/Os.
 fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     let stream = |index: u64| {
         let writes = 0.1 + 0.1 * below(&mut draw.state, 5) as f64;
@@ -150,7 +151,7 @@ fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     (0..8).map(stream).collect()
 }
 
-/// Eight clients that together request four fifths of what the disk can do, whatever it completes.
+/// Eight open-loop clients that together use four fifths of the disk's rate.
 fn poisson(draw: &mut Draw) -> Vec<Task> {
     let interval = Nanos(draw.interval(0.8).0 * 8);
     let client = |index: u64| {
@@ -167,7 +168,8 @@ fn poisson(draw: &mut Draw) -> Vec<Task> {
     (0..8).map(client).collect()
 }
 
-/// Two tasks read on and on, two 128 KiB at a time, beside one that reads blocks anywhere.
+/// Two tasks read sequentially, with two reads of 128 KiB outstanding, while another reads random
+/// blocks.
 fn sequential(draw: &mut Draw) -> Vec<Task> {
     let len = 128 << 10;
     let reads_on = |index: u64| {
@@ -186,7 +188,7 @@ fn sequential(draw: &mut Draw) -> Vec<Task> {
     tasks
 }
 
-/// Four tasks are idle, then ask for a lot at once, and so on.
+/// Four tasks alternate between being idle and submitting many I/Os at once.
 fn idle_burst(draw: &mut Draw) -> Vec<Task> {
     let client = |index: u64| {
         let mut ios = Vec::new();
@@ -202,8 +204,8 @@ fn idle_burst(draw: &mut Draw) -> Vec<Task> {
     (0..4).map(client).collect()
 }
 
-/// Eight threads read one file: each takes the next pieces as soon as it has room, eight in one call, so that what touches
-/// comes from one thread and from others.
+/// Eight threads read one file. Each submits the next eight pieces in one call as soon as it has
+/// room, so adjacent pieces are read by the same thread or by different ones.
 fn shared_file(draw: &mut Draw) -> Vec<Task> {
     let (len, threads, batches) = (16 << 10, 8, 40);
     let first = below(&mut draw.state, SPAN / 2) / BLOCK * BLOCK;
@@ -214,7 +216,7 @@ fn shared_file(draw: &mut Draw) -> Vec<Task> {
         })
         .collect();
     for round in 0..threads * batches * 2 {
-        // Half of a batch continues where another thread's ended.
+        // Half of each batch continues where that of another thread ended.
         let owner = match round < threads * 2 {
             true => round % threads,
             false => below(&mut draw.state, threads),

@@ -1,15 +1,18 @@
-//! Runs a load on a Linux kernel and on Forebay's simulator, on the same model of a disk, so that the two differ in the
-//! block layer and its scheduler alone. `make guest` does so in a virtual machine: docs/internals/kernel.md.
+//! Runs a load on a Linux kernel and on Forebay's simulator with the same model of a disk, so that
+//! only the block layer and its scheduler differ. `make guest` does so in a virtual machine; see
+//! docs/internals/kernel.md.
 //!
 //! ```text
-//! forebay-guest draw LOAD SEED DEVICE                              a script, to standard output
-//! forebay-guest flushed SCRIPT OUTCOME                             the script with the flusher's writes of an outcome
-//! forebay-guest simulate SCRIPT DEVICE SCHEDULER PHASE_US          what came of it, to standard output
-//! forebay-guest perform SCRIPT DEVICE PHASE_US KEY=VALUE...        the same on this kernel: needs root and ublk_drv
+//! forebay-guest draw LOAD SEED DEVICE                      prints a script
+//! forebay-guest flushed SCRIPT OUTCOME                     prints it with the flusher's writes
+//! forebay-guest simulate SCRIPT DEVICE SCHEDULER PHASE_US  prints the simulated outcome
+//! forebay-guest perform SCRIPT DEVICE PHASE_US KEY=VALUE...
+//!                         prints the outcome on this kernel; needs root and ublk_drv
 //! ```
 //!
-//! `KEY=VALUE` are settings in `/sys/block/DEVICE/queue`, as in `scheduler=bfq`. With `hold=FILE` the script begins when the
-//! file is there, and the device goes when the file is gone.
+//! `KEY=VALUE` are settings in `/sys/block/DEVICE/queue`, such as `scheduler=bfq`. With
+//! `hold=FILE`, the script begins when the file exists, and the device is removed when the file is
+//! removed.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What came of a run, as a text: the same whether a kernel or the simulator did it.
+//! The outcome of a run as text, in the same format for the kernel and the simulator.
 //!
 //! ```text
 //! end 1500000 busy 700000
@@ -6,10 +6,12 @@
 //! req reader 0 read 4096 8192 900 905 5000
 //! ```
 //!
-//! `end` is when the last I/O had ended, `busy` how long the disk was at work. `io` is an I/O as the disk saw it, in the order
-//! it accepted them: what, first byte, bytes, when accepted, when done. `req` is one of a task's: the task, its number
-//! there, what, first byte, bytes, when due, when its thread
-//! submitted it (late where the thread slept; the simulator has no threads, so when due), when the thread saw it done. All times are nanoseconds from the run's start.
+//! `end` is when the last I/O completed, `busy` how long the disk was busy. Each `io` is an I/O as
+//! the disk saw it, in the order of acceptance: operation, first byte, length in bytes, when it was
+//! accepted, and when it completed. Each `req` is an I/O of a task: the task, the I/O's number
+//! within it, operation, first byte, length in bytes, when it was due, when its thread submitted it
+//! (later if the thread slept; in the simulator, which has no threads, when it was due), and when
+//! the thread saw it complete. All times are in nanoseconds from the start of the run.
 
 use std::fmt::Write;
 
@@ -26,7 +28,7 @@ pub(crate) struct DiskIo {
     pub(crate) done: Nanos,
 }
 
-/// When an I/O of a task was due, submitted, and done.
+/// When an I/O of a task was due, submitted and completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) due: Nanos,
@@ -39,7 +41,7 @@ pub(crate) struct Outcome {
     pub(crate) end: Nanos,
     pub(crate) busy: Nanos,
     pub(crate) ios: Vec<DiskIo>,
-    /// Of each task, of each of its I/Os.
+    /// The times of each I/O of each task.
     pub(crate) times: Vec<Vec<Times>>,
 }
 

@@ -1,4 +1,4 @@
-//! When a task's I/Os are due: one rule for the threads of the guest and for the simulator.
+//! Determines when a task's I/Os are due. The guest's threads and the simulator use the same rule.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,21 +10,21 @@ use crate::script::Task;
 
 /// The progress of a task.
 pub(crate) struct Pacing {
-    /// The next I/O.
+    /// The index of the next I/O.
     next: usize,
-    /// Since when each place is free.
+    /// The times since when places are free.
     free: BinaryHeap<Reverse<Nanos>>,
 }
 
 impl Pacing {
-    /// Nothing is done yet.
+    /// Creates the state at the beginning of a task.
     pub(crate) fn new(task: &Task) -> Pacing {
         let free = (0..task.depth).map(|_| Reverse(task.start)).collect();
         Pacing { next: 0, free }
     }
 
-    /// Returns when the next batch is due; `None` where nothing is left, or where that depends on
-    /// what has to end first.
+    /// Returns when the next batch is due. Returns `None` if no I/Os are left, or if other I/Os
+    /// must complete first.
     pub(crate) fn due(&self, task: &Task) -> Option<Nanos> {
         let io = task.ios.get(self.next)?;
         if task.pace.is_open() {
@@ -39,7 +39,7 @@ impl Pacing {
         last.map(|free| free + io.time)
     }
 
-    /// Takes the batch that is due.
+    /// Returns the I/Os of the batch that is due and marks them as submitted.
     pub(crate) fn take(&mut self, task: &Task) -> Range<usize> {
         let batch = self.batch(task);
         if !task.pace.is_open() {
@@ -51,14 +51,15 @@ impl Pacing {
         batch
     }
 
-    /// An I/O has ended.
+    /// Records that an I/O has completed.
     pub(crate) fn ended(&mut self, task: &Task, now: Nanos) {
         if !task.pace.is_open() {
             self.free.push(Reverse(now));
         }
     }
 
-    /// Returns the I/Os that go off together: with `pace=at` only those that are due at once.
+    /// Returns the I/Os that are submitted together. With `pace=at`, these are only I/Os that are
+    /// due at the same time.
     fn batch(&self, task: &Task) -> Range<usize> {
         let end = task.ios.len().min(self.next + task.batch as usize);
         let ios = &task.ios[self.next..end];

@@ -1,54 +1,55 @@
-//! Scripts: what tasks ask of a disk, as a text that people can write.
+//! Scripts: the I/Os of several tasks, in a text format that people can write.
 //!
 //! ```text
 //! task reader pace=think depth=1 batch=1 start-us=500
 //! read 4096 8192 100000
 //! ```
 //!
-//! A line `task` begins a task, the lines below it are its I/Os: what, first byte, bytes, and microseconds. With
-//! `pace=think` these pass between the end of an I/O and the next one, in each of `depth` places; with `pace=at` an I/O
-//! is due so long after the task's start, whatever has ended. `batch` I/Os go off in one call. A task that is `buffered`
-//! writes through the page cache.
+//! A line that begins with `task` starts a task. The lines below it are its I/Os: operation, first
+//! byte, length in bytes, and a time in microseconds. With `pace=think`, each of `depth` places
+//! waits for this time between the completion of an I/O and the next one. With `pace=at`, an I/O is
+//! due at this time after the start of the task, regardless of completions. I/Os are submitted in
+//! batches of `batch`. With `pace=buffered`, a task writes through the page cache.
 
 use std::fmt::Write;
 
 use forebay_core::{Nanos, Op};
 
-/// The load of a disk.
+/// A complete load: the tasks that run on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
     pub(crate) tasks: Vec<Task>,
 }
 
-/// The work of one thread.
+/// The I/Os of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) name: String,
     pub(crate) pace: Pace,
-    /// Places, each with at most one I/O at a time.
+    /// The number of places, each of which has at most one I/O outstanding.
     pub(crate) depth: u32,
-    /// I/Os that are submitted together.
+    /// The number of I/Os that are submitted together.
     pub(crate) batch: u32,
-    /// When it begins.
+    /// When the task begins.
     pub(crate) start: Nanos,
     pub(crate) ios: Vec<Io>,
 }
 
-/// The meaning of an I/O's time.
+/// The meaning of the time of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// It passes after the I/O before it in its place.
+    /// The wait after the previous I/O in the same place completed.
     Think,
-    /// It is due so long after the task's start.
+    /// The time from the start of the task to when the I/O is due.
     At,
-    /// As `Think`, through the page cache.
+    /// Like `Think`, but the task writes through the page cache.
     Buffered,
-    /// As `At`, by the kernel's flusher; nobody performs it.
+    /// Like `At`, but for writes of the kernel's flusher, which no thread performs.
     Flushed,
 }
 
 impl Pace {
-    /// Returns whether I/Os are due whatever has ended.
+    /// Returns whether I/Os are due regardless of completions.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Pace::At | Pace::Flushed)
     }
@@ -71,8 +72,10 @@ const PACES: [(&str, Pace); 4] = [
 ];
 
 impl Script {
+    /// Parses a script.
+    ///
     /// # Errors
-    /// The line that says something wrong, and what.
+    /// Reports the first invalid line and its fault.
     pub(crate) fn parse(text: &str) -> Result<Script, String> {
         let mut script = Script::default();
         for (index, line) in text.lines().enumerate() {
@@ -95,7 +98,7 @@ impl Script {
         Ok(script)
     }
 
-    /// As a text that [`Script::parse`] reads.
+    /// Formats the script so that [`Script::parse`] can read it.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for Task { name, pace, depth, batch, start, ios } in &self.tasks {

@@ -1,4 +1,4 @@
-//! The simulator's side: a script as a workload, in virtual time.
+//! Runs a script as a workload of the simulator, in virtual time.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::Done;
@@ -11,12 +11,12 @@ use crate::outcome::{DiskIo, Outcome, Times};
 use crate::pacing::Pacing;
 use crate::script::{Pace, Script};
 
-/// The time of a system call that submits I/Os. A thread makes one call at a time, so an I/O
-/// submitted on its own reaches the disk before the next one can merge with it.
+/// The duration of a system call that submits I/Os. A thread makes one call at a time, so an I/O
+/// that is submitted alone reaches the disk before the next one can be merged with it.
 const CALL: Nanos = Nanos::from_micros(20);
 
-/// The remaining I/Os of one submitting call: those of a task from `index` to `end`, due and
-/// submitted at that time.
+/// The I/Os of one system call that are not submitted yet: those of a task from `index` to `end`,
+/// with the time when they were due and submitted.
 struct Batch {
     task: usize,
     index: usize,
@@ -25,16 +25,16 @@ struct Batch {
     at: Nanos,
 }
 
-/// Tasks at work: each is a stream.
+/// The running tasks. Each is a stream.
 struct Tasks<'a> {
     script: &'a Script,
     pacing: Vec<Pacing>,
-    /// Until when each task is in a system call.
+    /// The time until which each task is in a system call.
     calls: Vec<Nanos>,
     begun: Option<Batch>,
     now: Nanos,
     times: Vec<Vec<Times>>,
-    /// When the turn of each I/O of each task came: until then its thread slept.
+    /// When the turn of each I/O of each task came. Until then, its thread slept.
     turns: Vec<Vec<Nanos>>,
 }
 
@@ -48,8 +48,8 @@ impl Tasks<'_> {
     }
 }
 
-/// A thread that slept for a free request saw no end of an I/O meanwhile, so it thinks about the next one from when it
-/// woke: when that was due.
+/// Corrects due times. A thread that sleeps while it waits for a free request notices no
+/// completions, so it begins to think about the next I/O only when it wakes up.
 fn due_awake(script: &Script, times: &mut [Vec<Times>], turns: &[Vec<Nanos>]) {
     for ((task, times), turns) in script.tasks.iter().zip(times).zip(turns) {
         if task.pace.is_open() {
@@ -115,7 +115,7 @@ impl Workload for Tasks<'_> {
     }
 }
 
-/// What reached the disk.
+/// The I/Os that reached the disk.
 #[derive(Default)]
 struct Seen(Vec<DiskIo>);
 
@@ -126,10 +126,10 @@ impl Observer for Seen {
     }
 }
 
-/// Runs `script` under `scheduler` on `device`, whose platters have rotated for `phase`.
+/// Runs `script` under `scheduler` on `device`, whose platters have already rotated for `phase`.
 ///
 /// # Errors
-/// There is no such device or scheduler.
+/// Fails if there is no such device or scheduler.
 pub(crate) fn simulated(
     script: &Script,
     device: &str,
@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_call_lasts_a_while_but_a_batch_goes_off_at_once() {
-        // Those of one call touch and become one I/O; of two calls the first is with the disk already.
+        // Adjacent I/Os of one call are merged. With two calls, the first I/O is already on the
+        // disk when the second is submitted.
         let ios = "read 0 4096 0\nread 4096 4096 0\n";
         let apart = times(&format!("task a depth=2\n{ios}"), "none");
         assert_eq!(apart, [[(0, 1000), (0, 2000)]]);

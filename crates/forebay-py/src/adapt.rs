@@ -1,4 +1,5 @@
-//! Adaptive RAID levels in the cost model: workloads, and rules compared with the offline optimum.
+//! Adaptive RAID levels in the cost model: generates workloads, and compares rules with the offline
+//! optimum.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use crate::given::{given, several};
 use crate::signals::detached;
 use crate::table::Table;
 
-/// The maximum number of writes and of units, so that a unit's index cannot require a table larger
-/// than memory.
+/// The maximum number of writes and of units. It prevents a table indexed by units from exceeding
+/// the memory.
 const UNITS_MAX: u32 = 1 << 26;
 
 /// Generates the writes of one of the adaptive-RAID paper's workloads: a table with the `unit`
@@ -34,7 +35,7 @@ const UNITS_MAX: u32 = 1 << 26;
 #[pyo3(signature = (
     kind, *, units=1000, writes_per_unit=24, run=8, within="repeats", after="same-bias", seed=1,
 ))]
-#[allow(clippy::too_many_arguments)] // They are keywords.
+#[allow(clippy::too_many_arguments)] // They are keyword arguments.
 pub(crate) fn adapt_writes(
     #[pyo3(from_py_with = given)] kind: &str,
     #[pyo3(from_py_with = given)] units: u32,
@@ -136,7 +137,7 @@ pub(crate) fn adapt<'py>(
     py.import("json")?.call_method1("loads", (Value::from(told).to_string(),))
 }
 
-/// Runs the rule called `name` on these requests; returns None if there is no such rule.
+/// Runs the rule called `name` on these requests. Returns None if there is no such rule.
 fn held(name: &str, costs: &Costs, first: First, requests: &[(u32, Class)]) -> Option<Trial> {
     let requests = requests.iter().copied();
     let scaled = |times, over| BonusMalus::new(Factor { times, over });

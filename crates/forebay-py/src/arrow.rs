@@ -25,7 +25,7 @@ pub(crate) fn stream(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// A trace being exported.
+/// A trace that is being exported.
 pub(crate) struct Streamed {
     batches: Batches,
     end: End,
@@ -33,8 +33,8 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// Wraps `batches`; when they are exhausted, the information known at the end is stored in
-    /// `end`.
+    /// Wraps `batches`. When they are exhausted, `end` receives the information that is only known
+    /// then.
     pub(crate) fn new(batches: Batches, end: End) -> Streamed {
         Streamed { batches, end, records: 0 }
     }
@@ -68,8 +68,8 @@ impl RecordBatchReader for Streamed {
     }
 }
 
-/// A library that opens tables: its name, its function that opens a table, and its function that
-/// concatenates tables.
+/// A library that can open tables: its name, and the names of its functions that open and
+/// concatenate tables.
 pub(crate) struct Library(&'static str, &'static str, &'static str);
 
 pub(crate) const PYARROW: Library = Library("pyarrow", "table", "concat_tables");
@@ -81,7 +81,7 @@ impl Library {
         table.py().import(self.0)?.call_method1(self.1, (table,))
     }
 
-    /// Opens `tables` in the library as one table, checking for signals before each.
+    /// Opens `tables` as one table in the library, and checks for signals before each of them.
     pub(crate) fn open_all<'py>(
         &self,
         tables: &Bound<'py, PyAny>,
@@ -97,7 +97,7 @@ impl Library {
     }
 }
 
-/// Converts a `pyarrow.Table` to pandas, keeping Arrow column types.
+/// Converts a `pyarrow.Table` to pandas. Columns keep their Arrow types.
 pub(crate) fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = table.py();
     let mapper = py.import("pandas")?.getattr("ArrowDtype")?;

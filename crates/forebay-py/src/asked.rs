@@ -1,5 +1,5 @@
-//! Exposes declared verbs as Python functions. Signature, docstring and stub are generated from the
-//! declaration.
+//! Exposes declared verbs as Python functions. Their signatures, docstrings and stubs are generated
+//! from the declarations.
 
 use std::ffi::CString;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ use crate::trace::Trace;
 
 /// Converts the answer of a verb to the return value of its Python function.
 pub(crate) trait Yield: Send + Sized {
-    /// The return type, for annotations.
+    /// The return type to show in annotations.
     const TYPE: &'static str;
 
     /// Converts the answer to a Python object.
@@ -52,12 +52,12 @@ impl Yield for () {
     }
 }
 
-/// Returns the name of a verb's Python function: `plan_capacity` for `plan capacity`.
+/// Returns the name of a verb's Python function, such as `plan_capacity` for `plan capacity`.
 fn name_of<V: Verb>() -> String {
     V::VERB.replace(' ', "_")
 }
 
-/// Returns the inputs that Python offers, positional ones first.
+/// Returns the inputs that the Python function accepts, positional ones first.
 fn inputs<V: Verb>() -> Vec<Input> {
     let offered = V::inputs().into_iter().filter(|input| input.face != Face::Command);
     let (mut first, rest): (Vec<Input>, Vec<Input>) = offered.partition(is_by_place);
@@ -65,16 +65,16 @@ fn inputs<V: Verb>() -> Vec<Input> {
     first
 }
 
-/// Returns whether an input can be given by position. That includes the output file.
+/// Returns whether an input may be passed as a positional argument. This includes the output file.
 fn is_by_place(input: &Input) -> bool {
     input.is_positional || input.name == "output"
 }
 
-/// Adds verb `V` to the package.
+/// Adds the function of verb `V` to the module.
 pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let name = name_of::<V>();
     let doc = format!("{name}({})\n--\n\n{}", parameters(&inputs::<V>()), docstring::<V>());
-    // A function's name and docstring must live as long as the interpreter.
+    // A function's name and docstring must live as long as the interpreter, so they are leaked.
     let leaked = |text: &str| -> PyResult<&'static std::ffi::CStr> {
         Ok(Box::leak(CString::new(text)?.into_boxed_c_str()))
     };
@@ -84,8 +84,8 @@ pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -
     module.add(name.as_str(), function)
 }
 
-/// Returns whether a verb reads a trace. The trace may be a table, for which the argument `names`
-/// supplies stream and volume names.
+/// Returns whether a verb reads a trace. The trace may be a table, in which case the argument
+/// `names` contains the names of streams and volumes.
 fn takes_trace(inputs: &[Input]) -> bool {
     inputs.iter().any(|input| input.takes == Takes::Trace)
 }
@@ -123,7 +123,8 @@ fn default(input: &Input) -> String {
         (Arity::List, Some(texts)) => {
             let each: Vec<String> = texts.split(',').map(literal).collect();
             match each.as_slice() {
-                // In a signature, Python omits the trailing comma of a one-element tuple.
+                // Python formats a tuple of one element with a trailing comma, but signatures omit
+                // it.
                 [one] => one.clone(),
                 several => format!("({})", several.join(", ")),
             }
@@ -204,7 +205,7 @@ pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
     lines.join("\n") + "\n"
 }
 
-/// Runs verb `V` without the interpreter's lock.
+/// Runs verb `V` without holding the interpreter's lock.
 fn call<V: Verb<Beyond: Yield> + Send>(
     args: &Bound<'_, PyTuple>,
     given: Option<&Bound<'_, PyDict>>,
@@ -230,7 +231,7 @@ fn refused(error: &AskError) -> PyErr {
     raised(error.clone().into())
 }
 
-/// Collects the arguments under the names of their inputs.
+/// Collects the arguments by the names of their inputs.
 fn collected(
     inputs: &[Input],
     args: &Bound<'_, PyTuple>,
@@ -268,7 +269,7 @@ fn collected(
                 collected.object(name, Arc::new(traces.collect::<PyResult<Vec<_>>>()?));
             }
             Some(input) => put(&mut collected, input, value)?,
-            // Reading the declaration rejects an unknown name and suggests the correct one.
+            // Reading the declaration later rejects an unknown name and suggests the right one.
             None => {
                 collected.text(name, "");
             }
@@ -277,14 +278,14 @@ fn collected(
     Ok(collected)
 }
 
-/// Converts a trace argument: a path, a `Trace` or a table.
+/// Converts a trace argument, which is a path, a `Trace` or a table.
 fn trace(
     object: &Bound<'_, PyAny>,
     is_parsed: bool,
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<TraceInput> {
     match Source::new(object, None, names)? {
-        // The verb's own inputs specify how to read a file.
+        // The verb has its own inputs that specify the format of a file.
         Source::File(path, None) => Ok(path.into()),
         source if is_parsed => {
             drop(source);
@@ -298,7 +299,7 @@ fn trace(
     }
 }
 
-/// A trace passed as a Python object.
+/// A trace that was passed as a Python object.
 struct Held(AssertUnwindSafe<Source>);
 
 impl OpenTrace for Held {
@@ -313,7 +314,7 @@ impl OpenTrace for Held {
     }
 }
 
-/// Adds the value of an input other than a trace.
+/// Adds the value of an input that is not a trace.
 fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let expected = || {
         let one = match input.takes {
@@ -372,8 +373,8 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     Ok(())
 }
 
-/// Formats an entry of a dict as people write it: `key=value`, with the values of a tuple separated
-/// by colons. A value may be a path.
+/// Formats an entry of a dict as users would write it: `key=value`. The values of a tuple are
+/// separated by colons. A value may be a path.
 fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
     let part = |value: &Bound<'_, PyAny>| {
         let path = || value.extract::<PathBuf>().ok()?.into_os_string().into_string().ok();
@@ -386,8 +387,8 @@ fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
     Some(format!("{}={}", text(key)?, parts.join(":")))
 }
 
-/// Converts a string or a number to text. A float is formatted with the fewest digits that identify
-/// it, and not by Python, which uses an exponent below 0.0001.
+/// Converts a string or a number to text. Floats get the fewest digits that identify them, and no
+/// exponent, which Python would use below 0.0001.
 fn text(value: &Bound<'_, PyAny>) -> Option<String> {
     if value.is_instance_of::<PyBool>() {
         return None;

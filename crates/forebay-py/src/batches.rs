@@ -1,5 +1,5 @@
-//! Converts a trace to Arrow tables with the columns of canonical Parquet, batch by batch, so that
-//! readers need not hold all of it in memory.
+//! Converts a trace to Arrow tables in batches, with the columns of canonical Parquet, so that
+//! readers never need the whole trace in memory.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use forebay_trace::{Dictionary, Reader, Record};
 
 use crate::error::ReadError;
 
-/// Returns the schema. `len` is wider than in a file, so that libraries that sum lengths in the
-/// column's own type do not overflow.
+/// Returns the schema. `len` is wider than in files, because some libraries sum lengths in the type
+/// of the column, which would overflow.
 fn schema() -> Schema {
     let text = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
     Schema::new(vec![
@@ -45,7 +45,7 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
     let u64s = |field: fn(&Record) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(batch.iter().map(field)))
     };
-    // Times beyond 292 years are clamped.
+    // Times beyond 292 years do not fit and are clamped.
     let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park];
     let flags = (0..32).map(|bits| flag_letters(Flags(bits))).collect();
@@ -61,10 +61,10 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
     ])
 }
 
-/// Rows per batch of [`Batches`], enough to make the overhead per batch negligible.
+/// The number of rows per batch, which makes the overhead per batch negligible.
 const ROWS: usize = 1 << 16;
 
-/// A trace as a stream of Arrow tables.
+/// A trace as a stream of Arrow batches.
 pub(crate) struct Batches {
     reader: Box<dyn Reader>,
     schema: SchemaRef,
@@ -73,7 +73,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Creates batches of the remaining records of `reader`. The schema's metadata is that of
+    /// Creates batches from the remaining records of `reader`. The schema has the metadata of
     /// canonical Parquet, including the `dictionary` if it is known before the end.
     pub(crate) fn new(reader: Box<dyn Reader>, dictionary: Option<&Dictionary>) -> Batches {
         let said = dictionary.map(|known| metadata(known, reader.notes()));

@@ -1,4 +1,4 @@
-//! Converts the library's errors to Python exceptions with the text that the command prints.
+//! Converts Forebay's errors to Python exceptions. Their text is the same as in the command.
 
 use std::ffi::CString;
 use std::io;
@@ -33,8 +33,8 @@ create_exception!(
     "A trace was read with losses, or a result is unreliable; the message says why."
 );
 
-/// Creates the exception for an operating-system error with the message `text`: an [`Error`] that
-/// is also the corresponding `OSError`.
+/// Creates an exception for an operating-system error: an [`Error`] that is also the corresponding
+/// `OSError`.
 pub(crate) fn refused(kind: io::ErrorKind, text: String) -> PyErr {
     let text = with_remedy(text);
     Python::attach(|py| {
@@ -57,7 +57,7 @@ pub(crate) fn internal() -> PyErr {
     Error::new_err("internal error; please report it with the call that led here")
 }
 
-/// Creates the exception for `error`. An operating-system error also becomes the corresponding
+/// Creates the exception for `error`. For an operating-system error, it is also the corresponding
 /// `OSError`.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
     let error = match error {
@@ -86,8 +86,8 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
     }
 }
 
-/// An error from reading a trace, with names as Python spells them. Libraries that read a trace
-/// through Arrow print it themselves.
+/// An error that occurred while reading a trace. It spells names as in Python, because libraries
+/// that read a trace through Arrow print the error themselves.
 #[derive(Debug)]
 pub(crate) struct ReadError(pub(crate) TraceError);
 
@@ -99,7 +99,7 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Creates the exception for an error that came through Arrow but was caused by one of ours.
+/// Creates the exception for an Arrow error that one of our own errors caused.
 pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
     match error {
         ArrowError::ExternalError(cause) => match cause.downcast::<ReadError>() {
@@ -147,7 +147,7 @@ pub(crate) fn argument(name: &str, text: String) -> PyErr {
     Error::new_err(format!("{name}: {text}"))
 }
 
-/// Issues a warning attributed to the verb's caller.
+/// Issues a warning that points to the caller of the verb.
 pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
     let text = spelled(&text, Spelling::Python);
     let text = CString::new(text.replace('\0', " "))?;

@@ -1,8 +1,8 @@
-//! Converts arguments.
+//! Converts arguments to Rust types.
 //!
-//! A number or text that is not acceptable raises `Error`, like all other invalid input. An object
-//! of the wrong type raises `TypeError` with the expected type. An argument that accepts several
-//! values also accepts a single one.
+//! An invalid number or string raises `Error`, like any other invalid input. An object of the wrong
+//! type raises `TypeError` and names the expected type. An argument that accepts several values
+//! also accepts a single one.
 
 use std::any::type_name;
 
@@ -12,14 +12,16 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::error::Error;
 
-/// Converts an argument to type `T`; a note on the exception, or its text, names the argument.
+/// Converts an argument to type `T`. Errors name the argument, either in a note on the exception or
+/// in its text.
 pub(crate) fn given<'a, 'py, T: FromPyObject<'a, 'py>>(
     object: &'a Bound<'py, PyAny>,
 ) -> PyResult<T> {
     object.extract::<T>().map_err(|error| unfit(error.into(), object, expected(type_name::<T>())))
 }
 
-/// Converts an argument with several values: a list, any other sequence, or a single value.
+/// Converts an argument with several values, which may be a list, another sequence, or a single
+/// value.
 pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {
@@ -37,7 +39,7 @@ pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
     }
 }
 
-/// Creates the exception for an unacceptable `object`, from PyO3's `error`.
+/// Creates the exception for an invalid `object` from PyO3's `error`.
 fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
     let py = object.py();
     let said = || format!("got {}, expected {expected}", shown(object));
@@ -48,14 +50,14 @@ fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
         let expected = "text of characters that can be written down as UTF-8";
         return Error::new_err(format!("got {}, expected {expected}", shown(object)));
     }
-    // A conversion method of the caller's own type may raise any exception.
+    // The object's own conversion methods may raise any exception.
     match error.get_type(py).is(py.get_type::<PyTypeError>()) {
         true => PyTypeError::new_err(said()),
         false => error,
     }
 }
 
-/// Describes the values that the Rust type `rust` accepts.
+/// Describes the values that are converted to the Rust type `rust`.
 fn expected(rust: &str) -> String {
     if let Some((_, each)) = rust.split_once("Vec<") {
         return format!("a list, each of it {}", expected(each));
@@ -77,10 +79,10 @@ fn expected(rust: &str) -> String {
     }
 }
 
-/// Returns the beginning of an object's representation, for a message.
+/// Returns the beginning of an object's repr, for a message.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 80;
-    // Python refuses to format an integer with thousands of digits.
+    // Formatting may fail: Python refuses to format integers with thousands of digits.
     let text =
         object.repr().map_or_else(|_| "what cannot be shown".into(), |text| text.to_string());
     match text.char_indices().nth(MOST) {

@@ -1,8 +1,8 @@
-//! The Python package: the verbs as functions, and traces and results as Arrow tables.
+//! The Python package: verbs as functions, and traces and results as Arrow tables.
 //!
-//! This is a thin layer over the crate `forebay` and computes nothing itself. Work runs in the
-//! caller's thread without the interpreter's lock and checks for signals periodically. Arrow's C
-//! structures cannot be validated; the crate `arrow-pyarrow` imports them.
+//! This crate is a thin layer over `forebay` and computes nothing itself. Work runs in the caller's
+//! thread without the interpreter's lock and periodically checks for signals. The crate
+//! `arrow-pyarrow` imports Arrow's C structures, which cannot be validated.
 
 #![deny(unsafe_code)]
 
@@ -51,7 +51,8 @@ use forebay_play::volume::{
 use forebay_store::StoreSimulateAsk;
 use pyo3::prelude::*;
 
-/// Calls a macro with all declared verbs, to generate their functions, stubs and docs.
+/// Calls the functions that every declared verb needs, to generate its Python function, stub and
+/// documentation.
 macro_rules! verbs {
     ($($verb:ty),* $(,)?) => {
         fn add_verbs(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -142,8 +143,8 @@ mod _forebay {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Panics of libraries on damaged input are caught at the call and reported as errors. Any
-        // other panic reaches Python with its message.
+        // Panics of libraries on damaged input are caught where they are called and reported as
+        // errors. Other panics reach Python with their message.
         std::panic::set_hook(Box::new(|_| ()));
         super::add_verbs(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -1,4 +1,4 @@
-//! Builds report pages for results that are assembled in Python.
+//! Renders report pages for results that Python code assembles.
 
 use std::path::PathBuf;
 

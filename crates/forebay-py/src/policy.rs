@@ -1,9 +1,10 @@
-//! Policies written in Python, for experiments: classes with the methods of the core's trait.
+//! Runs policies written in Python, for experiments. They are classes with the methods of the
+//! core's trait.
 //!
 //! A policy either acts as a scheduler within the block layer ([`order`]) or replaces the block
-//! layer ([`bare`]). The core's policies cannot fail. If a Python policy raises an exception or
-//! breaks a rule, its [`Object`] stores the error, does nothing from then on, and the error is
-//! raised at the end of the run.
+//! layer ([`bare`]). Policies in the core cannot fail. If a Python policy raises an exception or
+//! breaks a rule, its [`Object`] stores the error and stops calling the policy; the error is raised
+//! at the end of the run.
 
 mod bare;
 mod laws;
@@ -34,7 +35,7 @@ use bare::Bare;
 use object::Object;
 use order::Order;
 
-/// Converts `policies` to policy inputs: names or objects.
+/// Converts `policies`, which are names or objects, to inputs of a verb.
 pub(crate) fn inputs(policies: &Bound<'_, PyAny>) -> PyResult<Vec<PolicyInput>> {
     if let Ok(text) = policies.extract::<String>() {
         return Ok(text.split(',').map(|name| PolicyInput::Named(name.to_string())).collect());
@@ -62,7 +63,7 @@ fn own(policy: &Bound<'_, PyAny>) -> PyResult<PolicyInput> {
     Ok(PolicyInput::Own(Arc::new(Own(AssertUnwindSafe(policy.clone().unbind())))))
 }
 
-/// A policy from the caller: an object, or a callable that returns one.
+/// A policy written in Python: an object, or a callable that returns one.
 struct Own(AssertUnwindSafe<Py<PyAny>>);
 
 impl OwnPolicy for Own {
@@ -80,12 +81,12 @@ impl OwnPolicy for Own {
     }
 }
 
-/// Returns whether the object is itself a policy, and not a callable that returns one.
+/// Returns whether the object is a policy itself, rather than a callable that returns one.
 fn is_made(policy: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!policy.is_instance_of::<PyType>() && policy.hasattr("submit")?)
 }
 
-/// Returns the policy, calling a factory if necessary.
+/// Returns the policy object, calling its factory if necessary.
 fn made<'py>(policy: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_made(policy)? { Ok(policy.clone()) } else { policy.call0() }
 }
@@ -101,8 +102,8 @@ fn run_one(
     let object = Object::new(&made(policy)?)?;
     let (name, fault) = (object.name().to_string(), object.fault());
     let failed = || fault.lock().ok().and_then(|mut fault| fault.take());
-    // If the trace is read during the run, another thread may need Python for it, so each method
-    // call takes the interpreter's lock anew. Otherwise the lock is held throughout.
+    // If the trace is read during the run, another thread may need Python to read it, so every
+    // method call acquires the interpreter's lock anew. Otherwise, the lock is held throughout.
     let outcome = if object.is_bare() {
         let bare = Bare::new(object, model.len_max(), model.capacity());
         ran(py, input, (bed, setup), &name, bare, Bare::end)

@@ -1,4 +1,4 @@
-//! Results of the verbs as Python objects: dicts of the command's JSON, and tables.
+//! Results of verbs as Python objects: dicts equal to the command's JSON, and tables.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::arrow;
 use crate::asked::Yield;
 use crate::table::{self, Row, Table};
 
-/// Parses a JSON object to a Python dict.
+/// Parses a JSON object into a Python dict.
 pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
     Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
 }
@@ -28,7 +28,7 @@ fn rows<'a, T: serde::Serialize + 'a>(
     table::table(&values.into_iter().map(Row::of).collect::<PyResult<Vec<Row>>>()?)
 }
 
-/// Builds a table with one row for each stream of each run.
+/// Builds a table with one row per stream of each run.
 fn streams(runs: &[RunResult]) -> PyResult<RecordBatch> {
     let mut all = Vec::new();
     for run in runs {
@@ -81,7 +81,7 @@ fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
     ])
 }
 
-/// Renders a result with the function `what` of the package's `_views` module.
+/// Renders a result with a function of the package's `_views` module, named by `what`.
 pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyAny>> {
     of.py().import("forebay._views")?.call_method1(what, (of,))
 }
@@ -91,7 +91,7 @@ pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
-    /// A sentence that says which policy has the least total time.
+    /// A sentence that names the policy with the least total time.
     #[pyo3(get)]
     headline: String,
     runs: RecordBatch,
@@ -204,7 +204,7 @@ impl Simulation {
 pub(crate) struct Advice {
     answer: Py<PyDict>,
     ranking: RecordBatch,
-    /// The report, a self-contained HTML page.
+    /// The report as a self-contained HTML page.
     #[pyo3(get)]
     html: String,
 }

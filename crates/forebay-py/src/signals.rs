@@ -1,4 +1,5 @@
-//! Runs long work without the interpreter's lock; signals such as Ctrl-C interrupt it.
+//! Runs long work without holding the interpreter's lock, so that signals such as Ctrl-C can
+//! interrupt it.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,18 +12,19 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// The interval between checks for signals. Taking the interpreter's lock may be slow if other
-/// threads are busy.
+/// The interval between checks for signals. They are infrequent because acquiring the interpreter's
+/// lock may take long if other threads are busy.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Checks for signals periodically. Python handles signals in its main thread only.
+/// Periodically checks for signals. Python handles signals only in its main thread.
 pub(crate) struct Signals {
     last: Instant,
     raised: Option<PyErr>,
 }
 
 impl Signals {
-    /// Checks for signals; returns `Break` if the work must stop. Called on each progress report.
+    /// Checks for signals. Returns `Break` if the work must stop. This is called with every
+    /// progress report.
     pub(crate) fn go_on(&mut self) -> ControlFlow<()> {
         if self.last.elapsed() < EVERY {
             return ControlFlow::Continue(());
@@ -37,14 +39,14 @@ impl Signals {
         }
     }
 
-    /// Runs `work` in its own thread, which never waits for the interpreter's lock, and waits for
-    /// it to end. If a signal handler raises an exception, `stop` is set so that the work ends
-    /// cleanly, and the exception is returned.
+    /// Runs `work` in a thread of its own, so that it never waits for the interpreter's lock, and
+    /// waits for its end. If a signal handler raises an exception, sets `stop` so that the work
+    /// ends cleanly, and stores the exception.
     pub(crate) fn beside(&mut self, stop: &AtomicBool, work: impl FnOnce() + Send) {
         thread::scope(|scope| {
             let (done, ended) = sync_channel::<()>(1);
             let thread = scope.spawn(move || {
-                // Dropped when the work ends, even if it panics.
+                // This is dropped when the work ends, even if it panics.
                 let _done = done;
                 work();
             });
@@ -63,8 +65,8 @@ impl Signals {
     }
 }
 
-/// Runs `work` without the interpreter's lock. It stops when [`Signals::go_on`] returns `Break`; an
-/// exception raised by a signal handler is returned.
+/// Runs `work` without holding the interpreter's lock. The work must stop when [`Signals::go_on`]
+/// returns `Break`; the exception that a signal handler raised is then returned.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error> + Send,
@@ -72,7 +74,8 @@ pub(crate) fn detached<T: Send>(
     py.detach(|| told(work))
 }
 
-/// Runs work like [`detached`], but with the interpreter's lock, for work done in Python.
+/// Runs work like [`detached`], but holds the interpreter's lock, because the work uses Python
+/// objects.
 pub(crate) fn attached<T>(
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>,
 ) -> PyResult<T> {

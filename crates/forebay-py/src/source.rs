@@ -1,4 +1,4 @@
-//! The source of a trace: a file, or an object that provides Arrow tables.
+//! The source of a trace: a file, or a Python object that provides Arrow tables.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ use crate::given::given;
 use crate::tabled::Tabled;
 use crate::trace::Trace;
 
-/// The trace argument of a verb.
+/// The trace argument passed to a verb.
 pub(crate) enum Source {
-    /// A file, and its format unless the format is to be detected.
+    /// A file, and the name of its format unless that is to be detected.
     File(PathBuf, Option<String>),
     /// An object with `__arrow_c_stream__`, and the names of its streams and volumes.
     Table(Py<PyAny>, PathBuf, Option<Dictionary>),
@@ -58,7 +58,7 @@ impl Source {
         Ok(Source::File(path, from))
     }
 
-    /// Returns the name for messages.
+    /// Returns the name of the trace for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
             Source::File(path, _) | Source::Table(_, path, _) => path,

@@ -20,7 +20,7 @@ use crate::given::{given, several};
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
 
-/// Returns the value of a key, or raises KeyError.
+/// Returns the value of a key. Raises KeyError if the key does not exist.
 fn item<'py>(reader: &Reader, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let py = key.py();
     match reader.value(py, key.extract::<Bytes>()?.0)? {
@@ -29,7 +29,7 @@ fn item<'py>(reader: &Reader, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     }
 }
 
-/// Returns the value of a key, or the default.
+/// Returns the value of a key, or `default` if the key does not exist.
 fn or_else<'py>(
     reader: &Reader,
     py: Python<'py>,
@@ -40,7 +40,7 @@ fn or_else<'py>(
     Ok(value.map(|value| PyBytes::new(py, &value).into_any()).or(default))
 }
 
-/// Returns the first keys at or after a given key, with their values.
+/// Returns the first keys from a given key on, and their values.
 fn scanned<'py>(
     reader: &Reader,
     py: Python<'py>,
@@ -188,8 +188,8 @@ impl Store {
             }
         }
         let dict = PyDict::new(py);
-        // As in dict.update, an object with keys is a mapping, and anything else is an iterable of
-        // pairs.
+        // As in dict.update, an object with a `keys` method is a mapping; anything else must be an
+        // iterable of pairs.
         dict.call_method1("update", (mapping,)).map_err(|error| {
             let text = format!("mapping: {}", error.value(py));
             if error.get_type(py).is(py.get_type::<PyValueError>()) {
@@ -387,7 +387,7 @@ impl Snapshot {
     }
 }
 
-/// Converts the result of a check or repair to a dict.
+/// Converts the result of a check or a repair to a dict.
 fn told<'py>(py: Python<'py>, checked: &Checked) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("segments", checked.segments)?;
@@ -397,8 +397,8 @@ fn told<'py>(py: Python<'py>, checked: &Checked) -> PyResult<Bound<'py, PyDict>>
     Ok(dict)
 }
 
-/// Converts losses to a list of key ranges that cannot be read: after the first key, up to and
-/// including the second.
+/// Converts losses to a list of key ranges that cannot be read. A range excludes its first key and
+/// includes its last.
 fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>> {
     let dicts = losses.iter().map(|loss| {
         let dict = PyDict::new(py);

@@ -1,4 +1,4 @@
-//! Results as Arrow tables: a row for each JSON object, a column for each scalar key.
+//! Results as Arrow tables, with one row for each JSON object and one column for each scalar key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use crate::arrow;
 
-/// A JSON object whose keys keep their order.
+/// A JSON object whose keys are in their original order.
 pub(crate) struct Row(pub(crate) Vec<(String, Value)>);
 
 impl Row {
-    /// Converts `value` to a row.
+    /// Converts a serializable `value` to a row.
     pub(crate) fn of(value: &impl Serialize) -> PyResult<Row> {
-        // Going through text preserves the order of keys; numbers may lose their last digit.
+        // Parsing the text preserves the order of keys, but numbers may lose their last digit.
         let mut row: Row = serde_json::from_str(&json(value)?).map_err(internal)?;
         let mut object = serde_json::to_value(value).map_err(internal)?;
         for (key, value) in &mut row.0 {
@@ -66,7 +66,7 @@ fn internal(error: impl fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// Builds a table from `rows`, with the keys of the first one. Lists and objects are omitted.
+/// Builds a table from `rows`, with the keys of the first row. Lists and objects are omitted.
 pub(crate) fn table(rows: &[Row]) -> PyResult<RecordBatch> {
     let keys = rows.first().map_or(&[][..], |row| &row.0[..]).iter();
     let plain = keys.filter(|(_, value)| !value.is_array() && !value.is_object());
@@ -74,7 +74,8 @@ pub(crate) fn table(rows: &[Row]) -> PyResult<RecordBatch> {
     RecordBatch::try_from_iter_with_nullable(columns).map_err(|error: ArrowError| internal(error))
 }
 
-/// Builds the column for a key. A column of nulls is numeric: a figure that could not be measured.
+/// Builds the column of a key. A column without values is numeric, because it contains a figure
+/// that could not be measured.
 fn column(key: &str, rows: &[Row]) -> ArrayRef {
     let values = || rows.iter().map(|row| row.get(key));
     let all = |is: fn(&Value) -> bool| values().all(|value| value.is_null() || is(value));
@@ -95,7 +96,7 @@ fn column(key: &str, rows: &[Row]) -> ArrayRef {
 #[pyclass(frozen, module = "forebay")]
 pub(crate) struct Table(pub(crate) RecordBatch);
 
-/// Creates a capsule with one batch.
+/// Creates a capsule that streams a single batch.
 pub(crate) fn stream<'py>(py: Python<'py>, rows: &RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = rows.schema();
     arrow::stream(py, RecordBatchIterator::new([Ok(rows.clone())], schema))

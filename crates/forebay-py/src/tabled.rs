@@ -1,4 +1,4 @@
-//! Reads Arrow tables from other libraries as traces.
+//! Reads Arrow tables of other libraries as traces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use forebay_trace::table::{Batch, Column, ColumnKind, Field, Source, Texts, Valu
 /// The maximum number of rows converted at a time.
 const ROWS: usize = 1 << 14;
 
-/// A stream of Arrow batches as a table of requests.
+/// A stream of Arrow batches, read as a table of requests.
 pub(crate) struct Tabled {
-    /// The name for messages.
+    /// The name of the table for messages.
     name: PathBuf,
     fields: Vec<Field>,
     batches: Box<dyn RecordBatchReader + Send>,
@@ -123,7 +123,7 @@ fn kind(of: &DataType) -> ColumnKind {
     }
 }
 
-/// Converts a column of a type that [`kind`] supports; a column of any other type has no values.
+/// Converts a column whose type [`kind`] supports. Any other column has no values.
 fn taken(column: &ArrayRef) -> Column {
     match column.data_type() {
         DataType::Int8 => integers::<Int8Type>(column, i64::from),
@@ -160,7 +160,7 @@ fn taken(column: &ArrayRef) -> Column {
     }
 }
 
-/// Returns which rows have no value; empty if all have one.
+/// Returns for each row whether it has no value. The list is empty if all rows have one.
 fn missing(column: &dyn Array) -> Vec<bool> {
     match column.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => nulls.iter().map(|is_valid| !is_valid).collect(),
@@ -185,13 +185,13 @@ fn texts(column: &ArrayRef) -> Column {
     let text = |text: &Option<&str>| text.unwrap_or_default().to_string();
     let distinct: Vec<String> = strings.iter().map(text).collect();
     if distinct.is_empty() {
-        // An empty dictionary: no key is valid, so every row is missing.
+        // The dictionary is empty, so no key is valid and no row has a value.
         let (rows, missing) = (vec![0; column.len()], vec![true; column.len()]);
         return Column { values: Values::Texts(Texts { distinct, rows }), missing };
     }
     let keys = dictionary.normalized_keys();
     let mut missing = missing(column);
-    // The dictionary's values may be null too.
+    // Values within the dictionary may be null, too.
     if strings.contains(&None) {
         missing.resize(keys.len(), false);
         for (missing, key) in missing.iter_mut().zip(&keys) {
@@ -202,7 +202,7 @@ fn texts(column: &ArrayRef) -> Column {
     Column { values: Values::Texts(Texts { distinct, rows }), missing }
 }
 
-/// Converts a column of strings without a dictionary.
+/// Converts a column of strings that has no dictionary.
 fn plain_texts(column: &ArrayRef) -> Column {
     let mut known: BTreeMap<&str, u32> = BTreeMap::new();
     let mut texts = Texts::default();

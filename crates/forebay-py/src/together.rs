@@ -1,4 +1,5 @@
-//! Computes what a fleet needs on one server, given each volume's own need.
+//! Computes the capacity that several volumes need on a shared server, given what each of them
+//! needs alone.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use crate::signals::detached;
 use crate::source::Source;
 use crate::table::json;
 
-/// The maximum number of clients.
+/// The maximum number of clients on a server.
 const CLIENTS_MAX: usize = 1 << 16;
 
 /// Clients that are added one at a time, for `forebay.fleet.needs`. Uses 12 bytes of memory per
@@ -42,8 +43,8 @@ impl Together {
         confidence: Option<f64>,
         seed: u64,
     ) -> PyResult<Together> {
-        // Formats a float with the fewest digits that identify it, and not with Python, which uses
-        // an exponent below 0.0001.
+        // Floats get the fewest digits that identify them, and no exponent, which Python would use
+        // below 0.0001.
         let fraction = match fraction.cast::<PyFloat>() {
             Ok(number) => number.value().to_string(),
             Err(_) => fraction.str()?.to_string(),
@@ -72,7 +73,7 @@ impl Together {
             return Err(argument("traces", said));
         }
         let source = Source::File(path, None);
-        // The timestamps were already checked when the client's own need was computed.
+        // The resolution of the timestamps was already checked for the client alone.
         let clock = Clock::of([self.within], true);
         let read = detached(py, |signals| {
             let mut reader = source.open()?;

@@ -1,4 +1,4 @@
-//! `forebay.Trace`: a trace on disk, read in batches each time its rows are requested.
+//! `forebay.Trace`: a trace on disk, which is read in batches whenever its rows are requested.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::signals::detached;
 use crate::source::Source;
 use crate::table::Table;
 
-/// Information known only at the end of a trace.
+/// Information that is known only after reading a trace to its end.
 #[derive(Clone)]
 pub(crate) struct Ended {
     pub(crate) records: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Ended {
     pub(crate) notes: Notes,
 }
 
-/// Set by the first reader that reaches the end of the trace.
+/// The information known at the end, which the first reader that gets there stores.
 pub(crate) type End = Arc<Mutex<Option<Ended>>>;
 
 /// A block-I/O trace. It is not held in memory: the file is read in batches each time its rows are
@@ -49,7 +49,7 @@ pub(crate) struct Trace {
     #[pyo3(get)]
     format: &'static str,
     from: Option<String>,
-    /// Streams and volumes, if they are stored at the beginning of the file.
+    /// The streams and volumes, if the file begins with them.
     first: Option<Dictionary>,
     end: End,
 }
@@ -60,15 +60,15 @@ impl Trace {
         detached(py, |_| {
             let reader = open::open(&path, from.as_deref())?;
             let (format, dictionary) = (reader.notes().format, reader.dictionary());
-            // Only canonical Parquet stores complete dictionaries in its metadata; those of other
-            // formats may be incomplete before the first record.
+            // Only canonical Parquet begins with complete dictionaries. Those of other formats may
+            // be incomplete before the first record.
             let whole = format == "parquet" && !dictionary.streams.is_empty();
             let first = whole.then(|| dictionary.clone());
             Ok(Trace { path, format, from, first, end: End::default() })
         })
     }
 
-    /// Returns the trace as a verb's argument.
+    /// Returns the trace as the argument of a verb.
     pub(crate) fn source(&self) -> Source {
         Source::File(self.path.clone(), self.from.clone())
     }
@@ -77,8 +77,7 @@ impl Trace {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the information known at the end, reading to the end unless that has been done
-    /// before.
+    /// Returns the information known at the end. Reads the whole trace unless it was read before.
     fn ended(&self, py: Python<'_>) -> PyResult<Ended> {
         if let Some(ended) = self.known() {
             return Ok(ended);
@@ -170,7 +169,7 @@ impl Trace {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows producers to ignore a requested schema.
+        // The interface permits producers to ignore the requested schema.
         drop(requested_schema);
         arrow::stream(py, self.stream(py)?)
     }
@@ -206,7 +205,7 @@ impl Trace {
     }
 }
 
-/// Opens the trace in a library batch by batch, so that signals can interrupt it.
+/// Opens the trace in a library, batch by batch so that signals can interrupt it.
 fn opened<'py>(trace: &Bound<'py, Trace>, library: &Library) -> PyResult<Bound<'py, PyAny>> {
     let batches = trace.get().batches(trace.py())?.into_pyobject(trace.py())?;
     match library.open_all(&batches)? {

@@ -14,10 +14,11 @@ import forebay
 
 ROOT = Path(__file__).resolve().parents[3]
 TERASORT = ROOT / "traces" / "terasort.parquet"
-# Of a test that hangs, where it hangs.
+# After this many seconds, print where a test hangs.
 SECONDS_MAX = 300
 
-# Under nohup, or in a script's background job, Ctrl-C is ignored here and in every child: tests that send it would wait for ever.
+# Under nohup or in a script's background job, Ctrl-C is ignored by this process and its children,
+# so tests that send it would wait forever.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

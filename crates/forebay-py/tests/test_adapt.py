@@ -29,7 +29,8 @@ def test_what_is_paid_by_hand():
     rows = forebay.adapt([0] * 5, [1] * 5, rules=["never", "bonus-malus"], first="raid6")
     never, paper = rows
     assert never["paid_ms"] == pytest.approx(5 * 5.6) and never["switches"] == 0
-    # The score reaches 108 of 100 with the fourth write; the fifth is served by mirrors.
+    # With the fourth write, the score reaches 108, above the threshold of 100, so mirrors serve the
+    # fifth.
     assert paper["paid_ms"] == pytest.approx(4 * 5.6 + 9.9 + 2.9) and paper["switches"] == 1
     for row in rows:
         assert row["free_optimum_ms"] == pytest.approx(5 * 2.9)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SIZES = {"wide": 1400, "tablet": 820, "narrow": 420}
 
-# Elements of which something lies outside of the window, and outside of what scrolls by itself.
+# Returns the elements that extend beyond the window, except those inside scrollable elements.
 OUTSIDE = """
 const scrolls = (node) => node.closest(".wide, figure, pre") !== null;
 const all = [...document.querySelectorAll("main *")].filter((node) => node.getClientRects().length !== 0);
@@ -26,7 +26,7 @@ const outside = all.filter((node) => !scrolls(node) && node.getBoundingClientRec
 return outside.map((node) => `${node.localName}.${node.className} ${node.textContent.slice(0, 60)}`);
 """
 
-# Texts of pictures that lie outside of their picture, or on another text of it.
+# Returns the texts within images that extend beyond their image.
 CUT = """
 const said = [];
 for (const svg of document.querySelectorAll("figure svg:not(svg svg)")) {
@@ -44,7 +44,7 @@ for (const svg of document.querySelectorAll("figure svg:not(svg svg)")) {
 return said;
 """
 
-# The contrast of each text with what is behind it, the least first.
+# Returns the contrast between each text and its background, the lowest first.
 CONTRAST = """
 const parts = (color) => color.match(/[\\d.]+/g).map(Number);
 const light = ([r, g, b]) => {

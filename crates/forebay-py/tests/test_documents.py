@@ -17,7 +17,7 @@ from conftest import ROOT, TERASORT
 
 import forebay
 
-#: What a page leaves to its reader, on the line of its title.
+#: Definitions that a page leaves to its reader. They are inserted in the line of its title.
 GIVEN = {
     "sweep.md": 'grid: dict[str, dict[str, str]]; grid, traces = {"cache": {}}, ["day1.parquet"]',
     "python-policies.md": "from shortest_seek import ShortestSeek",
@@ -44,7 +44,8 @@ WITH_PYTHON = [page for page in PAGES if program(page).strip()]
 
 
 def test_no_example_is_missed():
-    # Other fences than these are no programs, or are run by others: docs/*.md's commands by the command's tests.
+    # Other kinds of code blocks are not programs, or other tests run them: the command's tests run
+    # the commands in docs/*.md.
     known = {"", "python", "sh", "console", "text", "toml", "json", "ini"}
     for page in PAGES:
         fences = re.findall(r"^[ \t]*```(.*)$", page.read_text(), re.M)
@@ -99,7 +100,7 @@ def test_every_example_runs(page, files):
 def test_every_example_holds_against_the_stubs(tmp_path):
     for page in WITH_PYTHON:
         (tmp_path / (page.stem.replace("-", "_") + "_page.py")).write_text(program(page))
-    # What is wrong is seen, or the rest means nothing.
+    # Make sure that mypy finds an error; otherwise, finding none would mean nothing.
     (tmp_path / "wrong_page.py").write_text('import forebay\nforebay.simulate("x", device="y", policy="noop")\n')
     words = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"),
              "--allow-untyped-defs", "--allow-untyped-calls", "--allow-incomplete-defs", "--no-error-summary",
@@ -117,7 +118,7 @@ def test_every_name_in_a_text_is_there_for_a_type_checker(tmp_path):
     for page in PAGES:
         for span in re.findall(r"`([^`\n]+)`", page.read_text()):
             names |= set(re.findall(r"(?<![-\w.])forebay\.[a-z]\w*(?:\.\w+)?(?![\w-])", span))
-    names = {name for name in names if name.split(".")[1] not in {"fish", "json", "rs"}}  # Files.
+    names = {name for name in names if name.split(".")[1] not in {"fish", "json", "rs"}}  # file names
     assert {"forebay.sweep.report", "forebay.laws.check"} <= names
     lines = ["import forebay, forebay.reproduce, forebay.sweep", *sorted(names), "forebay.simulate.absent"]
     (tmp_path / "names.py").write_text("\n".join(lines) + "\n")

@@ -47,7 +47,7 @@ def bursts(at_s, count=50, every=10, times=10):
 
 
 def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
-    # Two pairs by construction: a with b and c with d burst in the same seconds.
+    # Two pairs: a and b burst in the same seconds, as do c and d.
     folder = parted(tmp_path, {"a": bursts(0), "b": bursts(0.1), "c": bursts(5), "d": bursts(5.1)})
     found = fleet.together(folder, output=tmp_path / "answers", fraction=1.0, report=tmp_path / "together.html")
     pairs = {tuple(sorted((row["volume_a"], row["volume_b"]))): row for row in found.rows if row["advice"] == "together"}
@@ -98,7 +98,7 @@ def test_many_pairs_are_nearly_the_best():
     saved = {pair: dice.randrange(1, 100) for pair in itertools.combinations(names, 2)}
     chosen = matching(names, saved)
     assert len({name for pair in chosen for name in pair}) == 20
-    # No exchange of partners between two pairs saves more.
+    # Exchanging partners between any two pairs never saves more.
     for (a, b), (c, d) in itertools.combinations(chosen, 2):
         now = saved[a, b] + saved[c, d]
         for one, two in (((a, c), (b, d)), ((a, d), (b, c))):
@@ -117,7 +117,8 @@ def test_the_least_that_leaves_out_no_more_is_the_least():
 
 
 def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
-    # "a" reads 100 blocks over and over, "b" ten times as many a tenth as often, "c" none twice.
+    # Volume "a" reads 100 blocks repeatedly, "b" reads ten times as many blocks a tenth as often,
+    # and "c" never repeats a block.
     again = lambda blocks, times: [  # noqa: E731
         (turn + block / blocks / 2, block, "read") for turn in range(times) for block in range(blocks)
     ]
@@ -130,11 +131,13 @@ def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
     assert a["its_gib"] == pytest.approx(100 * 4096 / 2**30, rel=0.2)
     assert b["its_gib"] == pytest.approx(1000 * 4096 / 2**30, rel=0.2)
     assert a["found_per_gib_s"] > 5 * b["found_per_gib_s"]
-    # 99 of 100 uses of a and 9 of 10 of b are found, of 10000, 10000 and 1000 in 100 seconds.
+    # In 100 s, there are 10000 reads of a, 10000 of b and 1000 of c. The cache holds 99 % of those
+    # of a and 90 % of those of b.
     assert b["found_per_s"] == pytest.approx((9900 + 9000) / 100, rel=0.02)
     small, large = found.more["budgets"]
     assert set(small["volumes"]) == {"a", "b"} and large["found_per_s"] == pytest.approx(b["found_per_s"])
-    # What is left for b holds 31 of its 1000 blocks, used in turn: LRU finds none of them.
+    # The rest of the budget holds 31 of b's 1000 blocks. As b reads them in turn, LRU finds none of
+    # them.
     assert small["found_per_s"] == pytest.approx(a["found_per_s"])
     is_whole(found, tmp_path / "flash.html")
     assert "<svg" in (tmp_path / "flash.html").read_text()
@@ -147,7 +150,7 @@ def test_a_hull_is_the_best_straight_line_between_points():
         corners = hull(curve)
         slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(corners)]
         assert slopes == sorted(slopes, reverse=True) and all(slope > 0 for slope in slopes)
-        # No point lies above it.
+        # No point lies above the hull.
         for x, y in curve:
             below = [c for c in corners if c[0] <= x]
             above = [c for c in corners if c[0] >= x]
@@ -172,7 +175,8 @@ def test_the_whole_needs_what_bursts_that_meet_need(tmp_path):
     assert found.more["sum_iops"] == sum(row["alone_iops"] for row in found.rows)
     assert found.more["together_share"] == pytest.approx(0.5, abs=0.01)
     is_whole(found, tmp_path / "needs.html")
-    # The same as the verb says of the parts, which keep the folder's clock.
+    # The result equals that of `plan consolidate` for the separate files, which keep the folder's
+    # clock.
     one = {"within": ["100ms"], "fraction": [0.9], "confidence": 0.95}
     verb = forebay.plan_consolidate(list(files.values()), keep_times=True, **one)["rows"][0]
     by_volume = forebay.plan_consolidate(folder, by="volume", **one)["rows"][0]
@@ -181,7 +185,7 @@ def test_the_whole_needs_what_bursts_that_meet_need(tmp_path):
         assert row["merged_low_iops"] == found.more["together_low_iops"] <= found.more["together_iops"]
         assert row["merged_high_iops"] == found.more["together_high_iops"] >= found.more["together_iops"]
         assert row["every_client_iops"] == found.more["every_volume_iops"]
-    # Without the clock all begin together, and so meet.
+    # Without a common clock, all volumes begin at the same time, so their bursts coincide.
     meet = forebay.plan_consolidate(list(files.values()), **one)["rows"][0]
     assert meet["merged_iops"] > 1.5 * verb["merged_iops"]
 
@@ -211,7 +215,7 @@ def test_small_fleets_have_fewer_groups():
     of = lambda each: [volume(f"{k}.{n}", "none", *kind) for n in range(each) for k, kind in enumerate(kinds)]  # noqa: E731
     assert sorted(grouped(of(1))) == [("none", "any", "any")]
     assert len(grouped(of(2))) == 4
-    # By load alone where kinds would be too many.
+    # If kinds would make too many groups, volumes are grouped only by load.
     two = [volume(f"{k}", "none", 5, reads) for k, reads in enumerate((100, 50, 0))] + [volume("3", "none", 99, 0)]
     assert sorted((key, len(each)) for key, each in grouped(two).items()) == [
         (("none", "idle", "any"), 3),
@@ -227,7 +231,7 @@ def test_figures_are_shown_as_readers_take_them():
 
 
 def test_volumes_of_one_behaviour_are_one_group(tmp_path):
-    # Three alike that a scheduler helps, if any is; two that are idle.
+    # Three similar volumes that a scheduler might help, and two idle ones.
     dice = random.Random(7)
     busy = lambda: [(at / 140, dice.randrange(10**7), "read") for at in range(1500)]  # noqa: E731
     idle = [(at * 2.0, 0, "read") for at in range(20)]
@@ -306,7 +310,7 @@ def test_a_scheduler_is_chosen_that_helps_and_harms_nothing():
     assert chosen(a=run(9.8, 10)) == ("none", 0.0), "less than 3 %"
     assert chosen(a=run(5, 10.4)) == ("none", 0.0), "writes are harmed"
     assert chosen(a=run(9, 10), b=run(8, 10.2)) == ("b", pytest.approx(1 - (0.8 * 1.02) ** 0.5))
-    # Busy time counts only where the disk is full, a tail only of enough requests.
+    # Busy time counts only if the disk is saturated, and a tail only if there are enough requests.
     assert chosen(a=run(10, 10, 5.0))[0] == "none"
     few = {"none": run(10, 10, reads=99), "a": run(5, 10)}
     assert choose(few, ["none", "a"])[0] == "none"
@@ -315,7 +319,8 @@ def test_a_scheduler_is_chosen_that_helps_and_harms_nothing():
 
 
 def test_each_volume_gets_the_cloud_volume_that_its_bursts_need(tmp_path):
-    # Every second, a thousand reads at once: half of them within 9.3 ms take 53,700 IOPS, or 4,570 if a tenth of the rate passes.
+    # Every second, a thousand reads arrive at once. Answering half of them within 9.3 ms requires
+    # 53,700 IOPS, or 4,570 IOPS if a tenth of the rate is available as a burst.
     busy = [(second, block, "read") for second in range(20) for block in range(1000)]
     quiet = [(second, second, "read") for second in range(20)]
     folder = parted(tmp_path, {"busy": busy, "quiet": quiet})
@@ -343,7 +348,8 @@ def test_each_volume_gets_the_cloud_volume_that_its_bursts_need(tmp_path):
     is_whole(found, tmp_path / "volumes.html")
     alone = fleet.volumes(folder, fraction=0.5, **ask)
     assert {row["advice"] for row in alone.rows} == {"buy"} and len(alone.said) == 2
-    # All thousand within 5 ms take more than gp3 has, unless a tenth of the rate passes at once.
+    # Answering all thousand within 5 ms requires more than gp3 offers, unless a tenth of the rate
+    # is available as a burst.
     deep = fleet.volumes(folder, fraction=1.0, within="5ms", **ask)
     rows = {row["volume"]: row for row in deep.rows}
     busy = rows["busy"]

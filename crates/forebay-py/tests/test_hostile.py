@@ -19,7 +19,7 @@ HOSTILE = [
     [float("nan")], {}, {"": ""}, {1: 2}, None, True, object(), int, lambda: None,
 ]
 
-#: What is a right answer to no test, but takes too long to be asked for: much that is right.
+#: Valid arguments that are too slow to test with large values.
 MUCH = {
     "array_score": {"writes", "filled_mib", "outstanding", "drives"},
     "adapt_writes": {"units", "writes_per_unit", "run"},
@@ -28,7 +28,7 @@ MUCH = {
     "plan_consolidate": {"clients"},
     "generate": {"requests", "for_"},
 }
-# What most of the time goes into: make test-full.
+# The slowest verbs, which only `make test-full` tests.
 SLOW = {"plan_buy", "store_simulate"}
 
 

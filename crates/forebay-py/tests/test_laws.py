@@ -130,7 +130,7 @@ def test_a_law_catches_who_breaks_it(policy, law):
 
 
 def test_a_length_is_refused_before_any_law():
-    # That no I/O is longer than the device takes is a rule of every run.
+    # Every run checks that no I/O is longer than the device accepts, so laws need not.
     with pytest.raises(forebay.Error, match="which is too long: the device accepts 98304 bytes at a time"):
         forebay.laws.check(BareFifo)
 

@@ -39,7 +39,7 @@ def stream(request, tmp_path_factory):
     for offset, length in used.iter_rows():
         keys.extend(range(offset // block, -(-(offset + length) // block)))
     path = tmp_path_factory.mktemp("blocks") / "blocks.oracleGeneral.bin"
-    # Time, object (0 is none), size, next use (not used by these policies).
+    # The fields are time, object (0 means none), size, and next use, which these policies ignore.
     path.write_bytes(b"".join(struct.pack("<IQIq", 0, key + 1, 1, 0) for key in keys))
     return trace, block_kib, path, len(keys)
 
@@ -50,7 +50,8 @@ def miss_ratio(cache, path):
     return cache.process_trace(lcs.TraceReader(str(path), kind, lcs.ReaderInitParam()))[0]
 
 
-# Below twenty blocks libCacheSim's S3-FIFO, whose small queue then holds one, takes in nothing.
+# With fewer than twenty blocks, the small queue of libCacheSim's S3-FIFO has a single place and
+# admits nothing.
 @pytest.mark.parametrize("size", [20, 1024, *(pytest.param(size, marks=pytest.mark.slow) for size in (100, 5000))])
 def test_lru_and_s3fifo_miss_as_often(stream, size):
     trace, block_kib, path, count = stream

@@ -51,13 +51,13 @@ def test_what_is_there_is_kept(small, tmp_path, command):
         forebay.play(trace, target=there)
     assert said.replace("--overwrite", "overwrite=True") == f"forebay: {caught.value}\n"
     assert there.read_bytes() == b"mine" * (1 << 20)
-    # Reads alone destroy nothing.
+    # Playing only reads needs no permission to overwrite.
     reads = small.filter(pl.col("op") == "read")
     assert forebay.play(reads, target=there)["writes"] == 0
     assert there.read_bytes() == b"mine" * (1 << 20)
     assert forebay.play(trace, target=there, overwrite=True)["writes"] == 14
     assert there.read_bytes() != b"mine" * (1 << 20)
-    # As long as a target has to be.
+    # Make the file of the trace long enough to be a target.
     long = pl.concat([small.with_columns(pl.col("at_ns") + n * 10**9) for n in range(10)])
     forebay.convert(long, trace)
     before = trace.read_bytes()

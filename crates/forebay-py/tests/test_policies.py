@@ -158,7 +158,8 @@ def test_the_documented_class_is_noop(trace):
     exec(text.replace('"trace.parquet"', repr(str(trace.path))), names)
     runs = names["found"].runs
     assert [run["policy"] for run in runs] == ["noop", "mq-deadline", "Fifo"]
-    # Two that wait are not joined, which noop does: so it has as many or more, but for who gets which place.
+    # Unlike noop, this policy does not merge waiting requests with each other. It therefore needs
+    # at least about as many I/Os, apart from differences in which requests wait.
     assert runs[2]["requests"] == runs[0]["requests"] and runs[2]["ios"] > 0.999 * runs[0]["ios"]
 
 

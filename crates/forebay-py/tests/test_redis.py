@@ -29,7 +29,7 @@ def serving(command, binary, tmp_path_factory):
     finally:
         server.terminate()
         server.communicate()
-        # What pytest keeps would be gigabytes.
+        # pytest would keep gigabytes of files.
         shutil.rmtree(folder)
     assert server.returncode == 0
 
@@ -106,7 +106,7 @@ def test_a_transaction_with_a_refused_command_is_not_done(client, wrong):
         with pytest.raises(redis.ResponseError, match="Command # 2"):
             pipe.execute()
     assert client.mget("a", "b") == [None, None]
-    # Nor one that is given up, or cannot be watched.
+    # A discarded transaction has no effect, and neither has one whose WATCH fails.
     with client.pipeline() as pipe:
         pipe.set("a", "1")
         pipe.reset()
@@ -116,7 +116,7 @@ def test_a_transaction_with_a_refused_command_is_not_done(client, wrong):
 
 
 def test_what_clients_are_called(serving):
-    # redis-py answers names as text in version 2 of the protocol, as bytes in version 3.
+    # redis-py returns names as text with version 2 of the protocol, and as bytes with version 3.
     kwargs = {"port": serving, "password": PASSWORD, "protocol": 2}
     with redis.Redis(client_name="worker-7", **kwargs) as one, redis.Redis(**kwargs) as other:
         assert one.client_getname() == "worker-7" and other.client_getname() is None

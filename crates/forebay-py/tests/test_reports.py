@@ -8,9 +8,9 @@ import forebay
 
 from conftest import TERASORT
 
-# How fast a simulation was is another each time.
+# The speed of a simulation differs from run to run.
 SPEED = re.compile(r"[\d\s]+\srequests/s")
-# Each face names inputs its own way.
+# The command and the package spell the names of inputs differently.
 INPUT = re.compile(r"--([a-z-]+)")
 SLA = "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n[[tier]]\nfraction = 0.99\nwithin_ms = 50\n"
 

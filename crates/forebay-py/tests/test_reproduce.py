@@ -80,9 +80,9 @@ def test_a_slower_disk_changes_the_rows(usual, start, tmp_path):
         for before, after in zip(fast, slowed, strict=True)
         if before.ours != after.ours
     }
-    # All that depend on the disk, wherever there is something to compare.
+    # All claims that depend on the disk change, as far as there is something to compare.
     assert {"bid-best", "hybrid-bid", "hybrid-best", "noop-cfq"} <= changed
-    # The worked example has a disk of its own.
+    # The worked example has its own disk.
     assert not any(name.startswith("example") for name in changed)
 
 
@@ -104,12 +104,12 @@ def test_a_score_counts_what_the_target_says(bid):
     }
     best, near, far = (score.judge(case, each, name) for name in "abc")
     assert best["met"] and best["total_ratio"] < 1
-    # Within every limit, but "a" is better in both.
+    # This policy is within every limit, but "a" is better in both respects.
     assert near["total"] and near["read"] and near["write"] and near["better"] == ["a"]
     assert near["fastest"] == "a" and near["total_ratio"] == pytest.approx(1.009)
     assert not near["met"]
     assert far["undominated"] and far["read"] and not far["total"] and not far["write"]
-    # The yardstick is nobody's rival, though judged itself.
+    # The yardstick itself is judged, but does not count as a rival of others.
     yard = {**each, score.YARDSTICK: {"busy_s": 1.0, "read_p99_ms": 1.0, "write_p99_ms": 1.0}}
     assert score.judge(case, yard, "a") == best
     assert score.judge(case, yard, score.YARDSTICK)["total_ratio"] == pytest.approx(0.01)
@@ -174,16 +174,18 @@ def verdict(replay, runs_of, sweeps=()):
 
 def test_a_verdict_needs_every_setting_and_both_readings(bid):
     rivals = {"cfq": of(100.0), "noop": of(120.0)}
-    # 28 % is the paper's least: reached at 50 ms here, nowhere there.
+    # The paper claims at least 28 %: here, this is reached with wait-ms=50 in `some` but not in
+    # `none`.
     some = {**rivals, "bid:wait-ms=5": of(99.0), "bid:wait-ms=50": of(72.0)}
     none = {**rivals, "bid:wait-ms=5": of(99.0), "bid:wait-ms=50": of(72.1)}
     assert verdict("open", [some, some]) == "borne out"
     assert verdict("open", [some, none]) == "in part"
     assert verdict("open", [none]) == "not borne out"
-    # Another k reaches it.
+    # With another k, the gain is reached.
     deeper = {**rivals, "bid:wait-ms=50:history=32": of(70.0)}
     assert verdict("open", [none], [deeper]) == "in part: history=32"
-    # The last completion does; but in open replay that is no total.
+    # The time of the last completion reaches it, but in open replay this does not count as the
+    # total time.
     sooner = {**rivals, "bid:wait-ms=5": {**of(99.0), "makespan_s": 70.0}}
     assert verdict("closed", [sooner]) == "in part: last"
     assert verdict("open", [sooner]) == "not borne out"
@@ -197,7 +199,7 @@ def test_heads_and_latencies_are_tables(start):
     result = forebay.simulate(start, device="sata250:plain", policy="noop,bid")
     heads, run = result.heads.to_pyarrow(), result.runs[0]
     noop = heads.filter(pc.equal(heads["policy"], "noop"))
-    # Flushes move no heads, neither those that are asked for nor those that go before a write.
+    # Neither requested flushes nor those before a write move the heads.
     flushes = run["ios"] - noop.num_rows
     assert run["flushes"] <= flushes < 0.01 * run["ios"]
     cylinders = noop["cylinder"].to_pylist()

@@ -142,7 +142,7 @@ def test_a_case_is_done_once(folder):
     assert reproduce.grid(doubled, cases[:3], 1) == [0, 2, 4]
     assert reproduce.grid(doubled, cases, 1) == [0, 2, 4, 6, 8]
     assert done.read_text().split() == list("01234")
-    # What is damaged is done again.
+    # Damaged results are computed again.
     first = min((folder / "cases").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     first.write_bytes(first.read_bytes()[:3])
     assert reproduce.grid(doubled, cases, 1) == [0, 2, 4, 6, 8]
@@ -163,7 +163,7 @@ def test_a_case_is_another_where_a_file_is(folder):
     assert (length(path), length(path), length(path, more=1)) == (3, 3, 4)
     assert len(calls) == 2
     path.write_text("abcd")
-    # In one run nothing changes; in the next it has.
+    # A file is assumed not to change during a run, but in the next run it has changed.
     length.__wrapped__(path)
     name = kept_cases._name(length.__wrapped__, (path, 0))
     assert not name.exists()

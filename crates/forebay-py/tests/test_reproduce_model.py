@@ -132,9 +132,10 @@ def test_a_copy_is_told_from_a_draw(paper, listed, tmp_path):
     twins = [listed[0].twin(seed=seed) for seed in (1, 2)]
     found = copies.judged(trace, *twins, shifts=50)
     assert found["is_drawn"] and found["seeds_differ"], found
-    # A model whose twins are the trace: its seeds agree as they do, which only the second condition finds.
+    # For a model that copies the trace, different seeds agree perfectly. Only the second condition
+    # detects this.
     copied = copies.judged(trace, trace, trace, shifts=50)
     assert copied["copied"] <= 0 and not copied["seeds_differ"], copied
-    # One that is the trace only for one seed.
+    # This model copies the trace for one of its two seeds.
     half = copies.judged(trace, trace, twins[1], shifts=50)
     assert not half["is_drawn"], half

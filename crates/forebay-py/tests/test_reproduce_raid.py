@@ -80,7 +80,8 @@ def test_sections_change_places_and_requests_stay_whole(paper):
 
     assert laid["len"].equals(rows["len"]) and not laid["offset"].equals(rows["offset"])
     assert used(laid)[1].max() <= trace.span
-    # Units go as they are: as often is each written, and in pieces of the same sizes.
+    # Units are moved as a whole: the number of writes to each unit and the sizes of the writes stay
+    # the same.
     counts = [np.sort(np.unique(recorded.writes(table)[0], return_counts=True)[1]) for table in (rows, laid)]
     assert (counts[0] == counts[1]).all()
     assert (np.sort(recorded.writes(rows)[1]) == np.sort(recorded.writes(laid)[1])).all()

@@ -164,7 +164,7 @@ def test_a_coarse_clock_is_found_and_its_stamps_spread(paper, expected, folder):
     import stamps
 
     step = 6_553_600
-    # Three requests to every other step, each stamp off by up to its rounding.
+    # Three requests in every other clock step. Each timestamp is off by up to its rounding.
     times = [2 * step * (index // 3) + 7_000 * (index % 3) for index in range(300)]
     assert abs(stamps.step_ns(times) - 2 * step) <= 14_000
     assert stamps.spread(times, step)[:4] == [0, step // 3, 2 * step // 3, 2 * step]
@@ -181,5 +181,6 @@ def test_both_readings_of_the_sum_are_told(sections):
     anew, own = ([row.ours for row in errors if row.case.endswith(reading)]
                  for reading in (sharing.ANEW, sharing.OWN))
     assert len(anew) == len(own) == len(errors) // 2 > 0
-    # What each was promised alone is more to keep than as many of all: the sum is nearer.
+    # Keeping each client's own promise is harder than answering the same number of all requests in
+    # time, so the sum of capacities is a closer estimate.
     assert all(mine <= other for mine, other in zip(own, anew))

@@ -36,7 +36,8 @@ def test_what_a_disk_does_is_counted_until_all_is_settled(paper):
     row = {"settled_s": 10.0, "execution_s": 8.0, "logging_ms": 4000.0,
            "stages": changed((0, 0, "log"), (4, 0, "idle"), (4, 1, "log"), (4, 0, "read-log"), (5, 0, "idle"),
                              (5, 2, "write-tree"), (7, 2, "idle"), (8, 1, "idle"), (9, 3, "write-tree"))}
-    # 4 + 1 on the first disk, 4 on the second, 2 on the third, and the last until the end.
+    # Active times: 4 + 1 on the first disk, 4 on the second, and 2 on the third; the last period
+    # extends to the end.
     assert paper.cases.active_s(row) == 4 + 1 + 4 + 2 + 1
     logging, worked = paper.cases.periods_ms(row)
     assert (logging, worked) == (4000, (1 + 2) * 1000 / 2)
@@ -74,7 +75,8 @@ def test_every_claim_has_a_row_and_a_reason(paper, tmp_path, monkeypatch):
         assert claim.says in text, claim.id
     assert "nan" not in text and "inf" not in text
     assert "papers/shift --short`" in text
-    # Updated in place and to the platters, RAID 0 is slowed; one job a disk is not.
+    # If pages are updated in place and written to media, RAID 0 becomes slower, but the arrangement
+    # with one job per disk does not.
     rows = {line.split("|")[1].strip(): line.split("|") for line in text.splitlines() if line.startswith("|")}
     heads = [head.strip() for head in rows["claim"]]
     at = heads.index("in place, to media")

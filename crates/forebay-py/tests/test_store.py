@@ -16,7 +16,7 @@ def test_sorting_costs_nothing_with_one_job_a_disk():
     assert logged["slowed_percent"] is None and abs(sorted_["slowed_percent"]) < 2.7
     assert raid0["slowed_percent"] > sorted_["slowed_percent"]
     assert raid0["put_p99_ms"] > 1.5 * sorted_["put_p99_ms"]
-    # The same seed, the same run.
+    # The same seed gives the same run.
     again = simulated(total_mb=60, arrangement=["enhanced", "raid0"], no_merging=True)
     assert again == rows
     cached = simulated(total_mb=60, arrangement=["enhanced"], to_cache=True)
@@ -30,10 +30,11 @@ def test_a_tree_updated_in_place_slows_puts_on_striped_disks_alone():
     slowed = {sync: [rows[1]["slowed_percent"], rows[3]["slowed_percent"]] for sync, rows in trees.items()}
     assert all(abs(enhanced) < 2.7 for enhanced, _ in slowed.values())
     assert slowed["record"][1] > slowed["log"][1] > runs[3]["slowed_percent"]
-    # Written after each record a page is written more often than after each log.
+    # A page is written more often if it is written after each record than if it is written after
+    # each log.
     pages = {sync: rows[1]["pages_written"] for sync, rows in trees.items()}
     assert pages["record"] > pages["log"] > pages["close"] > 0 and runs[1]["pages_written"] == 0
-    # Without memory for leaves they are read.
+    # Without memory for leaves, they must be read.
     few = simulated(**how, value_bytes=1000, tree="in-place", tree_memory_mb=1)
     assert few[1]["leaves_read"] > 1000 and trees["log"][1]["leaves_read"] == 0
 

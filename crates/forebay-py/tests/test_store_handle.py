@@ -87,7 +87,7 @@ def test_more_than_a_page(store):
     assert list(store.items()) == expected
     assert list(store.items(b"000100", b"002000")) == expected[100:2000]
     assert list(store.items(b"x")) == [] and list(store.items(stop=b"")) == []
-    # Large ones, so that pages shrink.
+    # With large values, pages contain fewer keys.
     big = {b"%06d" % number: bytes([number]) * 700_000 for number in range(40)}
     store.update(big)
     assert dict(store.items(stop=b"000040")) == big
@@ -169,7 +169,7 @@ def test_a_closed_store_says_so(disks):
     ):
         with pytest.raises(forebay.Error, match="the store is closed"):
             ask()
-    # Its disks are free: also where nobody closed it.
+    # The disks are released, even if a store was never closed.
     store = forebay.Store(disks)
     assert store[b"key"] == b"value"
     del store
@@ -242,7 +242,7 @@ def test_threads_share_a_store(store):
     for thread in threads:
         thread.join()
     assert len(list(store)) == 800
-    # What several wait for is written together.
+    # Operations that wait at the same time are written in one batch.
     assert store.status()["batches"] < 800
 
 

@@ -122,7 +122,7 @@ def test_a_trace_that_cannot_be_read_fails_its_own_cells(tmp_path):
         assert failed[str(trace)] == str(raised.value)
     wrong = {"cache": {"block_kib": -1}, "simulate": {"device": "nothing"}}
     assert len(forebay.sweep(wrong, TERASORT, output=output, processes=1).failed()) == 2
-    # What failed is asked again where that is wanted.
+    # With `retry`, failed cells are computed again.
     assert forebay.sweep({"cache": {}}, traces, output=output, processes=1).fresh == 0
     retried = forebay.sweep({"cache": {}}, traces, output=output, processes=1, retry=True)
     assert (retried.fresh, len(retried.failed())) == (2, 2)
@@ -423,7 +423,7 @@ def test_traces_come_from_an_object_store(tmp_path, store, trace):
     assert found.to_pyarrow().to_pylist()[0]["busy_s"] == run["busy_s"]
     again = forebay.sweep(SIMULATE, address, output=tmp_path, storage=options, processes=1)
     assert again.fresh == 0
-    # Another object at the address is another question.
+    # If the object at an address has changed, its cells are computed again.
     system.pipe("bucket/day1.parquet", (ROOT / "README.md").read_bytes())
     other = forebay.sweep({"cache": {}}, address, output=tmp_path, storage=options, processes=1)
     assert other.fresh == 1 and len(other.failed()) == 1

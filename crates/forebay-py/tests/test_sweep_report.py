@@ -67,10 +67,11 @@ def test_a_page_of_a_sweep(tmp_path):
     failures = cells_of(body, "What failed")
     assert len(failures) == 4 and all(line[0] == "missing.parquet" for line in failures)
     assert found.failed()[0]["error"] in said
-    # Figures are those of the verbs; a promise's capacity stands in a list of one.
+    # The figures equal those of the verbs. The capacity for a promise is in a list with one
+    # element.
     planned = forebay.plan_capacity(TERASORT, within=["20ms"], fraction=[0.99])["rows"][0]["capacity_iops"]
     assert f"{planned:,}\u00a0IOPS".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "What plan found")]
-    # The folder alone has the same.
+    # A report made from the folder alone is the same.
     report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
     body, said = read(tmp_path / "folder.html")
     assert "8 cells about 2 traces" in said and "plan: least capacity is lowest at promised share 90 % (" in said
@@ -96,13 +97,13 @@ def test_medians_are_drawn_over_what_was_chosen(tmp_path):
     drawn, said = _picture(flat, "simulate", "busy_s", "policy")
     bars = {bar["name"]: bar["size"] for bar in drawn["bars"]["bars"]}
     assert bars == {"a, intensity 1": 3, "a, intensity 2": 6, "b, intensity 1": 10, "b, intensity 2": 2}
-    # Unless told, the first parameter with several values is taken, and traces last.
+    # By default, the axis is the first parameter with several values, or else the traces.
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
     body, text = read(tmp_path / "page.html")
     assert "simulate: busy time over policy" in text and "All 12 cells about 3 traces have an answer" in text
-    # One picture for wide pages and one for telephones.
+    # Each picture exists twice: for wide pages and for phones.
     assert len(body.findall(".//rect[@class='other']")) == 2 * 4
-    # Whole numbers are counts.
+    # Whole numbers are shown as counts.
     report(tmp_path / "answers", tmp_path / "page.html", figure="reads", along="intensity")
     body, text = read(tmp_path / "page.html")
     assert len([line for line in body.iter("path") if (line.get("class") or "").startswith("series s")]) == 2 + 2 * 4
@@ -118,7 +119,7 @@ def test_keys_are_told_as_words_and_figures_in_their_units(tmp_path):
     (table,) = _told(flat, None, None)["tables"]
     assert table["heads"] == ["trace", "block", "recommended cache", "missed by the recommended cache", "blocks used", "different blocks"]
     assert table["rows"][0] == ["t", "4\u00a0KiB", "5.89\u00a0GiB", "65.7\u00a0%", "22\u202f743\u202f720", "3"]
-    # Axes are counted in what their greatest value is.
+    # The unit of an axis suits its largest value.
     drawn, said = _picture(flat, "cache", "recommended.size_mib", "block_kib")
     assert drawn["curve"]["along"] == "block, MiB" and drawn["curve"]["up"] == "recommended cache, GiB"
     (line,) = drawn["curve"]["lines"]

@@ -80,7 +80,7 @@ def test_integers_that_pandas_made_floats_are_read(tmp_path):
     path = tmp_path / "t.parquet"
     frame.to_parquet(path)
     assert pl.DataFrame(forebay.read(path))["latency_ns"].to_list() == [7_000_000, None]
-    # With NaN itself, as Polars writes what came through numpy.
+    # Missing values are NaN, as in Polars columns created from numpy arrays.
     pl.DataFrame({name: frame[name].to_numpy() for name in frame.columns if name != "op"}).with_columns(
         op=pl.lit("read")
     ).write_parquet(path)
@@ -128,7 +128,7 @@ def test_columns_of_every_type_are_read(tmp_path):
             times = pa.array([7, 8, 10], pa.timestamp(unit, zone))
             read = rows_both_ways(requests(at_ns=None, timestamp=times), tmp_path)
             assert pa.table(read)["at_ns"].to_pylist() == [0, ns, 3 * ns], times.type
-        # Parquet has no type for these, so that only Arrow's own schema tells their unit.
+        # Parquet has no type for durations, so their unit is stored only in Arrow's own schema.
         spans = pa.array([2, None, 3], pa.duration(unit))
         for name in ("response_time", "latency_us"):
             read = rows_both_ways(requests(**{name: spans}), tmp_path)

@@ -205,7 +205,7 @@ def test_compare(answer, trace, tmp_path):
     for side in ("a", "b"):
         found[side]["trace"] = expected[side]["trace"]
     found["verdict"]["text"] = expected["verdict"]["text"]
-    # Each face names inputs its own way.
+    # The command and the package spell the names of inputs differently.
     found["cautions"] = expected["cautions"]
     assert found == expected
     with pytest.raises(forebay.Error, match="block_kib: got '0'"):
@@ -266,7 +266,7 @@ def test_advise(answer, short_path, tmp_path):
     advice = forebay.advise(short_path, report=tmp_path / "report.html")
     for key in ("verdict", "recommended", "headline", "cautions", "ranking"):
         assert getattr(advice, key) == expected[key] == advice.to_dict()[key]
-    # Findings name options as each face writes them.
+    # Findings contain the names of options, which the command and the package spell differently.
     assert len(advice.findings) == len(expected["findings"]) > 3
     assert timeless(advice.runs) == timeless(expected["runs"])
     assert (tmp_path / "report.html").read_text() == advice.html
@@ -320,7 +320,7 @@ def test_convert_by_volume(command, trace, tmp_path):
     assert names == sorted(path.name for path in (tmp_path / "python").iterdir()) == ["0.parquet", "1.parquet", "2.parquet", "manifest.json"]
     for name in names:
         assert (tmp_path / "python" / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
-    # A Trace may be parted too; what is whole is not written again.
+    # `convert` also accepts a Trace. Files that are already complete are not written again.
     assert forebay.convert(forebay.read(whole), tmp_path / "python", partition_by="volume")["requests"] == 300
     assert forebay.describe(tmp_path / "python")["volumes"] == 3
     for wrong, why in [

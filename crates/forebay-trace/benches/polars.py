@@ -15,7 +15,8 @@ Prints the seconds of each. The readers bench starts it, in turns with its own r
 import sys
 import time
 
-# The folder of this file is first on the path, where its own name would hide the package.
+# Python puts the folder of this file first in the search path, where the file's own name hides the
+# package.
 sys.path.pop(0)
 import polars as pl
 
@@ -32,9 +33,9 @@ def figures(column, name):
 
 
 def describe():
-    # Read once: of a lazy scan each of the three would read the file by itself.
+    # Read the file once; with a lazy scan, each of the three queries would read it again.
     trace = pl.read_csv(path, **options).lazy()
-    # Signed, since a few rows may be out of order.
+    # Signed numbers, because a few rows may be out of order.
     at = pl.col("at") if schema["at"] == pl.Float64 else pl.col("at").cast(pl.Int64)
     gap = at.diff()
     span = [at.min().alias("first"), at.max().alias("last"), gap.std()]

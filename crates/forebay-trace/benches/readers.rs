@@ -1,8 +1,10 @@
-//! How fast traces are read and described, and how `describe` compares with Polars on one file.
+//! Measures how fast traces are read and described, and compares `describe` with Polars on the same
+//! file.
 //!
-//! The files are made up in a temporary folder. Polars reads the text files into columns, and
-//! describes them as far as it has words for it, in a child process (`benches/polars.py`, which
-//! see), in turns with ours: A B A B. Without it that part is left out with a note.
+//! The traces are generated in a temporary folder. Polars runs in a child process
+//! (`benches/polars.py`), where it reads the text files into columns and computes as many of the
+//! figures as it supports. It takes turns with our code: A B A B. If Polars is not installed, a
+//! note says so, and only our code is measured.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +20,8 @@ use forebay_trace::{Reader, open, write};
 
 const ROWS: u64 = 1_700_000;
 const RUNS: usize = 5;
-/// `describe` against Polars, which reads the file and works out comparable figures.
+/// The target: how many times as fast `describe` must be as Polars, which computes comparable
+/// figures.
 const TARGET: f64 = 2.0;
 
 fn random(state: &mut u64) -> u64 {
@@ -27,7 +30,8 @@ fn random(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// Rows of a server of four disks of 100 GB: runs of 16 requests on average, a third of them writes.
+/// Returns the requests of a server with four disks of 100 GB: runs of 16 requests on average, one
+/// third of which are writes.
 fn requests() -> impl Iterator<Item = (u64, u64, bool, u64, u64, u64)> {
     let (mut state, mut at, mut next) = (1, 128_166_372_003_061_629u64, [0u64; 4]);
     (0..ROWS).map(move |_| {
@@ -55,7 +59,7 @@ fn msr(folder: &Path) -> PathBuf {
     path
 }
 
-/// A preset: its name, its columns and their types for Polars, the byte between them.
+/// A text format: its name, its columns, their types in Polars, and its separator.
 struct Text {
     name: &'static str,
     columns: &'static str,
@@ -82,7 +86,7 @@ const TEXTS: [Text; 5] = [
     Text { name: "mqsim", columns: "at:u64,volume:u32,offset:u64,len:u32,op:u32", separator: ' ' },
 ];
 
-/// Returns the requests in the format of a preset.
+/// Writes the requests in a text format.
 fn text(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let mut file = BufWriter::new(File::create(&path).unwrap());
@@ -111,8 +115,7 @@ fn text(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Returns a queue and a completion event of each request, as blktrace writes them on one
-/// processor.
+/// Writes a queue and a completion event for each request, as blktrace does on a single CPU.
 fn blktrace(folder: &Path) -> PathBuf {
     let path = folder.join("disk.blktrace.0");
     let mut file = BufWriter::new(File::create(&path).unwrap());
@@ -153,7 +156,7 @@ fn parquet(folder: &Path, from: &Path) -> PathBuf {
     path
 }
 
-/// Seconds to read a file through, with what was read.
+/// Reads a file to its end. Returns the time in seconds, and what was read.
 fn read(path: &Path) -> (f64, u64) {
     let begun = Instant::now();
     let mut reader = open::open(path, None).unwrap();
@@ -167,7 +170,8 @@ fn read(path: &Path) -> (f64, u64) {
     }
 }
 
-/// Seconds to describe a file, read on a thread of its own.
+/// Describes a file, which is read in another thread. Returns the time in seconds, and what was
+/// read.
 fn describe(path: &Path) -> (f64, u64) {
     let begun = Instant::now();
     let mut reader = Ahead::new(open::open(path, None).unwrap());
@@ -202,8 +206,8 @@ fn rows(name: &str, path: &Path) {
     }
 }
 
-/// Returns the Python process that reads or describes the file with Polars, once for every line it
-/// is given.
+/// Starts a Python process that reads or describes the file with Polars once for every line that it
+/// receives.
 fn polars(path: &Path, text: &Text) -> Option<Child> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("FOREBAY_POLARS_PYTHON")
@@ -219,7 +223,7 @@ fn polars(path: &Path, text: &Text) -> Option<Child> {
         .ok()
 }
 
-/// Reads and describes a file in turns with Polars.
+/// Reads and describes a file, taking turns with Polars.
 fn against_polars(path: &Path, text: &Text) {
     let Some(mut child) = polars(path, text) else {
         println!("polars    not installed; see benches/polars.py");

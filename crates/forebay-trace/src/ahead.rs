@@ -1,9 +1,9 @@
-//! Reading ahead: a reader runs on its own thread while its batches are processed.
+//! Reads ahead: a reader runs in its own thread while its batches are processed.
 //!
-//! A few batches may be queued at a time; their memory goes back to the reader when they have been
-//! processed. Changes to the dictionary and the notes travel with the batches, since names may be
-//! learned long after the first request of their thread. Batches, errors and panics arrive as they
-//! would without the thread, and in the same order.
+//! A few batches may be queued at a time. Their memory is returned to the reader when they have
+//! been processed. Changes to the dictionary and the notes travel with the batches, because the
+//! name of a thread may become known long after its first request. Batches, errors and panics
+//! arrive in the same order as without the thread.
 
 use std::panic;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -12,10 +12,10 @@ use std::thread::{self, JoinHandle};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
-/// The most batches that may be queued.
+/// The maximum number of queued batches.
 const WAITING_MAX: usize = 4;
 
-/// A [`Reader`] that works on another thread.
+/// A [`Reader`] that runs another reader in its own thread.
 pub struct Ahead {
     /// The running reader; `None` once it has ended.
     running: Option<Running>,
@@ -29,7 +29,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// The result of one call of the reader.
+/// The result of one call to the reader.
 struct Parcel {
     batch: Result<Vec<Record>, TraceError>,
     dictionary: Option<Dictionary>,
@@ -37,7 +37,7 @@ struct Parcel {
 }
 
 impl Ahead {
-    /// Starts to read.
+    /// Starts reading.
     pub fn new(mut reader: Box<dyn Reader>) -> Ahead {
         let (dictionary, notes) = (reader.dictionary().clone(), reader.notes().clone());
         let (full, parcels) = sync_channel(WAITING_MAX);
@@ -48,7 +48,7 @@ impl Ahead {
         Ahead { running: Some(running), dictionary, notes }
     }
 
-    /// Waits for the thread to end, and propagates its panic, if any.
+    /// Waits until the thread ends, and propagates its panic, if any.
     fn ended(&mut self) {
         let Some(Running { parcels, used, thread }) = self.running.take() else { return };
         drop((parcels, used));
@@ -64,8 +64,7 @@ impl Reader for Ahead {
             batch.clear();
             return Ok(());
         };
-        // The last batch is empty or has been processed. If it cannot be returned, the thread has
-        // ended.
+        // The last batch is empty or was processed. If it cannot be returned, the thread has ended.
         let _ = running.used.try_send(std::mem::take(batch));
         let Ok(parcel) = running.parcels.recv() else {
             self.ended();
@@ -99,7 +98,7 @@ impl Reader for Ahead {
     }
 }
 
-/// Reads to the end, to the first error, or until the receiver is gone.
+/// Reads until the end, the first error, or the loss of the receiver.
 fn read_on(
     reader: &mut dyn Reader,
     (mut dictionary, mut notes): (Dictionary, Notes),
@@ -125,7 +124,7 @@ fn read_on(
     }
 }
 
-/// Returns a copy of `new` if it differs from `old`, and remembers it.
+/// Returns a copy of `new` if it differs from `old`, and stores it in `old`.
 fn if_changed<T: Clone + PartialEq>(old: &mut T, new: &T) -> Option<T> {
     (old != new).then(|| {
         old.clone_from(new);
@@ -142,8 +141,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A reader of one-record batches that renames its only stream at each batch, and ends as
-    /// configured.
+    /// A reader whose batches contain one record. It renames its only stream in every batch, and
+    /// ends as configured.
     struct Fake {
         left: u64,
         end: fn() -> Result<(), TraceError>,

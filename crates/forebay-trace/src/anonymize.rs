@@ -1,13 +1,15 @@
-//! Makes traces that can be shared: names are removed, and addresses are permuted under a key.
+//! Anonymizes traces so that they can be shared: removes names, and permutes addresses with a key.
 //!
-//! Each name (of a volume, a process or a thread) becomes a pseudonym, and each thread and process
-//! id another number. The addresses of a volume are cut into cells, and the cells are permuted;
-//! within a cell nothing moves. Operations, lengths, flags, latencies and inter-arrival times
-//! remain unchanged, so somebody who knows what a system did at some time can still find that time.
+//! Each name (of a volume, a process or a thread) is replaced by a pseudonym, and each thread and
+//! process id by another number. The addresses of a volume are divided into cells, which are
+//! permuted; the order within a cell stays the same. Operations, lengths, flags, latencies and
+//! inter-arrival times are unchanged, so people who know what a system did at some time can still
+//! find that time.
 //!
 //! Invariants: the same key gives the same pseudonyms in all traces, and the same permutation for
-//! volumes with the same number of cells. Distinct names, ids and cells remain distinct. A request
-//! moves whole, with the cell of its first byte; if it crossed the end of its cell, it still does.
+//! all volumes with the same number of cells. Distinct names, ids and cells stay distinct. A
+//! request moves as a whole, together with the cell of its first byte; if it crossed the end of its
+//! cell, it still does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,32 +20,34 @@ use crate::error::{Place, TraceError};
 use crate::streams::is_write_back;
 use crate::trace::{Dictionary, Notes, Reader, Record, Stream};
 
-/// The default size of a cell.
+/// The default size of a cell in bytes.
 pub const CELL_BYTES: u64 = 64 << 20;
-/// The least size of a secret that a key is made from.
+/// The minimum size of a secret from which a key is derived, in bytes.
 pub const SECRET_BYTES_MIN: usize = 16;
-/// The number of Feistel rounds, the same as in FF1 (NIST SP 800-38G).
+/// The number of Feistel rounds, which is that of FF1 (NIST SP 800-38G).
 const ROUNDS: u8 = 10;
-/// The number of permuted cells that are cached.
+/// The number of cells whose new position is cached.
 const CELLS_KEPT: usize = 1 << 20;
-/// The prefix of the pseudonyms of write-back workers, so that these still count as one stream.
+/// The prefix of pseudonyms for write-back workers, so that these workers still count as one
+/// stream.
 const WORKER: &str = "writeback";
 
-/// The key of pseudonyms and permutations. Anybody who has it can undo them.
+/// A key for pseudonyms and permutations. It also permits undoing the anonymization.
 #[derive(Clone)]
 pub struct Key([u8; blake3::KEY_LEN]);
 
 impl Key {
-    /// Derives a key from `secret`; `None` if it is shorter than [`SECRET_BYTES_MIN`].
+    /// Derives a key from `secret`. Returns `None` if the secret is shorter than
+    /// [`SECRET_BYTES_MIN`].
     pub fn new(secret: &[u8]) -> Option<Key> {
         let long_enough = secret.len() >= SECRET_BYTES_MIN;
         long_enough.then(|| Key(blake3::derive_key("forebay anonymised traces, version 1", secret)))
     }
 
-    /// Makes a random key.
+    /// Creates a random key.
     ///
     /// # Errors
-    /// If the system's random number generator fails.
+    /// Fails if the system's random number generator fails.
     pub fn random() -> io::Result<Key> {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key)?;
@@ -56,7 +60,7 @@ impl Key {
         hasher.finalize()
     }
 
-    /// Returns a pseudonym that does not reveal `name`; an empty name stays empty.
+    /// Returns a pseudonym that does not reveal `name`. An empty name stays empty.
     fn pseudonym(&self, what: &str, name: &str) -> String {
         if name.is_empty() {
             return String::new();
@@ -65,7 +69,7 @@ impl Key {
         format!("{what}-{}", &hash[..12])
     }
 
-    /// Returns a number below `count`, different for each `value` below `count`.
+    /// Permutes the numbers below `count`: returns a different number for each `value`.
     fn permuted(&self, what: &str, value: u64, count: u64) -> u64 {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let half = bits.div_ceil(2).max(1);
@@ -78,8 +82,8 @@ impl Key {
             u64::from_le_bytes(*first) & mask
         };
         let mut place = value;
-        // The network permutes a power of four; results outside the range are permuted again until
-        // they are inside.
+        // The network permutes the numbers below a power of four. Results of `count` or more are
+        // permuted again.
         loop {
             let (mut left, mut right) = (place >> half, place & mask);
             for number in 0..ROUNDS {
@@ -101,32 +105,31 @@ impl Key {
             true => WORKER.into(),
             false => self.pseudonym("name", &stream.name),
         };
-        // A process has the id of its main thread, and must have the same id as that thread
-        // afterwards.
+        // A process has the same id as its main thread, also after anonymization.
         let id = |id| self.id("thread", id);
         Stream { thread: stream.thread.map(id), process: stream.process.map(id), name }
     }
 }
 
-/// The extents of a trace's volumes, which have to be known before cells can be permuted.
+/// The extents of a trace's volumes. They must be known before cells can be permuted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
     cell_bytes: u64,
-    /// The number of cells of each volume, by its number in the dictionary.
+    /// The number of cells in each volume, by its index in the dictionary.
     cells: Vec<u64>,
 }
 
 impl Extents {
-    /// Makes empty extents in cells of `cell_bytes`.
+    /// Creates empty extents with cells of `cell_bytes`.
     ///
     /// # Panics
-    /// If `cell_bytes` is 0.
+    /// Panics if `cell_bytes` is 0.
     pub fn new(cell_bytes: u64) -> Extents {
         assert!(cell_bytes > 0, "cells have a size");
         Extents { cell_bytes, cells: Vec::new() }
     }
 
-    /// Extends the extents by records of the trace.
+    /// Extends the extents so that they cover the records of `batch`.
     pub fn add(&mut self, batch: &[Record]) {
         for record in batch {
             let volume = record.volume as usize;
@@ -139,15 +142,15 @@ impl Extents {
     }
 }
 
-/// An anonymizing reader over a trace.
+/// A reader that anonymizes the records of another reader.
 pub struct Anonymized<'a> {
     inner: &'a mut dyn Reader,
     path: PathBuf,
     key: Key,
     extents: Extents,
-    /// The new positions of cells, by volume and cell.
+    /// The new positions of cells, by volume and cell, as a cache.
     places: FxHashMap<(u32, u64), u64>,
-    /// The part of the inner dictionary that has already been renamed.
+    /// The part of the inner dictionary that was already renamed.
     known: Dictionary,
     dictionary: Dictionary,
     notes: Notes,
@@ -155,8 +158,8 @@ pub struct Anonymized<'a> {
 }
 
 impl<'a> Anonymized<'a> {
-    /// Makes a reader over `inner`, which messages call `path`. `extents` must cover all of its
-    /// requests.
+    /// Creates a reader that anonymizes `inner`, whose name in messages is `path`. `extents` must
+    /// cover all requests.
     pub fn new(inner: &'a mut dyn Reader, path: &Path, key: Key, extents: Extents) -> Self {
         let path = path.to_path_buf();
         let (known, dictionary) = (Dictionary::default(), Dictionary::default());
@@ -176,7 +179,7 @@ impl<'a> Anonymized<'a> {
         anonymized
     }
 
-    /// Renames the entries that the inner dictionary has gained.
+    /// Renames the new entries of the inner dictionary.
     fn rename(&mut self) {
         self.notes = Notes { began: None, ..self.inner.notes().clone() };
         let known = self.inner.dictionary();
@@ -189,7 +192,7 @@ impl<'a> Anonymized<'a> {
         }
     }
 
-    /// Returns the new address of `record`; `None` if the extents do not cover it.
+    /// Returns the new address of `record`, or `None` if the extents do not cover it.
     fn place(&mut self, record: &Record) -> Option<u64> {
         let Extents { cell_bytes, cells } = &self.extents;
         let cell = record.offset / cell_bytes;
@@ -259,7 +262,7 @@ mod tests {
         Key::new(SECRET).unwrap()
     }
 
-    /// A trace in memory: each batch comes with the names known by then.
+    /// A trace in memory. Each batch comes with the names that are known by then.
     struct Fixed {
         batches: Vec<(Vec<Record>, Dictionary)>,
         dictionary: Dictionary,
@@ -311,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Anonymizes the records and the names of `batches`, in cells of 1 MiB.
+    /// Anonymizes the records and names of `batches` with cells of 1 MiB.
     fn anonymized(
         key: Key,
         batches: &[(Vec<Record>, Dictionary)],
@@ -357,7 +360,7 @@ mod tests {
         assert!(alike(places(&key(), "a"), places(&other, "a")) < 10);
         assert!(alike(places(&key(), "a"), places(&key(), "b")) < 10);
         assert_eq!(places(&key(), "a"), places(&key(), "a"));
-        // Adjacent cells do not remain adjacent.
+        // Adjacent cells rarely stay adjacent.
         let together = places(&key(), "a").windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(together < 10, "{together}");
     }

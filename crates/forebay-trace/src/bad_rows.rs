@@ -1,5 +1,6 @@
-//! Rows that cannot be read. Readers of all formats leave out a few, and show the first of them in a note; more than a
-//! share ([`BadRows::new`]) is an error. A single one is never an error, unless no row can be read at all.
+//! Counts rows that cannot be read. Readers of all formats skip such rows and list the first of
+//! them in a note. If their share exceeds a limit ([`BadRows::new`]), this is an error. A single
+//! unreadable row is never an error, unless no row at all can be read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +9,12 @@ use crate::error::TraceError;
 use forebay_ask::{Takes, Value, named};
 use forebay_show::plural::{counted, verb};
 
-/// The share of rows that may be unreadable: 0 to 1, also written as a percentage.
+/// The maximum share of unreadable rows: 0 to 1, or written as a percentage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BadRowsMax(f64);
 
 impl BadRowsMax {
-    /// The first unreadable row is an error.
+    /// No unreadable rows are permitted: the first one is an error.
     pub const NONE: BadRowsMax = BadRowsMax(0.0);
 }
 
@@ -43,9 +44,9 @@ impl FromStr for BadRowsMax {
     }
 }
 
-/// The number of unreadable rows that are shown.
+/// The number of unreadable rows to list in a note.
 const SHOWN: usize = 3;
-/// The number of unreadable rows from which the share is examined before the end of the file.
+/// The number of unreadable rows from which their share is checked before the end of the file.
 const EARLY: u64 = 100;
 
 impl Value for BadRowsMax {
@@ -62,18 +63,18 @@ impl Value for BadRowsMax {
     }
 }
 
-/// The unreadable rows of a file.
+/// Counts the unreadable rows of a file.
 #[derive(Debug)]
 pub(crate) struct BadRows {
     share_max: BadRowsMax,
     count: u64,
-    /// The first rows: where they are, and what is wrong with them.
+    /// Descriptions of the first unreadable rows: their place and what is wrong.
     shown: Vec<String>,
     first: Option<TraceError>,
 }
 
 impl BadRows {
-    /// Makes the counter of a file of which a share of the rows may be unreadable.
+    /// Creates a counter for a file in which at most `share_max` of the rows may be unreadable.
     pub(crate) fn new(share_max: BadRowsMax) -> BadRows {
         BadRows { share_max, count: 0, shown: Vec::new(), first: None }
     }
@@ -87,10 +88,10 @@ impl BadRows {
         self.share_max == BadRowsMax::NONE
     }
 
-    /// Counts a row that is left out. `rows` is the number of rows so far, including this one.
+    /// Counts an unreadable row. `rows` is the number of rows so far, including this one.
     ///
     /// # Errors
-    /// If there are too many of them.
+    /// Fails if there are too many unreadable rows.
     #[cold]
     pub(crate) fn add(
         &mut self,
@@ -109,10 +110,11 @@ impl BadRows {
         if self.count >= EARLY && self.is_too_many(rows) { Err(self.refusal(rows)) } else { Ok(()) }
     }
 
-    /// Returns the note about the unreadable ones of `rows` rows at the end of the file, of which `read` could be read.
+    /// Returns the note about unreadable rows at the end of a file with `rows` rows, of which
+    /// `read` were readable.
     ///
     /// # Errors
-    /// If there are too many of them.
+    /// Fails if there are too many unreadable rows.
     pub(crate) fn finish(&mut self, rows: u64, read: u64) -> Result<Option<String>, TraceError> {
         if self.count == 0 {
             return Ok(None);
@@ -135,7 +137,7 @@ impl BadRows {
         self.count as f64 > rows as f64 * self.share_max.0
     }
 
-    /// Makes the error for too many rows, at the place of the first.
+    /// Creates the error about too many unreadable rows, which refers to the first of them.
     fn refusal(&mut self, rows: u64) -> TraceError {
         let told = match self.shown.get(1..) {
             Some(others) if !others.is_empty() => format!("; also {}", others.join("; ")),

@@ -1,10 +1,10 @@
-//! Counts how many requests begin where on a volume, in bounded memory.
+//! Counts how many requests begin at which addresses of a volume, in bounded memory.
 //!
-//! Counts are stored for stretches of addresses, which are as short as possible. If there are too
-//! many stretches, the two neighbors that are shortest together are merged. A distant request
-//! therefore takes one stretch, and the resolution for all others is unaffected.
+//! Requests are counted by stretches of addresses, which are as short as possible. If there are too
+//! many stretches, the two neighbors whose combination is shortest are merged. A single distant
+//! request therefore costs one stretch and does not reduce the resolution for all others.
 
-/// A stretch and the number of requests that begin in it.
+/// A stretch of addresses and the number of requests that begin in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The first byte at which a request begins.
@@ -15,7 +15,7 @@ pub struct Counted {
     pub requests: u64,
 }
 
-/// Request counts by stretch.
+/// The number of requests in each stretch.
 #[derive(Clone, Debug)]
 pub struct Begins {
     stretches: Vec<Counted>,
@@ -24,7 +24,7 @@ pub struct Begins {
 }
 
 impl Begins {
-    /// Makes an empty counter with up to `most` stretches.
+    /// Creates an empty counter with at most `most` stretches.
     pub fn new(most: usize) -> Begins {
         Begins { stretches: Vec::new(), most, latest: 0 }
     }
@@ -62,7 +62,7 @@ impl Begins {
         self.latest = number;
     }
 
-    /// Returns all stretches, in order.
+    /// Returns all stretches in order of their addresses.
     pub fn stretches(&self) -> &[Counted] {
         &self.stretches
     }

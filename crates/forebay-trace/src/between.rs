@@ -1,12 +1,12 @@
-//! A part of a trace, by time.
+//! Reads part of a trace, selected by time.
 
 use forebay_core::Nanos;
 
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
-/// Reads the requests that arrive in a span of time. The span's beginning becomes the beginning of
-/// the trace.
+/// Reads the requests that arrive within an interval. The start of the interval becomes the start
+/// of the trace.
 pub struct Between {
     reader: Box<dyn Reader>,
     from: Nanos,
@@ -16,7 +16,8 @@ pub struct Between {
 }
 
 impl Between {
-    /// Reads what arrives at `from` or later, and before `to`, since the beginning of the trace.
+    /// Creates a reader of the requests that arrive from `from` on and before `to`, both counted
+    /// from the start of the trace.
     pub fn new(reader: Box<dyn Reader>, from: Nanos, to: Nanos) -> Between {
         Between { reader, from, to, notes: Notes::default(), is_over: false }
     }
@@ -27,7 +28,7 @@ impl Reader for Between {
         batch.clear();
         while batch.is_empty() && !self.is_over {
             self.reader.read(batch)?;
-            // Records are in order of time, so that nothing after the span needs to be read.
+            // Records are ordered by time, so nothing after the interval has to be read.
             self.is_over = batch.last().is_none_or(|last| last.at >= self.to);
             batch.retain(|record| (self.from..self.to).contains(&record.at));
             batch.iter_mut().for_each(|record| record.at = record.at - self.from);
@@ -52,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// A trace of two records at a time.
+    /// A trace that returns two records at a time.
     struct Pairs {
         times: Vec<u64>,
         read: usize,

@@ -1,11 +1,12 @@
-//! A trace whose streams are its volumes, to treat each stream separately.
+//! Turns the streams of a trace into volumes, so that each stream can be treated separately.
 
 use crate::error::TraceError;
 use crate::streams::{Grouping, StreamBy};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
-/// Reads a trace with a volume for each stream: a thread, or, if threads are unknown, what has the
-/// same name. The volumes' names are complete at the end of the trace.
+/// A reader that returns one volume per stream. A stream is a thread or, if threads are unknown,
+/// all submitters with the same name. The names of volumes are complete only at the end of the
+/// trace.
 pub struct ByStream {
     reader: Box<dyn Reader>,
     streams: Grouping,
@@ -27,7 +28,7 @@ impl Reader for ByStream {
         for record in batch.iter_mut() {
             record.volume = self.streams.group(dictionary, record.stream);
         }
-        // A thread may be renamed until the end.
+        // Names of threads may change until the end of the trace.
         let known = if batch.is_empty() { 0 } else { self.dictionary.volumes.len() };
         self.dictionary.volumes.truncate(known);
         let new = known as u32..self.streams.len() as u32;

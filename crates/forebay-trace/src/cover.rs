@@ -1,22 +1,22 @@
-//! Finds the outstanding requests that a completion finishes, by the sectors it covers.
+//! Finds the outstanding requests that a completion belongs to, by the sectors it covers.
 //!
 //! A block layer splits and merges requests between their arrival and their completion, so neither
-//! start nor size of a completion identifies a request. [`Outstanding`] stores the sectors that
-//! have not completed yet, cut into segments, and for each segment the requests that await it,
-//! oldest first. A completed sector is credited to the oldest of them.
+//! the start nor the size of a completion identifies a request. [`Outstanding`] stores the sectors
+//! that have not completed yet, divided into segments. Each segment lists the requests that await
+//! it, oldest first. A completed sector is credited to the oldest of them.
 //!
 //! Invariants: segments never overlap and are never empty; the requests of a segment are in
-//! ascending order of id; a request's segments add up to the sectors that it still awaits.
+//! ascending order of id; the segments of a request add up to the sectors that it still awaits.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most requests over one sector that [`Outstanding::over`] reports.
+/// The maximum number of requests for the same sector that [`Outstanding::over`] reports.
 const SHARERS_MAX: usize = 64;
 
-/// The sectors awaited by requests of one direction on one volume.
+/// The sectors that requests in one direction on one volume await.
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
-    /// The segments by first sector.
+    /// The segments, by their first sector.
     segments: BTreeMap<u64, Segment>,
     claims: usize,
 }
@@ -36,13 +36,14 @@ impl Segment {
 }
 
 impl Outstanding {
-    /// Returns the number of (segment, awaiting request) pairs, which determines the memory used.
+    /// Returns the number of pairs of a segment and a request that awaits it, which determines the
+    /// memory used.
     pub fn claims(&self) -> usize {
         self.claims
     }
 
-    /// Adds request `id`, which awaits the sectors from `start` up to but not including `end`. Ids
-    /// must increase from call to call.
+    /// Adds request `id`, which awaits the sectors from `start` up to but not including `end`. Each
+    /// id must be greater than the previous one.
     pub fn add(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;
@@ -54,9 +55,9 @@ impl Outstanding {
         }
     }
 
-    /// Does the same as [`Outstanding::add`], but takes these sectors away from older requests.
-    /// Used for traces that lack completions, in which an older request over the same sectors has
-    /// more likely lost its completion than overlaps with this one.
+    /// Adds a request like [`Outstanding::add`], but takes its sectors away from older requests.
+    /// This is for traces that lack completions: an older request for the same sectors has more
+    /// likely lost its completion than overlaps with the new one.
     pub fn take_over(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;
@@ -72,8 +73,9 @@ impl Outstanding {
         self.insert(id, start, end);
     }
 
-    /// Completes the sectors from `start` up to `end`: calls `credit` with each credited request
-    /// and its number of sectors. Each sector is credited to the oldest request that awaits it.
+    /// Completes the sectors from `start` up to but not including `end`. Each sector is credited to
+    /// the oldest request that awaits it; `credit` is called with each of these requests and its
+    /// number of sectors.
     pub fn complete(&mut self, start: u64, end: u64, mut credit: impl FnMut(u64, u64)) {
         if start >= end || !self.touches(start, end) {
             return;
@@ -92,8 +94,8 @@ impl Outstanding {
         }
     }
 
-    /// Calls `each` with every request that awaits some of these sectors and their number; of the
-    /// requests over one sector, only with the first [`SHARERS_MAX`].
+    /// Calls `each` with every request that awaits some of these sectors, and their number. If more
+    /// than [`SHARERS_MAX`] requests await the same sector, only the first of them are reported.
     pub fn over(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64)) {
         if start >= end {
             return;
@@ -108,17 +110,17 @@ impl Outstanding {
         }
     }
 
-    /// Returns the newest request that awaits a sector.
+    /// Returns the newest request that awaits `sector`.
     pub fn newest(&self, sector: u64) -> Option<u64> {
         let (_, segment) = self.segments.range(..=sector).next_back()?;
         let newest = *segment.younger.back().unwrap_or(&segment.oldest);
         (segment.end > sector).then_some(newest)
     }
 
-    /// Removes `id`, which was added with these sectors.
+    /// Removes request `id`, which was added with these sectors.
     pub fn forget(&mut self, id: u64, start: u64, end: u64) {
         let mut at = start;
-        // The last segment may belong to other requests and extend beyond `end`.
+        // The last segment may also belong to other requests and extend beyond `end`.
         while at < end {
             let Some((&first, segment)) = self.segments.range_mut(at..end).next() else { break };
             at = segment.end;
@@ -135,8 +137,8 @@ impl Outstanding {
         }
     }
 
-    /// Returns whether any segment overlaps the sectors. It is enough to check the last one that
-    /// begins before `end`, which has the greatest end because segments do not overlap.
+    /// Returns whether any segment overlaps the sectors. Only the last segment that begins before
+    /// `end` needs to be checked: as segments do not overlap, it also has the greatest end.
     fn touches(&self, start: u64, end: u64) -> bool {
         self.segments.range(..end).next_back().is_some_and(|(_, segment)| segment.end > start)
     }
@@ -164,7 +166,7 @@ impl Outstanding {
         }
     }
 
-    /// Splits a segment at `at` if `at` lies inside it.
+    /// Splits the segment that contains `at`, unless it begins there.
     fn cut(&mut self, at: u64) {
         let Some((_, segment)) = self.segments.range_mut(..at).next_back() else { return };
         if segment.end > at {
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(o.claims(), 0);
     }
 
-    /// Compares with the same rule applied one sector at a time.
+    /// Compares the result with that of the same rule applied to single sectors.
     #[test]
     fn agrees_with_a_table_of_sectors() {
         let mut table: Vec<VecDeque<u64>> = vec![VecDeque::new(); 64];

@@ -1,9 +1,10 @@
 //! Describes a trace: its volume, sizes, times, locations, order, submitters and latencies.
 //!
-//! One pass over batches of records in bounded memory: the state grows with streams, volumes and
-//! outstanding requests, and with the touched area up to a limit, but never with the length of the
-//! trace. Each part of the description iterates over a batch on its own, in a loop short enough to
-//! overlap its cache misses. The figures and their definitions are in [`description`].
+//! The trace is processed in one pass, in batches of records and with bounded memory: memory grows
+//! with the number of streams, volumes and outstanding requests, and up to a limit with the touched
+//! area, but not with the length of the trace. Each part of the description iterates over a batch
+//! by itself, in a loop that is short enough to overlap its cache misses. The figures and their
+//! definitions are in [`description`].
 
 mod by_stream;
 pub mod by_thread;
@@ -26,19 +27,19 @@ use crate::trace::{Dictionary, Notes, Record};
 pub use by_thread::ThreadOptions;
 pub use description::Description;
 
-/// The number of records that the parts of the description process at a time: 25 KB.
+/// The number of records that each part of the description processes at a time: 25 KB.
 const PIECE: usize = 512;
 
-/// Options of a description.
+/// The options of a description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// What counts as one stream.
     pub stream_by: StreamBy,
-    /// How to describe each stream and the types of streams; none to omit this.
+    /// How to describe each stream and the types of streams. If None, this is omitted.
     pub threads: Option<ThreadOptions>,
 }
 
-/// Collects a description.
+/// Computes a description.
 #[derive(Clone, Debug)]
 pub struct Describer {
     options: Options,
@@ -49,12 +50,12 @@ pub struct Describer {
     threads: Option<by_thread::Threads>,
     latencies: latency::Latencies,
     footprint: footprint::Footprint,
-    /// A buffer for the data requests of a piece.
+    /// A buffer for the data requests among the current records.
     picked: Vec<Record>,
 }
 
 impl Describer {
-    /// Starts a description.
+    /// Creates a describer without records.
     pub fn new(options: Options) -> Describer {
         Describer {
             options,
@@ -69,9 +70,10 @@ impl Describer {
         }
     }
 
-    /// Adds the next records of the trace, in order of time, with the dictionary as read so far.
+    /// Adds the next records of the trace, in order of time, and the dictionary as known so far.
     pub fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
-        // In pieces that stay in the processor's cache from one part to the next.
+        // Divide the batch into pieces that stay in the processor's cache from one part to the
+        // next.
         for piece in batch.chunks(PIECE) {
             let data = pick_data(piece, &mut self.picked);
             self.totals.add(piece, data);
@@ -86,7 +88,7 @@ impl Describer {
         }
     }
 
-    /// Returns the description of all records added.
+    /// Returns the description of all records that were added.
     pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
         let by_thread = self.threads.take().map(|threads| {
             threads.finish(dictionary, self.streams.grouping(), self.times.duration_ns())
@@ -152,14 +154,13 @@ impl Describer {
     }
 }
 
-/// Returns whether a record moves data. All other records are counted but not included in the
-/// figures.
+/// Returns whether a record moves data. Other records are counted, but not included in the figures.
 #[inline]
 fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0
 }
 
-/// Returns the requests of a piece that move data, which are nearly always all of them.
+/// Returns the data requests among the records of `piece`. Nearly always, these are all of them.
 #[inline]
 fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Record] {
     if piece.iter().all(is_data) {
@@ -170,14 +171,14 @@ fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Recor
     picked
 }
 
-/// Returns an index: 0 for reads and 1 for writes. The direction is hard to predict, so branches
+/// Returns 0 for reads and 1 for writes, as an index. The direction is hard to predict, so a branch
 /// would be slower.
 #[inline]
 fn direction(r: &Record) -> usize {
     usize::from(r.op == Op::Write)
 }
 
-/// Returns a name from a trace, truncated to 32 characters, without characters that could control a
+/// Truncates a name from a trace to 32 characters, and removes characters that could control a
 /// terminal or break a table.
 pub fn printable(name: &str) -> String {
     name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()

@@ -1,5 +1,5 @@
-//! Errors of traces. Each is one message with the file, the position, what was found, what was
-//! expected, and what to do.
+//! Errors about traces. Each is a single message with the file, the place, the invalid content,
+//! what is expected, and what to do.
 
 use std::fmt;
 use std::io;
@@ -29,21 +29,21 @@ impl fmt::Display for Place {
     }
 }
 
-/// The reason that a trace cannot be read or written.
+/// The reason why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The content does not follow the format.
+    /// The content is invalid in the format.
     #[error("{}{place}: got {got}, expected {expected}{}", path.display(), remedy(hint))]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The place in the file.
         place: Place,
-        /// The content found there, shortened.
+        /// The invalid content, shortened.
         got: String,
-        /// The expected content.
+        /// What is expected there.
         expected: String,
-        /// What to do about it; may be empty.
+        /// What to do about it. May be empty.
         hint: String,
     },
     /// The operating system reported an error.
@@ -57,14 +57,14 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Describes the place within the file and what is wrong there.
+    /// Describes the place within the file, and what is wrong there.
     pub(crate) fn in_place(&self) -> Option<String> {
         let TraceError::Malformed { place, got, expected, .. } = self else { return None };
         let place = place.to_string();
         Some(format!("{} (got {got}, expected {expected})", place.trim_start_matches(", ")))
     }
 
-    /// Puts another hint before that of the error.
+    /// Puts another hint before the existing one.
     pub(crate) fn with_hint(mut self, text: &str) -> TraceError {
         if let TraceError::Malformed { hint, .. } = &mut self {
             *hint = if hint.is_empty() { text.to_owned() } else { format!("{text}; {hint}") };
@@ -72,7 +72,7 @@ impl TraceError {
         self
     }
 
-    /// Makes the error that nothing could be read.
+    /// Creates the error that no row could be read.
     pub(crate) fn no_row() -> TraceError {
         let (place, hint) = (Place::File, String::new());
         let (got, expected) = ("no row that can be read".into(), "at least one".into());

@@ -1,6 +1,7 @@
-//! Parses decimal numbers exactly: nothing goes through floating point.
+//! Parses decimal numbers exactly, without floating point.
 
-/// Parses an unsigned integer; `None` for anything else, including overflow.
+/// Parses an unsigned integer. Returns `None` for anything else, including numbers that are too
+/// large.
 pub(crate) fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() {
         return None;
@@ -14,8 +15,8 @@ pub(crate) fn digits(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Parses a decimal number without a sign. Returns its integer part and its fraction in billionths;
-/// digits after the ninth are dropped.
+/// Parses a decimal number without a sign. Returns its integer part, and its fraction in
+/// billionths. Digits after the ninth decimal are dropped.
 pub(crate) fn decimal(field: &[u8]) -> Option<(u64, u64)> {
     let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
     let (whole, fraction) = field.split_at(dot);
@@ -37,7 +38,7 @@ pub(crate) fn decimal(field: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// Parses a number with an optional exponent, as pandas writes small and large numbers (`1e-05`,
-/// `1.6777216e+07`). Returns its digits and its power of ten.
+/// `1.6777216e+07`). Returns its digits as an integer, and the power of ten to multiply it by.
 fn powered(field: &[u8]) -> Option<(u128, i32)> {
     let end = field.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(field.len());
     let (digits, power) = field.split_at(end);
@@ -62,7 +63,7 @@ fn powered(field: &[u8]) -> Option<(u128, i32)> {
     any.then_some((value, power))
 }
 
-/// Parses an integer in any floating-point notation: `4096.0`, `1e+09`.
+/// Parses an integer in any floating-point notation, such as `4096.0` or `1e+09`.
 pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     let (value, power) = powered(field)?;
     let scale = 10u128.checked_pow(power.unsigned_abs())?;
@@ -74,7 +75,7 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
-/// Does the same as [`decimal`] for a number with an optional exponent.
+/// Parses a number like [`decimal`], but with an optional exponent.
 pub(crate) fn decimal_or_power(field: &[u8]) -> Option<(u64, u64)> {
     const BILLION: u128 = 1_000_000_000;
     let (value, power) = powered(field)?;

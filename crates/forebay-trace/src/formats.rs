@@ -1,4 +1,4 @@
-//! Trace formats, one file each, and the list of all formats.
+//! Trace formats, each with its own module, and the list of all formats.
 
 pub mod blkparse;
 pub mod blktrace;
@@ -41,29 +41,29 @@ use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
 
-/// A file to read.
+/// A file to be read.
 pub struct Input {
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its compression.
+    /// The compression of the file.
     pub packing: Packing,
-    /// Its uncompressed content.
+    /// The uncompressed content of the file.
     pub content: Box<dyn BufRead + Send>,
-    /// The number of bytes read, counted by `content`; readers that bypass `content` have to count
-    /// here themselves.
+    /// The number of bytes that were read through `content`. Readers that bypass `content` must
+    /// count bytes themselves.
     pub consumed: Consumed,
-    /// Whether a step back of the clock begins another run, which is placed after the previous one.
+    /// Whether a step back of the clock begins a new run, which is placed after the previous one.
     pub split_runs: bool,
-    /// The layer at which requests count that the trace shows at several.
+    /// At which layer requests count if the trace shows them at several.
     pub layer: Layer,
-    /// The parameter of the format: blkparse's format string.
+    /// The parameter of the format, such as blkparse's format string.
     pub parameter: Option<String>,
-    /// The share of rows that may be unreadable.
+    /// The maximum share of unreadable rows.
     pub bad_rows_max: BadRowsMax,
 }
 
 impl Input {
-    /// Makes an input whose progress is not observed, and of which every row has to be readable.
+    /// Creates an input whose progress is not reported, and in which every row must be readable.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
         let consumed = Consumed::default();
         Input {
@@ -79,30 +79,31 @@ impl Input {
     }
 }
 
-/// A readable format.
+/// A format that Forebay can read.
 pub struct Format {
-    /// Its name in `--from` and [`crate::Notes::format`].
+    /// The name in `--from` and in [`crate::Notes::format`].
     pub name: &'static str,
-    /// A description in a few words.
+    /// A short description.
     pub about: &'static str,
-    /// The first lines of a text, or, after `$`, a command that records a binary trace.
+    /// The first lines of a text in this format. For a binary format, a command that records a
+    /// trace, after `$`.
     pub example: &'static str,
-    /// The fields of its rows, and how they are read, if code of its own reads them.
+    /// The fields of a row and how they are interpreted, if the format has its own reader.
     pub(crate) fields: &'static [(&'static str, &'static str)],
     reads: Reads,
 }
 
 /// How a format is read.
 enum Reads {
-    /// By code of its own.
+    /// With its own reader.
     Code { sniff: Sniff, open: Open },
-    /// By a declaration of the columns of its rows.
+    /// With a declaration of the columns of its rows.
     Columns(Preset),
 }
 
-/// Whether unpacked content that begins so looks like a format.
+/// Returns whether uncompressed content that begins with these bytes looks like the format.
 type Sniff = fn(&[u8]) -> bool;
-/// Reads a format.
+/// Opens a reader of the format.
 type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
 impl Format {
@@ -122,17 +123,17 @@ impl Format {
         Format { fields, ..self }
     }
 
-    /// Returns whether its example is text that it reads.
+    /// Returns whether the format is text, so that its example can be read.
     pub fn is_text(&self) -> bool {
         !self.example.starts_with('$')
     }
 
-    /// Returns the format of that name.
+    /// Returns the format called `name`, if there is one.
     pub fn named(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Returns whether unpacked content that begins with `head` looks like it.
+    /// Returns whether uncompressed content that begins with `head` looks like this format.
     pub fn sniff(&self, head: &[u8]) -> bool {
         match &self.reads {
             Reads::Code { sniff, .. } => sniff(head),
@@ -140,10 +141,10 @@ impl Format {
         }
     }
 
-    /// Opens a reader.
+    /// Opens a reader of `input`.
     ///
     /// # Errors
-    /// Content that is not of this format.
+    /// Fails if the content does not have this format.
     pub fn open(&self, input: Input) -> Result<Box<dyn Reader>, TraceError> {
         match &self.reads {
             Reads::Code { open, .. } => open(input),
@@ -151,7 +152,7 @@ impl Format {
         }
     }
 
-    /// Returns the declaration of its columns, if it is a text that is read by one.
+    /// Returns the declaration of the columns, if the format is read with one.
     pub fn preset(&self) -> Option<&Preset> {
         match &self.reads {
             Reads::Columns(preset) => Some(preset),

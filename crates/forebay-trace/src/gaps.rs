@@ -1,19 +1,19 @@
-//! Detects gaps that are far longer than the rest of a trace, caused by a clock that was set or a
-//! wrong timestamp.
+//! Detects gaps that are much longer than the rest of a trace. They are caused by a clock that was
+//! set or by a wrong timestamp.
 
 use crate::order::clock::long;
 use crate::trace::Record;
 use forebay_show::plural::counted;
 use forebay_show::quantities;
 
-/// The least lengths of gaps, in nanoseconds: an hour and, in a trace that has only a few gaps of a
+/// The minimum lengths of gaps in nanoseconds: an hour or, if a trace has only a few gaps of a
 /// minute, a minute.
 const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];
-/// A trace with more gaps than this comes in bursts.
+/// A trace with more gaps than this consists of bursts.
 const GAPS_MAX: u64 = 2;
-/// How many times as long as the rest of the trace the gaps have to be.
+/// How many times as long as the rest of the trace the gaps must be.
 const TIMES: u64 = 10;
-/// The least number of requests from which gaps can be judged.
+/// The minimum number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;
 
 /// The longest gaps of a trace.
@@ -21,17 +21,17 @@ const REQUESTS_LEAST: u64 = 10;
 pub(crate) struct Gaps {
     requests: u64,
     last_ns: u64,
-    /// The gaps of each least length.
+    /// The gaps that exceed each of the minimum lengths.
     long: [Long; 2],
 }
 
-/// The gaps of at least some length.
+/// The gaps that exceed some minimum length.
 #[derive(Default)]
 struct Long {
     /// The number of gaps, and their total length in nanoseconds.
     gaps: u64,
     gaps_ns: u64,
-    /// The length of the longest gap in nanoseconds, and the number of requests before it.
+    /// The length of the longest gap in nanoseconds, and the number of requests that precede it.
     longest: (u64, u64),
 }
 
@@ -125,7 +125,7 @@ mod tests {
         );
         assert!(told.contains("ends at request 51 of 100"), "{told}");
         assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
-        // Below an hour as well, even if there are other gaps of minutes.
+        // The gap is less than an hour, but there may also be other gaps of minutes.
         assert!(said((0..200).map(|n| n / 50 + if n >= 60 { 1800 } else { 0 })).is_some());
         assert!(said((0..200).map(|n| n / 40 + if n == 199 { 61 } else { 0 })).is_some());
         assert!(said((0..100).map(|n| n * 120 + if n >= 50 { 300 * HOUR_S } else { 0 })).is_some());

@@ -1,53 +1,54 @@
-//! Recognizes volumes that move in step: most requests of one have a counterpart on the other, with
-//! the same operation and length, at nearly the same time. One is then probably a layer above the
-//! other (LVM, md, dm-crypt), or both are halves of a mirror, and the trace does not say so.
+//! Detects volumes that move in step: most requests on one have a counterpart on the other, with
+//! the same operation and length and at nearly the same time. Probably, one of them is a layer
+//! above the other (LVM, md, dm-crypt), or both are halves of a mirror, but the trace does not say
+//! so.
 //!
-//! Only the first [`SAMPLE`] records are examined. Volumes with requests of one length are in step
-//! by chance if they are busy, so counterparts must be close compared with the gaps between
-//! requests, or at a constant distance.
+//! Only the first [`SAMPLE`] records are examined. Busy volumes whose requests all have the same
+//! length are in step by chance. Therefore, counterparts must either be close to each other
+//! compared with the gaps between requests, or have a constant difference of offsets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::trace::{Dictionary, Record};
 
-/// The number of records examined.
+/// The number of records that are examined.
 const SAMPLE: usize = 1 << 14;
-/// The least number of requests of each volume for a judgment.
+/// The minimum number of requests on each volume for a judgment.
 const REQUESTS_MIN: u64 = 20;
-/// How far counterparts may be apart, in nanoseconds.
+/// The maximum time between counterparts, in nanoseconds.
 const APART_NS: u64 = 1_000_000;
-/// The share of the requests of either volume that have a counterpart.
+/// The minimum share of requests on each volume that must have a counterpart.
 const SHARE_MIN: f64 = 0.9;
-/// How many times as long as the distance of counterparts the gaps between requests are.
+/// How many times as long as the time between counterparts the gaps between requests must be.
 const GAPS_MIN: u64 = 10;
-/// The most recent records that are compared with the next.
+/// The maximum number of recent records that are compared with the next one.
 const RECENT_MAX: usize = 64;
-/// The most volumes that are compared.
+/// The maximum number of volumes that are compared.
 const VOLUMES_MAX: usize = 64;
 
-/// Compares the requests of the volumes.
+/// Compares the requests of all pairs of volumes.
 #[derive(Default)]
 pub(crate) struct InStep {
     records: usize,
     last_ns: u64,
     requests: BTreeMap<u32, u64>,
-    /// Recent records without a counterpart on some volume.
+    /// Recent records that lack a counterpart on some volume.
     recent: VecDeque<Record>,
     pairs: BTreeMap<(u32, u32), Counterparts>,
 }
 
-/// The counterparts of two volumes.
+/// The counterparts on a pair of volumes.
 #[derive(Default)]
 struct Counterparts {
     count: u64,
     /// The sum of the times between counterparts.
     apart_ns: u64,
-    /// How often the offsets had this difference.
+    /// The number of counterparts for each difference of offsets.
     distances: HashMap<u64, u64>,
 }
 
 impl InStep {
-    /// Examines records. Returns whether that was enough.
+    /// Examines records. Returns whether enough of them have been examined.
     pub(crate) fn add(&mut self, batch: &[Record]) -> bool {
         for record in batch.iter().take(SAMPLE.saturating_sub(self.records)) {
             self.records += 1;
@@ -67,7 +68,7 @@ impl InStep {
         self.records >= SAMPLE
     }
 
-    /// Finds the counterpart of a record among the recent ones of each other volume.
+    /// Finds the counterpart of a record among the recent records on each other volume.
     fn compare(&mut self, record: &Record) {
         let is_near = |other: &&Record| record.at.0 - other.at.0 <= APART_NS;
         let mut met: Vec<u32> = Vec::new();
@@ -88,8 +89,8 @@ impl InStep {
         }
     }
 
-    /// Returns the sentence about the first two volumes that move in step, unless both are known to be `legs` of one
-    /// volume.
+    /// Returns a sentence about the first two volumes that move in step, unless both are known to
+    /// be `legs` of one volume.
     pub(crate) fn sentence(&self, dictionary: &Dictionary, legs: &[Vec<String>]) -> Option<String> {
         let name = |volume: u32| dictionary.volumes.get(volume as usize).map_or("", |name| name);
         let (one, other) = self.pairs.iter().find_map(|(&(one, other), pair)| {
@@ -141,7 +142,8 @@ mod tests {
         in_step.sentence(&Dictionary { volumes, ..Dictionary::default() }, &[])
     }
 
-    /// Requests of both volumes, the lower `later_ns` after the upper, `away` bytes away.
+    /// Compares requests on two volumes. Those on the lower one are `later_ns` later than those on
+    /// the upper one, with offsets that differ by `away`.
     fn layers(gap_ns: u64, later_ns: u64, away: impl Fn(u64) -> u64) -> Option<String> {
         let place = |n: u64| n * 7919 % 1000 * 4096;
         sentence((0..100).flat_map(|n| {
@@ -154,11 +156,12 @@ mod tests {
     fn layers_are_told_from_volumes_of_their_own() {
         let told = layers(1_000_000, 8_000, |_| 1 << 20).unwrap();
         assert!(told.starts_with("volumes dm-0 and sda move in step"), "{told}");
-        // Far later than the next request, but at a constant distance.
+        // The counterpart comes long after the next request, but at a constant difference of
+        // offsets.
         assert!(layers(100_000, 90_000, |_| 1 << 20).is_some());
-        // Somewhere else, but at once.
+        // The counterpart is elsewhere, but comes at once.
         assert!(layers(1_000_000, 8_000, |n| n * 104_729 % 977 * 4096).is_some());
-        // Busy volumes of their own, with requests of one length.
+        // The volumes are independent but busy, and all requests have the same length.
         assert_eq!(layers(100_000, 40_000, |n| n * 104_729 % 977 * 4096), None);
         assert_eq!(layers(100_000_000, 2_000_000, |_| 1 << 20), None);
     }

@@ -1,8 +1,8 @@
-//! Block-I/O traces as data: streaming readers and writers, and a description.
+//! Block-I/O traces: streaming readers and writers, and a description.
 //!
 //! A trace is a stream of [`Record`]s in order of time, with a [`Dictionary`] of submitters and
-//! volumes. [`open::open`] reads any format, [`write::create`] writes one. A new format needs one
-//! file in [`formats`] and one line in its list.
+//! volumes. [`open::open`] reads any format, and [`write::create`] writes one. To add a format, add
+//! a file to [`formats`] and a line to its list.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Reads the lines of a text in large pieces and bounded memory, one at a time or in blocks.
+//! Reads the lines of a text in large pieces and with bounded memory, one at a time or in blocks.
 //!
-//! A byte order mark (UTF-8) before the first line is skipped.
+//! A UTF-8 byte-order mark before the first line is skipped.
 
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use forebay_ask::named;
 /// The number of bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// The longest supported line.
+/// The maximum supported length of a line.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 
-/// The number of readable bytes after a block, whose content is unspecified.
+/// The number of readable bytes after a block. Their content is unspecified.
 pub(crate) const PADDING_BYTES: usize = 64;
 
-/// Precedes the error message for a last line that has no line end.
+/// The beginning of the error message about a last line without a line end.
 pub(crate) const CUT_HINT: &str = "the last line has no newline, so the file may be truncated; ";
 
-/// The reason that most truncated lines are left out.
+/// The reason why most truncated lines are skipped.
 pub(crate) const UNREADABLE: &str = "cannot be read";
 
-/// Returns the note about a last line that has no line end but was read anyway.
+/// Returns the note about a last line without a line end that was read anyway.
 pub(crate) fn cut_sentence(line: u64) -> String {
     format!("the last line, {line}, has no newline: it may be truncated, and is read unchanged")
 }
 
-/// The UTF-8 byte order mark that some editors write.
+/// The UTF-8 byte-order mark, which some editors write.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Splits a text into lines that end with `\n` or `\r\n`, even mixed; the last may end with the
-/// file.
+/// Splits a text into lines that end with `\n` or `\r\n`, even in the same file. The last line may
+/// end with the file.
 pub(crate) struct Lines {
     path: PathBuf,
     source: Box<dyn BufRead + Send>,
@@ -41,7 +41,7 @@ pub(crate) struct Lines {
     end: usize,
     begun: bool,
     ended: bool,
-    /// Whether the last line had no line end.
+    /// Whether the last line has no line end.
     cut: bool,
     number: u64,
 }
@@ -61,13 +61,13 @@ impl Lines {
         }
     }
 
-    /// Returns the next line without its end; `None` after the last.
+    /// Returns the next line without its line end, or `None` after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
         Ok(self.next_or_cut()?.map(|(line, _)| line))
     }
 
-    /// Returns the next line without its end, and whether it has no line end.
+    /// Returns the next line without its line end, and whether it had none.
     #[inline]
     pub(crate) fn next_or_cut(&mut self) -> Result<Option<(&[u8], bool)>, TraceError> {
         let mut seen = 0;
@@ -93,15 +93,15 @@ impl Lines {
         let from = self.start;
         self.start = (from + length + 1).min(self.end);
         let line = self.buffer.get(from..from + length).unwrap_or_default();
-        // Files that were joined have the mark in the middle.
+        // The mark may be in the middle of a file that was joined from several.
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         Ok(Some((line.strip_suffix(b"\r").unwrap_or(line), self.cut)))
     }
 
-    /// Returns text that begins with the lines that have not been consumed yet, and how many of its
-    /// bytes are complete lines, each with its `\n` (added to the last line if missing); none after
-    /// the last line. The bytes after them are unspecified. Lines are consumed with
-    /// [`Lines::pass`].
+    /// Returns text that begins with the lines that were not consumed yet, and the number of bytes
+    /// in complete lines. Each of these ends with `\n`, which is added to the last line if it is
+    /// missing. The bytes after them are unspecified. After the last line, the number is zero.
+    /// Lines are consumed with [`Lines::pass`].
     #[inline]
     pub(crate) fn block(&mut self) -> Result<(&[u8], usize), TraceError> {
         let whole = loop {
@@ -126,7 +126,7 @@ impl Lines {
         Ok((text, whole))
     }
 
-    /// Makes the next block have many lines, if the text does.
+    /// Ensures that the next block contains many lines, if the text does.
     pub(crate) fn look_ahead(&mut self) -> Result<(), TraceError> {
         while !self.ended && self.end - self.start < LINE_BYTES_MAX {
             self.fill()?;
@@ -134,25 +134,26 @@ impl Lines {
         Ok(())
     }
 
-    /// Consumes the first bytes and lines of a block.
+    /// Consumes bytes and lines at the beginning of a block.
     pub(crate) fn pass(&mut self, bytes: usize, lines: u64) {
         self.start = (self.start + bytes).min(self.end);
         self.number += lines;
     }
 
-    /// Returns whether the line returned last is the last line of the file and has no line end.
-    /// Such a line forms its own block.
+    /// Returns whether the last line that was returned is the last line of the file and has no line
+    /// end. Such a line is a block of its own.
     pub(crate) fn cut(&self) -> bool {
         self.cut
     }
 
-    /// Returns, once, the note about a last line that has no line end but was read anyway.
+    /// Returns the note about a last line without a line end that was read anyway. Returns it only
+    /// once.
     pub(crate) fn cut_note(&mut self) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
-    /// Returns, once, the note about a last line that has no line end and was skipped, for the
-    /// reason `why`.
+    /// Returns the note about a last line without a line end that was skipped because of `why`.
+    /// Returns it only once.
     pub(crate) fn left_out_note(&mut self, line: u64, why: &str) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| {
             format!(
@@ -162,13 +163,14 @@ impl Lines {
         })
     }
 
-    /// Returns, once, the note about a last line that has no line end and was skipped for that.
+    /// Returns the note about a last line that was skipped because it has no line end. Returns it
+    /// only once.
     pub(crate) fn truncated_note(&mut self, line: u64) -> Option<String> {
         std::mem::take(&mut self.cut)
             .then(|| format!("the last line, {line}, is truncated and left out"))
     }
 
-    /// Reads more bytes after those that have not been consumed.
+    /// Reads more bytes and appends them to those that were not consumed.
     fn fill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -200,7 +202,7 @@ impl Lines {
         }
     }
 
-    /// Returns the number of the line returned last, counted from 1.
+    /// Returns the number of the last line that was returned, counted from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -216,7 +218,7 @@ mod tests {
     use std::io::{BufReader, Cursor};
 
     fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, TraceError> {
-        // Small pieces, so that lines span reads.
+        // The source returns small pieces, so that lines extend across several reads.
         let source = Box::new(BufReader::with_capacity(7, Cursor::new(text)));
         let mut lines = Lines::new(Path::new("t"), source);
         let mut all = Vec::new();
@@ -237,7 +239,7 @@ mod tests {
                 return Ok(all);
             }
             assert!(text.len() >= whole + PADDING_BYTES && text[whole - 1] == b'\n');
-            // Consumes one line of the block at a time.
+            // Consume one line of the block at a time.
             let one = text.iter().position(|&byte| byte == b'\n').unwrap() + 1;
             all.extend_from_slice(&text[..one]);
             lines.pass(one, 1);

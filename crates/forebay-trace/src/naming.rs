@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use crate::rows::{RowError, shorten};
 
-/// The longest name of a stream or a volume: as long as a path.
+/// The maximum length of the name of a stream or volume, which is that of a path.
 pub(crate) const NAME_BYTES_MAX: usize = 4096;
-/// The limit on the total size of all names, including [`ENTRY_BYTES`] for each.
+/// The maximum total size of all names, including [`ENTRY_BYTES`] for each.
 const NAMES_BYTES_MAX: usize = 32 << 20;
-/// The approximate memory for a name, in addition to its bytes.
+/// The approximate memory that a name takes in addition to its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// The remaining space for the names of one trace.
+/// The memory that is left for the names in a trace.
 #[derive(Debug)]
 pub(crate) struct Room {
     left_bytes: usize,
@@ -24,7 +24,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes space for one more name, which is in `column`.
+    /// Reserves memory for another name, which is in `column`.
     pub(crate) fn take(
         &mut self,
         column: impl Into<Cow<'static, str>>,
@@ -39,7 +39,7 @@ impl Room {
     }
 }
 
-/// Makes the error for a name for which there is no space.
+/// Creates the error about a name that does not fit.
 #[cold]
 pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> RowError {
     let (got, expected) = match name.len() {

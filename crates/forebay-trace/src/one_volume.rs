@@ -8,15 +8,15 @@ use crate::error::{Place, TraceError};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_show::plural::counted;
 
-/// The most names of volumes in a message.
+/// The maximum number of volume names in a message.
 const NAMES_SHOWN: usize = 10;
 
-/// A [`Reader`] of the requests of one volume. Times count from its first request.
+/// A [`Reader`] that returns only the requests of one volume. Times count from its first request.
 pub(crate) struct OneVolume {
     inner: Box<dyn Reader>,
     path: PathBuf,
     name: String,
-    /// The arrival of the volume's first request, if there was one.
+    /// When the volume's first request arrived, if there was one.
     first: Option<Nanos>,
     others: u64,
     dictionary: Dictionary,
@@ -31,7 +31,7 @@ impl OneVolume {
         OneVolume { inner, path, name, first, others, dictionary, notes }
     }
 
-    /// Makes the error that the trace does not have the volume.
+    /// Creates the error that the trace does not contain the volume.
     fn missing(&self) -> TraceError {
         let volumes = &self.inner.dictionary().volumes;
         let shown = volumes.get(..NAMES_SHOWN).unwrap_or(volumes).join(", ");

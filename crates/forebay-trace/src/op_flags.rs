@@ -1,7 +1,7 @@
 //! The spelling of operations and flags in our own formats.
 //!
-//! An operation is written as its name. Flags are letters in the order `PFASM`: preflush, FUA,
-//! read-ahead, synchronous, metadata; no flags are the empty string.
+//! Operations are written as their names. Flags are letters in the order `PFASM`: preflush, FUA,
+//! read-ahead, synchronous, metadata. No flags are an empty string.
 
 use forebay_core::{Flags, Op};
 
@@ -13,18 +13,18 @@ const LETTERS: [(u8, Flags); 5] = [
     (b'M', Flags::META),
 ];
 
-/// The valid content of a flag field, for messages.
+/// What a field of flags may contain, for messages.
 pub(crate) const FLAGS_EXPECTED: &str = "any of the letters P, F, A, S, M";
 
-/// The valid content of an operation field, for messages.
+/// What a field of operations may contain, for messages.
 pub(crate) const OP_EXPECTED: &str = "read, write, flush or trim";
 
-/// Returns the letters of a set of flags.
+/// Returns the letters for a set of flags.
 pub fn flag_letters(flags: Flags) -> String {
     LETTERS.iter().filter(|(_, f)| flags.has(*f)).map(|(letter, _)| char::from(*letter)).collect()
 }
 
-/// Parses flag letters in any order.
+/// Parses flag letters, in any order.
 pub(crate) fn flags_of(text: &[u8]) -> Option<Flags> {
     text.iter().try_fold(Flags::NONE, |flags, byte| {
         let (_, flag) = LETTERS.iter().find(|(letter, _)| letter == byte)?;
@@ -37,10 +37,10 @@ pub(crate) fn op_of(text: &[u8]) -> Option<Op> {
     [Op::Read, Op::Write, Op::Flush, Op::Trim].into_iter().find(|op| op.name().as_bytes() == text)
 }
 
-/// The valid content of an operation field in other formats, for messages.
+/// What a field of operations may contain in other formats, for messages.
 pub(crate) const OPS_EXPECTED: &str = "read, write, flush or trim, or R, W, F, D";
 
-/// Parses an operation as other formats spell it.
+/// Parses an operation as spelled in other formats.
 pub(crate) fn op_word(text: &str) -> Option<Op> {
     match text.trim().to_ascii_lowercase().as_str() {
         "read" | "r" | "rd" => Some(Op::Read),

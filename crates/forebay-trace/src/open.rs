@@ -1,4 +1,4 @@
-//! Opens a trace of any format: finds the file, decompresses it, and detects the format.
+//! Opens a trace in any format: finds the file, decompresses it, and detects the format.
 
 use std::fs;
 use std::io;
@@ -18,29 +18,29 @@ use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
 use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
 
-/// The most files of a folder that are examined to find traces.
+/// The maximum number of files in a folder that are examined to find traces.
 const LOOKED_AT_MAX: usize = 50;
 
-/// Opens the trace at `path`: a file, compressed or not, a blktrace set (by its base name, its
-/// folder, a tar of it, or one of its files), or the folder of a finished [`partition`].
+/// Opens the trace at `path`: a file, which may be compressed; a blktrace set, given by its base
+/// name, its folder, a tar of it, or one of its files; or the folder of a finished [`partition`].
 ///
 /// The format is detected from the content, unless `from` names it or declares the columns of a
 /// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`], [`BAD_ROWS`], one of
-/// [`LAYERS`] and [`VOLUME`] may precede either, or be used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
-/// units only cause a warning.
+/// [`LAYERS`] and [`VOLUME`] may precede either, or be used alone. A trace whose units cannot be
+/// right is rejected, see [`crate::units`]; if the units were declared, there is only a warning.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
 }
 
-/// Does the same as [`open`], adding the bytes read to `consumed`. Of sets, only the part read for
-/// detection is counted; Parquet is counted by its rows.
+/// Opens a trace like [`open`], and adds the bytes read to `consumed`. Of blktrace sets, only the
+/// part read for detection is counted. Parquet is counted by its rows.
 pub fn open_counting(
     path: &Path,
     from: Option<&str>,
     consumed: Consumed,
 ) -> Result<Box<dyn Reader>, TraceError> {
     if from == Some("") {
-        // Only the settings before a format may stand alone.
+        // Only settings that precede a format may be used alone.
         FormatChoice::new(path, "")?;
     }
     let (reading, from) = Reading::parse(path, from.unwrap_or_default())?;
@@ -57,7 +57,7 @@ pub fn open_counting(
     Ok(Box::new(checked))
 }
 
-/// Opens the trace with all of its volumes. `from` is the format, or empty.
+/// Opens the trace with all its volumes. `from` is the format, or empty to detect it.
 fn open_as(
     path: &Path,
     from: &str,
@@ -73,7 +73,7 @@ fn open_as(
         }
         Ok(found) if found.is_dir() => return open_set(path, layer),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // The base name of a set is not a file.
+            // The base name of a set is not the name of a file.
             return open_set(path, layer).map_err(|found| match found {
                 TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
                 malformed => malformed,
@@ -112,7 +112,7 @@ fn open_as(
         Some(FormatChoice::Columns(columns)) => {
             (open_columns(&columns, input)?, Doubt::declared(&columns))
         }
-        // A user who specifies Parquet knows its units, or has no other way to state them.
+        // If the user specifies Parquet, the units are known, or cannot be stated in another way.
         Some(FormatChoice::Format(format, _)) if format.name == "parquet" => {
             (format.open(input)?, Doubt::of(format.name))
         }
@@ -124,8 +124,8 @@ fn open_as(
     })
 }
 
-/// Returns what is known of the units of content that begins like this: a header or the names of a
-/// table's columns may declare them.
+/// Returns what is known about the units of content that begins with `head`: a header or the column
+/// names of a table may declare them.
 fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
     if format.name == "parquet"
         && let Some((text, names)) = crate::formats::parquet::declared(path)
@@ -138,7 +138,7 @@ fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
 }
 
 /// Returns the files that [`open`] reads for the trace at `path`. If there are none, returns
-/// `path`, and opening it reports the reason.
+/// `path`, so that opening it reports the reason.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     let of_one = || match path.is_file() && set::split_name(path).is_none() {
         true => vec![path.to_path_buf()],
@@ -147,22 +147,22 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     partition::files(path).unwrap_or_else(of_one)
 }
 
-/// Returns whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
+/// Returns whether `path` can be read only once, because it is a pipe or a device.
 pub fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Makes the error that a file is expected instead of a pipe.
+/// Creates the error that a file is expected instead of a pipe.
 pub(crate) fn from_pipe(path: &Path, got: &str, expected: &str) -> TraceError {
     let (path, place) = (path.to_path_buf(), Place::File);
     let hint = "write it to a file and pass the file".into();
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
-/// Rejects a pipe as a trace that is read more than once.
+/// Returns an error if `path` is a pipe, because the trace is read more than once.
 ///
 /// # Errors
-/// If `path` is a pipe.
+/// Fails if `path` is a pipe.
 pub fn expect_file(path: &Path) -> Result<(), TraceError> {
     match is_pipe(path) {
         true => Err(from_pipe(path, "a pipe", "a file, because the trace is read twice")),
@@ -170,28 +170,28 @@ pub fn expect_file(path: &Path) -> Result<(), TraceError> {
     }
 }
 
-/// The prefix that declares columns instead of naming a format.
+/// The prefix of a declaration of columns, which replaces the name of a format.
 pub const COLUMNS: &str = "columns:";
 
-/// The prefix that makes a step back of the clock begin another run, which is placed after the
+/// The prefix that makes a step back of the clock begin a new run, which is placed after the
 /// previous one. If nothing follows it, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
-/// The prefixes that choose the layer at which requests count that the trace shows at several.
+/// The prefixes that determine at which layer requests count if the trace shows them at several.
 pub const LAYERS: [(&str, Layer); 2] =
     [("layer-top:", Layer::Top), ("layer-bottom:", Layer::Bottom)];
 
-/// The formats whose traces show remaps from layer to layer.
+/// The formats that show remaps from layer to layer.
 const LAYERED: [&str; 3] = ["blktrace", "blkparse", "ftrace"];
 
-/// The prefix of the only volume to read: then come the length of its name in bytes, a colon, and
-/// the name.
+/// The prefix that selects the only volume to read. It is followed by the length of the volume's
+/// name in bytes, a colon, and the name.
 pub const VOLUME: &str = "volume:";
 
-/// The prefix that sets the share of rows that may be unreadable: `bad-rows:0.05:`.
+/// The prefix that sets the maximum share of unreadable rows: `bad-rows:0.05:`.
 pub const BAD_ROWS: &str = "bad-rows:";
 
-/// How a trace is read, apart from its format.
+/// How to read a trace, apart from its format.
 #[derive(Default)]
 struct Reading {
     split_runs: bool,
@@ -201,10 +201,10 @@ struct Reading {
 }
 
 impl Reading {
-    /// Parses the prefixes of a format. Returns the format, which may be empty, too.
+    /// Parses the prefixes of a format. Also returns the format, which may be empty.
     ///
     /// # Errors
-    /// A share of unreadable rows that is none.
+    /// Fails if the share of unreadable rows is invalid.
     fn parse<'a>(path: &Path, from: &'a str) -> Result<(Reading, &'a str), TraceError> {
         let (mut reading, mut rest) = (Reading::default(), from);
         loop {
@@ -243,7 +243,7 @@ impl Reading {
         rest.split_at_checked(length.parse().ok()?)
     }
 
-    /// Returns the layer at which requests count: those of a volume that was chosen always do.
+    /// Returns the layer at which requests count. Those of a selected volume always count.
     fn layer(&self) -> Layer {
         let default = if self.volume.is_some() { Layer::Every } else { Layer::default() };
         self.layer.unwrap_or(default)
@@ -252,7 +252,7 @@ impl Reading {
 
 /// How the user specified the format.
 enum FormatChoice {
-    /// By its name, with a parameter.
+    /// By its name, possibly with a parameter.
     Format(&'static Format, Option<String>),
     Columns(Columns),
 }
@@ -272,10 +272,10 @@ impl FormatChoice {
     }
 }
 
-/// The format whose name may be followed by a colon and a parameter: the format string.
+/// The format whose name may be followed by a colon and a parameter, which is the format string.
 const WITH_PARAMETER: &str = "blkparse";
 
-/// Makes the error that no format has this name.
+/// Creates the error that there is no format with this name.
 pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
     let got = format!("the format name {}", shorten(name.as_bytes()));
     malformed(path, got, expected(&nearest::by_name(name)))
@@ -304,8 +304,8 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     }
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
-        // The rows look like those of a preset but the header differs, so the preset's units may be
-        // wrong.
+        // The rows look like those of a preset, but the header is different, so the preset's units
+        // may be wrong.
         (Some(Err(unsure)), Some(format))
             if format.preset().is_some_and(|preset| !preset.is_titled(first_line(head))) =>
         {
@@ -315,7 +315,7 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     }
 }
 
-/// Makes the error for content of no known format, with the likely columns if it is a table.
+/// Creates the error about content in an unknown format. If it is a table, suggests its columns.
 fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
     let (path, place) = (path.to_path_buf(), Place::File);
     if let Some((what, instead)) = guess::of_totals(head) {
@@ -343,7 +343,7 @@ fn first_line(head: &[u8]) -> &[u8] {
     head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty()).unwrap_or(head)
 }
 
-/// Says which formats there are, and names the nearest.
+/// Lists the formats for a message, and names the most similar ones.
 fn expected(nearest: &[&str]) -> String {
     let nearest = match nearest {
         [others @ .., last] => format!(" (the most similar are {} and {last})", others.join(", ")),
@@ -363,7 +363,7 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Opens a blktrace set named by its folder or its base name.
+/// Opens a blktrace set given by its folder or base name.
 fn open_set(path: &Path, layer: Layer) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
     Ok((Box::new(Blktrace::open(path)?.at_layer(layer)), Doubt::of("blktrace")))
 }

@@ -1,10 +1,10 @@
 //! Sorts slightly unordered records by time, in bounded memory.
 //!
-//! A record may be up to [`WINDOW`] records late and is still sorted into its place. One that is
-//! later gets the time of the last record returned, and is counted. Records with equal times keep
-//! the order of the file. Times are made relative to the earliest request; the notes record when
-//! that arrived by the source's clock, and how that clock behaved ([`clock`]). Impossible latencies
-//! are treated as unknown.
+//! A record that is late by up to [`WINDOW`] records is moved to its right place. A record that is
+//! later gets the time of the last record that was returned, and is counted. Records with equal
+//! times keep the order of the file. Times are converted to be relative to the earliest request.
+//! The notes contain the time of that request on the source's clock, and how the clock behaved
+//! ([`clock`]). Impossible latencies count as unknown.
 
 pub(crate) mod clock;
 
@@ -21,34 +21,34 @@ use forebay_show::plural::{counted, verb};
 /// The number of records that are buffered for sorting.
 pub const WINDOW: usize = 65_536;
 
-/// A [`Reader`] in order of time over one that is not.
+/// A [`Reader`] that returns the records of another reader in order of time.
 pub struct Ordered<R> {
     inner: R,
-    /// The zero of the inner times by the source's clock; `None` if unknown.
+    /// The time on the source's clock from which the inner times count, or `None` if unknown.
     zero: Option<Nanos>,
-    /// The buffered records; their times are relative to `first` as soon as that is known.
+    /// The buffered records. Their times are relative to `first` as soon as that is known.
     held: Held,
     ended: bool,
-    /// The source times of the first and the last record returned.
+    /// The times of the first and the last record that was returned, as in the source.
     first: Option<Nanos>,
     last: Nanos,
     notes: Notes,
     late: u64,
     clock: Clock,
-    /// The last rows read, which wait for those that follow.
+    /// The last rows that were read. They must wait until the rows after them are known.
     tail: Vec<Record>,
-    /// The number of latencies that were treated as unknown.
+    /// The number of latencies that count as unknown.
     wrapped: u64,
 }
 
 impl<R: Reader> Ordered<R> {
-    /// Makes a reader over `inner`, whose records may be out of order and begin at any time of the
-    /// source's clock.
+    /// Creates a reader over `inner`, whose records may be out of order and begin at any time on
+    /// the source's clock.
     pub fn new(inner: R) -> Ordered<R> {
         Ordered::by_clock(inner, Some(Nanos::ZERO))
     }
 
-    /// Makes a reader over `inner`, whose times count from `zero` of the source's clock.
+    /// Creates a reader over `inner`, whose times count from `zero` on the source's clock.
     pub fn by_clock(inner: R, zero: Option<Nanos>) -> Ordered<R> {
         let notes = inner.notes().clone();
         Ordered {
@@ -66,8 +66,8 @@ impl<R: Reader> Ordered<R> {
         }
     }
 
-    /// Sets whether records after a step back of the clock are placed after the previous ones, as a
-    /// new run.
+    /// Sets whether records after a step back of the clock form a new run, which is placed after
+    /// the previous one.
     pub fn splitting_runs(mut self, is_wanted: bool) -> Ordered<R> {
         if is_wanted {
             self.clock.split();
@@ -75,7 +75,7 @@ impl<R: Reader> Ordered<R> {
         self
     }
 
-    /// Reads and buffers the next batch.
+    /// Reads the next batch and buffers it.
     fn take_in(&mut self) -> Result<(), TraceError> {
         let mut batch = self.held.spare.pop().unwrap_or_default();
         self.inner.read(&mut batch)?;
@@ -112,8 +112,8 @@ impl<R: Reader> Ordered<R> {
         Ok(())
     }
 
-    /// Follows the clock through the times of a batch. Its last rows wait for those that follow,
-    /// unless there are none.
+    /// Passes the times of a batch to the clock. The last rows wait until those after them are
+    /// known, unless there are none.
     fn follow(&mut self, batch: &mut Vec<Record>) {
         let known = if self.ended { batch.len() } else { batch.len().saturating_sub(LOOK_AHEAD) };
         self.tail.extend(batch[known..].iter());
@@ -125,7 +125,7 @@ impl<R: Reader> Ordered<R> {
         batch.truncate(known);
     }
 
-    /// Returns up to `count` records.
+    /// Returns up to `count` records in `batch`.
     fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
         let start = match self.first {
             Some(start) => start,
@@ -181,15 +181,15 @@ impl<R: Reader> Reader for Ordered<R> {
     }
 }
 
-/// Records in order of time, in their original batches as far as these were in order. Most are, so
-/// records are seldom copied.
+/// Buffered records in order of time. As far as they already are in order, they stay in their
+/// original batches, so records are seldom copied.
 #[derive(Default)]
 struct Held {
     /// The batches, none of which is empty.
     batches: VecDeque<Vec<Record>>,
     /// The total number of records.
     len: usize,
-    /// The memory of consumed batches, for reuse.
+    /// Memory of consumed batches, for reuse.
     spare: Vec<Vec<Record>>,
 }
 
@@ -206,7 +206,7 @@ impl Held {
         self.batches.iter_mut().flatten()
     }
 
-    /// Adds a sorted batch that does not begin before the newest record.
+    /// Adds a sorted batch that begins no earlier than the newest record.
     fn push(&mut self, batch: Vec<Record>) {
         if batch.is_empty() {
             self.spare.push(batch);
@@ -216,8 +216,8 @@ impl Held {
         }
     }
 
-    /// Adds a batch in any order. Only records later than the earliest new one can move; the sort
-    /// is stable, and fast on runs that are already in order.
+    /// Adds a batch in any order. Only records that are later than the earliest new one can move.
+    /// The sort is stable, and fast for sequences that are already in order.
     fn merge(&mut self, batch: Vec<Record>) {
         let earliest = batch.iter().map(|r| r.at).min();
         let mut first = self.batches.len();
@@ -239,7 +239,7 @@ impl Held {
         }
     }
 
-    /// Replaces the content of `batch` with the first records.
+    /// Replaces the content of `batch` with the first `count` records.
     fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
         batch.clear();
         while let Some(first) = self.batches.front_mut() {

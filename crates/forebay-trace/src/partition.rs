@@ -1,17 +1,17 @@
 //! Splits a trace into a folder with one canonical Parquet file per volume, in bounded memory.
 //!
-//! There are two steps. First the trace is read once, and its records are stored by volume in a
-//! spool in the folder (34 bytes per request). Then each volume is written to its own file. A file
-//! appears under its name only when it is complete; `manifest.json` is written last, and the spool
-//! is deleted.
+//! There are two steps. First, the trace is read once, and its records are stored by volume in a
+//! spool in the folder (34 bytes per request). Then, each volume is written to its own file. A file
+//! gets its name only when it is complete. `manifest.json` is written last, and the spool is
+//! deleted.
 //!
-//! If the first step is interrupted, a rerun starts over. Afterwards an interruption loses nothing:
-//! a rerun with the same input does not read it again and writes only the missing volumes. Another
-//! input is rejected.
+//! If the first step is interrupted, a rerun starts over. In the second step, an interruption loses
+//! nothing: a rerun with the same input does not read it again, and writes only the missing
+//! volumes. A different input is rejected.
 //!
-//! The times in each file begin, as in every trace, at the file's first request. The manifest
-//! records when that was in the whole trace (`first_ns`), and each file records when that was by
-//! the source's own clock, or relative to the whole trace if the source's clock is unknown.
+//! As in every trace, the times in each file count from its first request. The manifest records
+//! when that was in the whole trace (`first_ns`). Each file records when that was on the source's
+//! own clock or, if that is unknown, relative to the whole trace.
 
 pub(crate) mod merge;
 mod spool;
@@ -33,19 +33,19 @@ use crate::write::{self, ProtectedFiles};
 
 /// The file that lists the volumes and marks the partition as complete.
 const MANIFEST: &str = "manifest.json";
-/// The folder for an incomplete partition.
+/// The folder that contains an incomplete partition.
 const WORK: &str = ".forebay-partition";
 
 /// The source of a partition, which shows whether a rerun has the same input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The input's absolute path.
+    /// The absolute path of the input.
     pub path: PathBuf,
     /// The format that the user specified.
     pub from: Option<String>,
-    /// Its size; `None` if the path names a set of files.
+    /// The size of the input, or `None` if the path refers to a set of files.
     pub size_bytes: Option<u64>,
-    /// Its modification time since 1970; `None` if the path names a set of files.
+    /// The input's modification time since 1970, or `None` if the path refers to a set of files.
     pub modified_ns: Option<u64>,
 }
 
@@ -63,18 +63,18 @@ impl Source {
     }
 }
 
-/// One volume of a finished partition.
+/// A volume of a finished partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The volume's name.
     pub volume: String,
-    /// Its file in the folder.
+    /// The name of the volume's file in the folder.
     pub file: String,
-    /// The number of its requests.
+    /// The number of requests.
     pub requests: u64,
-    /// The arrival of its first request, relative to the first request of the whole trace.
+    /// When the first request arrived, relative to the first request of the whole trace.
     pub first_ns: u64,
-    /// The arrival of its last request, relative to the first request of the whole trace.
+    /// When the last request arrived, relative to the first request of the whole trace.
     pub last_ns: u64,
 }
 
@@ -83,10 +83,10 @@ pub struct Part {
 pub struct Manifest {
     /// The source of the partition.
     pub source: Source,
-    /// When the whole trace began by the source's own clock; `None` if unknown.
+    /// When the whole trace began on the source's own clock, or `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<u64>,
-    /// Its volumes that have requests.
+    /// The volumes that have requests.
     pub parts: Vec<Part>,
 }
 
@@ -104,18 +104,18 @@ struct Sealed {
 
 /// The state of a partition.
 pub enum Partition {
-    /// Complete.
+    /// The partition is complete.
     Finished(Manifest),
-    /// The trace has been read; volumes remain to be written.
+    /// The trace was read, but volumes remain to be written.
     Read(Volumes),
-    /// The trace has to be read.
+    /// The trace must be read.
     Begun(Intake),
 }
 
-/// Finds or begins the partition of `input`, read as format `from`, in `folder`.
+/// Finds or begins the partition of `input`, read in the format `from`, in `folder`.
 ///
 /// # Errors
-/// If the folder contains something else or cannot be created.
+/// Fails if the folder contains something else or cannot be created.
 pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition, TraceError> {
     let source = Source::of(input, from);
     let same = |found: &Source| {
@@ -150,7 +150,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
 
-/// Returns whether `folder` is a finished partition.
+/// Returns whether `folder` contains a finished partition.
 pub(crate) fn is_finished(folder: &Path) -> bool {
     load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
 }
@@ -162,7 +162,7 @@ pub(crate) fn files(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(parts.chain([folder.join(MANIFEST)]).collect())
 }
 
-/// The first step: stores the trace in the spool.
+/// The first step of splitting a trace: stores its records in the spool.
 pub struct Intake {
     folder: PathBuf,
     source: Source,
@@ -170,12 +170,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Adds records, which are in order of time.
+    /// Adds records. They must be in order of time.
     pub fn add(&mut self, batch: &[Record]) -> Result<(), TraceError> {
         self.spool.add(batch).map_err(|source| io_error(&self.folder, source))
     }
 
-    /// Completes the first step. From here on an interruption loses nothing.
+    /// Completes the first step. From then on, an interruption loses nothing.
     pub fn seal(self, dictionary: &Dictionary, notes: &Notes) -> Result<Volumes, TraceError> {
         let fail = |source| io_error(&self.folder, source);
         let extents = self.spool.seal().map_err(fail)?;
@@ -193,21 +193,21 @@ impl Intake {
     }
 }
 
-/// The second step: writes the volumes.
+/// The second step of splitting a trace: writes the volumes.
 pub struct Volumes {
     folder: PathBuf,
     sealed: Sealed,
 }
 
 impl Volumes {
-    /// Returns the number of requests of all volumes.
+    /// Returns the total number of requests of all volumes.
     pub fn requests(&self) -> u64 {
         self.sealed.extents.iter().map(|extent| extent.requests).sum()
     }
 
-    /// Writes each missing volume, then the manifest. Calls `go_on` with the number of requests
-    /// done. If it returns false, the result is `None`, and the files written so far remain for the
-    /// next run.
+    /// Writes each missing volume, and finally the manifest. Calls `go_on` with the number of
+    /// requests done. If that returns false, the result is `None`, and files that were written
+    /// remain for the next run.
     pub fn write(self, mut go_on: impl FnMut(u64) -> bool) -> Result<Option<Manifest>, TraceError> {
         let work = self.folder.join(WORK);
         let path = work.join("spool");
@@ -218,7 +218,7 @@ impl Volumes {
             let file = self.folder.join(&part.file);
             if !file.exists() {
                 let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
-                // Drafts left behind by a killed process are deleted with the work folder.
+                // Drafts that a killed process left behind are deleted with the work folder.
                 let whole = work.join(&part.file);
                 let mut go_on = |of_volume| go_on(done + of_volume);
                 if !self.volume(&whole, part, &mut runs, &streams, &mut go_on)? {
@@ -247,7 +247,7 @@ impl Volumes {
         let part = |(number, extent): (usize, &Extent)| {
             let volume = self.sealed.volumes.get(number).cloned().unwrap_or_default();
             let mut file = file_name(&volume, number);
-            // Names must also be unique on a case-insensitive file system.
+            // Names must also be unique in a file system that ignores case.
             if !taken.insert(file.to_lowercase()) {
                 file = format!("volume-{number}.parquet");
                 taken.insert(file.clone());
@@ -258,7 +258,7 @@ impl Volumes {
         filled.map(part).collect()
     }
 
-    /// Writes a volume, and returns whether it was completed.
+    /// Writes a volume. Returns whether it was completed.
     fn volume(
         &self,
         file: &Path,
@@ -298,10 +298,10 @@ impl Volumes {
     }
 }
 
-/// The longest stem of a file name that every file system supports.
+/// The maximum length of a file name's stem, which every file system supports.
 const STEM_BYTES_MAX: usize = 200;
 
-/// Converts the name of a volume to a file name.
+/// Converts the name of a volume to the name of a file.
 fn file_name(volume: &str, number: usize) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let stem: String = volume.chars().map(|c| if plain(c) { c } else { '_' }).collect();
@@ -311,10 +311,10 @@ fn file_name(volume: &str, number: usize) -> String {
     }
 }
 
-/// The highest size of our own files, whose names may take 32 MiB.
+/// The maximum size of a file that Forebay wrote, in which names may take 32 MiB.
 const OURS_MAX: u64 = 256 << 20;
 
-/// Reads one of our own files; `None` if it does not exist.
+/// Reads a file that Forebay wrote. Returns `None` if it does not exist.
 fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceError> {
     let mut text = String::new();
     let read = fs::File::open(path).and_then(|file| file.take(OURS_MAX).read_to_string(&mut text));
@@ -330,7 +330,7 @@ fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceErr
     })
 }
 
-/// Writes one of our own files atomically.
+/// Writes a file that [`load`] reads, atomically.
 fn store(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     serde_json::to_writer_pretty(&mut file, value)?;

@@ -1,4 +1,4 @@
-//! The limits that requests of all formats must keep, and the errors for requests that do not.
+//! The limits for requests in all formats, and the errors about requests that exceed them.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,21 +9,21 @@ use crate::error::{Place, TraceError};
 use crate::trace::Record;
 use forebay_show::plural::{counted, verb};
 
-/// The longest plausible request.
+/// The maximum plausible length of a request in bytes.
 pub(crate) const LEN_BYTES_MAX: u64 = 1 << 30;
 
-/// The first byte that no request may reach.
+/// Requests must end before this byte.
 pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
 
-/// The longest plausible latency: a day in nanoseconds. Tracers subtract unsigned numbers, so a
+/// The maximum plausible latency: a day in nanoseconds. Tracers subtract unsigned numbers, so a
 /// completion that seems to precede its arrival gives a latency near 2^64.
 pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
 const US_NS: u64 = 1_000;
 
 /// Returns whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped
-/// around in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized. Tracers
-/// that print ms or s with decimals count us.
+/// around in 64 or 32 bits. With 32 bits, only differences of up to 2^20 units are recognized.
+/// Tracers that print ms or s with decimals count in us.
 #[inline(always)]
 pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
     let wraps = |unit_ns: u64| {
@@ -33,7 +33,7 @@ pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
     latency_ns > LATENCY_NS_MAX || wraps(unit_ns) || unit_ns > US_NS && wraps(US_NS)
 }
 
-/// Returns the note about `count` latencies that were treated as unknown; none for 0.
+/// Returns the note about `count` latencies that count as unknown, or None if there are none.
 pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
@@ -45,26 +45,28 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     })
 }
 
-/// The length of the pieces into which long trims are split: below the longest length of a record, and aligned.
+/// The length of the pieces into which long trims are split. It is aligned and below the maximum
+/// length of a record.
 const PIECE_BYTES: u64 = 1 << 31;
-/// The longest trim that is split: 64 TiB, longer than any drive.
+/// The maximum length of a trim that is split: 64 TiB, which exceeds any drive.
 const TRIM_BYTES_MAX: u64 = 1 << 46;
 
-/// Trims that are too long for one record.
+/// Splits trims that are too long for one record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LongTrims {
     trims: u64,
-    /// The number of records beyond one per trim.
+    /// The number of records beyond one for each trim.
     pub(crate) added: u64,
 }
 
 impl LongTrims {
-    /// Returns whether a trim of this length has to be split, and can be.
+    /// Returns whether a request of this length is a trim that must and can be split.
     pub(crate) fn may_split(op: Op, len: u64) -> bool {
         op == Op::Trim && len > u64::from(u32::MAX) && len <= TRIM_BYTES_MAX
     }
 
-    /// Splits a trim of `len` bytes, of which `record` has everything but the length, into `batch`.
+    /// Splits a trim of `len` bytes into records and appends them to `batch`. `record` contains
+    /// everything but the length.
     pub(crate) fn split(&mut self, record: Record, len: u64, batch: &mut Vec<Record>) {
         self.trims += 1;
         self.added += len.div_ceil(PIECE_BYTES) - 1;
@@ -76,7 +78,7 @@ impl LongTrims {
         }));
     }
 
-    /// Returns the note about them, if there are any.
+    /// Returns the note about trims that were split, if there were any.
     pub(crate) fn sentence(self) -> Option<String> {
         (self.trims > 0).then(|| {
             format!(
@@ -89,7 +91,7 @@ impl LongTrims {
     }
 }
 
-/// Returns the note about `count` lines that repeat the column names; none for 0.
+/// Returns the note about `count` lines that repeat the column names, or None if there are none.
 pub(crate) fn names_again_sentence(count: usize) -> Option<String> {
     (count > 0).then(|| {
         format!(
@@ -117,7 +119,7 @@ impl RowError {
         RowError { column: column.into(), got: shorten(got), expected: expected.into() }
     }
 
-    /// Converts it to the error of a file.
+    /// Converts the row's error to one about a file.
     pub(crate) fn at(self, path: &Path, place: Place, hint: &str) -> TraceError {
         TraceError::Malformed {
             path: path.to_path_buf(),
@@ -135,7 +137,7 @@ impl std::fmt::Display for RowError {
     }
 }
 
-/// Shortens bytes from a file so that they can be shown.
+/// Shortens bytes from a file for a message.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let shown = bytes.get(..SHOWN).unwrap_or(bytes);
@@ -143,7 +145,7 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".into();
     }
-    // Letters of other alphabets are shown; anything that could confuse a terminal is not.
+    // Show letters of other alphabets, but nothing that could confuse a terminal.
     let escaped = match std::str::from_utf8(shown) {
         Ok(text) if !text.is_ascii() => text.escape_debug().to_string(),
         _ => shown.escape_ascii().to_string(),
@@ -151,20 +153,20 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     format!("\"{escaped}{dots}\"")
 }
 
-/// Returns whether a request has no location: an empty flush.
+/// Returns whether a request has no position, which is the case for an empty flush.
 #[inline]
 pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0
 }
 
-/// Makes the record of a trim of `len` bytes that is to be split, and checks the limits.
+/// Checks the limits of a trim of `len` bytes that will be split, and returns its record.
 pub(crate) fn long_trim(at: u64, offset: u64, len: u64) -> Result<Record, RowError> {
     record(at, Op::Trim, offset.saturating_add(len).saturating_sub(1), 1)?;
     record(at, Op::Trim, offset, 1)
 }
 
-/// Makes a record that moves data on one unnamed stream, and checks the limits. Errors name the
-/// column `offset` or `len`, as our own formats call them.
+/// Checks the limits of a request that moves data, and returns its record on a single unnamed
+/// stream. Errors call the columns `offset` and `len`, as our own formats do.
 #[inline]
 pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, RowError> {
     let (len_max, expected) = match op {
@@ -174,7 +176,7 @@ pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, R
     if len > len_max {
         return Err(RowError::new("len", len.to_string().as_bytes(), expected));
     }
-    // The offset of an empty flush is meaningless; tracers set all of its bits.
+    // The offset of an empty flush has no meaning; tracers set all its bits.
     let offset = if is_placeless(op, len) && offset >= END_BYTES_MAX { 0 } else { offset };
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();

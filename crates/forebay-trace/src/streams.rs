@@ -1,12 +1,12 @@
 //! Groups the submitters of a trace into streams.
 //!
-//! A trace lists every thread under every name that it had, but users ask about threads, processes
-//! or applications. A [`Grouping`] maps the former to the latter while the dictionary is still
+//! A trace lists every thread under every name it had, but users ask about threads, processes or
+//! applications. A [`Grouping`] maps the former to the latter, while the dictionary is still
 //! growing.
 //!
 //! Invariants: group ids are dense and in order of first appearance; a stream never changes its
-//! group; the kernel's write-back workers form one group, because one stream of dirty pages moves
-//! from worker to worker.
+//! group; the kernel's write-back workers form a single group, because a stream of dirty pages
+//! moves from worker to worker.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,20 +20,20 @@ use crate::trace::{Dictionary, Stream};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamBy {
-    /// One thread, whatever its name, which is what CFQ and similar schedulers distinguish.
+    /// A thread, whatever its name. CFQ and similar schedulers distinguish these.
     #[default]
     Thread,
-    /// One process with all of its threads.
+    /// A process with all its threads.
     Process,
     /// All threads with the same name.
     Name,
 }
 
-/// A word that is not a [`StreamBy`].
+/// The error that a word is not a [`StreamBy`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("streams by {got:?}: expected thread, process or name")]
 pub struct UnknownStreamBy {
-    /// The word.
+    /// The invalid word.
     pub got: String,
 }
 
@@ -60,17 +60,17 @@ impl fmt::Display for StreamBy {
     }
 }
 
-/// The label of the group of all write-back workers.
+/// The label of the group that contains all write-back workers.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Returns whether a thread with this name writes back dirty pages on behalf of others.
+/// Returns whether a thread with this name writes back the dirty pages of others.
 pub fn is_write_back(name: &str) -> bool {
     ["kworker", "flush-", "bdi-", "pdflush"].iter().any(|prefix| name.starts_with(prefix))
         || name == "bdi"
         || name == "writeback"
 }
 
-/// The property that the members of a group share.
+/// What the members of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     WriteBack,
@@ -85,15 +85,16 @@ enum Key {
 pub struct Grouping {
     by: StreamBy,
     write_back_as_one: bool,
-    /// The group of each stream of the dictionary seen so far.
+    /// The group of each stream in the dictionary so far.
     group_of: Vec<u32>,
-    /// The key and the members (streams of the dictionary, ascending) of each group.
+    /// The key and the members of each group. Members are streams of the dictionary, in ascending
+    /// order.
     groups: Vec<(Key, Vec<u32>)>,
     known: HashMap<Key, u32>,
 }
 
 impl Grouping {
-    /// Makes a grouping by `by`, with all write-back workers in one group.
+    /// Creates a grouping by `by` in which all write-back workers form a single group.
     pub fn new(by: StreamBy) -> Grouping {
         Grouping {
             by,
@@ -104,7 +105,7 @@ impl Grouping {
         }
     }
 
-    /// Makes a grouping by `by`, with each write-back worker on its own, as the kernel sees them.
+    /// Creates a grouping by `by` in which each write-back worker is separate, as in the kernel.
     pub fn with_write_back_apart(by: StreamBy) -> Grouping {
         Grouping { write_back_as_one: false, ..Grouping::new(by) }
     }
@@ -120,7 +121,7 @@ impl Grouping {
         }
     }
 
-    /// Returns the group of a stream that has already been grouped.
+    /// Returns the group of a stream that was already grouped.
     #[inline]
     pub(crate) fn known(&self, stream: u32) -> Option<u32> {
         self.group_of.get(stream as usize).copied()
@@ -131,7 +132,7 @@ impl Grouping {
         dictionary.streams.get(self.group_of.len()..).unwrap_or_default()
     }
 
-    /// Keeps the groups, but groups each new write-back worker on its own from now on.
+    /// Keeps the existing groups, but makes a separate group for each new write-back worker.
     pub(crate) fn apart(self) -> Grouping {
         Grouping { write_back_as_one: false, ..self }
     }
@@ -141,7 +142,7 @@ impl Grouping {
         self.groups.len()
     }
 
-    /// Returns whether there is no group yet.
+    /// Returns whether there are no groups yet.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -151,9 +152,9 @@ impl Grouping {
         self.known.get(&Key::WriteBack).copied()
     }
 
-    /// Returns the label of a group: `name/id` of its thread or process, or only the known one of
-    /// the two. A renamed thread is labeled with its latest name; a process with that of its main
-    /// thread, else with the name that most of its threads have had.
+    /// Returns the label of a group: `name/id` of its thread or process, or the one of the two that
+    /// is known. The name of a renamed thread is its latest one. The name of a process is that of
+    /// its main thread or, failing that, the most common name of its threads.
     pub fn label(&self, dictionary: &Dictionary, group: u32) -> String {
         let Some((key, members)) = self.groups.get(group as usize) else {
             return "unknown".to_owned();
@@ -174,7 +175,7 @@ impl Grouping {
         }
     }
 
-    /// Groups every stream of the dictionary that has no group yet.
+    /// Assigns a group to every stream of the dictionary that has none.
     #[cold]
     fn extend(&mut self, dictionary: &Dictionary, wanted: u32) -> u32 {
         let first = self.group_of.len();
@@ -201,7 +202,8 @@ impl Grouping {
         group
     }
 
-    /// Returns the key of the wanted kind, or else the most specific one that the source provides.
+    /// Returns the key of the requested kind or, if the source lacks it, the most specific one
+    /// available.
     fn key(&self, stream: &Stream) -> Key {
         if self.write_back_as_one && is_write_back(&stream.name) {
             return Key::WriteBack;
@@ -218,12 +220,13 @@ impl Grouping {
     }
 }
 
-/// Returns a warning if `dictionary` lacks what streams are to be grouped by: how many submitters
-/// lack it, and what distinguishes them instead. Write-back workers are one stream in any case.
+/// Returns a warning if `dictionary` lacks the property that streams are grouped by. It says how
+/// many submitters lack it, and what distinguishes them instead. Write-back workers are one stream
+/// in any case.
 pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
     let (what, instead): (_, fn(&Stream) -> bool) = match by {
-        // Threads are the finest level, so whatever the trace has instead is coarser but never
-        // wrong.
+        // A thread is the finest level, so anything else that the trace contains is coarser, but
+        // not wrong.
         StreamBy::Thread => return None,
         StreamBy::Process => ("process id", |stream| stream.process.is_none()),
         StreamBy::Name => ("name", |stream| stream.name.is_empty()),
@@ -244,7 +247,7 @@ fn named(name: Option<&str>, id: u32) -> String {
     name.map_or_else(|| id.to_string(), |name| format!("{name}/{id}"))
 }
 
-/// Returns the most frequent name; ties go to the first.
+/// Returns the most common name. If several are equally common, returns the first of them.
 fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for name in streams.map(|s| s.name.as_str()).filter(|name| !name.is_empty()) {
@@ -253,7 +256,7 @@ fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
             None => counts.push((name, 1)),
         }
     }
-    // `max_by_key` returns the last maximum, hence the reversal.
+    // Reverse the list, because `max_by_key` returns the last maximum.
     counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(name, _)| name)
 }
 

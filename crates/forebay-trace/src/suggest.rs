@@ -1,8 +1,9 @@
-//! Suggests the columns of a text that names and values do not fully determine.
+//! Suggests columns for a text whose names and values do not fully determine them.
 //!
-//! A suggestion is only shown, never used. What nothing determines is a placeholder that [`Columns`] rejects (`UNIT`,
-//! `WORDS`, `OP`, `BYTES`, `TIME`), so that a suggestion that is used unchanged reads the text correctly or fails.
-//! Columns that it does not use are listed.
+//! A suggestion is only shown to the user and never used by itself. What cannot be determined is
+//! replaced by a placeholder that [`Columns`] rejects (`UNIT`, `WORDS`, `OP`, `BYTES`, `TIME`).
+//! Therefore, a suggestion that is used unchanged either reads the text correctly or fails. Columns
+//! that a suggestion does not use are listed.
 //!
 //! [`Columns`]: crate::columns::Columns
 
@@ -13,20 +14,20 @@ use crate::rows::LEN_BYTES_MAX;
 use table::{LEN_MAX, Times};
 pub(crate) use table::{ROWS, Table, dated_unit, fields, is_number};
 
-/// The most names of unread columns in a note, and in a suggestion, which may lack them.
+/// The maximum number of unused columns listed in a note or in a suggestion.
 const UNREAD_SHOWN: usize = 5;
 const UNREAD_SUGGESTED: usize = 32;
 
-/// A declaration under construction, and what it lacks.
+/// A declaration that is being built, and what it lacks.
 pub(crate) struct Declaration {
-    /// The names of the columns, as messages show them.
+    /// The names of the columns, as shown in messages.
     names: Vec<String>,
-    /// The declared role of each column.
+    /// The role of each column in the declaration, if it has one.
     words: Vec<Option<String>>,
     settings: Vec<String>,
-    /// What the names should have specified.
+    /// What the names of columns leave open.
     pub(crate) wanted: Vec<String>,
-    /// What to write in the declaration.
+    /// What the user should write in the declaration.
     instead: Vec<String>,
 }
 
@@ -47,7 +48,7 @@ impl Declaration {
         self.settings.push(setting.into());
     }
 
-    /// Adds something to write in the declaration, once.
+    /// Adds something that the user should write in the declaration, unless it was added before.
     pub(crate) fn advise(&mut self, instead: impl Into<String>) {
         let instead = instead.into();
         if !self.instead.contains(&instead) {
@@ -55,12 +56,12 @@ impl Declaration {
         }
     }
 
-    /// Returns whether a column has the role `name`.
+    /// Returns whether any column has the role `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.column(name).is_some()
     }
 
-    /// Returns the columns with a role.
+    /// Returns the columns that have a role.
     pub(crate) fn read(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().filter(|(_, word)| word.is_some()).map(|(column, _)| column)
     }
@@ -72,7 +73,7 @@ impl Declaration {
             .position(|word| word.as_ref().is_some_and(|w| w.split(':').next() == Some(name)))
     }
 
-    /// Returns the role of a column; `_` if it has none.
+    /// Returns the role of a column, or `_` if it has none.
     pub(crate) fn word(&self, column: usize) -> &str {
         self.words.get(column).and_then(Option::as_deref).unwrap_or("_")
     }
@@ -81,7 +82,7 @@ impl Declaration {
         self.names.get(column).map_or("a column", String::as_str)
     }
 
-    /// Returns the declaration of a text whose rows follow line `line`.
+    /// Returns the declaration. The rows of the text follow line `line`.
     pub(crate) fn text(&self, line: u64, separator: Option<&str>) -> String {
         let read = self.words.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let words = self.words.iter().take(read).map(|word| word.as_deref().unwrap_or("_"));
@@ -90,7 +91,8 @@ impl Declaration {
         words.chain(settings).chain(skip.as_deref()).collect::<Vec<_>>().join(",")
     }
 
-    /// Says what to write in the declaration, and which columns it does not use; may be empty.
+    /// Returns what the user should write in the declaration, and which columns it does not use.
+    /// May be empty.
     pub(crate) fn advice(&self) -> String {
         let with = if self.instead.is_empty() { "" } else { ", with " };
         let unread = self.unread_up_to(UNREAD_SUGGESTED).map_or(String::new(), |names| {
@@ -102,7 +104,7 @@ impl Declaration {
         format!("{with}{}{unread}", self.instead.join(" and "))
     }
 
-    /// Returns the names of the columns without a role.
+    /// Returns the names of the columns without a role, if there are any.
     pub(crate) fn unread(&self) -> Option<String> {
         self.unread_up_to(UNREAD_SHOWN)
     }
@@ -116,7 +118,7 @@ impl Declaration {
         (!names.is_empty()).then(|| shown + &more)
     }
 
-    /// Returns the roles and values of a row.
+    /// Describes a row by the role and the value of each column.
     pub(crate) fn shown(&self, row: &[String]) -> String {
         let pairs = self.words.iter().zip(row).filter_map(|(word, value)| {
             let name = word.as_deref()?.split(':').next()?;
@@ -135,7 +137,7 @@ impl Declaration {
         names.join(" or ")
     }
 
-    /// Declares what is missing by the values in the columns.
+    /// Assigns missing roles to columns by the values in them.
     pub(crate) fn fill(&mut self, table: &Table) {
         self.fill_op(table);
         self.fill_time(table);
@@ -178,7 +180,8 @@ impl Declaration {
         }
         let places = 2 - usize::from(self.has("offset")) - usize::from(self.has("len"));
         let whole = self.open(|column| table.numbers(column).is_some()).len();
-        // Sorted whole numbers may also be offsets or lengths, if there are not enough others.
+        // Sorted whole numbers may also be offsets or lengths, if there are too few other columns
+        // for these.
         let may_be = |column: usize, times| {
             matches!(times, Times::In(_)) || whole > places || table.numbers(column).is_none()
         };
@@ -194,7 +197,7 @@ impl Declaration {
                 |&(n, times)| if let Times::In(unit) = times { Some((n, unit)) } else { None },
             )
             .collect();
-        // If rows have several times, the first of each row is the arrival.
+        // If rows contain several times, the arrival is the one that comes first in every row.
         let first = certain.iter().find(|(one, unit)| {
             certain
                 .iter()
@@ -221,7 +224,7 @@ impl Declaration {
         }
     }
 
-    /// Declares the offset and the length.
+    /// Assigns the roles of offset and length.
     fn fill_places(&mut self, table: &Table) {
         let Some(offset) = self.column("offset").or_else(|| self.offset(table)) else { return };
         let is_len = |column: usize| {
@@ -260,8 +263,9 @@ impl Declaration {
         }
     }
 
-    /// Returns the column that is most likely the offset: the largest, unless it is constant and another one is 0. Of
-    /// columns that may all be lengths, the one that has a 0, or else the first of the largest.
+    /// Returns the column that is most likely the offset: the one with the largest values, unless
+    /// it is constant and another column contains 0. If all columns may be lengths, it is the one
+    /// that contains 0 or, failing that, the first of the largest.
     fn offset(&self, table: &Table) -> Option<usize> {
         let numbers = |column: usize| table.numbers(column).unwrap_or_default();
         let steps = self.open(|column| table.is_in_steps(column));
@@ -280,7 +284,7 @@ impl Declaration {
         }
     }
 
-    /// Declares an offset or a length, in bytes if that is sure.
+    /// Declares a column as an offset or a length, in bytes if that is certain.
     fn put_bytes(&mut self, column: usize, word: &str, is_sure: bool) {
         self.put(column, if is_sure { word.to_owned() } else { format!("{word}:UNIT") });
         if !is_sure {
@@ -289,6 +293,6 @@ impl Declaration {
     }
 }
 
-/// The advice about units of offsets and lengths.
+/// The advice about the units of offsets and lengths.
 pub(crate) const LENGTH_UNITS: &str =
     "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets and lengths";

@@ -1,8 +1,8 @@
-//! Tables of requests in memory: typed columns, in batches, in the format of [canonical
+//! Tables of requests in memory: typed columns in batches, in the form of [canonical
 //! Parquet](crate::formats::parquet::canonical) or of other tools.
 //!
-//! Parquet files are read through this interface, and so is every other table with a [`Source`]:
-//! the Python package has one for Arrow.
+//! Parquet files are read through this interface, and so is any other table that implements
+//! [`Source`]. The Python package implements it for Arrow.
 
 use std::fmt;
 use std::path::Path;
@@ -18,31 +18,31 @@ use crate::trace::{Dictionary, Notes, Reader};
 pub enum ColumnKind {
     /// Integers.
     Integer {
-        /// The bits of a value, at most 64.
+        /// The number of bits in a value, at most 64.
         bits: u8,
         /// Whether values may be negative.
         signed: bool,
     },
     /// Floating-point numbers of 16, 32 or 64 bits.
     Float {
-        /// The bits of a value.
+        /// The number of bits in a value.
         bits: u8,
     },
-    /// True or false.
+    /// Truth values.
     Boolean,
     /// Strings.
     Text,
     /// Points in time, in ticks since 1970.
     Timestamp {
-        /// The nanoseconds in a tick.
+        /// The number of nanoseconds in a tick.
         tick_ns: u64,
     },
     /// Durations, in ticks.
     Duration {
-        /// The nanoseconds in a tick.
+        /// The number of nanoseconds in a tick.
         tick_ns: u64,
     },
-    /// A type that is invalid for requests, with its name for messages.
+    /// A type that requests cannot have, with its name for messages.
     Other(String),
 }
 
@@ -76,16 +76,16 @@ pub struct Field {
     pub kind: ColumnKind,
 }
 
-/// Strings with many repetitions.
+/// Strings, many of which occur repeatedly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
-    /// The distinct strings. Rows do not have to use all of them.
+    /// The distinct strings. Some of them may not occur in any row.
     pub distinct: Vec<String>,
-    /// For each row, the index of its string in `distinct`; arbitrary if the value is missing.
+    /// The index into `distinct` for each row. It has no meaning if the row's value is missing.
     pub rows: Vec<u32>,
 }
 
-/// The values of a column, one for each row, with placeholders for missing values.
+/// The values of a column, one per row. Missing values have placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Values of [`ColumnKind::Integer`], [`ColumnKind::Timestamp`] and [`ColumnKind::Duration`]. Unsigned 64-bit
@@ -104,12 +104,12 @@ pub enum Values {
 pub struct Column {
     /// The values.
     pub values: Values,
-    /// Whether each row's value is missing (null); empty if none is.
+    /// Whether each row's value is missing (null). Empty if no value is missing.
     pub missing: Vec<bool>,
 }
 
 impl Column {
-    /// Makes an empty column. Columns of [`ColumnKind::Other`] never have values.
+    /// Creates a column without rows. Columns of [`ColumnKind::Other`] never have values.
     pub fn of(kind: &ColumnKind) -> Column {
         let values = match kind {
             ColumnKind::Float { .. } => Values::Floats(Vec::new()),
@@ -121,31 +121,31 @@ impl Column {
     }
 }
 
-/// A number of rows of a table.
+/// Several consecutive rows of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// The number of rows.
+    /// The number of rows in the batch.
     pub rows: usize,
     /// A column for each field. Columns that were not requested are empty.
     pub columns: Vec<Column>,
 }
 
-/// The source of a table's rows.
+/// A table that provides rows.
 pub trait Source: Send {
-    /// Returns the columns' names and types.
+    /// Returns the names and types of the columns.
     fn fields(&self) -> &[Field];
 
-    /// Returns the next rows, at least one, or `None` at the end. Only the columns whose indices
-    /// are in `wanted` have values; those of [`ColumnKind::Other`] never do. Every call must request the
+    /// Returns the next rows, at least one, or `None` at the end. Only columns whose indices are in
+    /// `wanted` have values; those of [`ColumnKind::Other`] never do. Every call must request the
     /// same columns.
     fn next(&mut self, wanted: &[usize]) -> Result<Option<&Batch>, TraceError>;
 }
 
-/// Returns the metadata that columns cannot hold: the format version, the units, the dictionaries
-/// as JSON, and when the trace began.
+/// Returns the metadata that columns cannot contain: the version of the format, the units, the
+/// dictionaries as JSON, and when the trace began.
 pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, String)> {
     let streams: Vec<StreamText> = dictionary.streams.iter().map(StreamText::from).collect();
-    // Lists of numbers and strings can always be represented in JSON.
+    // This cannot fail, because lists of numbers and strings can always be represented in JSON.
     let json = |text: Result<String, serde_json::Error>| text.unwrap_or_default();
     let mut said = vec![
         (canonical::KEY_VERSION, canonical::VERSION.into()),
@@ -158,9 +158,9 @@ pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, St
     said
 }
 
-/// Reads a table, canonical or captured, as [`crate::open::open`] reads such a file; messages call
-/// it `name`. `said` is the table's own metadata, which `names` overrides. Streams and volumes
-/// named in neither are called by their numbers.
+/// Reads a table in canonical form or in that of captures, as [`crate::open::open`] reads a file.
+/// Its name in messages is `name`. `said` is the metadata of the table; `names` takes precedence
+/// over it. Streams and volumes without names are named by their numbers.
 pub fn read(
     name: &Path,
     source: Box<dyn Source>,
@@ -169,7 +169,7 @@ pub fn read(
 ) -> Result<Box<dyn Reader>, TraceError> {
     let given = names.into_iter().flat_map(|names| metadata(names, &Notes::default()));
     let given = given.map(|(key, value)| (key.to_string(), value));
-    // The first entry for a key wins.
+    // If a key occurs several times, its first entry counts.
     open_table(name.to_path_buf(), given.chain(said).collect(), source)
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use crate::trace::Stream;
     use forebay_core::{Nanos, Op};
 
-    /// A table that is returned row by row.
+    /// A table that returns one row at a time.
     struct Given {
         fields: Vec<Field>,
         batches: Vec<Batch>,

@@ -1,30 +1,31 @@
-//! The addresses that requests touch on each volume, to a MiB and in bounded memory, and how to
-//! divide them.
+//! Tracks which addresses requests touch on each volume, to a MiB and in bounded memory, and
+//! divides them into ranges.
 //!
-//! Equal ranges from 0 to the highest address are useless once a single request is far from all
-//! others, because these then share one range. Therefore only the touched addresses are divided.
-//! Either long gaps between them are removed ([`Touched::stretches`]), or ranges get equal shares
-//! of them ([`Touched::edges`]).
+//! Equal ranges from 0 to the highest address are useless if a single request is far from all
+//! others, because the others then share one range. Therefore, only touched addresses are divided:
+//! either long gaps between them are removed ([`Touched::stretches`]), or each range gets an equal
+//! share of them ([`Touched::edges`]).
 
 use std::collections::BTreeMap;
 
 use crate::trace::Record;
 
-/// The resolution of touched addresses.
+/// The resolution of touched addresses in bytes.
 pub const GRAIN_BYTES: u64 = 1 << 20;
 
-/// The most separate parts, in addition to one per volume: a few MiB of memory.
+/// The maximum number of separate parts, in addition to one per volume. They take a few MiB of
+/// memory.
 const PARTS_MAX: usize = 1 << 16;
-/// A volume whose longest stretches, this many of them, hold less than half of the addresses counts
-/// as used all over.
+/// If this many of a volume's longest stretches contain less than half of its touched addresses,
+/// the volume is used all over.
 const PLACES: usize = 64;
-/// A gap stays if its share of its volume, longer gaps removed, is smaller than one in this number:
-/// it hardly moves a range.
+/// A gap is kept if its share of the volume, without longer gaps, is less than one in this number,
+/// because it then hardly moves a range.
 const GAP_SHARE: u64 = 256;
-/// The least length of a removed gap, in MiB.
+/// The minimum length of gaps that are removed, in MiB.
 const GAP_MIN: u64 = 64;
-/// The part of a removed gap, in MiB, that stays with the stretch before it, so that the two sides
-/// do not become neighbors.
+/// The length in MiB that remains of a removed gap, after the stretch before it, so that the two
+/// sides do not become adjacent.
 const MARGIN: u64 = 4;
 
 /// A part of a volume, in MiB.
@@ -36,17 +37,17 @@ pub struct Stretch {
     pub end_mib: u64,
 }
 
-/// The addresses that requests touch.
+/// The addresses that requests touch on each volume.
 #[derive(Clone, Debug)]
 pub struct Touched {
-    /// For each volume, the ends of its parts by their beginnings, in MiB; parts never touch each
+    /// The parts of each volume: the end of each by its beginning, in MiB. Parts never touch each
     /// other.
     volumes: Vec<BTreeMap<u64, u64>>,
     parts: usize,
     parts_max: usize,
     /// Gaps of up to this many MiB are ignored.
     bridged: u64,
-    /// The volume and the part that the last request is in.
+    /// The volume and the part that contain the last request.
     last: (u32, u64, u64),
 }
 
@@ -62,7 +63,7 @@ impl Touched {
         Touched { volumes, parts: 0, parts_max, bridged: 0, last }
     }
 
-    /// Adds a request. Requests without length touch nothing.
+    /// Adds a request. Requests without a length touch nothing.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         if record.len == 0 {
@@ -98,7 +99,8 @@ impl Touched {
         }
     }
 
-    /// Bridges gaps, the shortest first, until half as many parts are left.
+    /// Removes the shortest gaps by joining the parts around them, until half as many parts are
+    /// left.
     #[cold]
     fn bridge(&mut self) {
         while self.parts > self.parts_max / 2 + self.volumes.len() {
@@ -119,7 +121,7 @@ impl Touched {
         self.last = (0, 0, 0);
     }
 
-    /// Returns the union of both; volumes with the same number are the same.
+    /// Returns the union of both. Volumes with the same number are the same volume.
     pub fn with(mut self, other: &Touched) -> Touched {
         self.bridged = self.bridged.max(other.bridged);
         for (volume, parts) in (0..).zip(&other.volumes) {
@@ -128,7 +130,7 @@ impl Touched {
         self
     }
 
-    /// Returns the parts in order: volume, first byte and end.
+    /// Returns the parts in order, each as volume, first byte and end.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let volumes = (0..).zip(&self.volumes);
         let bytes = |mib: u64| mib.saturating_mul(GRAIN_BYTES);
@@ -137,30 +139,31 @@ impl Touched {
         })
     }
 
-    /// Returns the number of volumes, up to the last one that a request touches.
+    /// Returns the number of volumes, up to the last one that is touched.
     pub fn volumes(&self) -> usize {
         self.volumes.len()
     }
 
-    /// Returns the total size in bytes.
+    /// Returns the total size of the touched addresses in bytes.
     pub fn bytes(&self) -> u64 {
         let parts = self.volumes.iter().flatten().map(|(from, to)| to - from);
         parts.sum::<u64>().saturating_mul(GRAIN_BYTES)
     }
 
-    /// Returns the used stretches of each volume, without its longest gaps: those that take a
-    /// noticeable share of what remains of the volume when longer gaps are removed.
+    /// Returns the used stretches of each volume, without its longest gaps: those that are a
+    /// noticeable share of what is left of the volume when longer gaps are removed.
     ///
-    /// Many isolated requests have their gaps removed too, even though each gap is a small share of
-    /// all of them together. The exception is a volume that is used sparsely all over, with no
-    /// place that holds most of it: there these gaps stay.
+    /// The gaps around many isolated requests are removed too, even if each gap is only a small
+    /// share of all of them together. They are kept only if the volume is used sparsely all over,
+    /// so that no part contains most of the touched addresses.
     pub fn stretches(&self) -> Vec<Vec<Stretch>> {
         self.volumes.iter().map(of_volume).collect()
     }
 
-    /// Returns up to about `most` stretches, but at least one per volume. If there are more, the
-    /// longer half and some of the others are chosen, evenly over all volumes. A request on a
-    /// stretch that was not chosen counts for the end of the chosen stretch before it.
+    /// Returns at most about `most` stretches, but at least one per volume. If there are more
+    /// stretches, the longest ones make up half of the selection; the rest are taken evenly from
+    /// all volumes. A request in a stretch that is not selected counts as one at the end of the
+    /// selected stretch before it.
     pub fn some_stretches(&self, most: usize) -> Vec<Vec<Stretch>> {
         let mut stretches = self.stretches();
         let mut short: Vec<(usize, usize)> = Vec::new();
@@ -174,7 +177,7 @@ impl Touched {
             let stretch: Stretch = stretches[volume][number];
             stretch.end_mib - stretch.begin_mib
         };
-        // Of equally long stretches, chooses some from everywhere.
+        // Among stretches of equal length, select some from all parts of the volume.
         short.sort_by_key(|place| (std::cmp::Reverse(length(place)), place.1.reverse_bits()));
         let mut short = short.split_off(most / 2);
         short.sort_unstable();
@@ -190,8 +193,8 @@ impl Touched {
         stretches
     }
 
-    /// Returns the starts of `ranges` ranges with equal shares of the touched addresses, except the
-    /// first, as volume and byte. Volumes are in order of their numbers.
+    /// Returns where ranges begin that divide the touched addresses into `ranges` equal shares, as
+    /// volume and byte, except for the first range. Volumes are in order of their numbers.
     pub fn edges(&self, ranges: usize) -> Vec<(u32, u64)> {
         let total = u128::from(self.bytes());
         let mut edges = Vec::new();
@@ -214,7 +217,7 @@ impl Touched {
     }
 }
 
-/// Returns the stretches of a volume with these parts.
+/// Returns the stretches of a volume that consists of these parts.
 fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     let (mut gaps, mut ground, mut end) = (Vec::new(), 0, 0);
     for (&from, &to) in parts {
@@ -224,8 +227,8 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     }
     gaps.retain(|gap| gap.0 >= GAP_MIN);
     gaps.sort_unstable();
-    // Keeps the shortest gaps, as long as they are no noticeable share of the touched addresses and
-    // the gaps kept before.
+    // Keep the shortest gaps as long as they are not a noticeable share of the touched addresses
+    // and the gaps already kept.
     let short: u64 = end - ground - gaps.iter().map(|gap| gap.0).sum::<u64>();
     let mut left = ground + short;
     let kept = gaps.iter().take_while(|gap| {
@@ -240,7 +243,7 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     if lengths.iter().take(PLACES).sum::<u64>() >= left / 2 {
         return apart;
     }
-    // Gaps are cut, the longest first, while they take a noticeable share of what remains.
+    // Remove the longest gaps as long as they are a noticeable share of what is left.
     let mut left = end;
     let cut = gaps.iter().rev().take_while(|gap| {
         let is_cut = gap.0 >= left / GAP_SHARE;
@@ -251,8 +254,8 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     without(parts, gaps.get(kept..).unwrap_or_default())
 }
 
-/// Returns the stretches of `parts` without these gaps, each given by its length and the start of
-/// the part after it.
+/// Returns the stretches of `parts` without the given gaps. Each gap is a length and the beginning
+/// of the part that follows.
 fn without(parts: &BTreeMap<u64, u64>, gaps: &[(u64, u64)]) -> Vec<Stretch> {
     let mut behind: Vec<u64> = gaps.iter().map(|gap| gap.1).collect();
     behind.sort_unstable();
@@ -271,7 +274,8 @@ fn without(parts: &BTreeMap<u64, u64>, gaps: &[(u64, u64)]) -> Vec<Stretch> {
     stretches
 }
 
-/// The stretches of a volume placed one after another, with gaps removed or shortened.
+/// Places the stretches of a volume one after another, with the gaps between them removed or
+/// shortened.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
     /// For each stretch, its start on the volume, and its start and end after folding.
@@ -280,13 +284,13 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Folds these stretches, in order, without gaps.
+    /// Folds these stretches, which are in order, without gaps.
     pub fn new(stretches: &[Stretch]) -> Folded {
         Folded::with_gaps(stretches, |_| 0)
     }
 
-    /// Folds these stretches with gaps, including the one before the first. `shortened` converts a
-    /// gap's length to the new length, both in MiB.
+    /// Folds these stretches with the gaps between them and before the first one. `shortened`
+    /// returns the new length of a gap, both in MiB.
     pub fn with_gaps(stretches: &[Stretch], shortened: impl Fn(u64) -> u64) -> Folded {
         let (mut bytes, mut end_mib) = (0u64, 0);
         let begins = stretches.iter().map(|stretch| {
@@ -301,13 +305,13 @@ impl Folded {
         Folded { begins, bytes }
     }
 
-    /// Returns the total length of the stretches and the remaining gaps.
+    /// Returns the total length of the stretches and of the gaps that are left, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the folded position of a byte of the volume. A byte in a gap counts for the end of
-    /// the stretch before it.
+    /// Returns the position of a byte of the volume after folding. A byte in a gap counts as the
+    /// end of the stretch before it.
     #[inline]
     pub fn at(&self, offset: u64) -> u64 {
         let after = self.begins.partition_point(|begin| begin.0 <= offset);
@@ -335,7 +339,7 @@ mod tests {
         touched
     }
 
-    /// Makes contiguous requests of 64 KiB, from `from` GiB to `to`.
+    /// Returns contiguous requests of 64 KiB from `from` to `to`, in GiB.
     fn dense(from: u64, to: u64) -> Vec<Record> {
         (from << 14..to << 14).map(|n| at(0, n << 16, 1 << 16)).collect()
     }
@@ -356,7 +360,7 @@ mod tests {
             let stretches = &with.stretches()[0];
             let bytes: u64 = stretches.iter().map(|s| s.end_mib - s.begin_mib).sum();
             assert_eq!(bytes, 10 * 1024 + 1 + MARGIN, "{far}");
-            // Nor do ranges of equal shares move by more than the distant request's share.
+            // The distant request moves ranges of equal shares by no more than its own share.
             let moved =
                 with.edges(64).into_iter().zip(alone.edges(64)).map(|(a, b)| a.1.abs_diff(b.1));
             assert!(moved.max().unwrap() <= GRAIN_BYTES, "{far}");
@@ -365,23 +369,23 @@ mod tests {
 
     #[test]
     fn only_gaps_that_take_a_noticeable_share_are_left_out() {
-        // In 10 GiB, a gap of 32 MiB is not noticeable, and one of 64 MiB is.
+        // Within 10 GiB, a gap of 64 MiB is noticeable but one of 32 MiB is not.
         let mut records = dense(0, 4);
         records.extend(dense(4, 10).iter().map(|r| at(0, r.offset + (32 << 20), r.len)));
         assert_eq!(touched(&records).stretches()[0].len(), 1);
         records.iter_mut().skip(1000).for_each(|r| r.offset += 1 << 30);
         assert_eq!(touched(&records).stretches()[0].len(), 2);
-        // A volume of which only the end is used.
+        // Only the end of this volume is used.
         let end = touched(&dense(900, 910));
         assert_eq!(in_gib(&end.stretches()[0]), [(900, 910)]);
-        // Many that are scattered evenly.
+        // Many requests are scattered evenly over the volume.
         let scattered: Vec<Record> = (1..200).map(|n| at(0, n << 40, 4096)).collect();
         let found = touched(&[dense(0, 10), scattered].concat()).stretches();
         let used: u64 = found[0].iter().map(|stretch| stretch.end_mib - stretch.begin_mib).sum();
         assert_eq!((found[0].len(), used), (200, (10 << 10) + 199 * (MARGIN + 1)));
     }
 
-    /// The number of distant requests does not matter.
+    /// Distant requests are left out, however many there are.
     #[test]
     fn thousands_of_distant_requests_are_left_out() {
         for (count, apart) in [(257u64, 1u64 << 42), (1_000, 1 << 40), (5_000, 1 << 36)] {
@@ -393,7 +397,7 @@ mod tests {
             assert!(used(&some) <= (10 << 10) + 300 * (MARGIN + 1), "{}", used(&some));
             assert!((200..=257).contains(&some[0].len()), "{count}: {}", some[0].len());
             assert_eq!(in_gib(&some[0][..1]), [(0, 10)]);
-            // Chosen from all of them, not only from the nearest or the farthest.
+            // Some of all stretches are selected, not only the nearest or the most distant ones.
             let middle = some[0].partition_point(|one| one.begin_mib < (count / 2 * apart) >> 20);
             assert!(middle.abs_diff(some[0].len() / 2) < some[0].len() / 5, "{count}: {middle}");
         }
@@ -408,7 +412,7 @@ mod tests {
             [(0, gib * 3 / 4), (2, (1 << 50) + gib + gib / 2), (2, (1 << 50) + gib + gib * 5 / 4)];
         assert_eq!(touched(&records).edges(4), expected);
         assert_eq!(touched(&[]).edges(4), []);
-        // Within one MiB.
+        // All touched addresses are within one MiB.
         assert_eq!(touched(&[at(0, 5 << 20, 512)]).edges(2), [(0, (5 << 20) + (1 << 19))]);
     }
 
@@ -424,7 +428,7 @@ mod tests {
         assert_eq!(stretches[0].len(), 2);
         assert_eq!(stretches[0][0].end_mib, 4999 * 7 + 1 + MARGIN);
         assert_eq!(stretches[0][1], Stretch { begin_mib: 1 << 40, end_mib: (1 << 40) + 1 });
-        // If there are as many volumes as parts, one part per volume is still kept.
+        // If there are as many volumes as parts, each volume still keeps one part.
         let mut volumes = Touched::of(4);
         (0..50).for_each(|volume| volumes.add(&at(volume, u64::from(volume) << 30, 512)));
         assert_eq!((volumes.parts, volumes.volumes()), (50, 50));

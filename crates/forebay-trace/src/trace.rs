@@ -1,25 +1,25 @@
 //! The parts of a trace: records in order of time, a dictionary of submitters and volumes, and
-//! notes from reading.
+//! notes about reading it.
 
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
 use forebay_show::plural::{counted, verb};
 
-/// One request of a trace.
+/// A request in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The arrival, relative to the first request of the trace.
+    /// When the request arrived, relative to the first request of the trace.
     pub at: Nanos,
-    /// The first byte on its volume.
+    /// The offset of the first byte on the volume.
     pub offset: u64,
     /// The time from arrival to completion, if the source recorded it.
     pub latency: Option<Nanos>,
-    /// The length in bytes; 0 only for flushes.
+    /// The length in bytes, which is 0 only for flushes.
     pub len: u32,
-    /// The submitter: an index into [`Dictionary::streams`].
+    /// The submitter, as an index into [`Dictionary::streams`].
     pub stream: u32,
-    /// The volume: an index into [`Dictionary::volumes`].
+    /// The volume, as an index into [`Dictionary::volumes`].
     pub volume: u32,
     /// The operation.
     pub op: Op,
@@ -27,38 +27,41 @@ pub struct Record {
     pub flags: Flags,
 }
 
-/// A submitter of requests: one thread under one name.
+/// A submitter of requests: a thread under one of its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stream {
-    /// The thread id; `None` if the source has none.
+    /// The thread id, or `None` if the source does not contain it.
     pub thread: Option<u32>,
-    /// The process (thread group) id; `None` if the source has none.
+    /// The process (thread group) id, or `None` if the source does not contain it.
     pub process: Option<u32>,
-    /// The name of the thread, application or tenant; empty if unknown.
+    /// The name of the thread, application or tenant. Empty if unknown.
     pub name: String,
 }
 
-/// The meaning of the numbers in records. Grows while a trace is read, and is complete at its end.
+/// The meaning of the numbers in records. It grows while a trace is read, and is complete at the
+/// end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dictionary {
-    /// The submitters. At least one as soon as there is a record.
+    /// The submitters. There is at least one as soon as there is a record.
     pub streams: Vec<Stream>,
-    /// The names of the volumes (disks, LUNs, ASUs). At least one as soon as there is a record.
+    /// The names of the volumes (disks, LUNs, ASUs). There is at least one as soon as there is a
+    /// record.
     pub volumes: Vec<String>,
 }
 
-/// How a column of a text was read.
+/// How a column of a text was interpreted, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnMeaning {
     /// The name of the column, or its role if it has none.
     pub column: String,
-    /// Its role and unit as in a declaration, such as `at:ms`; `_` if it was ignored.
+    /// The role and unit of the column as written in a declaration, such as `at:ms`, or `_` if it
+    /// was ignored.
     pub read_as: String,
-    /// The reason.
+    /// The reason for this interpretation.
     pub because: String,
 }
 
-/// Notes from reading a trace, so that nothing is lost silently.
+/// Notes about reading a trace, so that nothing is lost silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// The name of the format that was read.
@@ -66,27 +69,27 @@ pub struct Notes {
     /// The number of rows whose request could not be represented correctly (zero length, unknown
     /// operation).
     pub rows_skipped: u64,
-    /// The number of rows that could not be read and were left out.
+    /// The number of rows that could not be read and were skipped.
     pub rows_bad: u64,
     /// The number of requests beyond one per row, into which long trims were split.
     pub rows_added: u64,
     /// The number of rows that were too late to be sorted; their times were raised.
     pub rows_late: u64,
-    /// Whether the source has no times: those of its requests are zero or invented.
+    /// Whether the source has no times, so that those of its requests are zero or invented.
     pub is_timeless: bool,
-    /// When the first request arrived by the source's own clock, from which all times are counted;
-    /// `None` if unknown.
+    /// When the first request arrived on the source's own clock, or `None` if unknown. All times
+    /// count from this moment.
     pub began: Option<Nanos>,
-    /// The assumed block size, for a source that counts in blocks without recording their size.
+    /// The assumed block size, if the source counts in blocks without recording their size.
     pub own_block_bytes: Option<u32>,
-    /// How the columns of a text were read.
+    /// How the columns of a text were interpreted.
     pub columns: Vec<ColumnMeaning>,
-    /// A sentence for each thing that a user should know, in the order in which it was noticed.
+    /// One sentence for each thing that users should know, in the order in which they were noticed.
     pub warnings: Vec<String>,
 }
 
 impl Notes {
-    /// Returns the notes for the user: rows skipped, and every warning.
+    /// Returns notes for the user: about skipped rows, and all warnings.
     pub fn sentences(&self) -> Vec<String> {
         let skipped = (self.rows_skipped > 0).then(|| {
             let which = verb(self.rows_skipped, "which is no request", "which are no requests");
@@ -96,28 +99,28 @@ impl Notes {
     }
 }
 
-/// What a reader of a source knows that the readers above it use.
+/// Facts that a reader of a source knows and the readers above it need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFacts {
-    /// The number of records before each repeated header, behind which another run may begin.
+    /// The number of records before each repeated header, after which a new run may begin.
     pub headers_again: Vec<u64>,
-    /// The volumes below each volume that is a layer above others, by their names.
+    /// For each volume that is a layer above others, the names of the volumes below it.
     pub legs: Vec<Vec<String>>,
 }
 
 /// Reads a trace in batches.
 pub trait Reader: Send {
-    /// Replaces the content of `batch` with the next records, in order of time across calls; leaves
-    /// it empty at the end of the trace.
+    /// Replaces the content of `batch` with the next records, which are in order of time across
+    /// calls. At the end of the trace, `batch` is empty.
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError>;
 
-    /// Returns the submitters and volumes read so far.
+    /// Returns the submitters and volumes found so far.
     fn dictionary(&self) -> &Dictionary;
 
-    /// Returns the notes on what was read so far.
+    /// Returns notes about what was read so far.
     fn notes(&self) -> &Notes;
 
-    /// Returns what is known of the source so far.
+    /// Returns the facts about the source that are known so far.
     fn facts(&self) -> SourceFacts {
         SourceFacts::default()
     }

@@ -1,28 +1,30 @@
-//! Checks whether the units of a trace are plausible. Most text formats do not record theirs, and a
-//! trace that is read a thousand times too fast still simulates, with meaningless results.
+//! Checks whether the units of a trace are plausible. Most text formats do not record their units,
+//! and a trace that is read a thousand times too fast can still be simulated, with meaningless
+//! results.
 //!
-//! The first [`SAMPLE`] records are judged once, by properties that no correctly read trace has:
+//! The first [`SAMPLE`] records are judged once, by properties that a trace never has if it is read
+//! correctly:
 //!
-//! - *Too fast*: one volume takes more than [`RATE_MAX`] bytes or [`REQUESTS_MAX`] requests per
-//!   second.
+//! - *Too fast*: a volume has more than [`RATE_MAX`] bytes or [`REQUESTS_MAX`] requests per second.
 //! - *Too slow*: of the gaps between arrivals at different times, 19 of 20 are longer than
-//!   [`GAP_MAX_NS`] and than [`GAP_STEPS_MAX`] steps of the clock. Even volumes that are idle for
-//!   days get their requests in bursts; evenly spaced requests have gaps of one step. A step of
-//!   exactly 1000 units does not count, unless a tenth of the requests share their time with the
-//!   previous one: it is typical of microseconds written as ns. Coarse clocks, with which most
-//!   requests share their time, are not judged.
+//!   [`GAP_MAX_NS`] and than [`GAP_STEPS_MAX`] steps of the clock. Requests come in bursts even on
+//!   volumes that are idle for days, and evenly spaced requests have gaps of one step. A step of
+//!   exactly 1000 units does not count, because it is typical of microseconds written as ns, unless
+//!   a tenth of the requests have the same time as the previous one. Coarse clocks, with which most
+//!   requests have the same time as others, are not judged.
 //! - *Another date*: the first time is a few days after 1970 in the unit in which it is read, and a
 //!   date of this century in another ([`times`]).
 //! - *Addresses*: requests are shorter than a sector on average, extend beyond [`EXTENT_MAX`], or
 //!   have offsets and lengths that only make sense in bytes although they are read in sectors, or
 //!   vice versa ([`places`]).
 //!
-//! Gaps of fewer than [`SAMPLE_LEAST`] records prove nothing, nor do offsets of fewer than
-//! [`PLACES_LEAST`]; [`FEW_LEAST`] are enough for rates and extents far beyond the limits. A preset of [`crate::formats::presets`] is rejected, because its unit is a
-//! guess. Declared columns and headers are rejected if the [`Evidence`] is strong (no existing
-//! drive could have done it), and otherwise cause a warning. `units=sure` among the columns
-//! disables the rejection. If the format defines its units (blktrace, Parquet, canonical CSV), the
-//! trace is read and the user warned.
+//! The gaps between fewer than [`SAMPLE_LEAST`] records prove nothing, and neither do fewer than
+//! [`PLACES_LEAST`] offsets. [`FEW_LEAST`] records suffice if rates or extents are far beyond the
+//! limits. Traces in a format of [`crate::formats::presets`] are rejected, because the unit of a
+//! preset is a guess. With declared columns or a header, they are rejected if the [`Evidence`] is
+//! strong (no existing drive could have done it); otherwise, there is a warning. `units=sure` among
+//! the columns prevents rejection. If the format defines its units (blktrace, Parquet, canonical
+//! CSV), there is only a warning.
 
 mod places;
 mod sample;
@@ -41,40 +43,43 @@ use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
 use sample::Sample;
 
-/// The highest share of records that may have lost their time for being too late; with more, the
-/// trace is not in order of time.
+/// The maximum share of records whose time was changed because they were late. With more, the trace
+/// is not in order of time.
 const LATE_SHARE_MAX: f64 = 0.01;
-/// Formats that text tools cannot sort.
+/// Formats that cannot be sorted with text tools.
 const BINARY: [&str; 6] =
     ["parquet", "hadoop-parquet", "blktrace", "hp-srt", "vscsi", "oracle-general"];
-/// The number of records examined.
+/// The number of records that are examined.
 pub const SAMPLE: usize = 1 << 16;
-/// The least number of records for a judgment.
+/// The minimum number of records for a judgment.
 pub const SAMPLE_LEAST: usize = 1_000;
-/// The least number of records for a judgment of offsets and lengths.
+/// The minimum number of records for a judgment of offsets and lengths.
 pub const PLACES_LEAST: u64 = 100;
-/// The least number of records for a judgment of what is far beyond the limits.
+/// The minimum number of records if they are far beyond the limits.
 const FEW_LEAST: usize = 32;
-/// The largest volume on a single drive, in bytes; a larger one must have several drives.
+/// The maximum size of a volume on a single drive, in bytes. A larger volume must consist of
+/// several drives.
 const DRIVE_BYTES_MAX: u64 = 1 << 46;
-/// Bytes per second on one volume: more than PCIe 5.0 transfers on four lanes (15.75 GB/s).
+/// The limit of bytes per second on a volume, which exceeds what PCIe 5.0 transfers on four lanes
+/// (15.75 GB/s).
 pub const RATE_MAX: f64 = 16e9;
-/// Requests per second on one volume: more than any drive on sale can do (3.3 million).
+/// The limit of requests per second on a volume, which exceeds that of any drive on sale (3.3
+/// million).
 pub const REQUESTS_MAX: f64 = 3.5e6;
-/// The length, in nanoseconds, that at least one gap in twenty should be below.
+/// At least one gap in twenty should be shorter than this, in nanoseconds.
 pub const GAP_MAX_NS: f64 = 50e6;
-/// The same limit in steps of the trace's clock.
+/// At least one gap in twenty should be shorter than this, in steps of the trace's clock.
 pub const GAP_STEPS_MAX: u64 = 50;
-/// The least mean length of requests: a sector.
+/// The minimum mean length of requests in bytes: a sector.
 pub const LEN_MEAN_LEAST: f64 = 512.0;
-/// The largest plausible volume: 1 PiB.
+/// The maximum plausible size of a volume: 1 PiB.
 pub const EXTENT_MAX: u64 = 1 << 50;
-/// The mean length of requests from which their alignment is examined.
+/// The alignment of requests is examined if their mean length is at least this, in bytes.
 pub const LARGE_BYTES: f64 = 1_048_576.0;
-/// The bytes in a sector.
+/// The number of bytes in a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// Which traces are rejected.
+/// Under which circumstances a trace is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rejection {
     Doubtful,
@@ -82,18 +87,18 @@ enum Rejection {
     None,
 }
 
-/// What is known of a trace's units before it is read.
+/// What is known about the units of a trace before it is read.
 pub struct Doubt {
     refused: Rejection,
-    /// The declaration of its columns, if it has one.
+    /// The declaration of the columns, if there is one.
     columns: Option<Columns>,
     /// The names of a table's columns for times, offsets and lengths.
     names: Option<[String; 3]>,
 }
 
 impl Doubt {
-    /// Makes the doubt about a format, detected or specified: a preset may have the wrong unit,
-    /// other formats define theirs.
+    /// Creates the doubt about a format, which was detected or specified. The unit of a preset may
+    /// be wrong, while other formats define their units.
     pub(crate) fn of(format: &str) -> Doubt {
         let columns = Format::named(format).and_then(Format::preset);
         let columns = columns.and_then(|preset| preset.columns.parse::<Columns>().ok());
@@ -101,23 +106,23 @@ impl Doubt {
         Doubt { refused, columns, names: None }
     }
 
-    /// Makes the doubt about a table whose column names imply these declared columns.
+    /// Creates the doubt about a table whose column names imply the given columns.
     pub(crate) fn of_table(columns: Columns, names: [String; 3]) -> Doubt {
         Doubt { refused: Rejection::Impossible, columns: Some(columns), names: Some(names) }
     }
 
-    /// Makes the doubt about units that the user declared.
+    /// Creates the doubt about units that the user declared.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
         let refused = if columns.sure { Rejection::None } else { Rejection::Impossible };
         Doubt { refused, columns: Some(columns.clone()), names: None }
     }
 
-    /// Returns the unit of times, if columns declare it.
+    /// Returns the unit of times, if the columns declare it.
     fn unit(&self) -> Option<TimeUnit> {
         self.columns.as_ref()?.at_unit()
     }
 
-    /// Returns the units of offsets and lengths in bytes, if columns declare them.
+    /// Returns the units of offsets and lengths in bytes, if the columns declare them.
     fn lengths(&self) -> Option<(u64, u64)> {
         let roles = &self.columns.as_ref()?.roles;
         let unit_of = |wanted: fn(&Role) -> Option<u64>| roles.iter().find_map(wanted);
@@ -126,7 +131,7 @@ impl Doubt {
         Some((offset?, len?))
     }
 
-    /// Suggests a corrected declaration; empty if there is nothing to correct.
+    /// Suggests a corrected declaration, or returns an empty string if there is nothing to correct.
     fn mended(&self, instead: &[(String, String)]) -> String {
         let Some(columns) = &self.columns else { return String::new() };
         if let Some(names) = &self.names {
@@ -148,7 +153,7 @@ impl Doubt {
         }
     }
 
-    /// Says how to confirm that the units are right.
+    /// Explains how to confirm that the units are right.
     fn believed(&self) -> String {
         match (&self.names, &self.columns) {
             (None, Some(columns)) => {
@@ -168,7 +173,8 @@ impl Doubt {
     }
 }
 
-/// Says how to rename a column of a table so that its name implies the given part of a declaration.
+/// Explains how to rename a column of a table so that its name implies `piece`, which is part of a
+/// declaration.
 fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
     let (role, unit) = piece.trim_end_matches(',').split_once(':').unwrap_or((piece, "bytes"));
     let (name, stem) = match role.trim_end_matches(',') {
@@ -180,37 +186,37 @@ fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
     Some(format!("rename the column \"{name}\" to \"{stem}_{unit}\""))
 }
 
-/// The strength of the evidence that units are wrong.
+/// How strong the evidence for wrong units is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// Rare, but such traces exist.
+    /// Correct traces with this property are rare but exist.
     Weak,
-    /// No correct trace like this is known.
+    /// No correct trace with this property is known.
     Odd,
-    /// No existing drive could have done it, or several findings agree.
+    /// No existing drive could have done this, or there are several agreeing findings.
     Strong,
 }
 
-/// A problem with a trace as it was read.
+/// A problem with how a trace was read.
 #[derive(Clone, Debug, PartialEq)]
 struct Finding {
     evidence: Evidence,
     got: String,
     expected: String,
-    /// Parts of the declaration and their corrections.
+    /// Parts of the declaration that should be changed, and their corrections.
     instead: Vec<(String, String)>,
 }
 
-/// A reader that fails or warns if the units of what it reads cannot be right.
+/// A reader that fails or warns if units cannot be right.
 pub struct Checked {
     inner: Box<dyn Reader>,
     path: PathBuf,
     doubt: Doubt,
-    /// The sample, until it has been judged.
+    /// The first records, until they have been judged.
     sample: Option<Sample>,
     records: u64,
     gaps: Gaps,
-    /// The comparison of volumes, until it is finished.
+    /// The comparison of volumes, until it is complete.
     in_step: Option<InStep>,
     warnings: Vec<String>,
     notes: Notes,
@@ -225,14 +231,14 @@ impl Checked {
         Checked { inner, path, doubt, sample, records: 0, gaps, in_step, warnings, notes }
     }
 
-    /// Adds a warning.
+    /// Adds a warning to the notes.
     pub(crate) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
         self.notes.clone_from(self.inner.notes());
         self.notes.warnings.extend(self.warnings.iter().cloned());
     }
 
-    /// Returns the error, or adds the warning.
+    /// Returns the finding as an error, or adds it as a warning.
     fn tell(&mut self, finding: Finding) -> Result<(), TraceError> {
         let Finding { evidence, got, expected, instead } = finding;
         let mended = self.doubt.mended(&instead);
@@ -260,7 +266,7 @@ impl Checked {
 }
 
 impl Checked {
-    /// Warns of volumes that move in step, once enough requests were read.
+    /// Adds a warning if volumes move in step, once enough requests were read.
     fn follow_volumes(&mut self, batch: &[Record]) {
         let Some(in_step) = &mut self.in_step else { return };
         if in_step.add(batch) || batch.is_empty() {
@@ -270,7 +276,8 @@ impl Checked {
         }
     }
 
-    /// Rejects a trace that lost many times because it is not in order of time at all.
+    /// Returns an error if many times were changed because the trace is not in order of time at
+    /// all.
     fn refuse_disorder(&self) -> Result<(), TraceError> {
         let late = self.inner.notes().rows_late;
         if late as f64 <= self.records as f64 * LATE_SHARE_MAX {

@@ -1,7 +1,7 @@
-//! Compressed files, recognized by their first bytes and never by their names.
+//! Reads compressed files, which are recognized by their first bytes and never by their names.
 //!
-//! A stream that ends early or is damaged is an error, never the end of the trace. Files of several
-//! concatenated compressed members are read to the end of the last one.
+//! A stream that ends early or is damaged is an error, and never the end of the trace. Files that
+//! consist of several compressed members are read to the end of the last one.
 
 mod gzip;
 mod utf16;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Place, TraceError};
 
-/// The number of bytes read from the file, and decompressed, at a time.
+/// The number of bytes that are read from the file, or decompressed, at a time.
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// The length of the longest signature.
@@ -46,13 +46,13 @@ impl Packing {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            // A skippable frame, which may come first.
+            // A skippable frame, which may precede the data.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
             _ => Packing::Plain,
         }
     }
 
-    /// Detects the compression of a file that ends within its signature.
+    /// Detects the compression of a file that ends within the signature.
     fn begun(content: &[u8]) -> Option<Packing> {
         let signatures: [(&[u8], Packing); 4] = [
             (&[0x1f, 0x8b, 8], Packing::Gzip),
@@ -66,7 +66,7 @@ impl Packing {
         signatures.into_iter().find(|(signature, _)| cut(signature)).map(|(_, packing)| packing)
     }
 
-    /// Returns its name for messages.
+    /// Returns the name of the compression for messages.
     fn name(self) -> &'static str {
         match self {
             Packing::Plain => "file",
@@ -84,14 +84,14 @@ pub struct Unpacked {
     pub packing: Packing,
     /// The first [`HEAD_BYTES`] of the content, or all of it if it is shorter.
     pub head: Vec<u8>,
-    /// The whole content, including its head.
+    /// The whole content, including `head`.
     pub content: Box<dyn BufRead + Send>,
 }
 
-/// The number of bytes read so far from a file, as stored on disk, for progress reports.
+/// The number of bytes read so far from a file, as stored on disk. Used for progress reports.
 pub type Consumed = Arc<AtomicU64>;
 
-/// A file that counts the bytes read from it.
+/// A file that counts the bytes that are read from it.
 struct Counted {
     file: File,
     consumed: Consumed,
@@ -105,12 +105,12 @@ impl Read for Counted {
     }
 }
 
-/// Opens a file that is decompressed as it is read.
+/// Opens a file, which is decompressed while it is read.
 pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
     unpack_counting(path, Consumed::default())
 }
 
-/// Does the same as [`unpack`], adding the bytes read to `consumed`.
+/// Opens a file like [`unpack`], and adds the bytes read to `consumed`.
 pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, TraceError> {
     let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
     let file = File::open(path).map_err(fail)?;
@@ -123,7 +123,7 @@ pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, Trac
     Ok(Unpacked { packing, head, content })
 }
 
-/// Decompresses `raw`, the content of `path`.
+/// Decompresses `raw`, the content of the file at `path`.
 pub(crate) fn decoded(
     path: &Path,
     mut raw: impl Read + Send + 'static,
@@ -160,7 +160,7 @@ fn decoder(packing: Packing, raw: impl Read + Send + 'static) -> io::Result<Box<
     })
 }
 
-/// Describes decompression errors in our own words instead of the decoder's.
+/// Replaces the decoder's error messages by our own.
 struct Checked {
     packing: Packing,
     inner: Box<dyn Read + Send>,
@@ -216,7 +216,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<Vec<u8>, String> {
         let folder = tempfile::tempdir().unwrap();
-        // The name has no extension on purpose.
+        // The name intentionally has no extension.
         let path = folder.path().join("trace");
         std::fs::write(&path, bytes).unwrap();
         let mut unpacked = unpack(&path).map_err(|e| e.to_string())?;
@@ -225,7 +225,7 @@ mod tests {
         Ok(out)
     }
 
-    /// Makes varied content that is longer than a head.
+    /// Returns varied content that is longer than [`HEAD_BYTES`].
     fn sample() -> Vec<u8> {
         (0..40_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
     }

@@ -1,23 +1,23 @@
-//! Reads whole files of a limited size. Pipes and devices are rejected, because they may never end
-//! or never begin.
+//! Reads whole files of a limited size. Pipes and devices are rejected, because they may never
+//! begin or never end.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// The size limit of a text that a person writes, such as a device or a promise.
+/// The maximum size of text files written by people, such as devices and promises.
 pub const WRITTEN_MAX: u64 = 1 << 20;
 
-/// Reads `path`, which has to be a file of up to `bytes_max`; messages say that `what` was
+/// Reads `path`, which must be a file of at most `bytes_max` bytes. Messages say that `what` is
 /// expected.
 ///
 /// # Errors
-/// If the path cannot be opened or read, is not a file, or is too long.
+/// Fails if the path cannot be opened or read, is not a file, or is too long.
 pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     let refused = |got: &str| {
         Err(Error::new(ErrorKind::InvalidInput, format!("got {got}, expected {what}, a file")))
     };
-    // Checked before opening, because opening a pipe waits for its writer.
+    // Check this before opening the file, because opening a pipe waits for its writer.
     let found = std::fs::metadata(path)?;
     if found.is_dir() {
         return refused("a folder");
@@ -33,7 +33,7 @@ pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
 /// Reads a file as text.
 ///
 /// # Errors
-/// Same as [`read`], or if the content is not text.
+/// Fails like [`read`], or if the content is not text.
 pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
     String::from_utf8(read(path, bytes_max, what)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -45,7 +45,7 @@ pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
 /// Checks the size of content that was read.
 ///
 /// # Errors
-/// If it is longer than `bytes_max`.
+/// Fails if the content is longer than `bytes_max`.
 pub fn within(content: Vec<u8>, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     if content.len() as u64 <= bytes_max {
         return Ok(content);

@@ -1,9 +1,9 @@
 //! Writes traces.
 //!
-//! A file appears under its name only when it is complete; until then it is a temporary file in the
-//! same folder. The temporary file is removed when the writer is dropped, also after an error or a
-//! panic. Signal handlers call [`stop`] first. Only a process that is killed immediately leaves it
-//! behind.
+//! A file gets its name only when it is complete. Until then, it is a temporary file in the same
+//! folder. The temporary file is removed when the writer is dropped, also after an error or a
+//! panic. Signal handlers must call [`stop`] first. Only a process that is killed immediately
+//! leaves the temporary file behind.
 
 pub mod blktrace;
 pub mod csv;
@@ -30,16 +30,16 @@ use forebay_ask::named;
 
 /// Writes a trace in batches.
 pub trait Writer: Send {
-    /// Appends records, which are in order of time.
+    /// Appends records, which must be in order of time.
     fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError>;
 
-    /// Makes what was written so far readable if the process is killed, as far as the format can.
-    /// The file then has no name yet.
+    /// Ensures that what was written so far can be read if the process is killed, as far as the
+    /// format supports that. The file does not get its name yet.
     fn checkpoint(&mut self, _dictionary: &Dictionary, _notes: &Notes) -> Result<(), TraceError> {
         Ok(())
     }
 
-    /// Completes the file and gives it its name. Returns what the format could not represent; one
+    /// Completes the file and gives it its name. Returns what the format could not represent, one
     /// sentence each.
     fn finish(
         self: Box<Self>,
@@ -48,17 +48,17 @@ pub trait Writer: Send {
     ) -> Result<Vec<String>, TraceError>;
 }
 
-/// A writable format.
+/// A format that can be written.
 pub struct Target {
-    /// Its name in `--to`.
+    /// The name of the format in `--to`.
     pub name: &'static str,
-    /// The file name endings that select it, without the dot.
+    /// The endings of file names that select the format, without the dot.
     pub endings: &'static [&'static str],
-    /// Begins a file.
+    /// Begins writing a file in this format.
     pub create: fn(Draft) -> Result<Box<dyn Writer>, TraceError>,
 }
 
-/// All writable formats.
+/// All formats that can be written.
 pub static TARGETS: &[Target] = &[
     Target { name: "parquet", endings: &["parquet"], create: parquet::create },
     Target { name: "csv", endings: &["csv"], create: csv::create },
@@ -67,14 +67,14 @@ pub static TARGETS: &[Target] = &[
     Target { name: "blktrace", endings: &["blktrace.0", "blktrace"], create: blktrace::create },
 ];
 
-/// Begins the file `path`, in the format `to` or else the one selected by the ending of its name.
-/// Never overwrites any of `kept`.
+/// Begins the file `path`, in the format `to` or, failing that, the one selected by the ending of
+/// its name. Never overwrites a file in `kept`.
 pub fn create(
     path: &Path,
     to: Option<&str>,
     kept: &ProtectedFiles,
 ) -> Result<Box<dyn Writer>, TraceError> {
-    // Only UTF-8 endings are known, so others may be mangled.
+    // All known endings are UTF-8, so converting others lossily does no harm.
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let ends = |ending: &&str| file.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
@@ -99,24 +99,25 @@ fn refused(path: &Path, got: String, expected: String, hint: &str) -> TraceError
     TraceError::Malformed { path, place: Place::File, got, expected, hint }
 }
 
-/// The existing temporary files.
+/// The temporary files that exist at the moment.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files and calls `exit`, preventing new ones in between.
+/// Removes all temporary files and calls `exit`. No new ones are created in between.
 pub fn stop(exit: impl FnOnce()) {
     let drafts = drafts();
     for path in drafts.iter() {
-        // Files that cannot be removed stay, because the error cannot be reported any more.
+        // If a file cannot be removed, it stays, because there is no way to report the error any
+        // more.
         let _ = fs::remove_file(path);
     }
     exit();
 }
 
-/// A file that does not have its name yet.
+/// A file that does not have its final name yet.
 pub struct Draft {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
@@ -132,8 +133,8 @@ impl Drop for Listed {
     }
 }
 
-/// Returns the file that writing to `path` creates or replaces: for a link, its target. Only
-/// regular files are ever replaced.
+/// Returns the file that writing to `path` creates or replaces, which is the target if `path` is a
+/// link. Only regular files are ever replaced.
 fn destination(path: &Path) -> Result<PathBuf, TraceError> {
     let found = match fs::symlink_metadata(path) {
         Err(_) => return Ok(path.to_path_buf()),
@@ -149,8 +150,8 @@ fn destination(path: &Path) -> Result<PathBuf, TraceError> {
 }
 
 impl Draft {
-    /// Begins the file that will be called `path`. An existing `path` must be a file, or a link to
-    /// one, which remains a link, and none of `kept`.
+    /// Begins the file that will have the name `path`. If `path` exists, it must be a file, or a
+    /// link to one (which stays a link), and not in `kept`.
     pub fn new(path: &Path, kept: &ProtectedFiles) -> Result<Draft, TraceError> {
         if path.as_os_str() == "-" {
             let expected = "a file to write; traces are not written to standard output, and ./- is a file of \
@@ -168,7 +169,7 @@ impl Draft {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // As for any new file; the process's umask removes further permissions.
+            // Use the permissions of any new file, from which the process's umask removes some.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let mut drafts = drafts();
@@ -182,18 +183,18 @@ impl Draft {
         })
     }
 
-    /// Makes the error that writing failed with `source`; it names the file by its final name.
+    /// Creates the error that writing failed. It contains the final name of the file.
     pub fn failed(&self, source: io::Error) -> TraceError {
         io_error(&self.path, source)
     }
 
-    /// Writes the whole content of the file, and gives it its name.
+    /// Writes the complete content of the file and gives it its name.
     pub fn fill(mut self, content: &[u8]) -> Result<(), TraceError> {
         self.write_all(content).map_err(|error| self.failed(error))?;
         self.publish()
     }
 
-    /// Writes buffered data and gives the file its name.
+    /// Writes buffered data and gives the file its final name.
     pub fn publish(self) -> Result<(), TraceError> {
         let path = self.path;
         let fail = |source| io_error(&path, source);
@@ -204,7 +205,8 @@ impl Draft {
     }
 }
 
-/// Makes the error of a file. The name of the temporary file, if any, is moved after the reason.
+/// Creates an error about a file. If it contains the name of the temporary file, that is moved to
+/// the end.
 fn io_error(path: &Path, error: io::Error) -> TraceError {
     let said = error.to_string();
     let source = match said.split_once(" at path ") {
@@ -224,7 +226,7 @@ impl Write for Draft {
     }
 }
 
-/// Returns an entry of a dictionary, for writers that need it by name.
+/// Returns an entry of a dictionary, for writers that need its name.
 fn entry<T>(list: &[T], index: u32) -> Option<&T> {
     list.get(index as usize)
 }

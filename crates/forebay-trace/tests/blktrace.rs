@@ -1,7 +1,7 @@
-//! blktrace binaries and blkparse text: real traces against known figures and against blktrace's
-//! own programs.
+//! Compares the reading of blktrace binaries and blkparse text with known figures and with
+//! blktrace's own programs, on real traces.
 //!
-//! The real traces lie outside the repository; where they are absent, these tests say so and pass.
+//! The real traces are not part of the repository. Without them, these tests print a note and pass.
 
 use std::fs;
 use std::io::Write;
@@ -71,7 +71,7 @@ impl Trace {
     }
 }
 
-/// Returns a real trace, if it is here.
+/// Returns the path of a real trace, if it is available.
 fn real(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let path = root.join(name);
@@ -99,7 +99,7 @@ fn a_whole_set_has_a_latency_for_each_request() {
     assert!(trace.dictionary.streams.iter().all(|stream| !stream.name.is_empty()));
     let began = trace.notes.began;
     assert_eq!(trace.notes, Notes { format: "blktrace", began, ..Notes::default() });
-    // Sums over all rows of the same trace converted by another program.
+    // The sums over all rows of the same trace as converted by another program.
     let sum = |op| {
         let records = trace.records.iter().filter(move |record| record.op == op);
         records.filter_map(|record| record.latency).map(|latency| latency.0).sum::<u64>()
@@ -120,7 +120,7 @@ fn text_and_binary_of_one_trace_are_the_same() {
         return;
     };
     let (binary, text) = (Trace::binary(&binary), Trace::text(&text));
-    // The text stops before the last two requests have completed.
+    // The text ends before the last two requests complete.
     assert_eq!(text.records.len(), 356);
     for (i, (a, b)) in binary.records.iter().zip(&text.records).enumerate() {
         let b = if i < 354 { *b } else { Record { latency: a.latency, ..*b } };
@@ -161,8 +161,9 @@ fn counts_and_latencies_are_those_of_blkparse_and_btt() {
     compare_with_btt(&trace, &folder.path().join("q2c_7,6_q2c.dat"));
 }
 
-/// Each latency btt finds is the one of a request here, to its microseconds. btt leaves out split
-/// requests, and ends a write with preflush or FUA when its data is done, before its last flush.
+/// Checks that each latency found by btt is that of a request here, to the microsecond. btt ignores
+/// requests that were split, and ends a write with preflush or FUA when its data is written, before
+/// its last flush.
 fn compare_with_btt(trace: &Trace, path: &Path) {
     let lines = fs::read_to_string(path).unwrap();
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
@@ -186,8 +187,8 @@ fn compare_with_btt(trace: &Trace, path: &Path) {
     assert!((mean(&theirs) - mean(&ours)).abs() < 1e-6, "{} {}", mean(&theirs), mean(&ours));
 }
 
-/// Written traces are equal to the original, and blktrace's own programs report the same numbers of
-/// requests and bytes, and our latencies.
+/// A trace that was written reads back equal to the original, and blktrace's own programs report
+/// the same numbers of requests and bytes and the same latencies.
 #[test]
 fn a_written_blktrace_is_that_of_blkparse_and_btt() {
     let Some(path) = real("hadoop/sample") else { return };
@@ -238,7 +239,8 @@ fn a_set_without_some_cpus_is_read() {
     assert_eq!(trace.dictionary.streams.len(), 493);
     assert!(trace.notes.warnings[0].contains("CPU 33:"), "{:?}", trace.notes);
     assert!(trace.notes.warnings[1].contains("41.0 %"), "{:?}", trace.notes);
-    // Issue to completion is 3.08 ms on average, at most 11.1 ms for 99 of 100 (traces' README).
+    // According to the README of the traces, the time from issue to completion is 3.08 ms on
+    // average, and at most 11.1 ms for 99 % of requests.
     let latencies = trace.latencies_ms();
     assert!((mean(&latencies) - 3.15).abs() < 0.01, "{}", mean(&latencies));
     assert!((latencies[latencies.len() * 99 / 100] - 11.2).abs() < 0.1);
@@ -284,7 +286,8 @@ fn remaps_and_empty_flushes_in_text() {
 fn a_trace_of_issues_alone_says_so() {
     let Some(path) = real("blkparse/ext4-sdc1-issue-only.txt") else { return };
     let trace = Trace::text(&path);
-    // 677 issues, of which 4 are commands passed through to the device.
+    // The trace contains 677 issues, 4 of which are commands that were passed through to the
+    // device.
     assert_eq!(trace.records.len(), 673);
     assert_eq!(trace.notes.rows_skipped, 4);
     assert_eq!(trace.count(Op::Read), 161);
@@ -324,7 +327,7 @@ fn a_set_is_found_by_each_of_its_names() {
     }
 }
 
-/// One record in little-endian order.
+/// Returns a record in little-endian order.
 fn record(sequence: u32, time: u64, action: u32, sector: u64, bytes: u32, pdu: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0x6561_7407, sequence] {
@@ -339,7 +342,7 @@ fn record(sequence: u32, time: u64, action: u32, sector: u64, bytes: u32, pdu: &
     out
 }
 
-/// Returns the same records as written by a machine of the other byte order.
+/// Returns the same records as written by a machine with the other byte order.
 fn big_endian(records: &[u8]) -> Vec<u8> {
     let mut out = records.to_vec();
     let mut at = 0;
@@ -373,8 +376,8 @@ fn read(files: &[(&str, Vec<u8>)]) -> Result<(Vec<Record>, Notes, Dictionary), S
     }
 }
 
-/// Returns a name, a read with a control group in its payload, a write with FUA, a discard over 1
-/// GiB, and their completions.
+/// Returns records of a thread's name, a read with a control group in its payload, a write with
+/// FUA, a discard over 1 GiB, and their completions.
 fn small() -> Vec<u8> {
     [
         record(1, 10, 0x0811_0101, 800, 8192, &[1; 8]),
@@ -413,7 +416,7 @@ fn both_byte_orders_give_the_same() {
     assert_eq!(little, big);
 }
 
-/// Returns the record with another device.
+/// Returns the record with its device replaced.
 fn at(device: u32, mut record: Vec<u8>) -> Vec<u8> {
     record[36..40].copy_from_slice(&device.to_le_bytes());
     record
@@ -422,10 +425,10 @@ fn at(device: u32, mut record: Vec<u8>) -> Vec<u8> {
 #[test]
 fn a_request_of_a_volume_above_another_counts_once() {
     const VOLUME: u32 = 253 << 20;
-    // A remap's payload: the device above, the device below, and the sector above.
+    // The payload of a remap contains the device above, the device below, and the sector above.
     let payload = [&VOLUME.to_be_bytes()[..], &[0; 4], &800u64.to_be_bytes()].concat();
     for grouped in [false, true] {
-        // With a control group, its id precedes the payload.
+        // The id of a control group may precede the payload.
         let group = [7; 8];
         let before: &[u8] = if grouped { &group } else { &[] };
         let remap = 0x0012_000f | u32::from(grouped) << 8;
@@ -503,7 +506,8 @@ fn times_that_run_backwards_are_sorted_or_raised() {
     assert!(records.is_sorted_by_key(|record| record.at));
 }
 
-/// Every cut and many flipped bytes: an error or records, never a panic.
+/// After truncation at any byte, or with bits flipped, reading gives an error or records, but never
+/// a panic.
 #[test]
 fn no_bytes_make_it_panic() {
     let whole = small();
@@ -519,7 +523,7 @@ fn no_bytes_make_it_panic() {
     }
 }
 
-/// Requests that overlap at random, many never completed, one an impossible time later.
+/// Requests overlap at random, many of them never complete, and one comes an impossible time later.
 #[test]
 fn memory_and_time_stay_bounded_when_nothing_completes() {
     let mut bytes = Vec::new();

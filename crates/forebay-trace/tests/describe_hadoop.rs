@@ -1,5 +1,5 @@
-//! The description of the Hadoop captures against the table of characteristics beside them, which
-//! an independent script computed. Skipped where the captures are not at hand.
+//! Compares the description of the Hadoop captures with the table of characteristics published with
+//! them, which an independent script computed. Skipped if the captures are not available.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn pair(a: Option<f64>, b: Option<f64>, digits: [usize; 2]) -> String {
     format!("{} / {}", show(a, digits[0]), show(b, digits[1]))
 }
 
-/// Returns the rows of the table, in its own words and roundings.
+/// Returns the rows of the table for a description, with the same words and rounding.
 fn rows(d: &Description) -> Vec<(&'static str, String)> {
     let percent = |share: Option<f64>| show(share.map(|s| 100.0 * s), 1);
     let bytes = (d.read_bytes + d.write_bytes) as f64;
@@ -69,13 +69,14 @@ fn rows(d: &Description) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the cells of the row of this name.
+/// Returns the cells of the row called `name`.
 fn cells<'a>(readme: &'a str, name: &str) -> Vec<&'a str> {
     let line = readme.lines().find(|line| line.starts_with(&format!("| {name} |")));
     line.unwrap_or("").split('|').map(str::trim).skip(2).collect()
 }
 
-/// Returns whether the figures of two cells lie within the 0.1 % that a latency's bucket is wide.
+/// Returns whether the numbers in two cells differ by at most 0.1 %, the width of a latency's
+/// bucket.
 fn close(a: &str, b: &str) -> bool {
     let figures =
         |cell: &str| cell.split(" / ").map(|f| f.parse().ok()).collect::<Vec<Option<f64>>>();
@@ -103,7 +104,7 @@ fn captures_have_the_published_characteristics() {
     }
 }
 
-/// Figures the table does not have, computed once from the columns with numpy.
+/// Checks figures that the table lacks. They were computed once from the columns with numpy.
 #[test]
 fn terasort_has_the_figures_numpy_gives() {
     let Some(folder) = folder() else { return };

@@ -1,4 +1,4 @@
-//! The description of random traces against slow and obvious references.
+//! Compares the description of random traces with slow but obvious reference implementations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,8 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
-/// Few places and streams, so that requests often meet; now and then a far one.
+/// Generates a record. There are few addresses and streams, so that requests often interact;
+/// occasionally, an address is distant.
 fn record() -> impl Strategy<Value = Record> {
     let offset = prop_oneof![
         8 => (0u64..40).prop_map(|k| k * 512),
@@ -43,7 +44,7 @@ fn trace() -> impl Strategy<Value = Vec<Record>> {
     })
 }
 
-/// Streams 0 and 1 are one thread under two names, 2 and 3 two write-back workers.
+/// Streams 0 and 1 are the same thread under two names; streams 2 and 3 are two write-back workers.
 fn dictionary() -> Dictionary {
     let stream =
         |thread, name: &str| Stream { thread: Some(thread), process: None, name: name.into() };
@@ -69,14 +70,15 @@ fn end(r: &Record) -> u64 {
     r.offset + u64::from(r.len)
 }
 
-/// Returns the requests of each queue, and of those the ones that continue the one before.
+/// Returns the number of distinct keys, and how many requests start where the previous request with
+/// the same key ended.
 fn sequential<K: Ord>(data: &[Record], key: impl Fn(&Record) -> K) -> (usize, usize) {
     let mut last: BTreeMap<K, u64> = BTreeMap::new();
     let continued = data.iter().filter(|r| last.insert(key(r), end(r)) == Some(r.offset)).count();
     (last.len(), continued)
 }
 
-/// Requests and bytes of each run.
+/// Returns the number of requests and bytes in each run.
 fn runs<K: Ord>(data: &[Record], key: impl Fn(&Record) -> K) -> Vec<(u64, u64)> {
     let mut queues: BTreeMap<K, Vec<&Record>> = BTreeMap::new();
     data.iter().for_each(|r| queues.entry(key(r)).or_default().push(r));
@@ -104,7 +106,7 @@ fn ratio(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Means and dispersion of counts in bins, by laying out every bin.
+/// Checks the means and the dispersion of counts by computing every bin.
 fn check_arrivals(d: &Description, records: &[Record], data: &[Record]) {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
     for scale in d.arrivals.iter().filter(|scale| scale.bin_ms <= 1000) {
@@ -126,7 +128,7 @@ fn check_arrivals(d: &Description, records: &[Record], data: &[Record]) {
     }
 }
 
-/// Most requests on their way just after an arrival.
+/// Returns the highest number of outstanding requests just after an arrival.
 fn most_outstanding(data: &[Record]) -> Option<u64> {
     let measured: Vec<(u64, u64)> =
         data.iter().filter_map(|r| r.latency.map(|l| (r.at.0, (r.at + l).0))).collect();
@@ -182,7 +184,7 @@ proptest! {
         fields in prop::collection::vec(any::<(u64, u64, Option<u64>, u32, u8, u8, u8)>(), 0..50)
     ) {
         let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park];
-        // Offsets and lengths as wild as they come, but requests of 4 GiB only now and then.
+        // Offsets and lengths may be extreme, but requests of 4 GiB are rare.
         let records: Vec<Record> = fields
             .iter()
             .map(|&(at, offset, latency, len, who, op, flags)| Record {

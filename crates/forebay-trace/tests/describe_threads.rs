@@ -1,5 +1,5 @@
-//! Compares threads of real captures with a computation that keeps every request, and with known
-//! facts. Skipped without the captures.
+//! Compares the description of threads in real captures with a computation that stores every
+//! request, and with known facts. Skipped without the captures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ fn traces() -> Option<PathBuf> {
     None
 }
 
-/// The threads of a trace, and all its requests.
+/// The description of a trace's threads, and all its requests.
 struct Read {
     found: ByThread,
     records: Vec<Record>,
     dictionary: Dictionary,
-    /// Volumes and MiB that any thread reads or writes.
+    /// The volumes and MiB that any thread reads or writes.
     used: BTreeSet<(u32, u64)>,
 }
 
@@ -68,7 +68,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Every figure of `of` by itself, from the thread's requests.
+/// Checks every figure in `of` against one computed from the requests of the thread.
 fn check(of: &Figures, requests: &[Record], read: &Read) {
     let reads = requests.iter().filter(|r| r.op == Op::Read).count();
     let bytes: u64 = requests.iter().map(|r| u64::from(r.len)).sum();
@@ -118,7 +118,8 @@ fn check_periods(of: &Figures, requests: &[Record], read: &Read) {
     );
 }
 
-/// Each quarter to within what begins about its ends. What is used is counted in MiB, by all threads.
+/// Checks the share of each quarter, to within the requests that begin near its ends. Quarters
+/// divide the MiB that are used by any thread.
 fn check_quarters(of: &Figures, requests: &[Record], read: &Read) {
     let used: Vec<(u32, u64)> = read.used.iter().copied().collect();
     let rank = |volume: u32, offset: u64| {
@@ -174,7 +175,7 @@ fn threads_of_hadoop_captures_are_as_reckoned() {
     let Some(folder) = traces() else { return };
     for capture in ["terasort", "wordcount", "grep", "randomtextwriter", "sample"] {
         let read = check_all(&folder.join(format!("hadoop/{capture}.parquet")));
-        // ext4's journal is a log, and nothing that reads is.
+        // The journal of ext4 is a log, and no thread that reads is one.
         for row in &read.found.rows {
             let of = read.found.types.iter().find(|of| of.label == row.of_type).unwrap();
             let is_log = of.kind.functionality == Functionality::Log;

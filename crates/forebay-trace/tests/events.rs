@@ -1,5 +1,6 @@
-//! Events in any order that a system may record: they are paired as a simple reference pairs them,
-//! and a truncated file keeps every pair before the cut.
+//! Tests events in any order that a system may record. They must be paired like in a simple
+//! reference implementation, and a truncated file must keep every pair that is complete before its
+//! end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use forebay_trace::open::open;
 use forebay_trace::{Notes, Record};
 use proptest::prelude::*;
 
-/// Reads a text.
+/// Reads a text. Returns the records, the names of volumes and the notes.
 fn read(text: &[u8], from: &str) -> Result<(Vec<Record>, Vec<String>, Notes), String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
@@ -26,7 +27,8 @@ fn read(text: &[u8], from: &str) -> Result<(Vec<Record>, Vec<String>, Notes), St
     }
 }
 
-/// One event: its time in microseconds, CPU, device, action, sector and sectors.
+/// An event, with its time in microseconds, CPU, device, action, first sector and number of
+/// sectors.
 #[derive(Clone, Debug)]
 struct Event {
     at_us: u64,
@@ -60,7 +62,7 @@ impl Event {
     }
 }
 
-/// The life of a request on one of the places of a device.
+/// The life of a request at one of the positions on a device.
 #[derive(Clone, Debug)]
 struct Life {
     cpu: u8,
@@ -69,7 +71,8 @@ struct Life {
     sectors: u64,
     gap_us: u64,
     took_us: u64,
-    /// When it goes back to the scheduler and is issued again, after its issue and each other.
+    /// When the request is returned to the scheduler and when it is issued again, each relative to
+    /// the previous event.
     again_us: Vec<(u64, u64)>,
     completes: bool,
 }
@@ -93,10 +96,10 @@ fn life() -> impl Strategy<Value = Life> {
 
 type Request = (u8, u64, u64, u64, Option<u64>);
 
-/// Returns the events in the order of time, and the requests that they are.
+/// Returns the events in order of time, and the requests that they belong to.
 fn events(lives: &[Life], arrival: char) -> (Vec<Event>, Vec<Request>) {
     let (mut events, mut requests, mut at_us) = (Vec::new(), Vec::new(), 1_000_000);
-    // A place is used again only after its last request has completed.
+    // A position is reused only after its last request has completed.
     let mut free: BTreeMap<(u8, u64), u64> = BTreeMap::new();
     for life in lives {
         let Life { cpu, device, place, sectors, .. } = *life;
@@ -121,7 +124,7 @@ fn events(lives: &[Life], arrival: char) -> (Vec<Event>, Vec<Request>) {
         if life.completes {
             push(end_us, 'C');
         }
-        // Without a completion, nothing else may use the place.
+        // If the request never completes, its position cannot be reused.
         free.insert((device, place), if life.completes { end_us } else { u64::MAX / 2 });
         if from_us < u64::MAX / 2 {
             let latency = life.completes.then_some((end_us - from_us) * 1000);
@@ -147,7 +150,7 @@ fn found(text: &str, from: &str, spread: u32) -> Vec<Request> {
     records.iter().map(request).collect()
 }
 
-/// Makes times count from the first, and sorts requests of the same time.
+/// Makes times relative to the first request, and sorts requests with equal times.
 fn from_first(mut requests: Vec<Request>) -> Vec<Request> {
     let first = requests.iter().map(|request| request.3).min().unwrap_or(0);
     for request in &mut requests {
@@ -167,9 +170,9 @@ proptest! {
         swaps in proptest::collection::vec(0..1000usize, 0..20),
     ) {
         let (mut events, requests) = events(&lives, arrival);
-        // A completion is waited for for a minute at most.
+        // Completions may be at most a minute late.
         prop_assume!(events.last().unwrap().at_us - events[0].at_us < 50_000_000);
-        // Files of other CPUs put events out of order.
+        // Swap some events, as if they were in files of different CPUs.
         for swap in swaps {
             let at = swap % events.len();
             if at + 1 < events.len() {
@@ -184,7 +187,7 @@ proptest! {
     }
 }
 
-/// The seeds of the formats whose requests are in several lines.
+/// Formats in which a request consists of several lines, for which there are seeds.
 const FORMATS: [&str; 7] = ["blkparse", "ftrace", "strace", "sysdig", "nbdkit", "qemu", "spdk"];
 
 fn seeds(format: &str) -> Vec<Vec<u8>> {
@@ -194,7 +197,7 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// What of a request a cut must not change.
+/// Returns the properties of a request that truncation must not change.
 fn key(record: &Record) -> (u64, u32, u8, Option<u64>) {
     (record.offset, record.len, record.op as u8, record.latency.map(|latency| latency.0))
 }
@@ -203,7 +206,8 @@ fn key(record: &Record) -> (u64, u32, u8, Option<u64>) {
 fn a_cut_at_any_byte_loses_no_pair_before_it() {
     for format in FORMATS {
         for text in seeds(format) {
-            // All requests of the text, even those that later lines show to be others once more.
+            // The requests that are read from any number of complete lines. Later lines may show
+            // that some of them are not separate requests.
             let place = |record: &Record| (record.offset, record.len, record.op);
             let ends = (0..=text.len()).filter(|&end| end > 0 && text[end - 1] == b'\n');
             let read_to = |end| read(&text[..end], format).map(|(records, ..)| records);
@@ -222,7 +226,7 @@ fn a_cut_at_any_byte_loses_no_pair_before_it() {
                     let found = left.iter().position(|record| *record == key(pair));
                     left.swap_remove(found.unwrap_or_else(|| panic!("{format}, {cut}: {pair:?}")));
                 }
-                // Nothing is made of a truncated number.
+                // A truncated number must not become part of a request.
                 for record in &got {
                     assert!(known.contains(&place(record)), "{format}, {cut}: {record:?}");
                 }

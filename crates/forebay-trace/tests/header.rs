@@ -1,5 +1,5 @@
-//! Tests CSV whose header names its columns: it is read like the declaration in its note, or
-//! refused with the declaration to write.
+//! Tests CSV whose header names the columns. It is either read according to the declaration in its
+//! note, or rejected with a suggested declaration.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 
 type Whole = (Vec<Record>, Dictionary, Notes);
 
-/// Every row has to be readable.
+/// The setting that every row must be readable.
 const STRICT: Option<&str> = Some("bad-rows:0:");
 
-/// Returns all of a text, or why not.
+/// Reads a text to its end. Returns its content or the error message.
 fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
@@ -36,14 +36,14 @@ fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     }
 }
 
-/// Returns the declaration that a note tells.
+/// Returns the declaration in the notes.
 fn told(notes: &Notes) -> &str {
     let told = notes.warnings.iter().find_map(|told| told.split_once("read as --columns "));
     told.unwrap_or_else(|| panic!("{notes:?}")).1.split("; ").next().unwrap()
 }
 
-/// Returns the declaration that the header of `text` is read as, after checking that it gives the
-/// same requests.
+/// Returns the declaration that the header of `text` is interpreted as, after checking that the
+/// declaration gives the same requests.
 fn declared(text: &str) -> String {
     let (records, dictionary, notes) = read(text.as_bytes(), None).unwrap();
     assert_eq!(notes.format, "csv", "{text}");
@@ -83,7 +83,7 @@ fn names_and_units_are_a_declaration() {
             "at_ms,latency_us,op,offset,len,disk,tid,pid,comm,flags\n5,,R,4,4,a,1,2,x y,S\n6,7,R,4,4,b,1,2,x y,\n",
             "at:ms,latency:us,op,offset,len,volume,thread,process,name,flags,skip=1",
         ),
-        // Whether a process is a number or a name, no name tells.
+        // The column name does not say whether a process is an id or a name; the values decide.
         ("at_ms,op,offset,len,process\n5,R,4,4,java\n", "at:ms,op,offset,len,name,skip=1"),
         (
             "at_ms,op,offset,len,process,name\n5,R,4,4,7,java\n",
@@ -101,7 +101,7 @@ fn names_and_units_are_a_declaration() {
         ),
         ("time_us,op,Offset(B),Size(B)\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
         ("time [ms],op,offset,len\n5,R,4,4\n", "at:ms,op,offset,len,skip=1"),
-        // The column with a unit, and the canonical name, have precedence at any position.
+        // A column with a unit, and one with the canonical name, take precedence at any position.
         ("at,time_ms,op,offset,len\nx,5,R,4,4\n", "_,at:ms,op,offset,len,skip=1"),
         (
             "time,at_ms,lba,op,offset,size,len,response_time\nx,5,9,R,4,8,4,x\n",
@@ -164,7 +164,7 @@ fn a_date_in_the_first_row_needs_no_unit() {
         ),
         "{told}"
     );
-    // A name with a unit holds numbers.
+    // A column whose name contains a unit must contain numbers.
     let told = read(b"time_us,op,offset,len\n2026-01-31 12:00:00,R,0,4\n", None).unwrap_err();
     assert!(told.contains("expected us such as 12.345"), "{told}");
 }
@@ -180,7 +180,7 @@ fn a_completion_makes_a_latency() {
             "time,completion,op,offset,len\n2026-01-31 12:00:00,2026-01-31 12:00:00.000007,R,0,512\n",
             "at:date,end:date,op,offset,len,skip=1",
         ),
-        // A latency says the same by itself, and a time of no unit nothing.
+        // The latency makes the completion redundant, and a time without a unit says nothing.
         (
             "time_us,end_time_us,latency_us,op,offset,len\n5,9,7,R,0,512\n",
             "at:us,_,latency:us,op,offset,len,skip=1",
@@ -203,7 +203,7 @@ fn columns_that_are_not_read_are_told() {
     let expected = "; not read: \"host\", \"latency\", \"a\", \"b\", \"c\" and 1 more";
     assert!(told.ends_with(expected), "{told}");
     assert!(!declared("at_ns,op,offset,len\n5,R,4,4\n").contains("not read"));
-    // As pandas writes its index.
+    // This is how pandas writes its index.
     let notes = read(b",at_ns,op,offset,len\n0,5,R,4,4\n", None).unwrap().2;
     let told = notes.sentences().join("\n");
     assert!(told.ends_with("; not read: column 1, which has no name"), "{told}");
@@ -239,7 +239,7 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
         );
         assert!(told.contains(&expected), "{told}");
     }
-    // A number, negative ones and those with an exponent too, lacks a unit alone.
+    // For a number, even if it is negative or has an exponent, only the unit is missing.
     for number in ["5", "-5", "1e-3", "x", "0x12345", "17000000000"] {
         let told = read(format!("time,op,offset,size\n{number},R,0,8\n").as_bytes(), None);
         let told = told.unwrap_err();
@@ -297,7 +297,7 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
     }
 }
 
-/// The declaration that a refusal tells is one, once its units are.
+/// The declaration suggested by a rejection is valid once its placeholders are replaced.
 #[test]
 fn what_is_to_be_written_is_read() {
     for header in
@@ -339,7 +339,7 @@ fn other_texts_stay_what_they_are() {
         assert_eq!(notes.format, format, "{text}");
         assert!(!notes.warnings.iter().any(|told| told.contains("--columns at")), "{notes:?}");
     }
-    // A header with units has precedence even if a preset could read its rows with other units.
+    // A header with units takes precedence, even if a preset could read its rows with other units.
     let (records, _, notes) =
         read(b"disk,op,offset,size,time_ms\n1,R,0,512,1\n1,R,0,512,2\n", None).unwrap();
     assert_eq!((notes.format, records[1].at), ("csv", Nanos(1_000_000)));
@@ -381,7 +381,7 @@ fn a_header_without_end_is_none() {
     assert_eq!(declared(&text), "at:us,op,offset,len,skip=301");
 }
 
-/// Generates a column's name and the declaration expected for it.
+/// Generates the name of a column and the expected declaration for it.
 fn column(role: usize) -> impl Strategy<Value = (&'static str, &'static str)> {
     const NAMES: [&[(&str, &str)]; 8] = [
         &[
@@ -408,7 +408,8 @@ fn column(role: usize) -> impl Strategy<Value = (&'static str, &'static str)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Columns in any order, under any of their names, by any separator: as the declaration made beside.
+    /// A header with columns in any order, with any of their names and with any separator is read
+    /// like the corresponding declaration.
     #[test]
     fn a_header_reads_as_its_declaration(
         chosen in (column(0), column(1), column(2), column(3), column(4), column(5), column(6), column(7)),
@@ -421,7 +422,7 @@ proptest! {
         let (a, b, c, d, e, f, g, h) = chosen;
         let all = [a, b, c, d, e, f, g, h];
         let order: Vec<usize> = order.into_iter().filter(|&n| n != left_out).collect();
-        // A stream alone identifies the submitter.
+        // Only a column for the stream identifies the submitter.
         let alone = order.contains(&6) && g.1 == "stream";
         let word = |n: usize| if alone && n == 5 { "_" } else { all[n].1 };
         let declared: Vec<&str> = order.iter().map(|&n| word(n)).collect();

@@ -1,5 +1,5 @@
-//! Tests Parquet files written by pandas, fastparquet, Polars and DuckDB with common column names:
-//! `others/make.py`.
+//! Tests Parquet files written by pandas, fastparquet, Polars and DuckDB with common column names.
+//! `others/make.py` creates them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Record};
 
-/// Returns the requests of a file, and who and where.
+/// Reads a file. Returns its requests and the names of streams and volumes.
 fn read(name: &str) -> (Vec<Record>, Dictionary) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others").join(name);
     let mut reader = open(&path, None).unwrap_or_else(|error| panic!("{error}"));
@@ -22,7 +22,8 @@ fn read(name: &str) -> (Vec<Record>, Dictionary) {
     }
 }
 
-/// What request `n` is in all of them: time where it is in ms, operation, offset and length.
+/// Returns the expected request `n` in all files: the time with a resolution of `ns`, the
+/// operation, the offset and the length.
 fn expected(n: u64, ns: u64) -> (u64, Op, u64, u32) {
     let op = if n.is_multiple_of(3) { Op::Write } else { Op::Read };
     let at = n * 1_500_000 / ns * ns;

@@ -1,4 +1,5 @@
-//! Parquet as other makers write it: every codec, and integers that pandas made floats of.
+//! Tests Parquet as written by other tools: every codec, and integers that pandas converted to
+//! floating point.
 
 #[path = "parquet/cells.rs"]
 mod cells;
@@ -19,7 +20,8 @@ use self::cells::{
 
 type Table = Vec<(String, Cells)>;
 
-/// Returns the columns that a table needs, of three requests; `more` replaces or adds some.
+/// Returns the columns that a table must have, with three requests. `more` replaces columns or adds
+/// some.
 fn table(more: &[(&str, Cells)]) -> Table {
     let mut columns: Table = vec![
         ("at_ns".into(), integers(&[0, 1_000, 2_000])),
@@ -38,7 +40,7 @@ fn write(path: &Path, table: &[(String, Cells)], compression: Compression) {
     write_as(path, table, WriterProperties::builder().set_compression(compression), &[]);
 }
 
-/// Returns the records of `table` as a file, or why it is refused.
+/// Writes `table` to a file and reads it. Returns its records or the error message.
 fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Record>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -51,7 +53,7 @@ fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Recor
 
 const PLAIN: Compression = Compression::UNCOMPRESSED;
 
-/// Returns when the trace of a table with this metadata and these times began by its source's
+/// Returns when the trace of a table with this metadata and these times began on its source's
 /// clock.
 fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -65,12 +67,13 @@ fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, Stri
 
 #[test]
 fn a_table_keeps_its_sources_clock() {
-    // What others made has its own times; what we wrote counts from the first request.
+    // Tables of other tools contain the source's own times. Times that we wrote count from the
+    // first request.
     assert_eq!(began(&[], &[500, 600, 700]), Ok(Some(Nanos(500))));
     let ours = ("forebay.version", "1");
     assert_eq!(began(&[ours], &[0, 100, 200]), Ok(None));
     assert_eq!(began(&[ours, ("forebay.began_ns", "42")], &[0, 1, 2]), Ok(Some(Nanos(42))));
-    // A file time of 1601 in ns; and what tells nothing.
+    // A time in ns since 1601, and values that mean nothing.
     let file_time = ("forebay.began_ns", "12816638529551466300");
     assert_eq!(began(&[ours, file_time], &[0, 1, 2]), Ok(Some(Nanos(12_816_638_529_551_466_300))));
     for wrong in ["", "-1", "1.5", "soon", "18446744073709551616"] {
@@ -104,7 +107,7 @@ fn brotli_is_read_or_refused_by_its_name() {
     }
 }
 
-/// Returns the records of `table` in pages as these properties have them.
+/// Writes `table` with these properties and reads it. Returns its records.
 fn read_as(table: &[(String, Cells)], properties: WriterPropertiesBuilder) -> Vec<Record> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -150,7 +153,8 @@ fn every_encoding_and_kind_of_page_is_read() {
             let p = p.set_writer_version(version).set_data_page_row_count_limit(300);
             p.set_write_batch_size(100).set_max_row_group_row_count(Some(9_000))
         };
-        // With a dictionary that is given up for being too large; without; each encoding of strings and of integers.
+        // With a dictionary that becomes too large and is abandoned, without a dictionary, and with
+        // each encoding of strings and integers.
         let given_up = WriterProperties::builder().set_dictionary_page_size_limit(900);
         assert_eq!(read_as(&table, small(given_up)), whole, "{version:?}");
         for encoding in
@@ -218,7 +222,7 @@ fn other_types_are_refused_by_their_names() {
         let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
         assert!(said.contains(&format!("got type {kind} in column {name}")), "{kind}: {said}");
     }
-    // Where nothing asks for them, they do not hinder.
+    // If these columns are not needed, they do not matter.
     let more = [("parts", nested("LIST")), ("cost", number("DECIMAL(12, 0)"))];
     assert_eq!(read(&table(&more), PLAIN), read(&table(&[]), PLAIN));
 }
@@ -275,14 +279,15 @@ fn floats_that_are_no_integers_are_refused_with_their_row() {
 
 #[test]
 fn half_floats_are_whole_within_what_they_tell_apart() {
-    // 512, 2048, 1024 and 4096 as halves.
+    // 512, 2048 and 1024 as 16-bit floating-point numbers.
     let records = read(&table(&[("len", halves(&[0x6000, 0x6800, 0x6400]))]), PLAIN).unwrap();
     assert_eq!(records.iter().map(|r| r.len).collect::<Vec<_>>(), [512, 2048, 1024]);
     let said = read(&table(&[("len", halves(&[0x6000, 0x6C00, 0x6400]))]), PLAIN).unwrap_err();
     assert!(said.contains("row 2: got \"4096\"") && said.contains("2^11"), "{said}");
 }
 
-/// Returns the requests of three rows in which `column` stands in place of the column `replaced`.
+/// Returns the requests of a table in which `column`, called `name`, replaces the column
+/// `replaced`.
 fn renamed(replaced: &str, name: &str, column: Cells) -> Result<Vec<Record>, String> {
     let mut all = table(&[]);
     all.retain(|(kept, _)| kept != replaced);
@@ -301,7 +306,7 @@ fn times_are_in_the_unit_of_their_type_or_name() {
         ("timestamp", old("TIMESTAMP_MILLIS"), 1_000_000),
         ("timestamp", old("TIMESTAMP_MICROS"), 1_000),
         ("timestamp", int96(&whole), 1),
-        // The type has precedence over the name.
+        // The type takes precedence over the name.
         ("time_us", timestamps("NANOS", &whole), 1),
         ("ts_s", integers(&whole), 1_000_000_000),
         ("Issue Time ms", integers(&whole), 1_000_000),
@@ -314,20 +319,22 @@ fn times_are_in_the_unit_of_their_type_or_name() {
         let found: Vec<u64> = records.iter().map(|record| record.at.0).collect();
         assert_eq!(found, [0, unit, 3 * unit], "{name}, {kind}");
     }
-    // To the nearest nanosecond: 1.005 and 8.2 times 10^9 lie below what is meant.
+    // Times are rounded to the nearest nanosecond. As floating-point numbers, 1.005 and 8.2 times
+    // 10^9 are slightly too small.
     let parts = doubles(&[0.0, 1.005, 8.2]);
     let found = renamed("at_ns", "time_s", parts).unwrap();
     assert_eq!((found[1].at.0, found[2].at.0), (1_005_000_000, 8_200_000_000));
     let unknown = integers(&[1, 2, 3]);
-    // A latency need not be there: one without a unit is not read.
+    // Latencies are optional, so a column of latencies without a unit is ignored.
     let found = read(&table(&[("response_time", unknown.clone())]), PLAIN).unwrap();
     assert!(found.iter().all(|record| record.latency.is_none()) && found.len() == 3);
     let said = renamed("at_ns", "time", unknown).unwrap_err();
     assert!(said.contains("column time") && said.contains("NAME_ns"), "{said}");
 }
 
-/// What pyarrow says of a table of `timestamp` in seconds, `op`, `offset`, `len` and `response_time` in seconds or in
-/// microseconds. Parquet itself has integers for the latter, and some writers have them for the former too.
+/// The Arrow schemas of pyarrow for `timestamp` in seconds, `op`, `offset`, `len`, and
+/// `response_time` in seconds or microseconds. Parquet itself stores durations as integers, and
+/// some writers do so for timestamps too.
 const SECONDS: &str = concat!(
     "/////0gBAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAUAAADkAAAArAAAAHAA",
     "AABAAAAABAAAAED///8AAAESEAAAACQAAAAEAAAAAAAAAA0AAAByZXNwb25zZV90aW1lAAYACAAGAAYAAAAAAAAA",
@@ -362,12 +369,12 @@ fn units_that_only_the_arrow_schema_tells_are_those_of_the_columns() {
     const S: u64 = 1_000_000_000;
     assert_eq!(read(SECONDS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3 * S)));
     assert_eq!(read(MICROS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3_000)));
-    // Where Parquet itself tells a unit, that counts, but for the oldest form of times.
+    // If Parquet itself states a unit, that counts, except for its oldest type of timestamps.
     let ms = timestamps("MILLIS", &[7, 9, 10]);
     assert_eq!(read(MICROS, ms, "response_time"), Ok((2_000_000, 3_000)));
     let old = int96(&[7_000_000_000, 9_000_000_000, 10_000_000_000]);
     assert_eq!(read(MICROS, old, "response_time"), Ok((2 * S, 3_000)));
-    // A schema that is damaged, or that of another table, could have told a unit.
+    // A schema that is damaged, or that belongs to another table, might have stated a unit.
     for arrow in [&SECONDS[..40], "no schema", "", &SECONDS.replacen('A', "/", 60)] {
         let said = read(arrow, integers(&[7, 9, 10]), "response_time").unwrap_err();
         assert!(said.contains("ARROW:schema") && said.contains("damaged"), "{said}");
@@ -447,7 +454,7 @@ fn names_may_be_missing() {
     assert_eq!(found.iter().map(|r| r.volume).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
-/// More rows than are read at once.
+/// The file has more rows than are read at a time.
 #[test]
 fn rows_are_counted_over_all_of_the_file() {
     const ROWS: usize = 150_000;
@@ -494,12 +501,12 @@ fn how_much_was_read_is_told_by_rows() {
         }
         told.push(consumed.load(std::sync::atomic::Ordering::Relaxed));
     }
-    // Putting rows in order of time reads ahead.
+    // Rows are read ahead in order to sort them by time.
     assert!(told.is_sorted() && (1..bytes).contains(&told[0]), "{told:?}");
     assert!(told.last().is_some_and(|last| last.abs_diff(bytes) <= 1), "{told:?} of {bytes}");
 }
 
-/// Returns whether a table with these column names is refused, and all messages.
+/// Returns whether a table with these column names is rejected, and all its messages.
 fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bool, String) {
     let column =
         |of: fn(&(u64, u64, u64)) -> u64| unsigned(&rows.iter().map(of).collect::<Vec<u64>>());
@@ -526,10 +533,10 @@ fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bo
     }
 }
 
-/// When a request came in us, where it is and how long, in bytes.
+/// A request: its arrival in us, and its offset and length in bytes.
 type Row = (u64, u64, u64);
 
-/// 2000 requests of some kinds.
+/// Returns several kinds of workloads with 2000 requests each.
 fn kinds() -> Vec<(&'static str, Vec<Row>)> {
     let rows = |of: fn(u64) -> (u64, u64, u64)| (0..2_000).map(of).collect::<Vec<_>>();
     let mixed = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
@@ -551,7 +558,7 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
             rows.iter().map(|&(us, offset, bytes)| (at(us), offset / place, bytes / len)).collect()
         };
         let us = |us: u64| us;
-        // Honest ones.
+        // Tables whose names state the right units.
         for (names, rows) in [
             (["time_us", "offset", "len"], with(&us, 1, 1)),
             (["time_us", "lba", "sectors"], with(&us, 512, 512)),
@@ -564,7 +571,8 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
             let (refused, said) = judged(names, &rows, None);
             assert!(!refused && !said.contains("units may be wrong"), "{kind} {names:?}: {said}");
         }
-        // Others: each is told of, most are refused, and --from reads them.
+        // Tables whose names state wrong units. Each is reported, most are rejected, and --from
+        // reads all of them.
         for (names, rows, expected) in [
             (["time_us", "offset", "len"], with(&us, 512, 512), "\"len_sectors\""),
             (["time_us", "lba", "sectors"], with(&us, 1, 1), "\"len_bytes\""),
@@ -573,7 +581,7 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
             (["time_ns", "offset", "len"], with(&|us| us + EPOCH_US, 1, 1), "\"time_us\""),
             (["time_us", "offset", "len"], with(&|us| (us + EPOCH_US) / 1000, 1, 1), "\"time_ms\""),
         ] {
-            // Sectors in steps of a MiB are bytes in steps of 2 KiB just as well.
+            // Sectors in steps of a MiB may also be bytes in steps of 2 KiB.
             if kind == "a backup" && expected == "\"len_sectors\"" {
                 continue;
             }

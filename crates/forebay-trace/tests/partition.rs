@@ -1,4 +1,4 @@
-//! A trace parted by volume is the same trace, whatever interrupted its making.
+//! A trace that is split by volume stays the same trace, even if splitting it was interrupted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use forebay_core::Nanos;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
 use forebay_trace::{Dictionary, Notes, Record, open};
 
-/// When that began by its own clock.
+/// When the trace began on its source's clock, in ns.
 const BEGAN_NS: u64 = 5000;
 
-/// Returns a trace of 40 volumes, some with names no file may have.
+/// Creates a trace with 40 volumes, some of whose names are not valid file names.
 fn input(folder: &Path) -> PathBuf {
     let volume = |n: u32| match n % 40 {
         0 => "../up".into(),
@@ -59,7 +59,7 @@ fn sealed(folder: &Path, input: &Path) -> Volumes {
     intake.seal(&dictionary, &notes).unwrap()
 }
 
-/// The records with their submitters and volumes by name, in an order of their own.
+/// Records with the names of their submitters and volumes, in a defined order.
 type Named = Vec<(Record, Option<u32>, String, String)>;
 
 fn named(records: &[Record], dictionary: &Dictionary, shift: u64) -> Named {
@@ -107,7 +107,7 @@ fn every_record_is_in_the_file_of_its_volume() {
     }
 }
 
-/// The result is the same if the conversion is interrupted after each volume, and within one.
+/// The result is the same if splitting is interrupted after each volume and within one.
 #[test]
 fn what_was_stopped_goes_on() {
     let place = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_rerun_starts_over_before_the_seal_and_goes_on_after_it() {
     intake.add(&read(&input).0).unwrap();
     drop(intake);
     drop(sealed(&folder, &input));
-    // Two volumes are written, then the power goes.
+    // Power fails after two volumes were written.
     let Partition::Read(volumes) = partition::open(&folder, &input, None).unwrap() else {
         panic!("not read");
     };

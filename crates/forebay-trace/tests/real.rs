@@ -1,5 +1,5 @@
-//! Real traces, read and held against the figures published with them. Skipped where the traces
-//! are not at hand.
+//! Reads real traces and compares them with figures published about them. Tests are skipped if a
+//! trace is not available.
 
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ fn spc() {
 
 #[test]
 fn presets() {
-    // Requests, reads in percent, seconds, volumes.
+    // The numbers are: requests, reads in percent, duration in seconds, volumes.
     for (name, format, requests, percent, seconds, volumes) in [
         ("systor17/systor17-traces-sample.csv.gz", "systor17", 999, 82.7, 2.45, 1),
         ("tencent-cbs/cloud_storage.first40000.csv.zst", "tencent-cbs", 40_000, 49.7, 1.0, 1815),
@@ -114,7 +114,7 @@ fn presets() {
 #[test]
 fn thesios() {
     let Some((records, dictionary, notes)) = read("thesios/thesios_sample.csv") else { return };
-    // Of eight rows one has no bytes.
+    // One of the eight rows has a length of zero.
     assert_eq!((notes.format, records.len(), notes.rows_skipped), ("thesios", 7, 1));
     assert_eq!(records.iter().filter(|r| r.op == Op::Read).count(), 3);
     assert!((duration_s(&records) - 0.063).abs() < 0.001);
@@ -133,7 +133,7 @@ fn the_same_requests_in_two_formats() {
         let (Some(one), Some(other)) = (read(one), read(other)) else { return };
         assert_eq!(one.0.len(), other.0.len());
         for (a, b) in one.0.iter().zip(&other.0) {
-            // One is rounded to microseconds.
+            // In one of the traces, times are rounded to microseconds.
             assert!(
                 a.at.0.abs_diff(b.at.0) < 1000
                     && (a.offset, a.len, a.op) == (b.offset, b.len, b.op)
@@ -237,7 +237,7 @@ fn the_bundled_sample_is_the_terasort_capture() {
     }
 }
 
-/// Mean, median, 95th percentile and maximum of the latencies, in milliseconds.
+/// Returns the mean, median, 95th percentile and maximum of the latencies in milliseconds.
 fn latencies_ms(records: &[Record]) -> [f64; 4] {
     let mut all: Vec<u64> = records.iter().map(|r| r.latency.unwrap().0).collect();
     all.sort();
@@ -272,11 +272,11 @@ fn hp_srt() {
     }
     assert!((duration_s(&records) / 86_400.0 - 6.98).abs() < 0.005);
     assert_eq!((notes.rows_skipped, notes.rows_late, notes.warnings.len()), (0, 0, 0));
-    // Two disks; file systems and swap areas by name.
+    // There are two disks. Streams are named after file systems and swap areas.
     assert_eq!(dictionary.volumes, ["hplajw.1", "hplajw.0"]);
     let names: Vec<&str> = dictionary.streams.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["<swap>", "<swap2>", "/"]);
-    // Each disk has 8 x 1,449 tracks of 113 sectors of 256 bytes.
+    // Each disk has 8 x 1,449 tracks of 113 sectors, each of 256 bytes.
     let end = records.iter().map(|r| r.offset + u64::from(r.len)).max().unwrap();
     assert!(end <= 8 * 1_449 * 113 * 256, "{end}");
 }
@@ -296,7 +296,7 @@ fn disksim_validation() {
         assert!((duration_s(&records) - seconds).abs() < 0.06, "{name}");
         assert!((latencies_ms(&records)[0] - mean_ms).abs() < 0.0005, "{name}");
         assert_eq!((dictionary.volumes.len(), notes.rows_skipped), (1, 0));
-        // One outstanding: nothing arrives before the one before it has completed.
+        // Only one request is outstanding: each arrives after the previous one has completed.
         assert!(records.windows(2).all(|w| w[0].at.0 + w[0].latency.unwrap().0 <= w[1].at.0));
         let rows = disksim_valid::rows(&shared(&path).unwrap()).unwrap();
         let rows: Vec<_> = rows.map(|row| row.unwrap()).collect();
@@ -315,7 +315,7 @@ fn fio_log() {
     let trims = records.iter().filter(|r| r.op == Op::Trim && r.len == 1 << 31).count();
     assert_eq!((notes.format, records.len(), trims), ("fio", 20, 10));
     assert_eq!((dictionary.volumes, notes.rows_skipped), (vec!["/dev/null".to_string()], 0));
-    // From 10736 to 10809 us.
+    // The trace covers 10736 to 10809 us.
     assert_eq!(records.last().unwrap().at.0, 73_000);
 }
 
@@ -335,7 +335,7 @@ fn snoop() {
         assert_eq!((notes.rows_skipped, notes.warnings.len()), (0, 0));
     }
     let Some((records, ..)) = read("biosnoop/biosnoop-Q.txt") else { return };
-    // 0.01 ms in the queue and 0.55 ms on the device.
+    // The latency is 0.01 ms in the queue plus 0.55 ms on the device.
     assert_eq!(records[0].latency.unwrap().0, 560_000);
 }
 
@@ -351,7 +351,7 @@ fn blkparse_text() {
     let Some((records, dictionary, notes)) = read("blkparse/ext4-sdc1-issue-only.txt") else {
         return;
     };
-    // Four of the 677 events are commands to the device that move no data.
+    // Four of the 677 events are commands that were passed to the device and transfer no data.
     assert_eq!((records.len(), notes.rows_skipped), (673, 4));
     assert!((read_percent(&records) - 23.9).abs() < 0.06);
     assert!((duration_s(&records) - 0.450).abs() < 0.0006);
@@ -372,6 +372,6 @@ fn ftlsim_events() {
     let mut ids: Vec<_> = dictionary.streams.iter().map(|s| s.thread).collect();
     ids.sort();
     ids.dedup();
-    // Two of the file's eight ids only complete requests.
+    // Two of the eight ids in the file only complete requests.
     assert_eq!(ids.len(), 6);
 }

@@ -1,4 +1,4 @@
-//! What is written can be read back, and a file is either whole or absent.
+//! What is written can be read back, and a file either is complete or does not exist.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use forebay_trace::write::{ProtectedFiles, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
-/// Returns every operation and set of flags, unknown and known latencies, and the extremes.
+/// Returns records with every operation and set of flags, unknown and known latencies, and extreme
+/// values.
 fn sample() -> (Vec<Record>, Dictionary) {
     let mut records: Vec<Record> = (0..70_000u64)
         .map(|n| {
@@ -134,8 +135,8 @@ fn disksim_keeps_times_addresses_and_directions() {
     }
 }
 
-/// Requests that a blktrace can hold: whole sectors, threads with ids, no two of them over the same
-/// sectors at a time.
+/// Returns requests that blktrace's format can represent: whole sectors, threads with ids, and no
+/// two requests for the same sectors at the same time.
 fn traceable() -> (Vec<Record>, Dictionary) {
     let records = (0..20_000u64).map(|n| {
         let op = [Op::Read, Op::Write, Op::Trim, Op::Flush][(n % 4) as usize];
@@ -144,7 +145,7 @@ fn traceable() -> (Vec<Record>, Dictionary) {
         Record {
             at: Nanos(n * 1001),
             offset: if flush { 0 } else { 512 * (1 + n * 64) },
-            // Flushes complete in order: nothing else tells them apart.
+            // Flushes complete in order, because nothing else distinguishes them.
             latency: (flush || n % 3 > 0).then_some(Nanos(if flush { 7 } else { n * n % 90_001 })),
             len: if flush { 0 } else { 512 + (n as u32 * 512) % 16_384 },
             stream: (n / 100 % 3) as u32,
@@ -199,7 +200,7 @@ fn blktrace_says_what_it_cannot_hold() {
     ] {
         assert!(lost.contains(part), "{lost}");
     }
-    // Times, lengths and operations stay even so.
+    // Times, lengths and operations are preserved even in this case.
     let (records, _, notes) = read(&path);
     let expected = sample().0;
     assert_eq!((records.len(), notes.rows_skipped), (expected.len(), 0));
@@ -270,21 +271,23 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     }
 }
 
-/// Returns all of a record, with the meaning of its numbers, which may be given in another order.
+/// Returns a record together with the stream and the volume that its numbers stand for, because
+/// dictionaries may have a different order.
 fn in_full(record: &Record, dictionary: &Dictionary) -> (Record, Stream, String) {
     let stream = dictionary.streams[record.stream as usize].clone();
     let volume = dictionary.volumes[record.volume as usize].clone();
     (Record { stream: 0, volume: 0, ..*record }, stream, volume)
 }
 
-/// What a fio log can hold of a request: the microsecond, the operation, where and the volume.
+/// Returns what a fio log can represent of a request: the microsecond, the operation, the offset,
+/// the length and the volume.
 fn in_fio(record: &Record, dictionary: &Dictionary) -> (u64, Op, u64, u32, String) {
     let volume = dictionary.volumes[record.volume as usize].clone();
     let offset = if record.op == Op::Flush { 0 } else { record.offset };
     (record.at.0 / 1000, record.op, offset, record.len, volume)
 }
 
-/// A small trace of each of these formats: the fuzzers' seeds.
+/// A small trace in each of these formats, from the fuzzers' seeds.
 #[test]
 fn what_the_readers_find_outlives_the_writers() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/open");
@@ -322,7 +325,8 @@ fn what_the_readers_find_outlives_the_writers() {
 }
 
 prop_compose! {
-    /// What a fio log can hold: microseconds, no streams, no latencies, no flags.
+    /// Generates records that a fio log can represent: in microseconds, without streams, latencies
+    /// and flags.
     fn plain_record()(
         gap_us in 0u64..5_000_000,
         op in prop::sample::select(vec![Op::Read, Op::Write, Op::Trim, Op::Flush]),

@@ -1,7 +1,8 @@
-//! The fuzzers' seeds are what they claim to be: a seed that no parser takes any more would fuzz nothing but the refusal.
+//! Checks that the fuzzers' seeds are valid. If the parser rejected a seed, fuzzing would test only
+//! the rejection.
 //!
-//! Of traces, every seed of a format and of `open`: read to the end. `fuzz/seeds/columns/wrong`, a header
-//! that tells no unit and the damaged tar claim to be wrong.
+//! Every seed of a trace format and of `open` is read to its end. Intentionally invalid are
+//! `fuzz/seeds/columns/wrong`, a header that states no unit, and the damaged tar.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use forebay_trace::formats::FORMATS;
 use forebay_trace::open::{COLUMNS, open};
 
-/// Seeds that must be refused.
+/// Seeds that must be rejected.
 const WRONG: [&str; 3] = ["columns/wrong", "csv/named-unsure", "open/tar-damaged"];
 
 fn seeds(folder: &str) -> Vec<PathBuf> {
@@ -21,7 +22,7 @@ fn seeds(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Requests of a trace that is read to its end, or why it is not.
+/// Returns the number of requests in a trace, or why it cannot be read to its end.
 fn requests(path: &Path, from: Option<&str>) -> Result<usize, String> {
     let told = |error: forebay_trace::TraceError| error.to_string();
     let (mut reader, mut batch, mut count) = (open(path, from).map_err(told)?, Vec::new(), 0);
@@ -34,7 +35,7 @@ fn requests(path: &Path, from: Option<&str>) -> Result<usize, String> {
     }
 }
 
-/// Reads `path` as `from`, unless it claims to be wrong.
+/// Reads `path` as `from`. This must succeed unless the seed is intentionally invalid.
 fn holds(path: &Path, seed: &str, from: Option<&str>) {
     match requests(path, from) {
         Ok(count) => assert!(count > 0 && !WRONG.contains(&seed), "{seed}: {count} requests"),
@@ -46,7 +47,8 @@ fn holds(path: &Path, seed: &str, from: Option<&str>) {
 fn every_seed_of_a_format_is_accepted_by_it() {
     let mut found = 0;
     for format in FORMATS {
-        // Parquet's folder has both of its forms; presets' first line names the format; sets are parted.
+        // Seeds of Parquet have either of its forms, and the first line of seeds for presets names
+        // the format. Sets of files are divided in another test.
         let folder =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(format.name);
         if format.name == "blktrace" || !folder.exists() {
@@ -68,7 +70,7 @@ fn every_seed_of_open_is_recognised() {
     }
 }
 
-/// Seeds with something before the trace.
+/// Seeds in which a choice precedes the trace.
 #[test]
 fn seeds_with_a_choice_before_them_are_accepted() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Columns that a message suggests: used unchanged, they read the text correctly, or are refused. The message lists
-//! the columns that they do not use.
+//! Tests the columns that messages suggest. Used unchanged, they either read the text correctly or
+//! are rejected. The message lists the columns that they do not use.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 /// A placeholder in a suggestion.
 const PLACEHOLDERS: [&str; 5] = ["UNIT", "WORDS", "=OP", "=BYTES", "=TIME"];
 
-/// Returns the requests of a text, or the message that refuses it.
+/// Reads a text. Returns its requests or the error message.
 fn read(text: &str, from: Option<&str>) -> Result<Vec<Record>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
@@ -35,20 +35,22 @@ fn suggested(message: &str) -> Option<&str> {
     columns.split([' ', ';']).next().map(|columns| columns.trim_end_matches(','))
 }
 
-/// Returns what is compared of requests: times from the first, operations, offsets and lengths.
+/// Returns the compared properties of requests: time from the first one, operation, offset and
+/// length.
 fn compared(records: &[Record]) -> Vec<(u64, Op, u64, u32)> {
     let first = records.first().map_or(0, |record| record.at.0);
     records.iter().map(|r| (r.at.0 - first, r.op, r.offset, r.len)).collect()
 }
 
-/// Columns of a drawn table: the name and how it is declared.
+/// A column of a generated table: its name and its declaration.
 #[derive(Clone, Debug)]
 struct Column {
     name: &'static str,
     word: &'static str,
 }
 
-/// Draws a column with one of these declarations, under a known name or under one that says nothing.
+/// Generates a column with one of these declarations, either with a known name or with one that
+/// says nothing.
 fn column(
     known: &'static [(&'static str, &'static str)],
     unknown: &'static str,
@@ -93,7 +95,7 @@ fn columns() -> impl Strategy<Value = Vec<Column>> {
         .prop_map(|(a, b, c, d, e, f, g)| vec![a, b, c, d, e, f, g])
 }
 
-/// A drawn request, in units of 4 KiB and milliseconds.
+/// A generated request, in units of 4 KiB and milliseconds.
 type Request = (u64, bool, u64, u64, u64);
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -101,7 +103,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 1..60)
 }
 
-/// Writes a request's value in a column.
+/// Formats the value of a request in a column.
 fn cell(word: &str, at_ms: u64, (_, writes, place, blocks, who): Request, align: u64) -> String {
     let (offset, len) = (place * align, blocks * align);
     match word {
@@ -129,7 +131,7 @@ fn cell(word: &str, at_ms: u64, (_, writes, place, blocks, who): Request, align:
     }
 }
 
-/// Writes a table; rows are in order of time.
+/// Formats a table whose rows are in order of time.
 fn written(
     columns: &[&Column],
     rows: &[Request],
@@ -166,10 +168,10 @@ proptest! {
         sep in prop::sample::select(&[",", ";", "\t"]),
         titled in prop::bool::weighted(0.8),
     ) {
-        // Times and offsets are always there.
+        // Times and offsets are never left out.
         let order: Vec<usize> = order.into_iter().filter(|n| *n == 2 || !left_out.contains(n)).collect();
         let columns: Vec<&Column> = order.iter().map(|&n| &drawn[n]).collect();
-        // A page cannot hold a part of one.
+        // In units of pages or KiB, values must be whole numbers.
         let is_coarse = columns.iter().any(|c| c.word == "offset:pages" || c.word == "len:kib");
         let align = if is_coarse { align.max(4096) } else { align };
         let text = written(&columns, &rows, epoch_ms, align, sep, titled);

@@ -1,4 +1,4 @@
-//! Traces whose writer was killed: everything up to the last checkpoint can be read.
+//! If a trace's writer is killed, everything up to the last checkpoint can be read.
 
 use std::fs;
 use std::path::Path;
@@ -30,14 +30,14 @@ fn add(writer: &mut dyn Writer, rows: std::ops::Range<u64>) {
     writer.write(&rows.map(record).collect::<Vec<_>>(), &dictionary()).unwrap();
 }
 
-/// Returns the content of the file that has no name yet.
+/// Returns the content of the temporary file.
 fn partial(folder: &Path) -> Vec<u8> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_partial = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(".partial");
     fs::read(entries.into_iter().find(is_partial).unwrap()).unwrap()
 }
 
-/// Reads a file with this content: the rows, and the warnings.
+/// Reads a file with this content. Returns its rows and the warnings.
 fn read(content: &[u8]) -> Result<(Vec<Record>, Vec<String>), String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut");
@@ -59,7 +59,7 @@ fn a_killed_parquet_trace_is_read_up_to_its_last_checkpoint() {
     let path = folder.path().join("t.parquet");
     let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
     let notes = Notes { began: Some(Nanos(7)), ..Notes::default() };
-    // Enough rows for the second footer to be worth its bytes.
+    // Each step adds enough rows to be worth another footer.
     let ends = [1_000, 40_000, 100_000];
     let mut lengths = Vec::new();
     let mut from = 0;
@@ -71,7 +71,7 @@ fn a_killed_parquet_trace_is_read_up_to_its_last_checkpoint() {
     }
     let content = partial(folder.path());
     let first = lengths[0];
-    // Every byte around the footers, and some between them.
+    // Truncate at every byte around the footers, and at some between them.
     let near = lengths.iter().flat_map(|end| end - 12..=(end + 12).min(content.len()));
     for cut in near.chain((first..content.len()).step_by(997)) {
         let complete = lengths.iter().rposition(|end| *end <= cut);
@@ -86,7 +86,7 @@ fn a_killed_parquet_trace_is_read_up_to_its_last_checkpoint() {
             (got, _) => panic!("cut at {cut}: {:?}", got.map(|(rows, _)| rows.len())),
         }
     }
-    // A frequent checkpoint of few rows does not fill the file with footers.
+    // Frequent checkpoints with few new rows do not fill the file with footers.
     (0..100).for_each(|_| writer.checkpoint(&dictionary(), &notes).unwrap());
     assert_eq!(partial(folder.path()).len(), content.len());
     add(&mut *writer, from..from + 5);

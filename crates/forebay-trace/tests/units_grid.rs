@@ -1,5 +1,5 @@
-//! Units, alignments and epochs: a trace that is declared as it is, is read without doubt; one that is declared
-//! otherwise is refused or doubted, never read silently.
+//! Tests combinations of units, alignments and epochs. If a trace is declared correctly, it is read
+//! without doubts. If it is declared wrongly, it is rejected or doubted, but never read silently.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,15 +7,15 @@ use std::fs;
 use forebay_trace::open::{COLUMNS, open};
 use proptest::prelude::*;
 
-/// A unit of time: its name, and the nanoseconds in it.
+/// A unit of time: its name, and the number of nanoseconds in it.
 const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const ALIGNMENTS: [u64; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
-/// 0, and a day in May 2024, in seconds.
+/// The epochs in seconds: 0, and a day in May 2024.
 const EPOCHS_S: [u64; 2] = [0, 1_716_900_000];
 const REQUESTS: u64 = 3_000;
 
-/// A workload of a drive with 500 GB: its alignment in bytes, the mean gap in microseconds, the first second, and a
-/// seed.
+/// A workload of a 500-GB drive: its alignment in bytes, the mean gap in microseconds, the first
+/// second, and a seed.
 #[derive(Clone, Copy, Debug)]
 struct Workload {
     align: u64,
@@ -25,7 +25,8 @@ struct Workload {
 }
 
 impl Workload {
-    /// Writes its rows with times in units of `time_ns`, and offsets and lengths in units of `bytes`.
+    /// Formats the rows, with times in units of `time_ns` and with offsets and lengths in units of
+    /// `bytes`.
     fn rows(self, time_ns: u64, bytes: u64) -> String {
         let (mut rows, mut state, mut at_ns) =
             (String::new(), self.seed | 1, self.epoch_s * 1_000_000_000);
@@ -49,7 +50,7 @@ impl Workload {
     }
 }
 
-/// Returns whether a text is read without a word about its units.
+/// Returns whether a text is read without any message about its units.
 fn is_silent(text: &str, columns: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
@@ -91,7 +92,7 @@ proptest! {
         }
     }
 
-    /// A date is a date in one unit only.
+    /// A number is a date in only one unit.
     #[test]
     fn dates_are_read_in_their_unit(work in workload(), time in 0..4usize, wrong in 0..4usize) {
         prop_assume!(time != wrong && work.epoch_s > 0);
@@ -99,8 +100,8 @@ proptest! {
         prop_assert!(!is_silent(&work.rows(TIMES[time].1, 1), &columns), "{columns}");
     }
 
-    /// Without a date, a factor of a thousand is seen if it makes the trace faster than any drive, or slower than any
-    /// work.
+    /// Without a date, a factor of a thousand is detected if it makes the trace faster than any
+    /// drive or slower than any workload.
     #[test]
     fn impossible_rates_are_doubted(work in workload(), time in 0..4usize) {
         let busy = Workload { epoch_s: 0, gap_us: 200, ..work };

@@ -1,15 +1,15 @@
-//! Ours without a policy, nbdkit's file plugin, qemu-nbd.
+//! Compares `forebay serve` without a policy to nbdkit's file plugin and qemu-nbd.
 
 use crate::fio::Shape;
 use crate::servers::{Measured, Server};
 use crate::{Made, Options, median};
 
-/// The location of the file, and how it is read and written.
+/// Where the file is, and how the servers access it.
 struct Place {
     name: &'static str,
     ours: &'static [&'static str],
     qemu: &'static [&'static str],
-    /// nbdkit always uses the page cache.
+    /// Whether nbdkit is measured; it always uses the page cache.
     nbdkit: bool,
 }
 
@@ -23,7 +23,7 @@ const DIRECT: Place = Place {
     nbdkit: false,
 };
 
-/// A row: the results of each server in each round.
+/// The results of each server for one workload, by round.
 struct Row {
     shape: Shape,
     ours: Vec<Measured>,
@@ -40,7 +40,7 @@ pub(crate) fn compare(options: &Options) {
     }
 }
 
-/// Returns the rows of a place.
+/// Measures all workloads on the file at `place`.
 fn measure(place: &Place, made: &Made, options: &Options) -> Vec<Row> {
     let mut rows = Vec::new();
     let (file, at) = (made.file(), |name| made.socket(name));
@@ -72,7 +72,8 @@ fn shapes(a: &[bool], b: &[u32], c: &[u32]) -> Vec<(bool, u32, u32)> {
     pairs.flat_map(|(a, b)| c.iter().map(move |&c| (a, b, c))).collect()
 }
 
-/// Returns the median of ours over theirs, or `None` if they were not measured.
+/// Returns the median ratio of our figure to theirs, or `None` if the other server was not
+/// measured.
 fn ratio(ours: &[Measured], theirs: &[Measured], of: fn(&Measured) -> f64) -> Option<f64> {
     let pairs = ours.iter().zip(theirs);
     (!theirs.is_empty()).then(|| median(pairs.map(|(ours, theirs)| of(ours) / of(theirs))))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-# Clients and server go before what else the machine does, where that is allowed.
+# Give clients and servers real-time priority, so that other processes do not disturb them.
 FIRST = ["chrt", "-f", "1"]
 
 

@@ -1,4 +1,4 @@
-//! fio's nbd engine as a client.
+//! Runs fio's nbd engine as a client.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ pub(crate) fn is_there() -> bool {
     asked.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("nbd"))
 }
 
-/// The requests of a client.
+/// The kind of requests that a client sends.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) writes: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     pub(crate) depth: u32,
 }
 
-/// The client's results.
+/// What the client measured.
 pub(crate) struct Seen {
     pub(crate) requests: f64,
     pub(crate) iops: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     pub(crate) p99_us: f64,
 }
 
-/// Runs the client against the server at `socket` for this many seconds.
+/// Runs the client against the server at `socket` for `seconds`.
 pub(crate) fn ask(socket: &Path, shape: Shape, seconds: f64) -> Seen {
     let output = Command::new("fio")
         .args(["--name=client", "--ioengine=nbd", "--time_based", "--output-format=json"])

@@ -11,9 +11,10 @@ import re
 import shutil
 import subprocess
 
-# QEMU gives one NBD connection 16 requests at a time: with a queue of as many the guest sees each wait.
+# QEMU accepts 16 requests at a time on an NBD connection. With a queue of the same length, the
+# guest observes all waiting.
 QUEUE = 16
-# What the guest's scheduler may hold.
+# The number of requests that the guest's scheduler may hold.
 HOLDS = 256
 MODULES = ["drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_legacy_dev",
            "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk", "block/bfq"]

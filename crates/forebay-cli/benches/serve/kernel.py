@@ -18,15 +18,18 @@ import tempfile
 from clients import FIRST, load, say, serving, uri
 from guest import QUEUE, Guest
 
-# As many commands at a time as QEMU passes on, so that both ways the disk chooses from as many.
+# The queue is as long as QEMU's, so that in both setups the disk chooses among the same number of
+# commands.
 DISK = f"st1000nm0011:queue-depth={QUEUE}"
-# The first does what a guest's `none` does, and so shows what the guest's road costs.
+# The first policy does the same as `none` in a guest, so it shows the overhead of the path through
+# the guest.
 OURS = ["noop:merge=no", "noop", "mq-deadline", "bfq", "bid", "forebay"]
 THEIRS = ["none", "mq-deadline", "bfq"]
-# Threads of the trace that are streams; those with fewer requests are one more.
+# The number of threads of the trace that are separate streams; the threads with the fewest requests
+# share another stream.
 STREAMS = 15
 OUTSTANDING = 8
-# What the trace reads and writes at a time, at most.
+# The maximum size of a request.
 BYTES_MAX = 1 << 20
 
 

@@ -1,13 +1,16 @@
-//! `forebay serve` as its clients see it: fio's nbd engine, in the same run on the same files.
+//! Measures `forebay serve` from a client's viewpoint, with fio's nbd engine.
 //!
-//! 1. Ours without a policy, `nbdkit file` and `qemu-nbd`: random reads and writes of 4 and 256 KiB, 1 and 32 at a
-//!    time, on a file in memory and one on a disk, through the page cache and past it. Requests a second, and a second
-//!    of the server's processor time. (MB/s are in the same ratio.) Target: at least theirs in each row.
-//! 2. What each policy adds to a request's time and to the server's.
+//! 1. Compares `forebay serve` without a policy to `nbdkit file` and `qemu-nbd`: random reads and
+//!   writes of 4 and 256 KiB at depths 1 and 32, on a file in memory and on a file on a disk, with
+//!   and without the page cache. Reports requests per second, and requests per second of the
+//!   server's CPU time. (MB/s have the same ratios.) The target is to be at least as good in every
+//!   row.
+//! 2. Measures what each policy adds to the latency of a request and to the server's CPU time.
 //!
-//! `cargo bench -p forebay-cli --bench serve -- [--short] [--rounds=N] [--seconds=S] [--memory=FOLDER] [--disk=FOLDER]
-//! [beside] [policies]`. All servers of a row stand at the same time and take turns at being asked; whoever began a
-//! round is last in the next. A ratio is the median of the rounds' ratios.
+//! `cargo bench -p forebay-cli --bench serve -- [--short] [--rounds=N] [--seconds=S]
+//! [--memory=FOLDER] [--disk=FOLDER] [beside] [policies]`. All servers of a row run at the same
+//! time and are measured in turns, in a different order each round. Every ratio is the median over
+//! the rounds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +23,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The options of the benchmark.
+/// The command-line options of the benchmark.
 pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) seconds: f64,
@@ -29,7 +32,7 @@ pub(crate) struct Options {
     parts: Vec<String>,
 }
 
-/// Bytes of each file.
+/// The size of each file in bytes.
 const FILE_BYTES: u64 = 512 << 20;
 
 impl Options {
@@ -62,13 +65,13 @@ impl Options {
     }
 }
 
-/// A folder that is removed with its files on drop.
+/// A folder that is deleted with its files when dropped.
 pub(crate) struct Made(PathBuf);
 
 impl Made {
-    /// Creates a file with data, so that reads do not hit holes.
+    /// Creates a file filled with data, so that reads do not hit holes.
     pub(crate) fn new(within: &Path) -> Made {
-        // qemu-nbd wants its socket from the root on.
+        // qemu-nbd requires an absolute path for its socket.
         let within = within.canonicalize().unwrap();
         let made = Made(within.join(format!("forebay-bench-serve-{}", std::process::id())));
         fs::create_dir(&made.0).unwrap();

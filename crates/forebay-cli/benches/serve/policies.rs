@@ -1,10 +1,11 @@
-//! Measures the time that each policy adds to a request.
+//! Measures what each policy adds to the latency and CPU time of a request.
 
 use crate::fio::Shape;
 use crate::servers::{Measured, Server};
 use crate::{Made, Options, median};
 
-/// `promised` accepts everything as kept, so that every request goes through its decomposition.
+/// `promised` has a promise that it can always keep, so that every request passes through its
+/// decomposition without being delayed.
 const POLICIES: [(&str, &str); 7] = [
     ("noop", "noop"),
     ("none", "none"),
@@ -15,7 +16,7 @@ const POLICIES: [(&str, &str); 7] = [
     ("promised", "promised:cmin=100000:delta-ms=10:depth=64"),
 ];
 
-/// The disks of the server, and the number of outstanding requests.
+/// A description of each setup, its server options, and the number of outstanding requests.
 const PLACES: [(&str, &[&str], u32); 2] = [
     ("file in memory, 1 at a time", &["--buffered"], 1),
     ("emulated fixed:20000, 8 at a time", &["--emulate", "fixed:20000"], 8),
@@ -41,7 +42,7 @@ fn cpu_us(measured: &Measured) -> f64 {
     measured.cpu_s / measured.seen.requests * 1e6
 }
 
-/// Returns the figure's median, and that of its difference to noop's of the same round.
+/// Returns the median of a figure, and the median of its difference from noop in the same round.
 fn told(of: fn(&Measured) -> f64, measured: &[Measured], noop: &[Measured]) -> (f64, f64) {
     let added = measured.iter().zip(noop).map(|(one, noop)| of(one) - of(noop));
     (median(measured.iter().map(of)), median(added))

@@ -25,7 +25,7 @@ RAID = pathlib.Path(__file__).resolve().parents[4] / "papers/raid"
 sys.path.insert(0, str(RAID))
 import cases  # noqa: E402
 
-#: Bytes of a drive: far more than the data take, so that no level wants for room.
+#: The size of a drive in bytes: far more than the data need, so that no level runs out of space.
 DRIVE_BYTES = 4 << 30
 ADAPTS = "array:adapt=bonus-malus:costs=hdd"
 ARRAYS = [("RAID 6", "raid6", "noop"), ("RAID 10", "raid10x3", "noop"),
@@ -78,7 +78,7 @@ def live(forebay, folder, level, policy, writes, units, outstanding):
             file.truncate(DRIVE_BYTES)
     subprocess.run([forebay, "volume", "create", drives, "--level", level], check=True, capture_output=True)
     config = f'[[volume]]\nname = ""\ndrives = ["{drives}"]\nemulate = "{cases.HDD}"\n'
-    # All data are there before, each unit written whole, which no rule sees.
+    # Write every unit as a whole first, without a policy, so that no rule counts these writes.
     with serving(forebay, config, folder) as at:
         written(at, [unit * cases.UNIT for unit in range(units)], [cases.UNIT] * units, 8)
     config += f'policy = "{policy}"\ntrace = "{folder}/asked.csv"\n'

@@ -1,4 +1,4 @@
-//! Servers of network block devices: ours and others.
+//! Starts NBD servers: `forebay serve`, nbdkit and qemu-nbd.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use crate::fio::{self, Seen, Shape};
 
-/// Ticks of /proc/PID/stat a second.
+/// The unit of CPU times in /proc/PID/stat: ticks per second.
 const TICKS_HZ: f64 = 100.0;
 
-/// A server that runs until it is dropped.
+/// A server process that is killed when dropped.
 pub(crate) struct Server {
     child: Child,
     socket: PathBuf,
 }
 
-/// The client's results, and the CPU time of the server.
+/// The results of a client, and the CPU time that the server used meanwhile.
 pub(crate) struct Measured {
     pub(crate) seen: Seen,
     pub(crate) cpu_s: f64,
@@ -27,26 +27,26 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn per_cpu_s(&self) -> f64 {
-        // A tick is the smallest measurable amount.
+        // At least one tick, which is the smallest measurable time.
         self.seen.requests / self.cpu_s.max(1.0 / TICKS_HZ)
     }
 }
 
 impl Server {
-    /// `forebay serve` on the file.
+    /// Starts `forebay serve` on the file.
     pub(crate) fn ours(file: &Path, socket: PathBuf, options: &[&str]) -> Server {
         let program = env!("CARGO_BIN_EXE_forebay");
         let words = ["serve".into(), file.into(), "--socket".into(), socket.clone().into()];
         Server::start(program, &words, options, socket).unwrap()
     }
 
-    /// `nbdkit file`; `None` if it is not installed.
+    /// Starts `nbdkit file`. Returns `None` if nbdkit is not installed.
     pub(crate) fn nbdkit(file: &Path, socket: PathBuf) -> Option<Server> {
         let words = ["-f".into(), "-U".into(), socket.clone().into(), "file".into(), file.into()];
         Server::start("nbdkit", &words, &[], socket)
     }
 
-    /// `qemu-nbd`; `None` if it is not installed.
+    /// Starts `qemu-nbd`. Returns `None` if it is not installed.
     pub(crate) fn qemu(file: &Path, socket: PathBuf, options: &[&str]) -> Option<Server> {
         let words = ["-k".into(), socket.clone().into(), file.into()];
         let options = [&["-f", "raw", "-t"], options].concat();
@@ -81,17 +81,18 @@ impl Server {
         panic!("{program} does not listen");
     }
 
-    /// Runs a client against the server.
+    /// Runs a client against the server and measures both.
     pub(crate) fn measure(&self, shape: Shape, seconds: f64) -> Measured {
         let before = self.ticks();
         let seen = fio::ask(&self.socket, shape, seconds);
         Measured { seen, cpu_s: (self.ticks() - before) / TICKS_HZ }
     }
 
-    /// Returns the user and system CPU time used.
+    /// Returns the user and system CPU time that the server has used, in ticks.
     fn ticks(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // Fields 14 and 15; the name before, in brackets, may hold spaces.
+        // Use fields 14 and 15, counted after the process name in brackets, because the name may
+        // contain spaces.
         let fields: Vec<&str> = stat[stat.rfind(')').unwrap()..].split(' ').collect();
         fields[12].parse::<f64>().unwrap() + fields[13].parse::<f64>().unwrap()
     }

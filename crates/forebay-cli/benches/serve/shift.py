@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "papers/shift"))
 import peers  # noqa: E402
 
-#: Bytes of a drive.
+#: The size of a drive in bytes.
 DRIVE_BYTES = 4 << 30
 BARRIERS = {"to media": "1", "to cache": "0"}
 

@@ -19,9 +19,10 @@ from clients import FIRST, fio, load, say, serving, told, uri
 FRACTION = 0.99
 GIB = 1 << 30
 HARD_DISK = "st1000nm0011"
-# What a server without promises runs above noop.
+# The policy above which all exports are treated equally: the server gives no promises, and noop
+# issues its requests.
 FAIR = "promised:cmin=0:dependencies=no:depth=64:over=noop"
-# It turns 7200 times a minute.
+# A revolution of a 7200-rpm disk, in us.
 REVOLUTION_US, STEP_US = 8333, 500
 
 EXPORTS = """

@@ -1,4 +1,4 @@
-//! Commands to a server about the volumes that it serves.
+//! Sends commands about volumes to the server that serves them.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ forebay_ask::ask! {
     }
 }
 
-/// Prints the state of a volume.
+/// Implements `control volume`, which prints the state of a volume.
 pub(super) fn state(verb: Formatted<StateAsk>) -> anyhow::Result<()> {
     let StateAsk { socket, disk } = verb.ask;
     let value = client::order(&socket, &Command::VolumeStatus { disk }, &mut |_| ())?;
@@ -107,7 +107,7 @@ pub(super) fn check(Arguments(ask): Arguments<CheckAsk>) -> anyhow::Result<()> {
     if volume.checks == before.checks {
         return Err(anyhow::anyhow!("the check was cancelled"));
     }
-    // A switch of policies begins the counts again.
+    // Switching the policy resets the counters, so `before` may be larger.
     let rotten = volume.rotten_blocks.saturating_sub(before.rotten_blocks);
     let repaired = volume.repaired_chunks.saturating_sub(before.repaired_chunks);
     tell(&match (rotten, repaired) {
@@ -167,7 +167,7 @@ fn lost(volume: &ServedVolume) -> anyhow::Result<()> {
     }
 }
 
-/// Sends a command and shows its progress, unless `doing` is empty.
+/// Sends a command and shows the progress of its work, unless `doing` is empty.
 fn ordered<T: serde::de::DeserializeOwned>(
     socket: &Path,
     command: &Command,
@@ -185,7 +185,7 @@ fn ordered<T: serde::de::DeserializeOwned>(
     Ok(serde_json::from_value(done)?)
 }
 
-/// Describes a volume.
+/// Formats the state of a volume for people.
 fn page(volume: &ServedVolume) -> String {
     let ServedVolume { name, tolerates, lacking_chunks, lost_units, .. } = volume;
     let numbers = |state: ServedDriveState| {
@@ -230,7 +230,7 @@ fn page(volume: &ServedVolume) -> String {
     [headline].into_iter().chain(work).chain([drives.join("\n")]).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Formats a number of chunks: "1 chunk lacks", "2 chunks lack".
+/// Formats a number of chunks with its verb: "1 chunk lacks", "2 chunks lack".
 fn lack(chunks: u64) -> String {
     format!("{} {}", counted(chunks, "chunk"), verb(chunks, "lacks", "lack"))
 }

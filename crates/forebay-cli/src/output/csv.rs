@@ -1,32 +1,31 @@
-//! Formats an answer as CSV: its main table, one row per line, with the column names that JSON
-//! uses.
+//! Formats an answer as CSV: the rows of its main table, with the same column names as in JSON.
 //!
-//! The table is the list under the first of the answer's keys that is in [`TABLES`], or a structure
-//! that itself contains rows. An answer without such a key is a table of one row. An entry with
-//! rows of its own ([`WITHIN`]) becomes one CSV row per inner row, each preceded by the entry's own
-//! fields.
+//! The main table is the list under the first of the answer's keys that is in [`TABLES`], or a
+//! structure under such a key that itself contains rows. An answer without such a key becomes a
+//! single row. An entry that contains rows of its own ([`WITHIN`]) becomes one CSV row per inner
+//! row, each beginning with the entry's own fields.
 //!
 //! Within a row, fields of nested structures become columns named `outer.inner`. A list of plain
-//! values becomes one value, separated by spaces. The entries of a list in [`NUMBERED`] become
-//! columns `name.1`, `name.2` and so on. Other lists are omitted; use JSON to get them. Absent
-//! values are empty. Quoting follows RFC 4180.
+//! values becomes one value, separated by spaces. The entries of a list in [`NUMBERED`] become the
+//! columns `name.1`, `name.2` and so on. Other lists are available only in JSON and omitted here.
+//! Missing values are empty. Quoting follows RFC 4180.
 
 use serde_json::{Map, Value};
 
-/// Keys of lists that are tables.
+/// The keys of lists that are main tables.
 const TABLES: [&str; 8] =
     [ROWS, "ranking", "points", "features", "runs", "traces", "backs", "by_thread"];
 const ROWS: &str = "rows";
-/// Keys of lists of rows within an entry.
+/// The keys of lists of rows within an entry of the main table.
 const WITHIN: [&str; 2] = [ROWS, "exports"];
 
-/// Keys of short lists within a row, whose entries become numbered columns.
+/// The keys of short lists within a row whose entries become numbered columns.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// The columns of a row, as names and values.
+/// The names and values of the columns in a row.
 type Cells = Vec<(String, String)>;
 
-/// Formats `answer` as CSV with a header, without the last newline.
+/// Formats `answer` as CSV with a header line, without the final newline.
 pub(super) fn of(answer: &Value) -> String {
     let Value::Object(fields) = answer else { return String::new() };
     let table = TABLES.iter().find_map(|name| match fields.get(*name)? {
@@ -56,7 +55,7 @@ pub(super) fn of(answer: &Value) -> String {
     std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the key and the list of an entry's own rows, if it has any.
+/// Returns the list of rows within an entry and its key, if there is one.
 fn own(fields: &Map<String, Value>) -> Option<(&str, &[Value])> {
     fields.iter().find_map(|(name, value)| match value {
         Value::Array(rows) if WITHIN.contains(&name.as_str()) => {
@@ -66,7 +65,7 @@ fn own(fields: &Map<String, Value>) -> Option<(&str, &[Value])> {
     })
 }
 
-/// Returns the rows of an entry. Columns of exports are named `exports.name`.
+/// Returns the CSV rows of an entry. The columns of exports are named `exports.name`.
 fn rows_of(entry: &Value) -> Vec<Cells> {
     let itself = flat(entry);
     let Value::Object(fields) = entry else { return vec![itself] };
@@ -79,14 +78,14 @@ fn rows_of(entry: &Value) -> Vec<Cells> {
     rows.iter().map(row).collect()
 }
 
-/// Flattens a row to columns.
+/// Flattens the nested fields of a row into columns.
 fn flat(row: &Value) -> Cells {
     let mut cells = Vec::new();
     flatten("", row, &mut cells);
     cells
 }
 
-/// Formats a value that is neither a list nor a structure.
+/// Formats a plain value. Returns `None` for lists and structures.
 fn leaf(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(of(json).unwrap(), "\"a,b\",\"c\"\"d\"\n\"x\ry\", z ");
     }
 
-    /// Fast but inexact number parsers would change the last digit of these values.
+    /// A fast but inexact parser would change the last digit of these numbers.
     #[test]
     fn figures_keep_their_last_digit() {
         for figure in ["31.245270191439438", "121.48791951161945", "0.30000000000000004"] {
@@ -189,7 +188,7 @@ mod tests {
             let json = format!("{{{}}}", lists.collect::<Vec<_>>().join(", "));
             assert_eq!(of(&json).unwrap(), format!("is\n{name}"));
         }
-        // A structure without rows is not a table, whatever its key.
+        // A structure without rows is not a table, even if its key is in the list.
         assert_eq!(of(r#"{"runs": {"count": 1}, "all": 2}"#).unwrap(), "runs.count,all\n1,2");
     }
 

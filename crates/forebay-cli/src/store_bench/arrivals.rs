@@ -1,7 +1,7 @@
-//! When operations are scheduled to begin.
+//! Schedules when operations begin.
 //!
 //! In a closed loop, an operation begins when a client becomes free. In an open loop, the schedule
-//! is fixed in advance and the server cannot delay it.
+//! is fixed in advance, so a slow server cannot delay it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::workload::mix;
 
-/// An arrival process: the times between operations.
+/// An arrival process, which determines the times between operations.
 pub(super) enum Process {
-    /// Gamma-distributed gaps; shape 1 is a Poisson process.
+    /// Gamma-distributed gaps. With shape 1, this is a Poisson process.
     Gamma(Gamma<f64>, Box<Xoshiro256PlusPlus>),
-    /// The gaps of a trace, repeated as often as necessary.
+    /// The gaps between the requests of a trace, repeated as often as necessary.
     Recorded { gaps_s: Vec<f64>, at: usize },
 }
 
@@ -32,7 +32,7 @@ impl Process {
     }
 
     /// Creates a process from the first `count` requests of a trace, rescaled to `rate_per_s` if
-    /// given. Returns None if the requests have no times.
+    /// given. Returns None if the trace has no arrival times.
     pub(super) fn recorded(
         mut reader: Box<dyn Reader>,
         count: u64,
@@ -69,7 +69,7 @@ impl Process {
     }
 }
 
-/// Hands out operation numbers, each with its scheduled start time.
+/// Assigns numbers and scheduled start times to operations.
 pub(super) enum Turns {
     Closed { next: AtomicU64, count: u64 },
     Open { state: Mutex<(u64, f64, Process)>, count: u64 },
@@ -84,8 +84,8 @@ impl Turns {
         Turns::Open { state: Mutex::new((0, 0.0, process)), count }
     }
 
-    /// Returns the next operation and, in an open loop, its start time relative to the start of the
-    /// phase.
+    /// Returns the number of the next operation and, in an open loop, its scheduled start relative
+    /// to the start of the phase.
     pub(super) fn next(&self) -> Option<(u64, Option<Duration>)> {
         match self {
             Turns::Closed { next, count } => {
@@ -107,7 +107,7 @@ impl Turns {
     }
 }
 
-/// Returns the path of a trace, or None if `name` is a process.
+/// Returns the path of a trace, or None if `name` is the name of a process.
 pub(super) fn trace(name: &str) -> Option<&Path> {
     (!["poisson", "gamma"].contains(&name)).then(|| Path::new(name))
 }

@@ -1,4 +1,4 @@
-//! A connection to a server that speaks the Redis protocol (RESP2), with one command at a time.
+//! A client of a server that speaks the Redis protocol (RESP2). It sends one command at a time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,11 +11,11 @@ use redis_protocol::resp2::types::RangeFrame;
 
 use super::target::Failure;
 
-/// The longest wait for bytes before checking whether the run has ended.
+/// The longest time to wait for bytes before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(100);
-/// A server that has not answered after this time is considered dead.
+/// A server that does not answer within this time is considered dead.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait for a pending answer once the run has ended.
+/// How long to wait for a pending answer after the run has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The longest accepted first line of a reply.
 const LINE_MAX: usize = 64 << 10;
@@ -23,7 +23,7 @@ const LINE_MAX: usize = 64 << 10;
 /// A connection to a Redis server.
 pub(super) struct Client {
     stream: TcpStream,
-    /// The server's name for messages.
+    /// The server's name, for error messages.
     name: String,
     out: Vec<u8>,
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Client {
     is_over: Arc<AtomicBool>,
 }
 
-/// The kinds of reply that the benchmark's commands can return.
+/// The kinds of replies that the benchmark's commands can return.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     Word(String),
@@ -42,10 +42,10 @@ enum Reply {
 }
 
 impl Client {
-    /// Connects, authenticates, and checks that a Redis server answers.
+    /// Connects, authenticates, and checks that the server speaks the Redis protocol.
     ///
     /// # Errors
-    /// Returns one message that says what to do.
+    /// Returns a single message that says what to do.
     pub(super) fn connect(
         name: &str,
         password: Option<&str>,
@@ -129,13 +129,13 @@ impl Client {
                 Err(error) if is_tick(error.kind()) => {}
                 Err(error) => return Err(self.gone(&error.to_string())),
             }
-            // Check the deadline even after receiving bytes, so that a server that sends one byte
-            // at a time cannot stall the client forever.
+            // Check the deadline even if bytes arrived, so that a server that sends one byte at a
+            // time cannot stall the client forever.
             self.wait_on(sent)?;
         }
     }
 
-    /// Fails once the answer is no longer worth waiting for.
+    /// Returns an error if the answer took too long or the run has ended.
     fn wait_on(&self, sent: Instant) -> Result<(), Failure> {
         let waited = sent.elapsed();
         if self.is_over.load(Ordering::Relaxed) && waited > FAREWELL {
@@ -180,11 +180,11 @@ fn command(words: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// Parses the reply at the start of `bytes` and returns it with its length; returns None if the
-/// reply is incomplete.
+/// Parses the reply at the start of `bytes`. Returns the reply and its length, or None if the reply
+/// is incomplete.
 ///
-/// The first line is validated before the parser sees it, so that a server cannot make it allocate
-/// arbitrary amounts of memory.
+/// The first line is validated before it is parsed, so that a server cannot make the parser
+/// allocate arbitrary amounts of memory.
 fn reply(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usize)>, String> {
     let Some(first) = bytes.first() else { return Ok(None) };
     if !b"+-$".contains(first) {

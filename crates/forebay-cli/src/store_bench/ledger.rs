@@ -1,8 +1,8 @@
-//! The freshness check: no read may return a value older than one acknowledged before the read
-//! began.
+//! Checks freshness: no read may return a value that is older than the last write acknowledged
+//! before the read began.
 //!
-//! Concurrent writes to a record may take effect in either order, so only a write that began alone
-//! rules out the versions before it.
+//! Concurrent writes to a record may take effect in either order, so an acknowledged write rules
+//! out older versions only if no other write was pending when it began.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,15 +11,15 @@ pub(super) struct Ledger(Vec<Entry>);
 
 #[derive(Default)]
 struct Entry {
-    /// The number of versions begun, times 2^24, plus the number of pending writes.
+    /// The number of versions that were begun, times 2^24, plus the number of pending writes.
     begun: AtomicU64,
-    /// The oldest version that a read may return; 0 if nothing was acknowledged.
+    /// The oldest version that a read may return, or 0 if no write was acknowledged.
     least: AtomicU64,
 }
 
 const ONE_VERSION: u64 = 1 << 24;
 
-/// A pending write.
+/// A pending write to a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) version: u64,
@@ -31,7 +31,7 @@ impl Ledger {
         Ledger((0..records).map(|_| Entry::default()).collect())
     }
 
-    /// Registers the start of a write.
+    /// Records that a write begins.
     pub(super) fn begin(&self, record: u64) -> Write {
         let Some(entry) = self.0.get(record as usize) else {
             // Without a ledger, each record is written only once.
@@ -41,8 +41,8 @@ impl Ledger {
         Write { version: before / ONE_VERSION + 1, is_alone: before.is_multiple_of(ONE_VERSION) }
     }
 
-    /// Registers an acknowledged write. A write without acknowledgement stays pending forever
-    /// because it may still take effect.
+    /// Records that a write was acknowledged. A write that is never acknowledged stays pending
+    /// forever, because it may still take effect.
     pub(super) fn done(&self, record: u64, write: Write) {
         let Some(entry) = self.0.get(record as usize) else { return };
         if write.is_alone {
@@ -51,8 +51,8 @@ impl Ledger {
         entry.begun.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Returns the oldest version that a read beginning now may return, or 0 if it may find
-    /// nothing.
+    /// Returns the oldest version that a read beginning now may return, or 0 if it may find no
+    /// value.
     pub(super) fn least(&self, record: u64) -> u64 {
         self.0.get(record as usize).map_or(0, |entry| entry.least.load(Ordering::SeqCst))
     }
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!((first.version, ledger.least(0)), (1, 0));
         ledger.done(0, first);
         assert_eq!(ledger.least(0), 1);
-        // Concurrent writes may take effect in either order.
+        // Two concurrent writes may take effect in either order.
         let (second, third) = (ledger.begin(0), ledger.begin(0));
         ledger.done(0, third);
         assert_eq!(ledger.least(0), 1);
@@ -79,7 +79,7 @@ mod tests {
         let fourth = ledger.begin(0);
         ledger.done(0, fourth);
         assert_eq!(ledger.least(0), 4);
-        // An unanswered write may take effect at any time.
+        // A write without an answer may take effect at any time.
         ledger.begin(0);
         let sixth = ledger.begin(0);
         ledger.done(0, sixth);

@@ -1,5 +1,5 @@
-//! A phase of a benchmark. Each client is a thread that performs one operation at a time until none
-//! are left.
+//! Runs a phase of a benchmark. Each client is a thread that performs one operation at a time until
+//! no operations are left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,32 +13,32 @@ use super::target::{Failure, Target};
 use super::value::{Stamp, key};
 use super::workload::{OperationKind, Step, Steps};
 
-/// The longest sleep before checking whether the run has ended.
+/// The longest time to sleep before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The state shared by all clients in all phases.
+/// State shared by all clients, in all phases.
 pub(super) struct Bench {
     pub(super) run: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
     pub(super) ledger: Ledger,
-    /// Whether the records existed before, so that their values belong to another run.
+    /// Whether the records existed before this run, so that their values belong to another run.
     pub(super) is_found: bool,
-    /// Set when the run was interrupted or the target has become unreachable.
+    /// Set if the run was interrupted or the server has become unreachable.
     pub(super) is_over: Arc<AtomicBool>,
-    /// Why the target is unreachable.
+    /// The reason why the server is unreachable.
     pub(super) gone: Mutex<Option<String>>,
 }
 
 /// The operations of a phase.
 pub(super) enum Plan<'a> {
-    /// Writes each record once.
+    /// Write every record once.
     Load,
     Steps(&'a Steps),
 }
 
 impl Bench {
-    /// Runs a phase with these clients; returns their counts and the elapsed time.
+    /// Runs a phase with these clients. Returns their counts and the elapsed time.
     pub(super) fn phase(
         &self,
         targets: &mut [Target],
@@ -89,7 +89,7 @@ struct Client<'a> {
     scratch: Vec<u8>,
 }
 
-/// Why an operation was not completed.
+/// The reason why an operation was not completed as expected.
 enum Unlike {
     Failed(Failure),
     Wrong(String),
@@ -136,7 +136,8 @@ impl Client<'_> {
         }
     }
 
-    /// Sleeps until `meant`; returns false if the run ended first.
+    /// Sleeps until `meant`, relative to the start of the phase. Returns false if the run ended
+    /// first.
     fn sleeps_until(&self, meant: Duration) -> bool {
         loop {
             let left = meant.saturating_sub(self.begun.elapsed());
@@ -147,7 +148,7 @@ impl Client<'_> {
         }
     }
 
-    /// Performs an operation and returns the number of value bytes that it moved.
+    /// Performs an operation. Returns the number of bytes of values that it read or wrote.
     fn step(&mut self, step: Step) -> Result<u64, Unlike> {
         key(step.record, self.bench.key_bytes, &mut self.key);
         match step.kind {
@@ -181,7 +182,7 @@ impl Client<'_> {
             };
         };
         let stamp = Stamp::of(&value, self.bench.value_bytes, &mut self.scratch).map_err(wrong)?;
-        // Values of other runs are older than all values of this run.
+        // Values of earlier runs are older than all values of this run.
         let version = if stamp.run == self.bench.run { stamp.version } else { 0 };
         if stamp.record != record {
             return Err(wrong("got another key's value".into()));
@@ -206,7 +207,7 @@ impl Client<'_> {
         let mut bytes = 0;
         let mut own = Vec::new();
         for (found, value) in &records {
-            // An earlier run may have left keys and values of other lengths.
+            // An earlier run may have left keys and values of different lengths.
             let stamp = Stamp::of(value, value.len(), &mut self.scratch).map_err(wrong)?;
             let Bench { run, key_bytes, value_bytes, .. } = *self.bench;
             if stamp.run == run && value.len() != value_bytes {

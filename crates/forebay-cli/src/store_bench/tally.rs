@@ -1,4 +1,4 @@
-//! Counts of one phase, by kind of operation.
+//! Counts the operations of a phase by kind.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use serde::Serialize;
 
 use super::workload::OperationKind;
 
-/// The counts for one kind of operation.
+/// The counts and latencies of one kind of operation.
 #[derive(Clone)]
 struct Of {
     /// Latencies measured from the scheduled start.
     intended: Histogram<u64>,
-    /// Latencies measured from the moment of sending.
+    /// Latencies measured from when the operation was sent.
     sent: Histogram<u64>,
     failed: u64,
     wrong: u64,
     bytes: u64,
 }
 
-/// The counts for all operations.
+/// The counts and latencies of all operations.
 #[derive(Clone)]
 pub(super) struct Tally {
     of: Vec<Of>,
-    /// Delays that the load generator itself caused.
+    /// Delays caused by the load generator itself.
     late: Histogram<u64>,
-    /// Operations whose start time came before a client was free.
+    /// The number of operations that had to wait for a free client.
     waited: u64,
-    /// The first few error messages.
+    /// The messages of the first few errors.
     messages: Vec<String>,
 }
 
-/// An operation's scheduled start, its sending and its end, relative to the start of the phase.
+/// When an operation was scheduled, sent and completed, relative to the start of the phase.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) intended: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Times {
     pub(super) ended: Duration,
 }
 
-/// The maximum number of error messages to store.
+/// The maximum number of error messages to keep.
 const MESSAGES: usize = 3;
 
 fn histogram() -> Histogram<u64> {
@@ -47,7 +47,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
-    // The histogram resizes itself, and no run lasts longer than its maximum.
+    // This cannot fail: the histogram resizes itself, and no run lasts longer than its maximum.
     let _ = histogram.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }
 
@@ -72,14 +72,14 @@ impl Tally {
         of.bytes += bytes;
     }
 
-    /// Counts an operation that was sent `late` after it could have been; `waited` if no client was
-    /// free at first.
+    /// Counts an operation that the load generator sent too late, by `late`. `waited` is whether it
+    /// had to wait for a free client.
     pub(super) fn sent(&mut self, late: Duration, waited: bool) {
         record(&mut self.late, late);
         self.waited += u64::from(waited);
     }
 
-    /// Counts an operation that the server refused.
+    /// Counts an operation that the server rejected.
     pub(super) fn failed(&mut self, kind: OperationKind, what: &str) {
         self.of[kind as usize].failed += 1;
         self.note(format!("{}: {what}", kind.name()));
@@ -100,7 +100,7 @@ impl Tally {
     /// Adds the counts of another client.
     pub(super) fn add(&mut self, other: Tally) {
         for (of, more) in self.of.iter_mut().zip(other.of) {
-            // Both histograms resize themselves.
+            // This cannot fail, because the histograms resize themselves.
             let _ = of.intended.add(more.intended).and_then(|()| of.sent.add(more.sent));
             of.failed += more.failed;
             of.wrong += more.wrong;
@@ -115,7 +115,7 @@ impl Tally {
         &self.messages
     }
 
-    /// Computes the figures for a phase that took `elapsed`.
+    /// Computes the results of a phase that took `elapsed`.
     pub(super) fn figures(&self, elapsed: Duration) -> Figures {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let asked = |of: &Of| of.intended.len() + of.failed + of.wrong;
@@ -148,11 +148,11 @@ impl Tally {
     }
 }
 
-/// The figures of a phase.
+/// The results of a phase.
 #[derive(Serialize)]
 pub(super) struct Figures {
     pub(super) elapsed_s: f64,
-    /// Completed operations.
+    /// The number of completed operations.
     pub(super) count: u64,
     pub(super) failed: u64,
     pub(super) wrong: u64,
@@ -162,7 +162,7 @@ pub(super) struct Figures {
     pub(super) waited_for_client_share: f64,
 }
 
-/// The figures of one kind of operation.
+/// The results for one kind of operation.
 #[derive(Serialize)]
 pub(super) struct OperationRow {
     pub(super) operation: &'static str,
@@ -175,7 +175,7 @@ pub(super) struct OperationRow {
     pub(super) from_sent: Latency,
 }
 
-/// A distribution of times.
+/// The distribution of a latency.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Latency {
     pub(super) mean_ms: f64,

@@ -1,18 +1,18 @@
-//! The target of a benchmark: the disks of a store, or a server that speaks the Redis protocol.
+//! What a benchmark measures: a store on local disks, or a server that speaks the Redis protocol.
 
 use forebay_store::{Key, OperationError, Store, Value};
 
 use super::client::Client;
 use super::value::SPACE;
 
-/// Why an operation failed.
+/// The reason why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The operation was refused; later ones may succeed.
+    /// The operation was rejected; later ones may succeed.
     Refused(String),
-    /// The target is unreachable.
+    /// The server is unreachable, so the run must end.
     Gone(String),
-    /// The run has ended, so the answer is not needed.
+    /// The run ended before the answer arrived.
     Over,
 }
 
@@ -45,11 +45,11 @@ impl Target {
 
     pub(super) fn scan(&mut self, from: &[u8], count: usize) -> Result<Records, Failure> {
         match self {
-            // Unreachable: the options exclude scans of a server.
+            // This is never reached, because the options exclude scans of a server.
             Target::Server(_) => Err(Failure::Refused("no command scans from a key on".into())),
             Target::Disks(store) => {
                 let records = store.scan(from, count).map_err(of_store)?;
-                // Other programs' keys may follow the benchmark's keys.
+                // Keys of other programs may follow those of the benchmark.
                 let own = |(key, _): &(Key, Value)| key.starts_with(SPACE.as_bytes());
                 let own = records.into_iter().take_while(own);
                 Ok(own.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())

@@ -18,7 +18,7 @@ use crate::output::{self, wrapped};
 pub(super) struct Results {
     workload: String,
     target: String,
-    /// Either "open" or "closed".
+    /// The kind of loop: "open" or "closed".
     #[serde(rename = "loop")]
     of_loop: &'static str,
     arrivals: Option<String>,
@@ -29,9 +29,9 @@ pub(super) struct Results {
     key_bytes: u64,
     seed: u64,
     interrupted: bool,
-    /// Why the run ended early.
+    /// The reason why the run ended early, if it did.
     pub(super) gone: Option<String>,
-    /// Keys that the benchmark wrote and left in the store.
+    /// The number of keys that the benchmark left in the store.
     keys_left: u64,
     pub(super) load: Option<Phase>,
     pub(super) run: Option<Phase>,
@@ -86,7 +86,7 @@ impl StoreBenchAsk {
     }
 }
 
-/// Formats the results for people, with the main result first.
+/// Formats the results for people, beginning with the most important ones.
 pub(super) fn told(results: &Results) -> String {
     let is_open = results.of_loop == "open";
     let mut lines = Vec::new();
@@ -199,8 +199,8 @@ fn line(name: &str, cells: [String; 3], from: &str, latency: Latency) -> Vec<Cel
 mod tests {
     use super::*;
 
-    /// Results with wide figures: a million operations, 123,456 per second, times of 12 s, and
-    /// failures.
+    /// Returns results with wide numbers: a million operations, 123,456 per second, latencies of 12
+    /// s, and failures.
     fn wide() -> Results {
         let latency = Latency {
             mean_ms: 54_321.0,

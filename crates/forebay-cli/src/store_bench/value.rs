@@ -1,19 +1,20 @@
-//! Self-describing values: key, run, version, then bytes derived from these three.
+//! Values that identify themselves: they contain the key, the run and the version, followed by
+//! bytes derived from these.
 //!
-//! A value that was never written, or that belongs to another key, is detected wherever it is read.
+//! Any read can thus detect a value that was never written or belongs to another key.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::workload::mix;
 
-/// The shortest value: the header and eight derived bytes.
+/// The minimum length of a value: its header and eight derived bytes.
 pub(super) const VALUE_MIN: usize = HEAD + 8;
 const HEAD: usize = 24;
-/// The prefix of every key. No other program uses it, so other data in the store is neither
-/// replaced nor read.
+/// The prefix of every key. Other programs do not use it, so the benchmark neither reads nor
+/// replaces their data.
 pub(super) const SPACE: &str = "forebay-bench:";
-/// The shortest key: the common prefix and the digits that identify the record.
+/// The minimum length of a key: the prefix and the digits that identify the record.
 pub(super) const KEY_MIN: usize = SPACE.len() + 16;
 
 /// The header of a value.
@@ -22,12 +23,12 @@ pub(super) struct Stamp {
     pub(super) record: u64,
     /// The benchmark run that wrote the value.
     pub(super) run: u64,
-    /// The version, greater than all earlier versions of the same record in the same run.
+    /// The version. It is greater than all earlier versions of the same record in the same run.
     pub(super) version: u64,
 }
 
 impl Stamp {
-    /// Fills `value` with `len` bytes that encode this header.
+    /// Fills `value` with `len` bytes that begin with this header.
     pub(super) fn put(self, value: &mut Vec<u8>, len: usize) {
         value.clear();
         for number in [self.record, self.run, self.version] {
@@ -38,10 +39,10 @@ impl Stamp {
         Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut value[HEAD..]);
     }
 
-    /// Decodes a value and checks that it is intact. `scratch` is overwritten.
+    /// Decodes a value and checks that it is intact. `scratch` is a buffer whose contents are lost.
     ///
     /// # Errors
-    /// Describes how the value is damaged.
+    /// Describes the damage.
     pub(super) fn of(value: &[u8], len: usize, scratch: &mut Vec<u8>) -> Result<Stamp, String> {
         if value.len() != len || len < VALUE_MIN {
             let expected = len.max(VALUE_MIN);
@@ -61,11 +62,11 @@ impl Stamp {
     }
 }
 
-/// Sets `key` to the key of `record`: the common prefix, 16 hexadecimal digits in an order that
-/// looks random, then dots as padding.
+/// Sets `key` to the key of `record`: the prefix, 16 hexadecimal digits that look random, and dots
+/// as padding.
 pub(super) fn key(record: u64, len: usize, key: &mut Vec<u8>) {
     key.clear();
-    // Offset the number because `mix` maps 0 to itself.
+    // Add a constant first, because `mix` maps 0 to itself.
     let digits = mix(record.wrapping_add(0x9E37_79B9_7F4A_7C15));
     key.extend(format!("{SPACE}{digits:016x}").into_bytes());
     key.resize(len, b'.');

@@ -1,9 +1,9 @@
-//! The workloads: the core workloads of YCSB (Cooper and others, SoCC 2010), and ingest.
+//! Workloads: YCSB's core workloads (Cooper and others, SoCC 2010), and ingest.
 //!
-//! Each operation depends only on the seed and its number, so a run is repeatable no matter which
-//! client performs which operation. Keys are chosen as in YCSB: either scrambled zipfian, which
-//! hashes one of 10^10 items to a record, or skewed towards the latest records. Unlike YCSB, which
-//! hashes with FNV, this uses SplitMix64.
+//! Each operation depends only on the seed and on its number, so a run is repeatable regardless of
+//! which client performs which operation. Keys are chosen as in YCSB: either scrambled zipfian,
+//! which hashes one of 10^10 items to a record, or skewed towards the latest records. YCSB hashes
+//! with FNV; this module uses SplitMix64.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +14,14 @@ use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The skew of all zipfian choices (YCSB's constant).
+/// The skew of all zipfian distributions (YCSB's constant).
 const SKEW: f64 = 0.99;
-/// The number of items from which a scrambled choice is drawn before hashing (YCSB's constant).
+/// The number of items that are hashed to records (YCSB's constant).
 const ITEMS: f64 = 1e10;
-/// The longest scan (YCSB's constant); lengths are uniform.
+/// The maximum length of a scan (YCSB's constant). Lengths are uniformly distributed.
 const SCAN_MAX: u64 = 100;
 
-/// A workload.
+/// A workload, selected by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
     A,
@@ -62,7 +62,7 @@ impl Value for Workload {
 }
 
 impl Workload {
-    /// Returns the name used in options.
+    /// Returns the name of the workload in options.
     pub(super) fn name(self) -> &'static str {
         Workload::CHOICES[self as usize].name
     }
@@ -121,27 +121,28 @@ impl OperationKind {
     }
 }
 
-/// An operation and the number of its record.
+/// An operation, and the record it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) kind: OperationKind,
     pub(super) record: u64,
-    /// The number of keys in a scan.
+    /// The number of keys to scan.
     pub(super) count: usize,
 }
 
-/// Generates operations by number.
+/// Generates the operations of a workload by their number.
 pub(super) struct Steps {
     workload: Workload,
     seed: u64,
-    /// The maximum number of records at the end of the run.
+    /// The maximum number of records that exist at the end of the run.
     records_max: u64,
     scrambled: Zipf<f64>,
     inserted: Inserted,
 }
 
 impl Steps {
-    /// Creates the operations for `records` existing records and at most `operations` operations.
+    /// Creates a generator for a store with `records` records and a run of at most `operations`
+    /// operations.
     pub(super) fn new(workload: Workload, seed: u64, records: u64, operations: u64) -> Steps {
         let added = if workload.inserts() { operations } else { 0 };
         Steps {
@@ -170,19 +171,20 @@ impl Steps {
         Step { kind, record, count: count as usize }
     }
 
-    /// Registers an acknowledged insert.
+    /// Records that an insert was acknowledged.
     pub(super) fn inserted(&self, record: u64) {
         self.inserted.done(record);
     }
 
-    /// Chooses an existing record.
+    /// Chooses one of the existing records.
     fn chosen(&self, dice: &mut Xoshiro256PlusPlus) -> u64 {
         let there = self.inserted.there().max(1);
         if self.workload == Workload::D {
             return there - zipf(there as f64).sample(dice) as u64;
         }
         loop {
-            // Draws from all records that may be added, so that popular records stay popular.
+            // Draw from all records that may ever exist, so that popular records stay popular as
+            // the store grows.
             let record = mix(self.scrambled.sample(dice) as u64) % self.records_max;
             if record < there {
                 return record;
@@ -196,7 +198,7 @@ fn zipf(items: f64) -> Zipf<f64> {
     Zipf::new(items, SKEW).expect("one item or more, and a skew above 0")
 }
 
-/// The inserted records. A record counts only once all records before it have been inserted.
+/// The inserted records. A record counts only after all records before it were inserted.
 struct Inserted {
     next: AtomicU64,
     there: AtomicU64,
@@ -226,7 +228,7 @@ impl Inserted {
     }
 }
 
-/// Applies SplitMix64's final step, a bijection on 64-bit integers.
+/// Applies the final step of SplitMix64, a bijection on 64-bit integers.
 pub(super) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -279,7 +281,8 @@ mod tests {
         let mut counts = vec![0_u32; 1000];
         steps.iter().for_each(|step| counts[step.record as usize] += 1);
         let most = counts.iter().max().copied().unwrap_or(0);
-        // Expect 1 / zeta(10^10, 0.99) = 1 / 26.469, plus other items hashed to the same record.
+        // Expected: 1 / zeta(10^10, 0.99) = 1 / 26.469, plus other items that hash to the same
+        // record.
         assert!((3_700..4_300).contains(&most), "{most}");
         // Popular records are spread over both halves, and nearly every record is read.
         assert!(counts.iter().filter(|count| **count > 0).count() > 990);
@@ -304,7 +307,7 @@ mod tests {
             }
         }
         let latest = behind.iter().filter(|behind| **behind == 0).count() as f64;
-        // Expect 1 / zeta(n, 0.99), which is 0.13 for n = 1000 and 0.12 for n = 3500.
+        // Expected: 1 / zeta(n, 0.99), which is 0.13 for n = 1000 and 0.12 for n = 3500.
         assert!((0.10..0.15).contains(&(latest / behind.len() as f64)), "{latest}");
     }
 

@@ -1,7 +1,8 @@
-//! The command as the tests run it, and the contract that each run is held to.
+//! Runs the command in tests, and checks the rules that every run must follow.
 //!
-//! Bad input or usage: exit 2, one message on standard error, nothing on standard output. Input
-//! with blemishes that can honestly be kept: exit 0 and a counted warning.
+//! Bad input or usage: exit status 2, one message on standard error, and nothing on standard
+//! output. Input with faults that do not affect the rest: exit status 0 and a warning that counts
+//! the faults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +11,20 @@ use assert_cmd::Command;
 pub(crate) use forebay_rig::Folder;
 use serde_json::Value;
 
-/// The first line of Forebay's own CSV.
+/// The header line of Forebay's own CSV format.
 pub(crate) const HEADER: &str =
     "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
 pub(crate) const SPC: &str = "0,100,4096,R,0.0\n0,9000,8192,W,0.001\n1,40,512,r,0.002\n";
 pub(crate) const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
                    128166372003062629,usr,1,Write,1317441536,8192,1963\n";
 
-/// Verbs on a folder's files.
+/// Runs verbs on files in a test folder.
 pub(crate) trait Verbs {
-    /// Returns every verb that reads a trace, on `trace`.
+    /// Returns one command per verb that reads `trace`.
     fn verbs(&self, trace: &Path) -> [Command; 4];
 
-    /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
+    /// Asserts that every verb rejects a file with `content`, with a message that contains all
+    /// `parts`, and creates no files.
     fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]);
 }
 
@@ -51,12 +53,12 @@ impl Verbs for Folder {
     }
 }
 
-/// Returns the bundled trace.
+/// Returns the path of the bundled trace.
 pub(crate) fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
 }
 
-/// Writes the first requests of the bundled trace into a file `name` of the folder, as CSV.
+/// Writes the first requests of the bundled trace as CSV to the file `name` in the folder.
 pub(crate) fn start_of_sample(folder: &Folder, name: &str, requests: usize) -> PathBuf {
     let whole = folder.path("whole.csv");
     if !whole.exists() {
@@ -77,7 +79,8 @@ fn shown(command: &Command) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Standard output and error of a command that has to end with `code`.
+/// Runs a command that must exit with status `code`. Returns its standard output and standard
+/// error.
 pub(crate) fn ends(command: &mut Command, code: i32) -> (String, String) {
     let output = command.output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
@@ -89,11 +92,12 @@ pub(crate) fn ends(command: &mut Command, code: i32) -> (String, String) {
     (out, err)
 }
 
-/// Asserts failure with one message that holds all `parts`, nothing on standard output.
+/// Asserts that a command fails with one message that contains all `parts` and prints nothing on
+/// standard output.
 pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
     let (out, err) = ends(command, code);
     assert_eq!(out, "", "{}", shown(command));
-    // The parser of the command line adds how to get help.
+    // clap adds a line about how to get help.
     let begins = |line: &&str| line.starts_with("forebay: ") || line.starts_with("error: ");
     assert_eq!(err.lines().filter(begins).count(), 1, "{}: {err}", shown(command));
     assert!(err.starts_with("error: ") || err.lines().count() == 1, "{err}");
@@ -102,21 +106,21 @@ pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
     }
 }
 
-/// Returns the JSON that a command prints, and what it says on standard error.
+/// Returns the JSON that a command prints, and its standard error.
 pub(crate) fn json(command: &mut Command) -> (Value, String) {
     let (out, err) = ends(command.args(["--format", "json"]), 0);
     assert!(out.starts_with("{\n  \"schema_version\": 4,\n"), "{}: {out}", shown(command));
     (serde_json::from_str(&out).unwrap(), err)
 }
 
-/// `describe` of a file that holds `content`.
+/// Runs `describe` on a file with `content`.
 pub(crate) fn described(content: impl AsRef<[u8]>) -> (Value, String) {
     let folder = Folder::new();
     let trace = folder.file("trace", content);
     json(forebay(&["describe"]).arg(trace))
 }
 
-/// `simulate` of SPC text with noop on the 250 GB disk.
+/// Runs `simulate` on a trace in SPC format with noop on the 250 GB disk.
 pub(crate) fn simulated(text: &str, options: &[&str]) -> (Value, String) {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", text);

@@ -1,4 +1,4 @@
-//! Six drives: loop devices, or files.
+//! Creates six drives for a test, on loop devices or files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 
 const BYTES: u64 = 32 << 20;
 
-/// Drives that exist until this is dropped.
+/// Drives that are removed when this is dropped.
 pub(crate) struct Drives {
     paths: Vec<PathBuf>,
-    /// Open loop devices; the kernel removes each one when its last descriptor is closed.
+    /// Open loop devices. The kernel removes each of them when its last descriptor is closed.
     open: Vec<File>,
 }
 
@@ -20,7 +20,7 @@ impl Drives {
         Drives { paths, open: Vec::new() }
     }
 
-    /// Loop devices on files, or with a loud message files.
+    /// Creates drives on loop devices. If that is not possible, prints a message and uses files.
     pub(crate) fn loops(folder: &Path) -> Drives {
         let files = Drives::files(folder);
         let loops: Option<Vec<_>> = files.paths.iter().map(|path| device(path)).collect();
@@ -45,8 +45,8 @@ impl Drives {
     }
 }
 
-/// Creates a loop device that disappears when nobody has it open any more, however this process
-/// ends.
+/// Creates a loop device that the kernel removes once nobody has it open, even if this process is
+/// killed.
 fn device(file: &Path) -> Option<(PathBuf, File)> {
     let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
     if !made.status.success() {

@@ -1,16 +1,16 @@
-//! Tracks the possible contents of each sector from the writer's messages.
+//! Tracks what each sector may contain, according to the messages of the writer.
 
 use std::collections::BTreeSet;
 
 use crate::killed::steps::{SECTORS, Step};
 
 pub(crate) struct History {
-    /// For each sector, the steps that may have written its contents, the oldest first; 0 means
-    /// zeros.
+    /// For each sector, the steps that may have written its content, from the oldest to the newest;
+    /// 0 stands for zeros.
     may_be: Vec<Vec<u64>>,
-    /// Writes that were answered, but not durable yet.
+    /// Writes that were acknowledged but are not durable yet.
     answered: BTreeSet<u64>,
-    /// Outstanding flushes, with the writes that were acknowledged before them.
+    /// Pending flushes, each with the writes that were acknowledged before it began.
     flushes: Vec<(u64, BTreeSet<u64>)>,
 }
 
@@ -25,7 +25,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Records a message of the writer; returns whether it acknowledges something.
+    /// Records a message of the writer. Returns whether it was an acknowledgment.
     pub(crate) fn note(&mut self, line: &str) -> bool {
         match line.split_once(' ').map(|(word, number)| (word, number.parse())) {
             Some(("begins", Ok(number))) => self.begins(number),
@@ -34,7 +34,7 @@ impl History {
                 return true;
             }
             Some(("failed", Ok(number))) => panic!("step {number} failed"),
-            // The test harness says something too.
+            // Ignore output of the test harness.
             _ => {}
         }
         false
@@ -62,7 +62,7 @@ impl History {
         }
     }
 
-    /// Records that nothing older than this write can be found any more.
+    /// Records that a write is durable, so that older content can no longer appear.
     fn is_durable(&mut self, number: u64) {
         self.answered.remove(&number);
         for sector in Step::at(number).sectors() {
@@ -70,8 +70,7 @@ impl History {
         }
     }
 
-    /// Checks the contents found against the history; from here on, they are the only possible
-    /// contents.
+    /// Checks that the content found is possible. From then on, it is the only possible content.
     pub(crate) fn hold(&mut self, found: &[u64], what: &str) {
         for (sector, (of, may_be)) in found.iter().zip(&mut self.may_be).enumerate() {
             assert!(

@@ -1,13 +1,14 @@
-//! A writer of a volume is killed (`kill -9`) somewhere, again and again: every byte that was acknowledged is
-//! there afterwards, also when any two drives are missing.
+//! Kills a process that writes to a volume (`kill -9`) at arbitrary moments. All acknowledged data
+//! must survive, even if any two drives are missing.
 //!
-//! The writer is a process of its own: this program, told to be one. It says on a pipe what it begins and
-//! what was acknowledged; the pipe outlives it, so what it said before it died counts. A write is acknowledged
-//! for good when it had FUA, or when a flush was answered that began after its answer. Every sector says
-//! which write it is of: one that goes back behind an acknowledged write, belongs to a write that never
-//! began, or is a mixture, is found.
+//! The writer is a separate process, which runs this test binary. It reports on a pipe what it
+//! begins and what was acknowledged. Its messages count even after its death, because the pipe
+//! outlives it. A write must survive if it had FUA and was acknowledged, or if it was acknowledged
+//! before the start of a flush that was acknowledged too. Every sector identifies the write that it
+//! belongs to, so the test detects sectors that are older than an acknowledged write, that belong
+//! to a write that never began, or that are mixtures.
 //!
-//! `make kill-volume ROUNDS=100` runs more rounds, on loop devices where the system lets us make them.
+//! `make kill-volume ROUNDS=100` runs more rounds, on loop devices if possible.
 
 mod drives;
 mod history;
@@ -27,7 +28,7 @@ use self::drives::Drives;
 use self::history::History;
 use self::steps::{Dice, ROUND_STEPS};
 
-/// The variable that tells the writer its drives, and that it is the writer.
+/// The environment variable that makes this binary a writer, and contains the paths of its drives.
 const DRIVES: &str = "FOREBAY_KILLED_DRIVES";
 const FIRST: &str = "FOREBAY_KILLED_FIRST";
 
@@ -40,7 +41,7 @@ fn forebay(verb: &str, drives: &[PathBuf], options: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Returns a process that writes to the volume of `drives`, steps from `first` on.
+/// Starts a process that writes to the volume on `drives`, from step `first` on.
 fn writer(drives: &[PathBuf], first: u64) -> Child {
     let names: Vec<_> = drives.iter().map(|path| path.to_str().unwrap()).collect();
     Command::new(std::env::current_exe().unwrap())
@@ -52,7 +53,7 @@ fn writer(drives: &[PathBuf], first: u64) -> Child {
         .unwrap()
 }
 
-/// Not a test: the process that is killed.
+/// The writer that is killed; not a test.
 #[test]
 #[ignore = "it is the process that other tests kill"]
 fn writes_until_it_is_killed() {
@@ -61,12 +62,12 @@ fn writes_until_it_is_killed() {
     writer::write(&paths, std::env::var(FIRST).unwrap().parse().unwrap());
 }
 
-/// Lets a writer write for a while and kills it; records its messages.
+/// Lets a writer run for a while, kills it and records its messages. Returns the number of
+/// acknowledgments.
 fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut History) -> usize {
     let mut child = writer(drives, round * ROUND_STEPS + 1);
     let mut said = BufReader::new(child.stdout.take().unwrap());
-    // One time in eight the writer is killed after some time, which may be while it opens the
-    // volume.
+    // One time in eight, kill the writer after some time, possibly while it opens the volume.
     let lines = if dice.below(8) == 0 { 0 } else { dice.below(1500) };
     let mut text = Vec::new();
     while (text.iter().filter(|byte| **byte == b'\n').count() as u64) < lines {
@@ -77,26 +78,26 @@ fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut
     child.wait().unwrap();
     std::io::Read::read_to_end(&mut said, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    // The last line may be cut short.
+    // The last line may be incomplete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(|line| usize::from(history.note(line))).sum()
 }
 
-/// Returns all drives except `missing` random ones.
+/// Returns `drives` without `missing` of them, chosen at random.
 fn without(drives: &[PathBuf], missing: u64, dice: &mut Dice) -> Vec<PathBuf> {
     let mut left = drives.to_vec();
     (0..missing).for_each(|_| drop(left.remove(dice.below(left.len() as u64) as usize)));
     left
 }
 
-/// Checks that all drives are present and nothing is lost, after restoring whatever is missing.
+/// Restores missing data, then checks that all drives are present and nothing was lost.
 fn check(drives: &[PathBuf], round: u64) {
     let checked = forebay("check", drives, &[]);
     let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
     assert!(is_whole, "round {round}: {checked}");
 }
 
-/// Kills a writer `count` times; returns how many writes and flushes were acknowledged.
+/// Kills a writer `count` times. Returns the number of acknowledged writes and flushes.
 fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
     let mut dice = Dice(seed);
     let mut history = History::default();
@@ -104,7 +105,8 @@ fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
     forebay("create", all, &["--level", level, "--overwrite"]);
     let mut acknowledged = 0;
     for round in 0..count {
-        // Now and then it writes with drives missing, which are made whole before others are.
+        // Sometimes the writer runs without some drives. These are restored before other drives are
+        // removed.
         let away = [0, 0, 0, 1, 2][dice.below(5) as usize];
         let writing = without(all, away, &mut dice);
         acknowledged += write_and_kill(&writing, round, &mut dice, &mut history);

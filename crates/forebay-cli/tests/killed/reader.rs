@@ -1,4 +1,4 @@
-//! Reads everything that a writer may have written.
+//! Reads all sectors that a writer may have written.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use forebay_core::{Buf, Bytes, Done, Flags, Nanos, Op, Request, Slots, Workload}
 use crate::killed::steps::{SECTOR, SECTORS, written_by};
 use crate::killed::writer::on_volume;
 
-/// Sectors that are read at a time.
+/// The number of sectors per read.
 const STEP: u64 = 256;
 
-/// Returns the step that each sector of a volume is of.
+/// Returns the step that wrote each sector of a volume.
 pub(crate) fn read(drives: &[PathBuf]) -> Vec<u64> {
     let mut reader = Reader { found: Vec::new(), is_asked: false, buf: 0, now: Nanos::ZERO };
     on_volume(drives, &mut reader);

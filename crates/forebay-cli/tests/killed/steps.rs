@@ -1,12 +1,13 @@
-//! The steps of a writer, which can be reproduced from their numbers, and the contents of sectors.
+//! The steps of a writer, which follow from their numbers, and the content of the sectors that they
+//! write.
 
 pub(crate) const SECTOR: usize = 512;
-/// Sectors that are written to.
+/// The number of sectors that may be written.
 pub(crate) const SECTORS: u64 = 8 << 11;
-/// More steps than a round has.
+/// More steps than a round ever takes.
 pub(crate) const ROUND_STEPS: u64 = 1_000_000;
 
-/// Numbers by a seed.
+/// A pseudo-random number generator.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -19,7 +20,7 @@ impl Dice {
     }
 }
 
-/// A step of a writer.
+/// One action of a writer.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     Write { first: u64, count: u64, durable: bool },
@@ -32,13 +33,13 @@ impl Step {
         if dice.below(16) == 0 {
             return Step::Flush;
         }
-        // From a sector to half a MiB; small sizes are more frequent.
+        // Between one sector and half a MiB; small sizes are more frequent.
         let count = 1 + dice.next() % (1 << dice.below(11));
         let first = dice.below(SECTORS - count);
         Step::Write { first, count, durable: dice.below(16) == 0 }
     }
 
-    /// Returns the sectors that it writes.
+    /// Returns the sectors that this step writes.
     pub(crate) fn sectors(self) -> std::ops::Range<u64> {
         match self {
             Step::Write { first, count, .. } => first..first + count,
@@ -47,7 +48,7 @@ impl Step {
     }
 }
 
-/// Returns the contents that step `number` writes to a sector.
+/// Returns what step `number` writes to a sector.
 pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     let mut dice = Dice(number << 32 ^ sector);
     let mut bytes = [0; SECTOR];
@@ -56,7 +57,7 @@ pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     bytes
 }
 
-/// Returns the step that wrote a sector, 0 where none did.
+/// Returns the step that wrote a sector with these bytes, or 0 if it was never written.
 pub(crate) fn written_by(sector: u64, bytes: &[u8]) -> Result<u64, String> {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let is_whole = match number {

@@ -1,4 +1,4 @@
-//! The process that is killed.
+//! The process that writes to a volume until it is killed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::killed::steps::{SECTOR, Step, content};
 const DEPTH: usize = 16;
 const LANE_DEPTH: u32 = 256;
 
-/// Runs `client` on a volume as `forebay play --volume` does.
+/// Runs `client` on a volume, as `forebay play --volume` does.
 pub(crate) fn on_volume(drives: &[PathBuf], client: &mut dyn Workload) {
     let found = find(drives, true).unwrap();
     let mut policy = over(found.array(), OF_DRIVES).unwrap();
@@ -26,14 +26,14 @@ pub(crate) fn on_volume(drives: &[PathBuf], client: &mut dyn Workload) {
     run(&mut policy, &mut *lanes, client, &mut ()).unwrap();
 }
 
-/// Writes until somebody kills this process.
+/// Writes until this process is killed.
 pub(crate) fn write(drives: &[PathBuf], first: u64) {
     let (under_way, now) = (BTreeMap::new(), Nanos::ZERO);
     on_volume(drives, &mut Writer { next: first, under_way, now });
 }
 
-/// Executes one step after another. Two writes of a sector are never outstanding together, so that
-/// the later one is known.
+/// Executes steps one after another. Never has two writes to the same sector pending, so that it is
+/// known which write is newer.
 struct Writer {
     next: u64,
     under_way: BTreeMap<u64, Buf>,
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// Writes a line to the pipe in one call.
+/// Writes a line to the pipe with a single system call.
 fn say(word: &str, number: u64) {
     let line = format!("{word} {number}\n");
     std::io::stdout().write_all(line.as_bytes()).unwrap();

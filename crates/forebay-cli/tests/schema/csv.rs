@@ -1,10 +1,11 @@
-//! Tests that CSV output has the same values as JSON output.
+//! Checks that CSV output contains the same values as JSON output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The list that is the table of an answer, by its verb; the others are one row.
+/// The key of the list that is the main table, by the name of the answer. Other answers are one
+/// row.
 const TABLES: [(&str, &str); 20] = [
     ("describe", "by_thread"),
     ("simulate", "runs"),
@@ -28,13 +29,13 @@ const TABLES: [(&str, &str); 20] = [
     ("top", "backs"),
 ];
 
-/// Lists whose entries have numbered columns.
+/// Lists whose entries become numbered columns.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// Figures that differ between runs.
+/// Figures that differ from run to run.
 const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
 
-/// Returns the rows of `text` by RFC 4180.
+/// Parses `text` as CSV (RFC 4180) and returns its rows.
 fn parse(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let (mut is_quoted, mut letters) = (false, text.chars().peekable());
@@ -57,7 +58,7 @@ fn parse(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// Collects the plain values in `value`, by their position.
+/// Collects the plain values within `value` by their path.
 fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     let plain = |value: &Value| match value {
         Value::Null => Some(String::new()),
@@ -88,7 +89,7 @@ fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Returns the expected columns of each row of a verb's answer.
+/// Returns the columns that are expected in each row for a verb's answer.
 fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
     let row = |value: &Value| {
         let mut found = BTreeMap::new();
@@ -117,7 +118,8 @@ fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
     each.map(|[outer, inner]| outer.into_iter().chain(inner).collect()).collect()
 }
 
-/// Asserts that `text` is the table of `answer`; of what differs from run to run, its columns.
+/// Asserts that `text` is the main table of `answer`. For figures that differ from run to run, only
+/// the columns are compared.
 pub(crate) fn hold(verb: &str, answer: &Value, text: &str, is_measured: bool) {
     let (rows, expected) = (parse(text), expected(verb, answer));
     let (titles, rows) = rows.split_first().unwrap();

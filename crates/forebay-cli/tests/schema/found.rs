@@ -1,14 +1,14 @@
-//! The schema of an answer, and of several together.
+//! Derives the schema of an answer, and merges the schemas of several answers.
 
 use serde_json::{Map, Value, json};
 
 /// Objects whose keys are names, not fields.
 const OPEN: [&str; 1] = ["placement"];
 
-/// Returns the schema that follows from `value`, a field called `name`.
+/// Returns a schema for `value`, which is in a field called `name`.
 pub(crate) fn of(name: &str, value: &Value) -> Value {
     match value {
-        // Allows anything until some answer has a value.
+        // Until an answer has a value here, the schema allows anything.
         Value::Null => json!({"default": null}),
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::String(_) => json!({"type": "string"}),
@@ -43,7 +43,7 @@ pub(crate) fn of(name: &str, value: &Value) -> Value {
     }
 }
 
-/// Returns a schema that allows what both schemas allow.
+/// Returns a schema that accepts everything that either schema accepts.
 pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
     let Some(mut known) = known else { return other };
     if known.get("const").is_some() {
@@ -77,7 +77,7 @@ pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
         }
     }
     if let Some(properties) = other.get("properties").and_then(Value::as_object) {
-        // Of several shapes, only the keys that all of them have are required.
+        // If objects have different keys, only the keys that they share are required.
         let had = known.get("properties").is_some();
         for (name, value) in properties {
             let before = known["properties"].get(name).cloned();

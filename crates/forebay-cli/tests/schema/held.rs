@@ -1,8 +1,9 @@
-//! Whether a value is as a schema says, for the words of JSON Schema that ours uses.
+//! Validates a value against a schema, using the part of JSON Schema that our schema needs.
 
 use serde_json::Value;
 
-/// Returns the violations of `schema` by `value`, which is at `place`; empty if it is valid.
+/// Returns how `value`, which is at path `place`, violates `schema`. An empty list means that it is
+/// valid.
 pub(crate) fn wrong(schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(fixed) = schema.get("const") {
         return if fixed == value {

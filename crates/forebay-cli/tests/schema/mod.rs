@@ -1,7 +1,9 @@
-//! docs/schema/forebay.json, which states what each verb prints with `--format json`: real answers of every verb are held to it.
+//! Checks docs/schema/forebay.json, which describes what each verb prints with `--format json`,
+//! against real answers of every verb.
 //!
-//! `UPDATE=1 cargo test -p forebay-cli --test all schema` adds what answers have and the schema lacks; look at what that changed. A key that
-//! is gone, or means something else, raises `schema_version` (docs/schema.md).
+//! `UPDATE=1 cargo test -p forebay-cli --test all schema` adds what the schema lacks; review the
+//! changes. If a key was removed or changed its meaning, increase `schema_version`
+//! (docs/schema.md).
 
 mod csv;
 mod found;
@@ -17,8 +19,8 @@ use crate::command;
 use crate::command::{Folder, ends, forebay};
 use crate::shell;
 
-/// The commands: the name of the answer in the schema, and the words. Each runs in the folder of
-/// the previous ones.
+/// The name of each answer in the schema, and the command that prints it. Every command runs in the
+/// folder that the previous ones used.
 const ASKED: &[(&str, &str)] = &[
     ("describe", "describe mine.csv"),
     ("describe", "describe mine.csv --threads"),
@@ -114,17 +116,17 @@ const ASKED: &[(&str, &str)] = &[
     ("formats", "formats msr csv"),
 ];
 
-/// The answer of a server, which is produced separately.
+/// The name of a server's answer, which does not come from the list of commands.
 const TOP: &str = "top";
-/// Verbs that no test here runs, because they need a disk to capture, a measured drive, or
-/// DiskSim's files.
+/// Verbs that are not run here, because they need a disk to capture from, a measured drive, or
+/// DiskSim files.
 const NOT_ASKED: &[&str] = &["capture", "device fit", "device import", "device probe"];
 
 fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")
 }
 
-/// Creates the files that the commands read.
+/// Creates the files that the commands need.
 fn prepare(folder: &Folder) {
     command::start_of_sample(folder, "mine.csv", 400);
     command::start_of_sample(folder, "other.csv", 300);
@@ -153,11 +155,11 @@ fn prepare(folder: &Folder) {
     folder.file("disk.img", vec![0; 1 << 20]);
 }
 
-/// Returns every answer with its name.
+/// Runs all commands and returns their answers by name.
 fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     let asked = ASKED.iter().map(|(name, words)| {
         let words: Vec<&str> = words.split(' ').chain(["--format", "json"]).collect();
-        // A drive of this volume is missing.
+        // This volume lacks a drive, so it is degraded.
         let code = if words.contains(&"gone") { 3 } else { 0 };
         let (out, _) = ends(forebay(&words).current_dir(folder), code);
         (*name, serde_json::from_str(&out).unwrap())
@@ -168,8 +170,8 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     answers
 }
 
-/// Returns the answer for a volume that lost data: three of its drives were wiped, except for their
-/// records.
+/// Returns the answer for a volume that lost data, because three of its drives were wiped except
+/// for their metadata.
 fn lossy(folder: &Path) -> Value {
     let ask = |words: &str, code| {
         ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
@@ -189,7 +191,7 @@ fn lossy(folder: &Path) -> Value {
     serde_json::from_str(&ask("volume check w --format json", 1)).unwrap()
 }
 
-/// Returns the answer of a server that has just started.
+/// Returns the output of `top` for a server that has just started.
 fn top(folder: &Path, format: &str) -> String {
     let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
                 until [ -S s.control ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
@@ -221,14 +223,14 @@ fn every_answer_is_as_the_schema_says() {
         assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 4, "{name}");
     }
     are_csv_too(folder.root(), &answers);
-    // The schema has no entries without a command.
+    // The schema must not describe answers that no command prints.
     let defined = schema["$defs"].as_object().unwrap().keys();
     for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
         assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");
     }
 }
 
-/// Checks the CSV of the last command of each verb, which can be repeated.
+/// Checks the CSV output of each verb by repeating its last command.
 fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     const MEASURED: [&str; 2] = ["play", "store bench"];
     for (at, (name, words)) in ASKED.iter().enumerate() {
@@ -243,7 +245,7 @@ fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     csv::hold(name, answer, &top(folder, "csv"), true);
 }
 
-/// Every verb with `--format json` must be in the list; otherwise its answer would not be in the
+/// Every verb with `--format json` must be in the list of commands, so that its answer is in the
 /// schema.
 #[test]
 fn every_verb_with_data_is_asked() {

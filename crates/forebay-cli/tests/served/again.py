@@ -1,4 +1,5 @@
-# Writes, and reads back, on a connection that is made again whenever the server is gone; then asks again.
+# Writes and reads back data. Reconnects whenever the server is gone, and repeats unanswered
+# requests.
 import select
 import sys
 import time
@@ -20,7 +21,7 @@ def connected():
 
 
 h, known, lost, count = connected(), {}, 0, 0
-# It goes on until whoever started it has seen enough.
+# Continue until the process that started this one has seen enough.
 while not select.select([sys.stdin], [], [], 0)[0]:
     count += 1
     at = count * 37 % BLOCKS

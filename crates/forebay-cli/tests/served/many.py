@@ -1,4 +1,5 @@
-# Many requests under way at once, answered in any order: what is read is what was written there last.
+# Keeps many requests outstanding, whose answers may come in any order. Every read must return what
+# was last written there.
 import random
 import sys
 
@@ -15,7 +16,7 @@ def connected(structured=True, full=True):
     if full and structured:
         h.add_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
     if not full:
-        # The oldest way: a name, no flags.
+        # The oldest form of the handshake, which has a name but no flags.
         h.set_handshake_flags(0)
     h.connect_uri(uri)
     return h
@@ -63,7 +64,7 @@ for structured in (True, False):
         for at, buffer in reads:
             assert bytes(buffer.to_bytearray()) == known[at], at
         h.flush()
-        # Another connection sees it all.
+        # A second connection sees all data.
         for at in blocks:
             assert bytes(other.pread(BLOCK, at * BLOCK)) == known[at], (structured, at)
     assert sorted(order) == sorted(answered)
@@ -90,7 +91,8 @@ for structured in (True, False):
     h.shutdown()
     other.shutdown()
 
-# One that knows nothing but a name: where blocks are told to be longer than 512 bytes it is not let in.
+# A client that only sends a name cannot learn the block size. It is rejected if blocks are longer
+# than 512 bytes.
 new = connected()
 if new.get_block_size(nbd.SIZE_MINIMUM) <= 512:
     old = connected(structured=False, full=False)
@@ -98,7 +100,7 @@ if new.get_block_size(nbd.SIZE_MINIMUM) <= 512:
     assert bytes(new.pread(4096, 4096)) == b"x" * 4096
     old.shutdown()
 
-# What a client may not ask is told as what it is.
+# Each kind of invalid request gets the right error.
 raw = connected()
 raw.set_strict_mode(0)
 for ask, errno in [

@@ -1,4 +1,4 @@
-//! `forebay serve` as the tests run it: the real binary, its socket, and the tools that are its clients.
+//! Runs `forebay serve` and its client tools for tests.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,23 +9,24 @@ pub(crate) use forebay_rig::Folder;
 
 pub(crate) mod mounted;
 
-/// `forebay serve` with these words, in the folder.
+/// Returns a command that runs `forebay serve` with the arguments `words` in the folder.
 pub(crate) fn serve(folder: &Folder, words: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
     command.arg("serve").args(words).current_dir(folder.path(""));
     command
 }
 
-/// A server, killed when it is let go.
+/// A running server, killed when dropped.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     said: BufReader<ChildStderr>,
-    /// As clients name it.
+    /// The URI that clients use.
     pub(crate) uri: String,
 }
 
 impl Serving {
-    /// Of these words, once it serves. Its socket, if it has no address, is the folder's.
+    /// Starts a server with the arguments `words` and waits until it serves. If they contain no
+    /// address, its socket is in the folder.
     pub(crate) fn start(folder: &Folder, words: &[&str]) -> Serving {
         let mut command = serve(folder, words);
         let says = |word: &&&str| ["--tcp", "--socket"].contains(*word) || word.ends_with(".toml");
@@ -35,7 +36,7 @@ impl Serving {
         Serving::of(&mut command).0
     }
 
-    /// Starts the command and waits until it serves; returns its messages so far.
+    /// Starts a command and waits until it serves. Returns the server and its messages so far.
     pub(crate) fn of(command: &mut Command) -> (Serving, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
@@ -58,7 +59,7 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end and returns the status and the messages.
+    /// Waits until the server ends. Returns its exit status and its messages.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
@@ -66,13 +67,13 @@ impl Serving {
         (status.code(), said)
     }
 
-    /// Interrupts it; it has to end well and without a word.
+    /// Interrupts the server, which must exit with status 0 and without a message.
     pub(crate) fn stop(self) {
         self.signal("-INT");
         assert_eq!(self.ends(), (Some(0), String::new()));
     }
 
-    /// Returns a line of /proc/PID/status, in KiB.
+    /// Returns the value of a line in /proc/PID/status, in KiB.
     pub(crate) fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -82,13 +83,13 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Returns whether these tools exist; prints a loud message if not.
+/// Returns whether all `tools` are installed. If not, prints a message.
 pub(crate) fn have(tools: &[&str]) -> bool {
     let is_there = |tool: &&&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
@@ -102,7 +103,8 @@ pub(crate) fn have(tools: &[&str]) -> bool {
 }
 
 pub(crate) fn skipped(why: &str) {
-    // Past the test harness, which shows nothing of a test that passes.
+    // Write to standard error directly, because the test harness hides the output of tests that
+    // pass.
     let _ = writeln!(io::stderr(), "!!! a test of serve is SKIPPED: {why}");
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn ran(folder: &Folder, tool: &str, words: &[&str]) -> Output {
     output.unwrap_or_else(|error| panic!("{tool}: {error}"))
 }
 
-/// Runs a tool that has to go well; what it says.
+/// Runs a tool that must succeed. Returns its output.
 pub(crate) fn does(folder: &Folder, tool: &str, words: &[&str]) -> String {
     let output = ran(folder, tool, words);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -121,7 +123,7 @@ pub(crate) fn does(folder: &Folder, tool: &str, words: &[&str]) -> String {
     told
 }
 
-/// Bytes that are not alike anywhere, of which every third MiB is zeros.
+/// Returns pseudo-random bytes in which every third MiB is zeros.
 pub(crate) fn mixed(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut all = Vec::with_capacity(bytes);
@@ -136,7 +138,7 @@ pub(crate) fn mixed(bytes: usize, seed: u64) -> Vec<u8> {
     all
 }
 
-/// Creates a file with these bytes whose zeros are holes.
+/// Creates a sparse file with these bytes, in which zeros are holes.
 pub(crate) fn sparse(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = File::create(path).unwrap();

@@ -1,4 +1,4 @@
-//! An export as a file system: nbdfuse, a loop device, ext4.
+//! Mounts an export as a file system: nbdfuse, a loop device, and ext4.
 
 use std::fs;
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use super::{Folder, does, ran};
 
-/// The state of an export.
+/// The content of an export before it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing: a file system is made.
+    /// Nothing; a file system is created.
     Blank,
-    /// A file system that was unmounted.
+    /// A file system that was unmounted cleanly.
     Clean,
-    /// One that was not: mounting it plays its journal.
+    /// A file system that was not unmounted, so mounting it replays its journal.
     Cut,
 }
 
-/// An export as a file system, taken down in the right order however a test ends.
+/// A mounted export. However the test ends, its parts are shut down in the right order.
 pub(crate) struct Mounted<'a> {
     folder: &'a Folder,
     fuse: Child,
@@ -28,7 +28,8 @@ pub(crate) struct Mounted<'a> {
 }
 
 impl<'a> Mounted<'a> {
-    /// What is at `socket`, through nbdfuse and a loop device; why not, where the system does not let us.
+    /// Mounts the export at `socket` through nbdfuse and a loop device. Returns a reason if the
+    /// system does not permit that.
     pub(crate) fn over(
         folder: &'a Folder,
         socket: &Path,
@@ -74,7 +75,7 @@ impl<'a> Mounted<'a> {
         Ok(mounted)
     }
 
-    /// Unmounts it and checks the file system.
+    /// Unmounts the export and checks the file system.
     pub(crate) fn close(mut self) {
         does(self.folder, "umount", &["tree"]);
         self.is_mounted = false;
@@ -98,7 +99,7 @@ impl Drop for Mounted<'_> {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        // It waits for a server that no longer exists.
+        // nbdfuse may be waiting for a server that no longer exists.
         let _ = self.fuse.kill();
         let _ = self.fuse.wait();
     }

@@ -1,22 +1,24 @@
-//! Commands of documents and of help, run as a person at a shell would, in a folder that has what they name.
+//! Runs the commands of the documentation and of help in a shell, in a folder that contains the
+//! files that they name.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the root of the sources.
+/// Returns the root folder of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns the blocks of commands on a page.
+/// Returns the blocks of shell commands on a page.
 pub(crate) fn blocks(page: &str) -> Vec<&str> {
     let fenced = page.split("```sh\n").skip(1);
     fenced.map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// A folder with `forebay` and `sudo` to be found, and the traces where the pages have them.
+/// Prepares a folder with `forebay` and `sudo` in the search path, and with the traces that the
+/// pages use.
 pub(crate) fn prepared(folder: &Path) {
     fs::create_dir(folder.join("bin")).unwrap();
     symlink(assert_cmd::cargo::cargo_bin!("forebay"), folder.join("bin/forebay")).unwrap();
@@ -26,13 +28,13 @@ pub(crate) fn prepared(folder: &Path) {
     fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs `text`; answers what it printed, and that it went well.
+/// Runs `text` as a shell script. Returns its output, or an error if it fails.
 pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     let bin = folder.join("bin").display().to_string();
     let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
-    // Background jobs would be waited for.
+    // Kill background jobs at the end, because the shell would wait for them.
     let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
-    // Who waits for the socket of a server that did not start waits in vain.
+    // The timeout covers scripts that wait for the socket of a server that did not start.
     let shell = Command::new("timeout")
         .args(["--kill-after=5", "180", "bash", "-euo", "pipefail", "-c", &text])
         .current_dir(folder)
@@ -44,7 +46,7 @@ pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
 }
 
-/// Returns every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
+/// Returns every verb with its parents, as listed by help: `["plan"]`, `["plan", "capacity"]`.
 pub(crate) fn verbs() -> Vec<Vec<String>> {
     below(&[])
 }

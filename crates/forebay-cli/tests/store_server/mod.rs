@@ -1,4 +1,4 @@
-//! `forebay store serve` as the tests run it: the real binary.
+//! Runs `forebay store serve` for tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,14 +16,14 @@ pub(crate) fn forebay(folder: &Folder, args: &[&str]) -> Command {
 
 pub(crate) const DISKS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Makes a store in a folder.
+/// Creates a store in a folder.
 pub(crate) fn made(folder: &Folder) {
     DISKS.iter().for_each(|disk| fs::create_dir(folder.root().join(disk)).unwrap());
     let create = [&["store", "create", "--mb", "200"], &DISKS[..]].concat();
     assert!(forebay(folder, &create).output().unwrap().status.success());
 }
 
-/// A server of the store in a folder, killed when it is let go.
+/// A server of the store in a folder, killed when dropped.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
@@ -36,17 +36,17 @@ impl Serving {
         Serving::of(folder, &DISKS)
     }
 
-    /// Of these disks, or with these options.
+    /// Starts a server with the arguments `words`, which contain its disks or options.
     pub(crate) fn of(folder: &Folder, words: &[&str]) -> Serving {
         let serve = [&["store", "serve", "--listen", "127.0.0.1:0"], words].concat();
         Serving::by(forebay(folder, &serve), words)
     }
 
-    /// By a command that serves it with these options.
+    /// Starts `command`, which serves a store, with further options.
     pub(crate) fn by(mut command: Command, words: &[&str]) -> Serving {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
-        // Messages about losses come earlier.
+        // Messages about lost data come before the line with the address.
         let line = lines.find(|line| line.contains(" at ")).unwrap();
         let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();

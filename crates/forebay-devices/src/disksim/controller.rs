@@ -1,4 +1,4 @@
-//! DiskSim's `disksim_disk` block: controller, buffer and bus of a drive.
+//! DiskSim's `disksim_disk` block, which describes a drive's controller, buffer and bus.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
@@ -10,8 +10,8 @@ use super::libparam::LibparamError;
 use super::model::Notes;
 use super::params::Params;
 
-/// Parameters that do not affect the time of a command here: printing, and details of DiskSim's own
-/// queue and implementation.
+/// Parameters that do not affect how long a command takes in our model: statistics to print, and
+/// details of DiskSim's own queue and implementation.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Model",
     "Print stats",
@@ -29,7 +29,7 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Maximum number of write segments",
 ];
 
-/// Features that our drive always has; a file that sets one to 0 causes a note.
+/// Features that Forebay's drives always have. Setting one of them to 0 causes a note.
 const ALWAYS: [&str; 4] = [
     "Combine seq writes",
     "Write hit stop prefetch",
@@ -37,11 +37,11 @@ const ALWAYS: [&str; 4] = [
     "Immed transfer partial hit",
 ];
 
-/// The maximum number of segments.
+/// The maximum number of buffer segments.
 const SEGMENTS: u32 = 65_536;
 const SEGMENT: &str = "Segment size (in blks)";
 
-/// Reads the controller, given the bus times per sector read and written, in ms.
+/// Reads the controller. `bus` holds the bus times per sector read and written, in ms.
 pub(super) fn read(
     disk: &Params<'_>,
     bus: [f64; 2],
@@ -77,7 +77,7 @@ pub(super) fn read(
     })
 }
 
-/// Notes features that the file disables but our drive always has.
+/// Adds a note for each feature that the file disables although our drives always have it.
 fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), LibparamError> {
     for key in ALWAYS {
         if disk.number(key)? == Some(0.0) {
@@ -117,7 +117,7 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, LibparamError> {
         };
         Ok::<_, LibparamError>(Overhead { after_read: of("read")?, after_write: of("write")? })
     };
-    // A drive that never disconnects from the bus need not reconnect.
+    // A drive that never disconnects from the bus does not need to reconnect.
     let stays = disk.flag("Never disconnect")?;
     let away = |key: &str| if stays { Ok(Nanos::ZERO) } else { time(key) };
     Ok(Overheads {
@@ -151,7 +151,7 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, LibparamError> {
     if !disk.flag("Enable caching in buffer")? || segments == 0 || segment_sectors == 0 {
         return Ok(None);
     }
-    // Reads cannot hit a segment reserved for writes.
+    // Reads never hit a segment that is reserved for writes.
     let apart = disk.flag("Use separate write segment")?;
     let most = u64::from(disk.count_of("Maximum read-ahead (blks)", 0..=u32::MAX, 0)?);
     let key = "Buffer continuous read";

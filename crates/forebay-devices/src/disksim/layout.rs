@@ -1,6 +1,6 @@
-//! DiskSim's layout of a disk: zones, sparing and skews of a `dm_layout_g1`.
+//! DiskSim's layout of a disk (`dm_layout_g1`): zones, sparing and skews.
 //!
-//! It is either within the `dm_disk` block or, after `source FILE`, in its own file.
+//! The layout is either inside the `dm_disk` block or in a separate file named by `source FILE`.
 
 use forebay_core::device::drive::{
     Defects, DriveSpec, Format, HeadOrder, SpareRange, Sparing, ZoneFormat,
@@ -11,24 +11,25 @@ use super::libparam::{Block, Entry, LibparamError, Value};
 use super::model::{Notes, list_unknown};
 use super::params::Params;
 
-/// The maximum of the disk model, checked here so that the error uses DiskSim's terms.
+/// The disk model's maximum number of cylinders. It is checked here so that the error uses
+/// DiskSim's terms.
 pub(super) const MAX_CYLINDERS: u32 = 1 << 22;
 pub(super) const MAX_HEADS: u32 = 64;
 const MAX_TRACK: u32 = (1 << 20) - 1;
 
-/// The block that contains the layout.
+/// The block with the layout, and where it was found.
 pub(super) struct Layout {
     /// A `dm_layout_g1` block.
     pub(super) block: Block,
-    /// The file that contains it, if that is not the model's.
+    /// The separate file that contains the block, if any.
     pub(super) file: Option<String>,
-    /// The line of the model that refers to it.
+    /// The line of the model file that refers to the layout.
     pub(super) line: usize,
 }
 
 impl Layout {
-    /// Reads the zones and their format. Errors in another file are reported at the line of the
-    /// model that names the file.
+    /// Reads the zones and their format. Errors in a separate file are reported at the line of the
+    /// model file that names it.
     pub(super) fn read(&self, notes: &mut Notes) -> Result<(Vec<Zone>, Format), LibparamError> {
         let mut own = Notes::new();
         let of_model = |(line, what): LibparamError| match &self.file {
@@ -41,8 +42,8 @@ impl Layout {
     }
 }
 
-/// Checks that the zones lie within the cylinders of `disk`. A zone that extends one cylinder
-/// beyond them, as if cylinders were counted from 1, is clipped.
+/// Checks that the zones lie within the cylinders of `disk`. A zone that ends one cylinder too
+/// late, as if cylinders were counted from 1, is clipped.
 pub(super) fn check_cylinders(
     disk: &Params<'_>,
     cylinders: u32,
@@ -72,7 +73,8 @@ pub(super) fn check_cylinders(
     Ok(())
 }
 
-/// Notes a `Block count` that differs from the size of the zones by more than spares and defects.
+/// Adds a note if `Block count` differs from the size of the zones by more than spares and defects
+/// explain.
 pub(super) fn check_blocks(
     disk: &Params<'_>,
     spec: &HddSpec,
@@ -90,7 +92,8 @@ pub(super) fn check_blocks(
     };
     let most: u64 = spec.zones.iter().map(sectors).sum();
     let held = held(spec, format).unwrap_or(most);
-    // Spares, slips and reserved sectors may be counted differently, by as much again.
+    // Spare, slipped and reserved sectors may also have been counted differently, which permits the
+    // same difference again.
     let least = held.saturating_sub(most - held.min(most));
     if !(least..=most).contains(&got) {
         let what = format!("{key}: got {got}, but the zones hold {held}; using the zones");
@@ -99,7 +102,7 @@ pub(super) fn check_blocks(
     Ok(())
 }
 
-/// Returns the number of data sectors.
+/// Returns the number of sectors that hold data.
 fn held(spec: &HddSpec, format: &Format) -> Option<u64> {
     use forebay_core::Device;
     use forebay_core::device::drive::{Controller, Drive};
@@ -153,8 +156,7 @@ fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Forma
     Ok((zones, Format { head_order, sparing, zones: formats }))
 }
 
-/// Reads the position of a zone and the length of its tracks; the cylinders before `next` are
-/// taken.
+/// Reads a zone's position and track length. Cylinders before `next` belong to earlier zones.
 fn zone_of(zone: &Params<'_>, next: u32, notes: &mut Notes) -> Result<Zone, LibparamError> {
     let (first, last) = ("First cylinder number", "Last cylinder number");
     let first_cylinder = zone.needed_count(first, 0..=MAX_CYLINDERS - 1)?;

@@ -1,15 +1,15 @@
 //! Parses DiskSim's parameter text (libparam): blocks of `key = value` pairs.
 //!
-//! A block is `type name { key = value, ... }`; a value is a number, a word, a list in brackets or
-//! another block; `#` begins a comment. A key is any text up to the equals sign. Text outside of
-//! blocks (`instantiate`, `topology`, `source`) is ignored.
+//! A block is written `type name { key = value, ... }`. A value is a number, a word, a list in
+//! brackets or another block. `#` begins a comment, and everything before the equals sign is the
+//! key. Text outside of blocks (`instantiate`, `topology`, `source`) is ignored.
 
 use std::fmt;
 
-/// The maximum nesting of blocks and lists.
+/// The maximum nesting depth of blocks and lists.
 const DEPTH: u32 = 32;
 
-/// A value.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
     pub(crate) kind: String,
-    /// The name; empty for a block without one.
+    /// The name of the block, or an empty string.
     pub(crate) name: String,
     pub(crate) entries: Vec<Entry>,
     pub(crate) line: usize,
@@ -47,15 +47,15 @@ impl fmt::Display for Value {
     }
 }
 
-/// Shortens text for a message.
+/// Shortens `text` for use in a message.
 fn short(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// A line and what is wrong there.
+/// The line of an error, and its description.
 pub(crate) type LibparamError = (usize, String);
 
-/// Parses the blocks of a file, in order.
+/// Parses all blocks of a file, in order.
 pub(crate) fn parse(text: &str) -> Result<Vec<Block>, LibparamError> {
     let mut parser = Parser { rest: text, line: 1 };
     let mut blocks = Vec::new();
@@ -102,7 +102,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the text up to one of `ends`, without comments and with runs of whitespace
+    /// Returns the text up to one of the characters in `ends`, without comments and with whitespace
     /// collapsed.
     fn text_until(&mut self, ends: &str) -> String {
         let mut text = String::new();
@@ -137,7 +137,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses a block after its opening brace; `head` is the preceding `type name` or `type`.
+    /// Parses a block after its opening brace. `head` is the text before the brace: `type name` or
+    /// `type`.
     fn block(&mut self, head: &str, line: usize, depth: u32) -> Result<Block, LibparamError> {
         let (kind, name) = head.split_once(' ').unwrap_or((head, ""));
         let (kind, name) = (kind.to_string(), name.to_string());

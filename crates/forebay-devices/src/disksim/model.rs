@@ -1,12 +1,12 @@
-//! DiskSim's `dm_disk` block: arm, rotation and layout of a disk.
+//! DiskSim's `dm_disk` block, which describes a disk's arm, rotation and layout.
 //!
-//! Supports the layout `dm_layout_g1`, and the mechanics `dm_mech_g1` with every kind of seek
-//! curve. DiskSim is less strict than our models: small inconsistencies in real drives' files are
-//! corrected with a note each, and gross ones are rejected. A seek curve that decreases by at most
-//! [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements and equations fitted to them at their
-//! knee do, is made monotonic with the least change (pool adjacent violators). A few measured
-//! points with greater errors are omitted, unlike in DiskSim. A negative settling time makes seeks
-//! of writes shorter than those of reads, as in DiskSim.
+//! Supports the layout `dm_layout_g1` and the mechanics `dm_mech_g1` with every kind of seek curve.
+//! Files of real drives contain small inconsistencies, which DiskSim accepts but our models don't.
+//! Small ones are corrected with a note; gross ones are rejected. Measured seek curves, and fitted
+//! equations at their knee, may decrease slightly: by up to [`NOISE_SHARE`] of a time or
+//! [`NOISE_MS`]. Such curves are made monotonic with the smallest possible change (pool adjacent
+//! violators). Unlike in DiskSim, a few points with larger errors are ignored. As in DiskSim, a
+//! negative settling time makes the seeks of writes shorter than those of reads.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
@@ -18,32 +18,32 @@ use super::layout::{self, Layout, MAX_CYLINDERS, MAX_HEADS};
 use super::libparam::{Block, Entry, LibparamError, Value};
 use super::params::Params;
 
-/// What could not be imported, each with its line.
+/// Notes about parameters that could not be imported, each with its line.
 pub(super) type Notes = Vec<(usize, String)>;
 
-/// Reads the seek curve in a file next to the model's.
+/// Reads a seek curve from the named file next to the model file.
 pub(super) type Curve<'a> = &'a dyn Fn(&str) -> Result<Vec<SeekPoint>, String>;
 
-/// A measured seek.
+/// A point of a measured seek curve.
 pub(super) struct SeekPoint {
     pub(super) cylinders: u32,
     pub(super) ms: f64,
-    /// The line in the seek file, from 1.
+    /// The line in the seek file, counted from 1.
     pub(super) line: usize,
 }
 
-/// The share of a time, or [`NOISE_MS`] if that is more, by which measured times may be corrected.
-/// The measured curve of DiskSim's own atlas10k has a point with an error of 23 %.
+/// The largest correction of a measured time, as a share of that time; [`NOISE_MS`] applies if it
+/// is more. The measured curve of DiskSim's own atlas10k has a point that is off by 23 %.
 const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
 
-/// One in this many measured points may have a greater error, and is omitted.
+/// One in this many measured points may have a larger error; such points are ignored.
 const OUTLIERS_ONE_IN: usize = 20;
-/// The minimum number of points for one to be omitted.
+/// The smallest number of points from which one may be ignored.
 const POINTS_FOR_ONE: usize = 8;
 
-/// Reads arm, platters and format of the `dm_disk` in `block`, and by how much its writes seek
-/// shorter than its reads.
+/// Reads the arm, platters and format from the `dm_disk` in `block`, and how much shorter the seeks
+/// of writes are than those of reads.
 pub(super) fn read(
     block: &Block,
     from: &Layout,
@@ -53,7 +53,7 @@ pub(super) fn read(
     let disk = Params::new(block);
     let heads = disk.needed_count("Number of data surfaces", 1..=MAX_HEADS)?;
     let cylinders = disk.needed_count("Number of cylinders", 1..=MAX_CYLINDERS)?;
-    disk.entry("Layout Model"); // is in `from`
+    disk.entry("Layout Model"); // already read through `from`
     let mechanics = Params::new(inner(&disk, "Mechanical Model", "dm_mech_g1")?);
     let (mut zones, format) = from.read(notes)?;
     layout::check_cylinders(&disk, cylinders, &mut zones, notes)?;
@@ -99,8 +99,8 @@ pub(super) fn read(
     Ok((spec, format, write_less))
 }
 
-/// Returns the additional settling time of a write, and by how much it seeks shorter; at most one
-/// of them is nonzero.
+/// Returns two settling times of writes relative to reads: how much longer their seeks are, and how
+/// much shorter. At most one is nonzero.
 fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], LibparamError> {
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
@@ -195,7 +195,7 @@ fn seek_of(
     }
 }
 
-/// Reads the measured curve in `file`, which is named on `line`, omits outliers and makes the curve
+/// Reads the measured curve in `file` (named on `line`), drops outliers and makes the curve
 /// monotonic.
 fn measured(
     file: &str,
@@ -226,8 +226,8 @@ fn measured(
     }
 }
 
-/// Returns the point farthest from the median of itself and two neighbors on each side, if that is
-/// more than half of the permitted noise.
+/// Returns the point that is farthest from the median of its neighborhood (two points on each
+/// side), provided it is off by more than half the permitted noise.
 fn outlier(points: &[SeekPoint]) -> Option<usize> {
     let distance = |index: usize| {
         let beside = &points[index.saturating_sub(2)..(index + 3).min(points.len())];
@@ -241,8 +241,8 @@ fn outlier(points: &[SeekPoint]) -> Option<usize> {
     (2.0 * distance > (median * NOISE_SHARE).max(NOISE_MS)).then_some(index)
 }
 
-/// Returns Hewlett-Packard's equation: a square root before the knee and a line after it; there may
-/// be separate times for the first cylinder or the first ten.
+/// Reads Hewlett-Packard's equation: a square root up to the knee and a line beyond it. The first
+/// cylinder, or the first ten, may have separate times.
 fn equation(
     kind: &str,
     mechanics: &Params<'_>,
@@ -297,7 +297,7 @@ fn equation(
     Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
 }
 
-/// Returns distances from `first` to the full stroke, spaced by a hundredth, and those on both
+/// Returns distances from `first` to the full stroke in steps of 1 %, plus the distances on both
 /// sides of the `knee`.
 fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32> {
     let last = cylinders.saturating_sub(1).max(first + 1);
@@ -309,7 +309,7 @@ fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32>
     })
 }
 
-/// Returns a curve of `kind` through the three times in data sheets.
+/// Returns a curve of `kind` through the three seek times of a data sheet.
 fn three_times(
     kind: &str,
     mechanics: &Params<'_>,
@@ -355,11 +355,11 @@ fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> 
 
 const FALLS: &str = "expected increasing times, except for noise (25 % or 1 ms, whichever is more)";
 
-/// The corrections that made times monotonic.
+/// The size of the corrections that made a curve monotonic.
 struct Rise {
     /// The maximum correction, in ms.
     most: f64,
-    /// The point with the maximum correction, if that exceeds noise.
+    /// The point with the largest correction, if that exceeds the permitted noise.
     beyond_noise: Option<usize>,
 }
 
@@ -381,7 +381,7 @@ impl Rise {
     }
 }
 
-/// Replaces `times` by the nearest monotonic sequence in the least-squares sense.
+/// Replaces `times` by the nearest monotonic sequence (least squares).
 fn made_to_rise(times: &mut [f64]) -> Rise {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &time in times.iter() {

@@ -1,4 +1,4 @@
-//! The parameters of a block by name, recording which were used.
+//! Accesses the parameters of a block by name and records which were used.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ impl<'a> Params<'a> {
         Params { block, asked: RefCell::new(vec![false; block.entries.len()]) }
     }
 
-    /// Returns the last entry with this name, as in DiskSim; case is ignored.
+    /// Returns the last entry with this name, as DiskSim does. Case is ignored.
     pub(super) fn entry(&self, key: &str) -> Option<&'a Entry> {
         let mut found = None;
         for (index, entry) in self.block.entries.iter().enumerate() {
@@ -45,12 +45,12 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// Returns a number, or 0 if it is missing.
+    /// Returns a number, or 0 if the parameter is missing.
     pub(super) fn or_zero(&self, key: &str) -> Result<f64, LibparamError> {
         Ok(self.number(key)?.unwrap_or(0.0))
     }
 
-    /// Returns a time in ms of at most 1000, or 0 if it is missing.
+    /// Returns a time of at most 1000 ms, or 0 if the parameter is missing.
     pub(super) fn time(&self, key: &str) -> Result<f64, LibparamError> {
         let ms = self.or_zero(key)?;
         if (0.0..=1_000.0).contains(&ms) {
@@ -74,7 +74,7 @@ impl<'a> Params<'a> {
         Err((self.line_of(key), format!("{key}: got {number}, expected {expected}")))
     }
 
-    /// Returns a whole number in `range`, or `default` if it is missing.
+    /// Returns a whole number in `range`, or `default` if the parameter is missing.
     pub(super) fn count_of(
         &self,
         key: &str,
@@ -84,7 +84,7 @@ impl<'a> Params<'a> {
         self.number(key)?.map_or(Ok(default), |_| self.needed_count(key, range))
     }
 
-    /// Returns entries that repeat an earlier key; the last one counts.
+    /// Returns the entries whose key was already used earlier in the block; the last entry counts.
     pub(super) fn repeated(&self) -> Vec<&'a Entry> {
         let entries = &self.block.entries;
         let before = |index: usize, entry: &Entry| {
@@ -94,7 +94,7 @@ impl<'a> Params<'a> {
         all.filter(|(index, entry)| before(*index, entry)).map(|(_, entry)| entry).collect()
     }
 
-    /// Returns a nonnegative whole number, or 0 if it is missing.
+    /// Returns a nonnegative whole number, or 0 if the parameter is missing.
     pub(super) fn count(&self, key: &str) -> Result<u64, LibparamError> {
         let number = self.or_zero(key)?;
         if (0.0..=9e15).contains(&number) && number.fract() == 0.0 {
@@ -115,7 +115,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Returns a list of numbers, empty if it is missing.
+    /// Returns a list of numbers, which is empty if the parameter is missing.
     pub(super) fn numbers(&self, key: &str) -> Result<Vec<f64>, LibparamError> {
         let Some(Entry { value, line, .. }) = self.entry(key) else { return Ok(Vec::new()) };
         let wrong = |got: &Value| (*line, format!("{key}: got {got}, expected a list of numbers"));
@@ -127,7 +127,7 @@ impl<'a> Params<'a> {
         values.iter().map(number).collect()
     }
 
-    /// Returns a list of nonnegative whole numbers, empty if it is missing.
+    /// Returns a list of nonnegative whole numbers, which is empty if the parameter is missing.
     pub(super) fn counts(&self, key: &str) -> Result<Vec<u64>, LibparamError> {
         let line = self.entry(key).map_or(self.block.line, |entry| entry.line);
         let whole = |number: f64| {
@@ -143,12 +143,12 @@ impl<'a> Params<'a> {
         self.block.line
     }
 
-    /// Returns the line of a parameter, or of the block if it is missing.
+    /// Returns the line of a parameter, or the line of the block if the parameter is missing.
     pub(super) fn line_of(&self, key: &str) -> usize {
         self.entry(key).map_or(self.block.line, |entry| entry.line)
     }
 
-    /// Returns parameters that were not used and that are neither in `without_effect` nor 0.
+    /// Returns the parameters that were not used, except those that are in `without_effect` or 0.
     pub(super) fn unknown(&self, without_effect: &[&str]) -> Vec<&'a Entry> {
         let asked = self.asked.borrow();
         let entries = self.block.entries.iter().zip(asked.iter());

@@ -1,4 +1,4 @@
-//! Compares a device with a sweep: each row as measured and on the model.
+//! Compares the rows of a sweep with the same workloads simulated on a device model.
 
 use std::fmt::Write;
 
@@ -11,20 +11,20 @@ use super::sweep::{MixedJob, Sweep, SweepRow};
 use crate::OpenDevice;
 use crate::closed::{Job, Length, play, play_disk};
 
-/// A compared row.
+/// A measured row compared with the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowChecked {
-    /// The row in words.
+    /// A description of the row.
     pub what: String,
-    /// Whether fits use such a row; if not, it shows the quality of the fit.
+    /// Whether fits use rows of this kind. If not, the comparison shows how well the fit predicts.
     pub is_fitted: bool,
-    /// The measured row and the model's.
+    /// The measured row and the simulated one.
     pub check: RowCheck,
 }
 
-/// The measured time of a row on a disk, which is as long as fio is told to run.
+/// The simulated time per row on a disk, which is as long as fio is told to run.
 const RUN: Nanos = Nanos::from_secs(60);
-/// The number of I/Os of a row on a faster drive.
+/// The number of I/Os simulated per row on a solid-state drive or a volume.
 const IOS: u64 = 20_000;
 
 /// Compares each row of `sweep` with `device`.
@@ -58,7 +58,7 @@ fn length(device: &OpenDevice, depth: u32) -> Length {
     }
 }
 
-/// Simulates a row of a single job.
+/// Simulates a row that was measured with a single job.
 fn alone(device: &OpenDevice, row: &SweepRow, random: bool) -> SweepRow {
     let is_flash = matches!(device.model, DeviceModel::Ssd(_));
     if random && !is_flash {
@@ -70,7 +70,7 @@ fn alone(device: &OpenDevice, row: &SweepRow, random: bool) -> SweepRow {
     rows.into_iter().flatten().next().unwrap_or_else(|| none(row))
 }
 
-/// Compares the rows of jobs that ran at the same time.
+/// Compares the rows of jobs that were measured at the same time.
 fn together(device: &OpenDevice, jobs: &[MixedJob]) -> Vec<RowChecked> {
     let as_job = |job: &MixedJob| {
         let rate =
@@ -105,13 +105,13 @@ fn together(device: &OpenDevice, jobs: &[MixedJob]) -> Vec<RowChecked> {
     each.collect()
 }
 
-/// Returns the row of a model that completed no I/O.
+/// Returns the result of a simulation that completed no I/O.
 fn none(row: &SweepRow) -> SweepRow {
     let (mean_us, p50_us, p99_us, p999_us, max_us) = (None, None, None, None, None);
     SweepRow { iops: 0.0, mean_us, p50_us, p99_us, p999_us, max_us, ..row.clone() }
 }
 
-/// Returns the maximum relative errors of rates and of 99th percentiles over the rows that fits
+/// Returns the largest relative errors of rates and of 99th percentiles among the rows that fits
 /// use.
 pub fn worst(rows: &[RowChecked]) -> (Option<f64>, Option<f64>) {
     let fitted = || rows.iter().filter(|row| row.is_fitted);
@@ -122,7 +122,7 @@ pub fn worst(rows: &[RowChecked]) -> (Option<f64>, Option<f64>) {
     )
 }
 
-/// Formats the rows and their errors as comments of a device file.
+/// Formats the rows and their errors as comments in a device file.
 pub(super) fn errors_text(rows: &[RowChecked]) -> String {
     let mut text = String::new();
     if !rows.is_empty() {

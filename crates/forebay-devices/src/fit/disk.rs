@@ -1,16 +1,20 @@
 //! Fits a disk with a command queue to an ordinary fio sweep: random reads and writes by queue
 //! depth.
 //!
-//! A sweep has few figures, so few parameters are fitted, one after another: the seeks, from the
-//! mean and 99th percentile at the least depth; how far ahead of the arm the drive chooses
-//! commands, from the depth at which the rate begins to rise; the catch margin, from how much it
-//! rises; the starvation limit, from the longest latencies; the number of places in the write
-//! cache, from the rate of random writes; and the order of admission to it, from the spread of
-//! their latencies. Everything else is assumed or given. To evaluate a fit, fit some of the rows
-//! and compare the others ([`DiskFit::check`]).
+//! A sweep yields few figures, so few parameters are fitted, one after another:
+//! - the seek times, from the mean and the 99th percentile at the least depth;
+//! - how many commands ahead of the arm the drive decides, from the depth at which the rate begins
+//!   to rise;
+//! - the catch margin, from how much the rate rises;
+//! - the starvation limit, from the longest latencies;
+//! - the number of places in the write cache, from the rate of random writes;
+//! - the order of admission to the cache, from the spread of write latencies.
 //!
-//! The catch margin and the shortest seek cannot be distinguished by a sweep, so the shortest seek
-//! is assumed unless it is given.
+//! All other parameters are assumed or given. To evaluate a fit, use only some of the rows and
+//! compare the others with the result ([`DiskFit::check`]).
+//!
+//! A sweep cannot distinguish the catch margin from the shortest seek, so the shortest seek is
+//! assumed unless it is given.
 
 mod figures;
 mod rows;
@@ -24,14 +28,14 @@ use super::FitError;
 use super::sweep::SweepRow;
 use crate::closed::play_disk;
 
-/// Properties of a disk that a sweep does not show. Unknown ones are assumed.
+/// Properties of a disk that a sweep does not show. Properties that are None are assumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskKnown {
     /// The name of the drive.
     pub name: String,
     /// The capacity.
     pub capacity_bytes: u64,
-    /// Revolutions per minute.
+    /// The rotational speed in revolutions per minute.
     pub rpm: Option<f64>,
     /// The number of data surfaces.
     pub heads: Option<u32>,
@@ -43,10 +47,10 @@ pub struct DiskKnown {
     pub sustained_mb_per_s: Option<[f64; 2]>,
 }
 
-/// The figures of a fitted disk, with times in ms.
+/// The parameters of a fitted disk. Times are in ms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskFigures {
-    /// Revolutions per minute.
+    /// The rotational speed in revolutions per minute.
     pub rpm: f64,
     /// The number of data surfaces.
     pub heads: u32,
@@ -62,28 +66,29 @@ pub struct DiskFigures {
     pub write_settle_ms: f64,
     /// The number of commands that the drive accepts.
     pub queue_depth: u32,
-    /// The time that the drive reserves before a sector when it orders commands.
+    /// How long before a sector the head must arrive for the drive to choose its command.
     pub catch_margin_ms: f64,
-    /// The number of commands committed before the next is chosen; -1 if the drive waits for the
-    /// host's answer.
+    /// The number of commands that are already committed when the drive chooses the next one; -1 if
+    /// the drive first waits for the host's next command.
     pub ahead: i32,
-    /// The time after which a command is no longer passed over.
+    /// The waiting time after which other commands can no longer overtake a command.
     pub starvation_ms: f64,
-    /// The number of separate runs of sectors in the write cache; 0 means no write cache.
+    /// The number of separate runs of sectors that the write cache can hold; 0 means no write
+    /// cache.
     pub places: u32,
-    /// Whether the most recent of the writes waiting for a place is admitted first.
+    /// Whether the newest of the writes that wait for a place in the cache is admitted first.
     pub admits_newest: bool,
 }
 
-/// Errors of a rate beyond this share are reported.
+/// Rate errors above this share are reported.
 const FAR_OFF: f64 = 0.1;
 
-/// A measured row of a sweep, and the model's.
+/// A measured row of a sweep and the model's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowCheck {
     /// The measured row.
     pub measured: SweepRow,
-    /// The row on the model.
+    /// The row as simulated.
     pub model: SweepRow,
 }
 
@@ -93,7 +98,8 @@ impl RowCheck {
         self.model.iops / self.measured.iops - 1.0
     }
 
-    /// Returns the relative error of the model's 99th percentile; None if it was not measured.
+    /// Returns the relative error of the model's 99th percentile, or None if the percentile was not
+    /// measured.
     pub fn p99_error(&self) -> Option<f64> {
         let (model, measured) = (self.model.p99_us?, self.measured.p99_us?);
         Some(model / measured - 1.0)
@@ -103,35 +109,36 @@ impl RowCheck {
 /// A disk fitted to a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskFit {
-    /// The given properties.
+    /// The properties that were given rather than fitted.
     pub known: DiskKnown,
     /// The fitted and assumed figures.
     pub figures: DiskFigures,
-    /// The source of each figure, by its name in [`DiskFigures`]: "fitted: ..." or "assumed: ...".
+    /// Where each figure comes from, by its field name in [`DiskFigures`]: "fitted: ..." or
+    /// "assumed: ...".
     pub(super) sources: Vec<(&'static str, String)>,
-    /// Each fitted row compared with the model.
+    /// A comparison of each fitted row with the model.
     pub checks: Vec<RowCheck>,
-    /// Caveats of the fit: omitted rows, figures that no row determines, contradictory rows.
+    /// Caveats of the fit: ignored rows, figures that no row determines, and contradictory rows.
     pub notes: Vec<String>,
 }
 
 impl DiskFit {
-    /// Returns all figures of the fitted disk.
+    /// Returns the complete specification of the fitted disk.
     pub fn spec(&self) -> DriveSpec {
         self.figures.spec(self.known.capacity_bytes)
     }
 
-    /// Compares `rows` with the fitted disk; they need not be those that were fitted.
+    /// Compares `rows` with the fitted disk. They may be other rows than the fitted ones.
     ///
     /// # Errors
-    /// The figures were changed to invalid ones.
+    /// Fails if the figures were changed to invalid ones.
     pub fn check(&self, rows: &[SweepRow]) -> Result<Vec<RowCheck>, SpecError> {
         let drive = Drive::new(&self.spec())?;
         Ok(check(&drive, rows))
     }
 }
 
-/// Compares `rows`, which are random reads or writes, with `drive`.
+/// Compares `rows` of random reads or writes with `drive`.
 pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> Vec<RowCheck> {
     let row = |measured: &SweepRow| RowCheck {
         model: play_disk(&mut drive.clone(), measured.op, measured.block_bytes, measured.depth),
@@ -140,10 +147,10 @@ pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> V
     rows.iter().map(row).collect()
 }
 
-/// Fits a disk to `rows`, random reads and writes of one size. The result is deterministic.
+/// Fits a disk to `rows` of random reads and writes, all of one size. The result is deterministic.
 ///
 /// # Errors
-/// The rows are implausible for a disk, or too few.
+/// Fails if the rows are too few, or implausible for a disk.
 pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     if known.capacity_bytes < 1 << 30 {
         return Err(FitError::TooLittle {
@@ -167,7 +174,7 @@ pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     Ok(fit)
 }
 
-/// Describes a row that the model misses.
+/// Describes the errors of a row that the model misses by far.
 fn far_off(check: &RowCheck) -> Option<String> {
     let error = check.iops_error();
     (error.abs() > FAR_OFF).then(|| {
@@ -182,7 +189,7 @@ fn far_off(check: &RowCheck) -> Option<String> {
     })
 }
 
-/// Returns the plural of an operation in words.
+/// Returns the plural noun for an operation.
 fn noun(op: Op) -> &'static str {
     if op == Op::Write { "random writes" } else { "random reads" }
 }

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use super::FitError;
 
-/// A read.
+/// A read in a latency log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The length in bytes.
     pub len: u32,
-    /// The time from submission to completion.
+    /// The time from submission to completion, in ns.
     pub latency_ns: f64,
 }
 
-/// Parses the log at `path` with content `text`; returns its reads and the number of lines for
+/// Parses `text`, the content of the log at `path`. Returns the reads and the number of lines for
 /// other operations.
 pub fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Sample>, u64), FitError> {
     let (mut samples, mut skipped) = (Vec::new(), 0);
@@ -40,7 +40,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Sample>, u64), FitError> {
     Ok((samples, skipped))
 }
 
-/// Parses a line; returns `None` if it is not a read.
+/// Parses a line. Returns `None` if it describes another operation than a read.
 fn sample(line: &str) -> Result<Option<Sample>, &'static str> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());

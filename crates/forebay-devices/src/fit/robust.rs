@@ -1,9 +1,9 @@
-//! Medians, which are robust against a few outliers.
+//! Computes medians, which are robust against a few outliers.
 
 use super::Figure;
 
-/// Returns the median of `values`, with its standard error from the median absolute deviation (both
-/// as for a normal distribution); `None` if there are no values.
+/// Returns the median of `values` and its standard error, estimated from the median absolute
+/// deviation as for a normal distribution. Returns `None` if `values` is empty.
 pub(super) fn median(values: &[f64]) -> Option<Figure> {
     let value = middle(values.to_vec())?;
     let spread = middle(values.iter().map(|one| (one - value).abs()).collect())? * 1.4826;

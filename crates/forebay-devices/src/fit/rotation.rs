@@ -1,9 +1,11 @@
-//! Fits the time of a revolution and the command overhead, from reads on one track.
+//! Fits the time of a revolution and the command overhead to reads on one track.
 //!
-//! *Backwards*: the block before the one just read passes the head one revolution minus two blocks
-//! later and takes one block, whatever the overhead. *With gaps*: a block whose start follows the
-//! end of the last one by more than the command overhead is read at once, and otherwise only one
-//! revolution later; the gap at which that changes is the overhead.
+//! *Backward reads*: after a block was read, the block before it reaches the head one revolution
+//! minus two blocks later, and then takes the time of one block, regardless of the overhead.
+//!
+//! *Reads with gaps*: if the gap to the next block passes the head in more time than the command
+//! overhead, the block is read at once; otherwise, it is missed and read one revolution later. The
+//! gap at which this changes equals the overhead.
 
 use super::log::Sample;
 use super::{Figure, FitError, robust};
@@ -11,7 +13,8 @@ use super::{Figure, FitError, robust};
 /// The minimum number of backward steps.
 const STEPS_MIN: usize = 32;
 
-/// Returns the time of a revolution in ns; `media` gives bytes per ns at an offset.
+/// Returns the time of a revolution in ns. `media` returns the media rate in bytes per ns at an
+/// offset.
 pub(super) fn revolution(
     logs: &[Vec<Sample>],
     media: impl Fn(u64) -> f64,
@@ -31,14 +34,15 @@ pub(super) fn revolution(
     })
 }
 
-/// Returns the overhead in ns; its error is half the distance between the neighboring gaps.
+/// Returns the command overhead in ns. Its error is half the distance between the two neighboring
+/// gaps.
 pub(super) fn overhead(
     logs: &[Vec<Sample>],
     revolution_ns: f64,
     media: impl Fn(u64) -> f64,
 ) -> Result<Figure, FitError> {
-    // Pairs of the time from the end of one block to the start of the next, and whether the next
-    // was read without an additional revolution.
+    // The time that each gap takes to pass the head, and whether the next block was read without
+    // waiting for another revolution.
     let mut tries: Vec<(f64, bool)> = pairs(logs)
         .filter_map(|(before, read)| {
             let gap = read.offset.checked_sub(before.offset + u64::from(before.len))?;
@@ -57,7 +61,7 @@ pub(super) fn overhead(
             expected: "32 or more, some of them caught",
         });
     }
-    // Finds the threshold with the fewest exceptions on either side.
+    // Find the threshold with the fewest exceptions on both sides.
     let (mut wrong, mut fewest, mut cut) = (tries.len() - caught, tries.len() - caught, 0);
     for (index, (_, caught)) in tries.iter().enumerate() {
         wrong = if *caught { wrong + 1 } else { wrong - 1 };

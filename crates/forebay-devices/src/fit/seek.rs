@@ -1,38 +1,38 @@
 //! Fits the seek curve to random latencies.
 //!
-//! A random read consists of overhead, seek, a rotational delay that is uniformly distributed over
-//! one revolution, and the transfer of its block. In each bin of similar distances, the third
-//! smallest latency of n lies 3/(n+1) of a revolution above the seek time, and is robust against
-//! single outliers. The model's curve is fitted to these points by least squares: a square root up
-//! to a knee, and a line beyond it, continuous; the knee is the best of a grid. The points of a bin
-//! are adjusted with the curve of the previous iteration, so that the slope within a bin does not
-//! bias the result.
+//! The latency of a random read consists of overhead, seek, a rotational delay that is uniformly
+//! distributed over one revolution, and the transfer of its block. Reads are grouped into bins of
+//! similar seek distance. The third smallest of n latencies in a bin is expected to lie 3/(n+1) of
+//! a revolution above the seek time, and is robust against single outliers. The model's curve is
+//! fitted to these points by least squares: a square root up to a knee and a line beyond it, joined
+//! continuously. The knee is the best value of a grid. The points of a bin are adjusted with the
+//! curve of the previous iteration, so that the slope within a bin does not bias the result.
 
 use super::log::Sample;
 use super::zones::{ZoneFit, cylinder};
 use super::{Figure, FitError};
 
-/// The number of points in a bin.
+/// The number of reads in a bin.
 const BIN: usize = 100;
-/// The minimum number of points.
+/// The minimum number of reads for a fit.
 const POINTS_MIN: usize = 1_000;
-/// The rank of the latency taken from a bin, from 1.
+/// The rank of the latency that is used from each bin, counted from 1.
 const RANK: usize = 3;
 /// The number of bootstrap resamples for the standard errors.
 const RESAMPLES: usize = 40;
 
-/// A fitted seek curve; distances are in cylinders.
+/// A fitted seek curve. Distances are in cylinders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeekFit {
-    /// The constant of short seeks.
+    /// The constant term for short seeks, in ms.
     pub short_ms: Figure,
-    /// The coefficient of the square root of the distance.
+    /// The coefficient of the square root of the distance, in us.
     pub short_us_per_root: Figure,
-    /// The constant of long seeks.
+    /// The constant term for long seeks, in ms.
     pub long_ms: Figure,
-    /// The slope per cylinder.
+    /// The slope for long seeks, in us per cylinder.
     pub long_us_per_cylinder: Figure,
-    /// The first long distance.
+    /// The knee: the distance at which long seeks begin.
     pub knee_cylinders: u32,
     /// The seek time over one cylinder.
     pub track_to_track_ms: Figure,
@@ -40,21 +40,21 @@ pub struct SeekFit {
     pub third_stroke_ms: Figure,
     /// The seek time over the whole disk.
     pub full_stroke_ms: Figure,
-    /// The root-mean-square distance of the curve from the points it was fitted to.
+    /// The root-mean-square difference between the curve and the points that it was fitted to.
     pub misfit_ms: f64,
 }
 
-/// The inputs of the fit.
+/// What the fit needs to know about the disk.
 pub(super) struct Frame<'a> {
     pub(super) zones: &'a [ZoneFit],
     pub(super) heads: u32,
     pub(super) revolution_ns: f64,
     pub(super) overhead_ns: f64,
-    /// The media rate in bytes per ns at an offset.
+    /// Returns the media rate in bytes per ns at an offset.
     pub(super) media: &'a dyn Fn(u64) -> f64,
 }
 
-/// The distance in cylinders, and the latency without overhead and transfer, in ns.
+/// The distance of a seek in cylinders, and its latency without overhead and transfer, in ns.
 type Point = (f64, f64);
 
 #[derive(Clone, Copy, Debug)]
@@ -71,13 +71,14 @@ impl Curve {
         self.short + self.root * distance.min(self.knee).sqrt() + self.each * beyond
     }
 
-    /// Returns the constant of the line.
+    /// Returns the constant term of the line for long seeks.
     fn long(&self) -> f64 {
         self.short + self.root * self.knee.sqrt() - self.each * self.knee
     }
 }
 
-/// Fits the curve; also returns the number of reads that the drive's cache must have answered.
+/// Fits the curve. Also returns how many reads were too fast for a disk, so that the drive's cache
+/// must have answered them.
 pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u64), FitError> {
     let (mut points, cached) = points(logs, frame);
     let too_little = |got: String| FitError::TooLittle {
@@ -110,7 +111,7 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
     Ok((SeekFit { misfit_ms, ..described(&curve, &others, farthest) }, cached))
 }
 
-/// Returns the root-mean-square distance of `points` from the curve.
+/// Returns the root-mean-square difference between `points` and the curve.
 fn misfit(points: &[Point], curve: &Curve) -> f64 {
     let squares: f64 = points.iter().map(|(d, seek)| (curve.at(*d) - seek).powi(2)).sum();
     (squares / points.len().max(1) as f64).sqrt()
@@ -135,7 +136,7 @@ fn points(logs: &[Vec<Sample>], frame: &Frame<'_>) -> (Vec<Point>, u64) {
     (points, cached)
 }
 
-/// Returns for each bin its mean distance and seek time, using `level` for the slope within the
+/// Returns the mean distance and the seek time of each bin. `level` corrects for the slope within a
 /// bin.
 fn envelope(points: &[Point], level: &Curve, revolution_ns: f64) -> Vec<Point> {
     let bins = points.chunks(BIN).filter(|bin| bin.len() > BIN / 2);
@@ -150,7 +151,7 @@ fn envelope(points: &[Point], level: &Curve, revolution_ns: f64) -> Vec<Point> {
     .collect()
 }
 
-/// Returns the monotonic curve with the least squares over a grid of knees.
+/// Returns the best monotonic curve (least squares) over a grid of knees.
 fn best(points: &[Point], farthest: f64) -> Option<Curve> {
     let curves = (1..=30).filter_map(|step| {
         let knee = (farthest * f64::from(step) * 0.02).round().max(2.0);
@@ -162,7 +163,8 @@ fn best(points: &[Point], farthest: f64) -> Option<Curve> {
     curves.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, curve)| curve)
 }
 
-/// Solves the normal equations of `short + root * sqrt(min(d, knee)) + each * max(d - knee, 0)`.
+/// Fits `short + root * sqrt(min(d, knee)) + each * max(d - knee, 0)` by solving the normal
+/// equations.
 fn least_squares(points: &[Point], knee: f64) -> Option<Curve> {
     let mut rows = [[0.0; 4]; 3];
     for (distance, seek) in points {
@@ -177,8 +179,8 @@ fn least_squares(points: &[Point], knee: f64) -> Option<Curve> {
     Some(Curve { short, root: root / knee.sqrt(), each: each / knee, knee })
 }
 
-/// Performs Gaussian elimination with pivoting; returns `None` if the points do not determine the
-/// curve.
+/// Solves the equations by Gaussian elimination with pivoting. Returns `None` if the points do not
+/// determine the curve.
 fn solve(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for column in 0..3 {
         let largest =
@@ -219,7 +221,7 @@ fn described(curve: &Curve, others: &[Curve], farthest: f64) -> SeekFit {
     }
 }
 
-/// A 64-bit linear congruential generator whose high bits are used.
+/// A 64-bit linear congruential generator of which only the high bits are used.
 struct Random(u64);
 
 impl Random {

@@ -1,9 +1,9 @@
 //! Fits a solid-state drive to an ordinary fio sweep: random reads and writes by queue depth.
 //!
-//! A sweep shows the host's view: the maximum rate, two latencies and their shares, how many I/Os
-//! the drive processes at a time ([`side`]), and the host's own overhead. It does not show programs
-//! and erases, spare flash, or the behavior of a worn drive. These are assumed, or chosen so that
-//! they never limit the measured rates, and the device file says so.
+//! A sweep shows what the host sees: the maximum rate, two latencies and how frequent they are, how
+//! many I/Os the drive processes at a time ([`side`]), and the host's own overhead. It shows
+//! neither program and erase times nor the spare flash or the behavior of a worn drive. These are
+//! assumed, or chosen so that they never limit the measured rates, and the device file says so.
 
 mod side;
 mod simplex;
@@ -17,25 +17,26 @@ use super::sweep::{Sweep, SweepRow};
 pub use side::Side;
 use side::{NVME_DEPTH, SATA_DEPTH, Search};
 
-/// Properties of a solid-state drive that a sweep does not show. Unknown ones are assumed.
+/// Properties of a solid-state drive that a sweep does not show. The capacity is assumed if it is
+/// None.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SsdKnown {
     /// The name of the drive.
     pub name: String,
-    /// The capacity.
+    /// The capacity in bytes.
     pub capacity_bytes: Option<u64>,
 }
 
 /// A solid-state drive fitted to a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdFit {
-    /// The given properties.
+    /// The properties that were given rather than fitted.
     pub known: SsdKnown,
-    /// The fitted reads.
+    /// The fitted parameters of reads.
     pub reads: Side,
-    /// The fitted writes, if any were measured.
+    /// The fitted parameters of writes, if any were measured.
     pub writes: Option<Side>,
-    /// The rate of the link, and whether a row determined it.
+    /// The rate of the link in MB/s, and whether a row determined it.
     pub link_mb_per_s: (f64, bool),
     /// The number of commands that the drive accepts.
     pub queue_depth: u16,
@@ -43,19 +44,19 @@ pub struct SsdFit {
     pub written_mb_per_s: f64,
 }
 
-/// The largest I/O whose rate is not determined by the link alone.
+/// The largest I/Os whose rate depends on more than the link.
 const BLOCK_MAX: u32 = 128 << 10;
 /// The maximum number of reads per second of a SATA drive, whose link carries at most 600 MB/s.
 const SATA_IOPS_MAX: f64 = 130e3;
 /// The net rate of SATA at 6 Gb/s.
 const SATA_MB_PER_S: f64 = 550.0;
-/// The assumed rate of writes if none were measured.
+/// The assumed maximum rate of writes if none were measured, in MB/s.
 const WRITTEN_MB_PER_S: f64 = 200.0;
 
-/// Fits a drive to the random reads and writes of `sweep`. The result is deterministic.
+/// Fits a drive to the random reads and writes in `sweep`. The result is deterministic.
 ///
 /// # Errors
-/// There are too few random reads.
+/// Fails if there are too few random reads.
 pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     let (reads, writes) = (sweep.random(Op::Read), sweep.random(Op::Write));
     if reads.len() < 2 {
@@ -79,7 +80,7 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     let link_mb_per_s = link(sweep, is_sata);
     let link = (link_mb_per_s.0 * 1e6) as u64;
     let side = |op, rows: &[&SweepRow]| Search::fit(op, rows, queue_depth, link);
-    // The two fits are independent.
+    // The fits of reads and writes are independent.
     let (reads, writes) = std::thread::scope(|scope| {
         let writes = scope.spawn(|| side(Op::Write, &writes));
         (side(Op::Read, &reads), writes.join().ok().flatten())
@@ -101,7 +102,7 @@ fn megabytes(row: &SweepRow) -> f64 {
     row.iops * f64::from(row.block_bytes) / 1e6
 }
 
-/// Returns the rate of the link: that of large I/Os, and at least that of every row.
+/// Returns the rate of the link: that of large I/Os, but no less than that of any row.
 fn link(sweep: &Sweep, is_sata: bool) -> (f64, bool) {
     let rows = || sweep.rows.iter().chain(&sweep.sequential);
     let most = rows().map(megabytes).fold(0.0, f64::max);

@@ -1,9 +1,9 @@
-//! A sweep of fio results for a drive: one row for each operation, size and queue depth.
+//! A sweep of fio results for one drive: a row for each operation, I/O size and queue depth.
 //!
-//! The results are files that fio wrote with `--output-format=json` or `json+`: either one run per
-//! file, as fio-plot's bench script creates them, or many jobs in one file. Jobs that ran at the
-//! same time form one row: clones of one job add their depths, and different jobs form a mixed row,
-//! which fits do not use.
+//! The results are files written by fio with `--output-format=json` or `json+`: either one run per
+//! file, as created by fio-plot's bench script, or many jobs in one file. Jobs that ran at the same
+//! time form one row. Clones of one job are combined by adding their depths; different jobs form a
+//! mixed row, which fits do not use.
 
 mod fio;
 
@@ -15,19 +15,19 @@ use forebay_trace::whole;
 
 use super::FitError;
 
-/// One operation with one size at one queue depth.
+/// The results for one operation, I/O size and queue depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRow {
     /// The operation, read or write.
     pub op: Op,
     /// The size of each I/O in bytes.
     pub block_bytes: u32,
-    /// The number of outstanding I/Os of all jobs.
+    /// The total number of outstanding I/Os of all jobs.
     pub depth: u32,
     /// The rate in I/Os per second.
     pub iops: f64,
-    /// The mean completion latency. Latencies are in microseconds, and None if the file does not
-    /// contain them.
+    /// The mean completion latency. All latencies are in microseconds, and None if fio did not
+    /// report them.
     pub mean_us: Option<f64>,
     /// The median latency.
     pub p50_us: Option<f64>,
@@ -39,16 +39,16 @@ pub struct SweepRow {
     pub max_us: Option<f64>,
 }
 
-/// A job of a mixed row, with all its clones.
+/// One of the jobs of a mixed row, including its clones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixedJob {
     /// The name of the job.
     pub name: String,
-    /// Whether each I/O goes to a random position, or continues after the previous one.
+    /// Whether I/Os go to random positions; otherwise, each I/O follows the previous one.
     pub random: bool,
-    /// The number of clones, each of which continues independently.
+    /// The number of clones, each of which proceeds independently.
     pub clones: u32,
-    /// The measured rows for reads and for writes.
+    /// The measured rows: one for reads, one for writes, or both.
     pub rows: Vec<SweepRow>,
 }
 
@@ -59,44 +59,44 @@ impl MixedJob {
     }
 }
 
-/// Jobs that ran at the same time.
+/// The results of jobs that ran at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixedRow {
-    /// The jobs; there may be a single one that both reads and writes.
+    /// The jobs. A single job that both reads and writes is also a mixed row.
     pub jobs: Vec<MixedJob>,
 }
 
 /// The fio measurements of one drive.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
-    /// Random I/O, sorted by operation, size and depth, with one row for each.
+    /// Random I/O: one row for each operation, size and depth, sorted in this order.
     pub rows: Vec<SweepRow>,
-    /// Sequential I/O, in the same order.
+    /// Sequential I/O, sorted like `rows`.
     pub sequential: Vec<SweepRow>,
-    /// Jobs that ran at the same time as others.
+    /// The results of jobs that ran at the same time.
     pub mixed: Vec<MixedRow>,
-    /// The measured devices, as given to fio: `/dev/nvme0n1`.
+    /// The measured devices as named in fio's options, such as `/dev/nvme0n1`.
     pub targets: Vec<String>,
-    /// Notes about omitted and questionable data, one sentence each.
+    /// Notes about ignored or questionable data, one sentence each.
     pub notes: Vec<String>,
     /// The files that were read.
     pub paths: Vec<PathBuf>,
 }
 
-/// The maximum size of a file; `json+` results of many jobs take megabytes.
+/// The maximum size of a file. `json+` results of many jobs take several MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// The description of the files in messages.
+/// The name of these files in messages.
 const WHAT: &str = "fio's results (--output-format=json)";
-/// The maximum nesting of folders to search; fio-plot's bench script creates three levels.
+/// The maximum nesting of the folders to search. fio-plot's bench script creates three levels.
 const LEVELS_MAX: u32 = 6;
 /// The maximum number of files in a sweep.
 const FILES_MAX: usize = 10_000;
 
 impl Sweep {
-    /// Reads fio results from `paths`, which are files, or folders with `.json` files at any level.
+    /// Reads fio results from `paths`: files, or folders that contain `.json` files at any level.
     ///
     /// # Errors
-    /// A file cannot be read or was not written by fio, or there is no file.
+    /// Fails if a file cannot be read or was not written by fio, or if there are no files.
     pub fn read(paths: &[PathBuf]) -> Result<Sweep, FitError> {
         let mut files = Vec::new();
         for path in paths {
@@ -115,10 +115,10 @@ impl Sweep {
         Sweep::of(files.into_iter().map(read), nothing)
     }
 
-    /// Parses files with these contents; `whole` is their common name in messages.
+    /// Parses files with the given contents. `whole` names all of them in messages.
     ///
     /// # Errors
-    /// A file was not written by fio, or no file contains I/O.
+    /// Fails if a file was not written by fio, or if no file contains I/O.
     pub fn of(
         files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
         whole: PathBuf,
@@ -131,7 +131,8 @@ impl Sweep {
             sweep.paths.push(path);
         }
         if found.is_empty() {
-            // The reason for an omission is more helpful than saying that nothing is left.
+            // If no row is left, report why the first one was ignored, because that is more
+            // helpful.
             let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             return Err(FitError::Results {
                 path: whole,
@@ -144,30 +145,30 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Returns whether there is a `.json` file in `folder` or its subfolders.
+    /// Returns whether `folder` contains a `.json` file at any level.
     pub fn is_in(folder: &Path) -> bool {
         let mut files = Vec::new();
         files_in(folder, LEVELS_MAX, &mut files).is_ok() && !files.is_empty()
     }
 
-    /// Returns whether a file's name is that of fio results.
+    /// Returns whether the name of a file suggests fio results.
     pub fn is_file(path: &Path) -> bool {
         path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
     }
 
-    /// Returns the rows of random I/O for one operation and its most common size, sorted by depth.
+    /// Returns the rows of random I/O for an operation at its most common size, sorted by depth.
     pub fn random(&self, op: Op) -> Vec<&SweepRow> {
         let mut of_size: BTreeMap<u32, Vec<&SweepRow>> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.op == op) {
             of_size.entry(row.block_bytes).or_default().push(row);
         }
-        // If two sizes are equally common, the smaller one counts.
+        // If two sizes are equally common, use the smaller one.
         let most = of_size.into_values().rev().max_by_key(Vec::len);
         most.unwrap_or_default()
     }
 }
 
-/// Rows in the order of the files, each with its number of jobs.
+/// The rows in the order of the files, each with its number of jobs.
 #[derive(Default)]
 struct FitRows {
     random: Vec<(SweepRow, u32)>,
@@ -180,12 +181,12 @@ impl FitRows {
         self.random.is_empty() && self.sequential.is_empty() && self.mixed.is_empty()
     }
 
-    /// Adds jobs that ran at the same time.
+    /// Adds the results of jobs that ran at the same time.
     fn add(&mut self, jobs: Vec<MixedJob>) {
         let jobs = alike_as_one(jobs);
         match jobs.as_slice() {
             [] => {}
-            // Several sequential readers are not equivalent to one with a greater depth.
+            // Several sequential readers are not equivalent to a single one with a greater depth.
             [MixedJob { random, clones, rows, .. }]
                 if rows.len() == 1 && (*random || *clones == 1) =>
             {
@@ -197,7 +198,7 @@ impl FitRows {
     }
 }
 
-/// Combines equal jobs that ran at the same time into one with a greater depth.
+/// Combines equal jobs that ran at the same time into one job with a greater depth.
 fn alike_as_one(jobs: Vec<MixedJob>) -> Vec<MixedJob> {
     let mut merged: Vec<MixedJob> = Vec::new();
     for job in jobs {
@@ -217,8 +218,8 @@ fn alike_as_one(jobs: Vec<MixedJob>) -> Vec<MixedJob> {
     merged
 }
 
-/// Combines two rows measured at the same time by adding rates and depths. The percentiles of the
-/// combination are unknown; the mean weighted by I/Os is used instead.
+/// Combines two rows that were measured at the same time by adding their rates and depths. The true
+/// percentiles are unknown, so means weighted by the number of I/Os are used instead.
 fn beside_each_other(one: &SweepRow, other: &SweepRow) -> SweepRow {
     let iops = one.iops + other.iops;
     SweepRow {
@@ -229,7 +230,7 @@ fn beside_each_other(one: &SweepRow, other: &SweepRow) -> SweepRow {
     }
 }
 
-/// Combines latencies as a weighted mean, in which `one` has the weight `share`.
+/// Combines the latencies of two rows as weighted means. `one` has the weight `share`.
 fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
     let mean =
         |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a * share + b * (1.0 - share));
@@ -242,8 +243,8 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
     }
 }
 
-/// Reduces the rows to one for each operation, size and depth: the mean of those with the fewest
-/// jobs, because each job is another thread on the host.
+/// Reduces the rows to one per operation, size and depth: the mean of those with the fewest jobs,
+/// because every job is another thread on the host.
 fn one_each(rows: Vec<(SweepRow, u32)>) -> Vec<SweepRow> {
     let mut of_kind: BTreeMap<(bool, u32, u32), (u32, u32, SweepRow)> = BTreeMap::new();
     for (row, jobs) in rows {
@@ -265,7 +266,7 @@ fn one_each(rows: Vec<(SweepRow, u32)>) -> Vec<SweepRow> {
     of_kind.into_values().map(|(_, _, row)| row).collect()
 }
 
-/// Collects the `.json` files in `folder` and its subfolders, in order of their names.
+/// Appends the `.json` files in `folder` and its subfolders to `files`, sorted by name.
 fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), FitError> {
     let io = |source| FitError::Io { path: folder.to_path_buf(), source };
     let mut entries = Vec::new();

@@ -1,4 +1,4 @@
-//! Recovers known disks from simulated, noisy fio measurements.
+//! Fits simulated, noisy fio measurements of known disks and checks that the fits recover them.
 
 use super::*;
 use crate::DiskSpec;
@@ -6,7 +6,7 @@ use forebay_core::device::drive::Drive;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
-/// A disk, and a host that receives answers 5 to 25 us late, and occasionally 2 ms late.
+/// A disk on a host that notices completions 5 to 25 us late, and occasionally 2 ms late.
 struct Bench {
     disk: DeviceModel,
     /// The same disk without read-ahead, as after `hdparm -A0`.
@@ -94,7 +94,7 @@ fn recovered(name: &str) -> (Bench, Fitted) {
     (bench, fitted)
 }
 
-/// Returns the mean service time of a fixed sequence of random reads.
+/// Returns the mean service time for a fixed sequence of random reads.
 fn mean_service_ms(model: &DeviceModel, size: u64) -> f64 {
     let (disk, bare) = (model.clone(), model.clone());
     let mut bench = Bench { disk, bare, now: 0, state: 99 };

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Figure, Fitted};
 
 impl Fitted {
-    /// Formats the device file.
+    /// Formats the fitted disk as a device file.
     pub fn toml(&self) -> String {
         let (seek, known) = (&self.seek, &self.known);
         let mut text = format!(

@@ -1,19 +1,21 @@
-//! Fits rates by position: sequential reads at many positions, grouped into zones of equal rate.
+//! Fits the rates by position, from sequential reads at many positions, and groups positions of
+//! equal rate into zones.
 //!
-//! A block within one track takes as long as its bytes pass under the head, so the median block of
-//! a run gives the media rate. The whole run gives the sustained rate, including switches.
+//! Reading a block within one track takes as long as its bytes need to pass under the head, so the
+//! median block of a run shows the media rate. The whole run shows the sustained rate, which
+//! includes track switches.
 
 use super::log::Sample;
 use super::{Figure, FitError, Known, robust};
 
-/// The number of blocks at the start of a run that are affected by the initial seek.
+/// The number of blocks ignored at the start of a run because of the initial seek.
 const BLOCKS_LEFT_OUT: usize = 2;
-/// The minimum number of blocks in a run.
+/// The minimum number of blocks in a usable run.
 const BLOCKS_MIN: usize = 16;
-/// The relative difference between rates of different zones.
+/// The least relative difference between the rates of neighboring zones.
 const STEP_SHARE: f64 = 0.006;
 
-/// The measurements of one run.
+/// The measured rates at the position of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     offset: u64,
@@ -22,10 +24,10 @@ pub(super) struct Spot {
     media: f64,
 }
 
-/// Neighboring tracks with equal rate.
+/// A zone: neighboring tracks with equal rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneFit {
-    /// The first byte, uncertain by half the distance between two runs.
+    /// The offset of the first byte, which is uncertain by half the distance between two runs.
     pub first_byte: u64,
     /// The first cylinder.
     pub first_cylinder: u32,
@@ -37,7 +39,7 @@ pub struct ZoneFit {
     pub sustained_mb_per_s: Figure,
 }
 
-/// Returns one spot per run of consecutive reads, in order of their offsets.
+/// Returns the spots of all runs of consecutive reads, in order of their offsets.
 pub(super) fn spots(logs: &[Vec<Sample>]) -> Result<Vec<Spot>, FitError> {
     let mut spots: Vec<Spot> = Vec::new();
     for log in logs {
@@ -66,7 +68,7 @@ pub(super) fn spots(logs: &[Vec<Sample>]) -> Result<Vec<Spot>, FitError> {
     Ok(spots)
 }
 
-/// Returns the media rate in bytes per ns at `offset`, which is that of the nearest spot.
+/// Returns the media rate in bytes per ns at `offset`, which is taken from the nearest spot.
 pub(super) fn media_rate(spots: &[Spot], offset: u64) -> f64 {
     let after = spots.partition_point(|spot| spot.offset < offset);
     let near =
@@ -76,8 +78,8 @@ pub(super) fn media_rate(spots: &[Spot], offset: u64) -> f64 {
     nearest.map_or(1.0, |(_, media)| media)
 }
 
-/// Returns the time lost at the end of a track in ns, from the difference between sustained and
-/// media rate.
+/// Returns the time lost at the end of each track in ns, which explains the difference between the
+/// sustained and the media rate.
 pub(super) fn switch(spots: &[Spot], revolution_ns: f64) -> Figure {
     let lost: Vec<f64> = spots
         .iter()
@@ -86,7 +88,7 @@ pub(super) fn switch(spots: &[Spot], revolution_ns: f64) -> Figure {
     robust::median(&lost).unwrap_or_default()
 }
 
-/// Returns the zones of the whole disk; a track takes `track_ns`, including its switch.
+/// Returns the zones of the whole disk. A track takes `track_ns`, including the switch to the next.
 pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFit> {
     let mut groups: Vec<Vec<Spot>> = Vec::new();
     for spot in spots {
@@ -131,7 +133,7 @@ pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFi
     zones
 }
 
-/// Returns the fractional cylinder of byte `offset`.
+/// Returns the cylinder of byte `offset`, as a fraction within the cylinder.
 pub(super) fn cylinder(zones: &[ZoneFit], heads: u32, offset: u64) -> f64 {
     let index = zones.partition_point(|zone| zone.first_byte <= offset).saturating_sub(1);
     let zone = &zones[index];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// The files by the name of their type.
+/// The bundled files by the name of the volume type.
 const BUNDLED: &[(&str, &str)] = &[
     ("azure-premium", include_str!("../../devices/volumes/azure-premium.toml")),
     ("azure-premium-v2", include_str!("../../devices/volumes/azure-premium-v2.toml")),
@@ -39,7 +39,7 @@ pub(crate) fn is_bundled(name: &str) -> bool {
     names().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Returns the path and the content of the file of a bundled type.
+/// Returns the path and the content of a bundled type's file.
 pub(crate) fn text_of(name: &str) -> Option<(PathBuf, Cow<'static, str>)> {
     let (name, text) = BUNDLED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some((PathBuf::from(format!("devices/volumes/{name}.toml")), Cow::Borrowed(*text)))

@@ -1,6 +1,6 @@
-//! The format of a volume's device file.
+//! The format of device files for volumes.
 //!
-//! Key names include units, and unknown keys are errors, as in files of drives.
+//! As in files for drives, the names of keys include units, and unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,13 +17,13 @@ use crate::file::{DeviceKind, TomlError, fault};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VolumeFile {
-    #[allow(dead_code)] // read so that a file for another kind of device fails here
+    #[allow(dead_code)] // read so that files for other kinds of devices are rejected here
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
     #[serde(default)]
     pub(super) queues: QueuesName,
-    /// The slice of `blk-throttle`; buckets fill evenly without it.
+    /// The length of a slice in `blk-throttle`, in ms. Without it, buckets fill evenly.
     pub(super) slice_ms: Option<f64>,
     #[serde(default)]
     knobs: BTreeMap<String, Spanned<KnobTable>>,
@@ -108,7 +108,7 @@ pub(super) struct LatencyTable {
     pub(super) write_us: f64,
 }
 
-/// The greatest value of a knob.
+/// The largest value that a knob may have.
 const KNOB_MAX: f64 = 1e15;
 
 impl VolumeFile {
@@ -180,7 +180,7 @@ impl VolumeFile {
         price.get_ref().check(&knobs, &tiers).map_err(|what| fault(price.span(), what))
     }
 
-    /// Returns what formulas may name.
+    /// Returns all names that formulas may use.
     fn names(&self) -> Result<Vec<&str>, TomlError> {
         let mut names: Vec<&str> = self.knobs.keys().map(String::as_str).collect();
         let Some((_, first)) = self.tiers.iter().next() else { return Ok(names) };

@@ -30,7 +30,7 @@ enum Node {
     Binary(Operator, Box<[Node; 2]>),
     Least(Vec<Node>),
     Greatest(Vec<Node>),
-    /// The condition, the value if it holds, and the value if not.
+    /// A condition, the value if it is true, and the value if it is false.
     Choice(Box<[Node; 3]>),
 }
 
@@ -48,16 +48,16 @@ enum Operator {
     NotEqual,
 }
 
-/// The longest formula, in bytes.
+/// The maximum length of a formula in bytes.
 const LEN_MAX: usize = 1000;
-/// The deepest nesting of a formula.
+/// The maximum nesting depth of a formula.
 const DEPTH_MAX: usize = 32;
 
 impl Formula {
-    /// Parses `text`.
+    /// Parses a formula.
     ///
     /// # Errors
-    /// Says what was found and what was expected.
+    /// Describes the invalid text and what was expected.
     pub fn parse(text: &str) -> Result<Formula, String> {
         if text.len() > LEN_MAX {
             let got = text.len();
@@ -71,7 +71,7 @@ impl Formula {
         }
     }
 
-    /// Returns the formula of a constant.
+    /// Creates a constant formula.
     pub fn number(value: f64) -> Formula {
         Formula { text: format!("{value}"), root: Node::Number(value) }
     }
@@ -81,15 +81,15 @@ impl Formula {
         &self.text
     }
 
-    /// Returns the names in the formula, each as often as it occurs.
+    /// Returns the names in the formula, including repetitions.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.collect_names(&mut names);
         names
     }
 
-    /// Returns the value of the formula, with `value_of` each name; None if a name has no value or
-    /// the result is not finite.
+    /// Evaluates the formula. `value_of` returns the value of a name. Returns None if a name has no
+    /// value or the result is not finite.
     pub fn value(&self, value_of: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         self.root.value(value_of).filter(|value| value.is_finite())
     }
@@ -168,7 +168,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// The symbols, longer ones before their beginnings.
+/// The symbols. Longer ones come first, because shorter ones may be their prefixes.
 const SYMBOLS: &[&str] = &["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "(", ")", ","];
 
 fn tokens(text: &str) -> Result<Vec<Token>, String> {
@@ -211,7 +211,7 @@ impl Parser {
         self.tokens.get(self.next)
     }
 
-    /// Takes the next token if it is one of `symbols`, and returns which.
+    /// Consumes and returns the next token if it is one of `symbols`.
     fn symbol(&mut self, symbols: &[&'static str]) -> Option<&'static str> {
         let Some(Token::Symbol(symbol)) = self.peek() else { return None };
         let symbol = *symbol;
@@ -221,7 +221,7 @@ impl Parser {
         })
     }
 
-    /// Takes the next token if it is this word.
+    /// Consumes the next token if it is `word`. Returns whether it was.
     fn word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), Some(Token::Name(name)) if name == word);
         self.next += usize::from(is_next);

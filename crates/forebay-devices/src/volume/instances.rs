@@ -1,4 +1,5 @@
-//! The EBS limits of EC2 instances by name, from a bundled table with the source of each group.
+//! The EBS limits of EC2 instances by name, from a bundled table that states a source for each
+//! group.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::DevicesError;
 
 const TABLE: &str = include_str!("../../devices/volumes/instances.toml");
 
-/// The type whose choices are the limits of an instance.
+/// The volume type whose knobs are the limits of an instance.
 pub const INSTANCE_LIMITS: &str = "ebs-instance";
 
 #[derive(Deserialize)]
@@ -22,7 +23,8 @@ struct Table {
 #[serde(deny_unknown_fields)]
 struct Group {
     source: String,
-    /// The sustained and the highest IOPS, and the sustained and the highest MB/s.
+    /// For each instance, the sustained and the highest IOPS, then the sustained and the highest
+    /// MB/s.
     instances: BTreeMap<String, [f64; 4]>,
 }
 
@@ -36,11 +38,11 @@ pub fn instance_names() -> Vec<String> {
     groups().into_iter().flat_map(|group| group.instances.into_keys()).collect()
 }
 
-/// Returns the limits of the instance called `name`, with their source; None if it is not in the
-/// table. Throughput is rounded down to whole MB/s.
+/// Returns the limits of the instance called `name` and their source, or None if the table does not
+/// contain it. Throughput is rounded down to whole MB/s.
 ///
 /// # Errors
-/// If the bundled type of limits is invalid.
+/// Fails if the bundled type of instance limits is invalid.
 pub fn instance(name: &str) -> Result<Option<(ChosenVolume, String)>, DevicesError> {
     let name = name.to_ascii_lowercase();
     let found = groups().into_iter().find_map(|group| {

@@ -1,4 +1,4 @@
-//! A volume as a device that is ready to be simulated.
+//! Opens a volume as a device that is ready to be simulated.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{ChosenVolume, VolumeType, spec};
 use crate::closed::Host;
 use crate::{DevicesError, OpenDevice};
 
-/// Opens the volume in `text`, the content of the file at `path`, with the choices of `changes`.
+/// Opens the volume in `text`, the content of the file at `path`, with the choices in `changes`.
 pub(crate) fn open(
     path: &Path,
     text: &str,
@@ -49,7 +49,7 @@ pub(crate) fn open(
     })
 }
 
-/// Describes the limits of a throttle on one line.
+/// Summarizes the limits of a throttle on one line.
 pub fn summary(throttle: &Throttle) -> String {
     let mut parts: Vec<String> = Vec::new();
     if throttle.capacity_bytes < u64::MAX {
@@ -70,7 +70,7 @@ pub fn summary(throttle: &Throttle) -> String {
     parts.join(", ")
 }
 
-/// Describes a bucket: `3000 IOPS (300 at once)`.
+/// Describes a bucket, as in `3000 IOPS (300 at once)`.
 pub fn bucket_text(bucket: &Bucket) -> String {
     let of = match bucket.direction {
         Direction::Both => "",
@@ -94,7 +94,7 @@ fn rounded(value: f64) -> f64 {
     if value >= 100.0 { value.round() } else { (value * 100.0).round() / 100.0 }
 }
 
-/// Returns a number of bytes with the largest unit of which it is at least one.
+/// Formats a number of bytes in the largest unit that gives at least 1.
 fn size(bytes: f64) -> String {
     let units = [(2_f64.powi(40), "TiB"), (2_f64.powi(30), "GiB"), (2_f64.powi(20), "MiB")];
     let unit = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1024.0, "KiB"));

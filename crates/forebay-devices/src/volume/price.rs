@@ -20,15 +20,15 @@ use crate::price::Price;
 /// The list price of a volume type.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct VolumePrice {
-    /// The three-letter code, such as USD.
+    /// The three-letter currency code, such as USD.
     pub currency: String,
-    /// The year, month or day of the prices.
+    /// The date of the prices: a year, month or day.
     pub on: String,
-    /// Where the prices hold.
+    /// The region in which the prices apply.
     pub region: Option<String>,
-    /// The whole price, for a type that leaves nothing to choose.
+    /// The monthly price of a volume, for a type without choices.
     month: Option<f64>,
-    /// The whole price of each tier, for a type with tiers.
+    /// The monthly price of each tier, for a type with tiers.
     #[serde(default)]
     tiers: BTreeMap<String, f64>,
     /// The price per unit of each knob.
@@ -39,17 +39,17 @@ pub struct VolumePrice {
 /// The knobs that providers bill.
 const PARTS: [&str; 4] = ["gib", "iops", "mibps", "mbps"];
 
-/// The price of a unit of a knob.
+/// What one unit of a knob costs per month.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged, expecting = "expected a price or pairs of a limit and a price")]
 enum PerUnit {
     Flat(f64),
-    /// Limits and the price of each unit up to them.
+    /// Pairs of a limit and the price of each unit up to that limit.
     Tiers(Vec<(f64, f64)>),
 }
 
 impl VolumePrice {
-    /// Checks the prices of a type with these knobs.
+    /// Checks the prices of a type that has these knobs and tiers.
     ///
     /// # Errors
     /// Describes the first invalid part.
@@ -85,8 +85,8 @@ impl VolumePrice {
         Ok(())
     }
 
-    /// Returns the price per month of a volume with these knobs, in `tier` if its type has tiers;
-    /// None if the price of a part is unknown.
+    /// Returns the monthly price of a volume with these knobs, in `tier` if its type has tiers.
+    /// Returns None if the price of a part is unknown.
     pub(super) fn month(&self, knobs: &Knobs, tier: Option<&str>) -> Option<f64> {
         if self.month.is_some() {
             return self.month;
@@ -95,7 +95,7 @@ impl VolumePrice {
             Some(tier) => *self.tiers.get(tier)?,
             None => 0.0,
         };
-        // A part without a price is unknown, not free.
+        // A part whose price is missing is not free; its price is unknown.
         let is_unpriced = |part: &&str| knobs.get(part).is_some() && !self.per.contains_key(*part);
         if tier.is_none() && PARTS.iter().any(is_unpriced) {
             return None;
@@ -119,7 +119,7 @@ fn check_price(of: &str, price: f64) -> Result<(), String> {
     }
 }
 
-/// Returns the price of `units`; None beyond the last limit.
+/// Returns the price of `units`, or None if they exceed the last limit.
 fn stepped(units: f64, steps: &[(f64, f64)]) -> Option<f64> {
     let (mut sum, mut from) = (0.0, 0.0);
     for &(limit, price) in steps {

@@ -1,16 +1,16 @@
-//! The choices in a spec such as `ebs-gp3:gib=500:iops=6000:depth-ms=100`.
+//! Parses the choices in a volume spec such as `ebs-gp3:gib=500:iops=6000:depth-ms=100`.
 
 use forebay_core::{Spec, SpecError};
 
 use super::{Knobs, VolumeType};
 
-/// Returns the key of a knob in specs, with hyphens as in all specs.
+/// Returns the key of a knob in specs, which uses hyphens.
 pub(super) fn key(knob: &str) -> String {
     knob.replace('_', "-")
 }
 
-/// Returns the choices of `changes`, each in its own range; limits between them are checked when
-/// the volume is built.
+/// Parses the choices in `changes` and checks the range of each. Rules between knobs are checked
+/// when the volume is built.
 pub(super) fn knobs(volume: &VolumeType, changes: Option<&Spec>) -> Result<Knobs, SpecError> {
     let Some(spec) = changes else { return Ok(Knobs::default()) };
     let mut knobs = Knobs::default();
@@ -43,7 +43,7 @@ pub(super) fn knobs(volume: &VolumeType, changes: Option<&Spec>) -> Result<Knobs
     Ok(knobs)
 }
 
-/// Returns the size of the tier that `spec` names.
+/// Returns the size of the tier named in `spec`, if any.
 fn tier_gib(volume: &VolumeType, spec: &Spec) -> Result<Option<f64>, SpecError> {
     if volume.tiers().is_empty() {
         return Ok(None);

@@ -3,7 +3,7 @@ use forebay_core::device::throttled::{Count, Direction, Measure, Queues, Throttl
 
 use super::*;
 
-/// Returns the throttle of a spec.
+/// Returns the throttle of the volume that `spec` describes.
 fn throttle(spec: &str) -> Throttle {
     match crate::open(spec).unwrap().model {
         DeviceModel::Throttled(device) => device.throttle().clone(),
@@ -15,7 +15,7 @@ fn said(spec: &str) -> String {
     crate::open(spec).unwrap_err().to_string()
 }
 
-/// Returns the rate and the depth of each bucket of a spec.
+/// Returns the rate and the depth of each bucket of the volume that `spec` describes.
 fn buckets(spec: &str) -> Vec<(f64, f64)> {
     throttle(spec).buckets.iter().map(|bucket| (bucket.rate_per_s, bucket.depth)).collect()
 }
@@ -37,7 +37,8 @@ fn every_bundled_type_states_the_source_of_every_figure() {
     }
 }
 
-/// At the ends of every knob's range a type either has a throttle or names the knob that is wrong.
+/// With a knob at either end of its range, each type has a throttle or an error names the invalid
+/// knob.
 #[test]
 fn every_bundled_type_works_at_the_ends_of_its_ranges() {
     for volume in list().unwrap() {
@@ -112,7 +113,7 @@ fn limits_of_qemu_and_the_kernel_name_a_direction() {
     assert_eq!(fractions, Count::Fractions { unit_bytes: 4096 });
     let both = said("iotune:total-iops-sec=500:read-iops-sec=3");
     assert!(both.contains("total-iops-sec: got 500, expected at most 0"), "{both}");
-    // As throttle_is_valid() of QEMU's util/throttle.c refuses them.
+    // throttle_is_valid() in QEMU's util/throttle.c rejects the same values.
     for (wrong, key) in [
         ("total-iops-sec-max=2000", "total-iops-sec-max"),
         ("read-bytes-sec-max=2000", "read-bytes-sec-max"),

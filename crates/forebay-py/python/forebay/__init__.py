@@ -117,7 +117,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Imported lazily because only sweeps need pyarrow; the laws can be run as a script.
+    # Import these lazily, because they need pyarrow or are also run as scripts.
     if name in ("fleet", "laws", "sweep"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

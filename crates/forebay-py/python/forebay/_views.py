@@ -4,7 +4,7 @@ from html import escape
 
 from ._forebay import key_words, shown_value
 
-#: The keys of the figures that are shown for a run.
+#: The keys of the figures to show for a run.
 SHOWN = ("busy_s", "makespan_s", "read_mean_ms", "read_p99_ms", "write_mean_ms", "write_p99_ms")
 
 
@@ -23,7 +23,7 @@ def result_html(result) -> str:
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
 
 
-#: The columns of a trace, in their order.
+#: The columns of a trace, in order.
 COLUMNS = ("at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags")
 
 

@@ -62,7 +62,7 @@ def main(words: list[str] | None = None) -> int:
     except Error as error:
         print(f"forebay.laws: {error}", file=sys.stderr)
         return 1
-    # The policy may raise any exception.
+    # A policy may raise any exception.
     except Exception as error:
         return _raised(error)
     print(f"{options.policy} keeps every law, on {options.cases} workloads and beside a greedy stream")

@@ -1,7 +1,7 @@
-//! A Python policy that replaces the block layer. It receives requests as clients submit them,
-//! dispatches them whole or as I/Os of its own, and decides which requests are answered when.
+//! Runs a Python policy that replaces the block layer. It receives requests as clients submit them,
+//! dispatches them unchanged or as I/Os of its own, and decides when each request is answered.
 //!
-//! Requests answered by `complete` get the outcome of the I/O that ended; requests answered by
+//! Requests answered by `complete` get the outcome of the I/O that completed; requests answered by
 //! other methods succeed.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use super::object::Object;
 use super::request::{Place, Request};
 use crate::given::shown;
 
-/// The number of runs so far. A request of one run is invalid in all others.
+/// The number of runs so far. A request is valid only in the run that created it.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// A request that has not been answered.
+/// A request that has not been answered yet.
 struct Waiting {
     handle: Py<Request>,
     request: forebay_core::Request,
     since: Nanos,
 }
 
-/// The policy; it uses lane 0 only.
+/// The policy. It only uses lane 0.
 pub(super) struct Bare {
     object: Object,
     /// The number of this run within the process.
@@ -34,20 +34,20 @@ pub(super) struct Bare {
     submitted: u64,
     waiting: BTreeMap<u64, Waiting>,
     dispatched: u64,
-    /// I/Os in flight, with the place of each before it was dispatched.
+    /// I/Os in flight, each with its state before it was dispatched.
     running: BTreeMap<u64, Py<Request>>,
 }
 
 impl Bare {
-    /// Creates a policy that calls `object` for a device of `capacity` bytes whose longest I/O is
-    /// `len_max`.
+    /// Creates a policy that calls `object`, for a device of `capacity` bytes that accepts I/Os of
+    /// up to `len_max` bytes.
     pub(super) fn new(object: Object, len_max: u32, capacity: u64) -> Bare {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Bare { object, run, len_max, capacity, submitted: 0, waiting, dispatched: 0, running }
     }
 
-    /// Checks at the end of the run that every request has been answered.
+    /// Checks at the end of the run that every request was answered.
     pub(super) fn end(&self) {
         let Some(first) = self.waiting.values().next() else { return };
         let first = Python::attach(|py| first.handle.borrow(py).said());
@@ -58,7 +58,7 @@ impl Bare {
         ));
     }
 
-    /// Answers the requests that a method returned: none, one or several.
+    /// Answers the requests returned by a method, which returns None, one request or several.
     fn answer(&mut self, cx: &mut Cx<'_>, method: &str, said: &Bound<'_, PyAny>, outcome: Outcome) {
         if said.is_none() {
             return;
@@ -113,7 +113,8 @@ impl Bare {
         });
     }
 
-    /// Returns the I/O that the policy dispatched, or records an error if it is not a valid one.
+    /// Returns the I/O that the policy dispatched. If it is invalid, records an error and returns
+    /// None.
     fn io(&mut self, now: Nanos, given: &Bound<'_, PyAny>) -> Option<forebay_core::Request> {
         let Ok(request) = given.cast::<Request>() else {
             let got = shown(given);
@@ -130,13 +131,13 @@ impl Bare {
         let id = self.dispatched;
         self.dispatched += 1;
         self.running.insert(id, request.clone().unbind());
-        // Devices do not support preflush; a policy that honors it dispatches a flush first.
+        // Devices do not support preflush, so a policy that honors it must dispatch a flush first.
         let flags = Flags(known.flags.0 & !Flags::PREFLUSH.0);
         let &mut Request { offset, len, stream, op, .. } = &mut *known;
         Some(forebay_core::Request { at: now, offset, id, len, stream, lane: 0, op, flags })
     }
 
-    /// Returns why a request cannot be dispatched, if so.
+    /// Returns the reason why a request must not be dispatched, or None if it may be.
     fn wrong(&self, known: &Request) -> Option<String> {
         let end = known.offset.saturating_add(u64::from(known.len));
         match known.place {

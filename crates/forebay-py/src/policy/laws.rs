@@ -1,4 +1,4 @@
-//! Checks the core's policy laws on a policy written in Python.
+//! Checks whether a policy written in Python obeys the core's policy laws.
 
 use forebay_core::elevator::{BlockLayer, Limits};
 use forebay_core::laws::{Broken, LEN_MAX, case, check, starves};
@@ -12,7 +12,7 @@ use super::{is_made, made};
 use crate::error::{Error, argument};
 use crate::given::{given, shown};
 
-/// The length of the longest workload, in requests.
+/// The maximum length of a workload, in requests.
 const REQUESTS_MAX: u64 = 200;
 
 /// Checks the policy laws on instances of `policy`, which is a class or another callable that
@@ -56,12 +56,12 @@ pub(crate) fn laws_check(
     Ok(object.name().to_string())
 }
 
-/// A check that builds several instances of a policy.
+/// A check that needs several instances of a policy.
 trait Look {
     fn look<P: Policy>(self, build: impl FnMut() -> P) -> Result<(), Broken>;
 }
 
-/// Checks every law except the one on starvation.
+/// Checks every law except that on starvation.
 struct Keeps<'a> {
     requests: &'a [Request],
     depth: usize,
@@ -82,8 +82,8 @@ impl Look for Serves {
     }
 }
 
-/// Runs a check on new policy objects. They are created in advance because creating one may fail.
-/// `queue` is added to their own queue parameters.
+/// Runs a check on new policy objects. They are created in advance, because creating them may fail.
+/// `queue` is added to the policy's own queue parameters.
 fn asked(
     policy: &Bound<'_, PyAny>,
     like: &Object,
@@ -100,7 +100,7 @@ fn asked(
         let own = like.queue(policy.py())?;
         let both =
             [own.as_str(), queue].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>();
-        // A parameter may be given only once.
+        // Each parameter may be given only once.
         let text = if own.contains("merge=") { own.clone() } else { both.join(":") };
         Limits::parse(&text, LEN_MAX).map_err(|error| argument("queue", error.0))
     };

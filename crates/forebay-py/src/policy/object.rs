@@ -1,5 +1,4 @@
-//! The Python object that implements a policy: its methods, and the first error that occurred in
-//! it.
+//! Wraps the Python object that implements a policy: calls its methods and stores the first error.
 
 use crate::given::shown;
 use std::cell::Cell;
@@ -14,14 +13,14 @@ use pyo3::types::PyType;
 use super::request::Request;
 use crate::error::Error;
 
-/// The maximum number of consecutive calls without an arrival or an answer. A policy that keeps
-/// waking itself more often would never end.
+/// The maximum number of consecutive calls without an arrival or an answer, so that a policy that
+/// keeps waking itself cannot run forever.
 const IDLE_CALLS_MAX: u32 = 1_000_000;
 
-/// The first exception that was raised.
+/// The first exception raised by the policy, if any.
 pub(super) type RaisedError = Arc<Mutex<Option<PyErr>>>;
 
-/// A policy's methods. They are no longer called after the first error.
+/// The methods of a policy. They are not called any more after the first error.
 pub(super) struct Object {
     name: String,
     object: Py<PyAny>,
@@ -35,10 +34,10 @@ pub(super) struct Object {
     failed: Cell<bool>,
     /// The time of the last call.
     now: Cell<Nanos>,
-    /// The last submitted request, for messages.
+    /// The last submitted request, to be named in messages.
     last: Option<Py<Request>>,
     idle_calls: u32,
-    /// The cached result of `wakeup`, valid until the next call that may change it.
+    /// The cached result of `wakeup`, which is valid until the next call that may change it.
     wakeup_said: Cell<Option<Option<Nanos>>>,
 }
 
@@ -74,7 +73,7 @@ impl Object {
         })
     }
 
-    /// Returns the name for results and messages.
+    /// Returns the name of the policy for results and messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -84,12 +83,12 @@ impl Object {
         self.now.get()
     }
 
-    /// Returns the shared place where the first error is stored.
+    /// Returns the shared storage of the first error.
     pub(super) fn fault(&self) -> RaisedError {
         Arc::clone(&self.fault)
     }
 
-    /// Returns the attribute `bare`: whether the policy replaces the block layer.
+    /// Returns the attribute `bare`, which tells whether the policy replaces the block layer.
     pub(super) fn is_bare(&self) -> bool {
         Python::attach(|py| {
             let said = self.object.bind(py).getattr_opt("bare").ok().flatten();
@@ -97,7 +96,7 @@ impl Object {
         })
     }
 
-    /// Returns the attribute `queue`: the block layer's parameters for this policy.
+    /// Returns the attribute `queue`, which contains the block layer's parameters for this policy.
     pub(super) fn queue(&self, py: Python<'_>) -> PyResult<String> {
         match self.object.bind(py).getattr_opt("queue")? {
             Some(said) => Ok(said.extract::<String>().unwrap_or_default()),
@@ -110,7 +109,8 @@ impl Object {
         self.merged.is_some()
     }
 
-    /// Returns whether the policy has a `complete` method, so that it answers completions itself.
+    /// Returns whether the policy has a `complete` method, which means that it answers requests
+    /// itself.
     pub(super) fn completes(&self) -> bool {
         self.complete.is_some()
     }
@@ -127,7 +127,7 @@ impl Object {
         self.call(py, now, "submit", Some(&self.submit), (now.0, request))
     }
 
-    /// Calls `dispatch(now)` and returns its result, if any.
+    /// Calls `dispatch(now)` and returns its result, or None if it returned nothing or failed.
     pub(super) fn dispatch<'py>(
         &mut self,
         py: Python<'py>,
@@ -147,7 +147,7 @@ impl Object {
         (!given.is_none()).then_some(given)
     }
 
-    /// Calls `complete(now, request)`, if there is such a method.
+    /// Calls `complete(now, request)` if the policy has this method.
     pub(super) fn complete<'py>(
         &mut self,
         py: Python<'py>,
@@ -157,7 +157,7 @@ impl Object {
         self.call(py, now, "complete", self.complete.as_ref(), (now.0, request))
     }
 
-    /// Calls `merged(now, request, gone)`, if there is such a method.
+    /// Calls `merged(now, request, gone)` if the policy has this method.
     pub(super) fn merged(
         &self,
         py: Python<'_>,
@@ -168,12 +168,12 @@ impl Object {
         self.call(py, now, "merged", self.merged.as_ref(), (now.0, request, gone));
     }
 
-    /// Calls `wake(now)`, if there is such a method.
+    /// Calls `wake(now)` if the policy has this method.
     pub(super) fn wake<'py>(&self, py: Python<'py>, now: Nanos) -> Option<Bound<'py, PyAny>> {
         self.call(py, now, "wake", self.wake.as_ref(), (now.0,))
     }
 
-    /// Calls `wakeup()`, if there is such a method.
+    /// Calls `wakeup()` if the policy has this method.
     pub(super) fn wakeup(&self) -> Option<Nanos> {
         let wakeup = self.wakeup.as_ref()?;
         if self.failed.get() {
@@ -207,13 +207,13 @@ impl Object {
         self.idle_calls = 0;
     }
 
-    /// Records a broken rule, to be raised at the end of the run unless an earlier error was
-    /// recorded.
+    /// Records that the policy broke a rule, unless there was an earlier error. The error is raised
+    /// at the end of the run.
     pub(super) fn breaks(&self, now: Nanos, said: String) {
         self.fail(Error::new_err(format!("policy {} broke a rule at {now}: {said}", self.name)));
     }
 
-    /// Calls a method unless an error has been recorded.
+    /// Calls a method, unless an error was recorded before.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -238,8 +238,8 @@ impl Object {
         }
     }
 
-    /// Adds a note to an exception that says where it was raised. Exceptions that are not errors,
-    /// such as KeyboardInterrupt, are left alone.
+    /// Adds a note that says where an exception was raised. Exceptions that are not errors, such as
+    /// KeyboardInterrupt, get no note.
     fn note(&self, py: Python<'_>, error: &PyErr, now: Nanos, method: &str) {
         if !error.is_instance_of::<PyException>(py) {
             return;
@@ -250,7 +250,7 @@ impl Object {
             (Some(last), _) => format!("after {} was submitted", last.borrow(py).said()),
         };
         let note = format!("raised in {}.{method} at {now} of the run, {last}", self.name);
-        // Python 3.10 does not support notes.
+        // Ignore the error of Python 3.10, which does not support notes.
         let _ = error.value(py).call_method1("add_note", (note,));
     }
 
@@ -262,7 +262,7 @@ impl Object {
     }
 }
 
-/// Returns the attribute `name`, or the name of the class.
+/// Returns the object's attribute `name` or, failing that, the name of its class.
 fn name_of(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<String> {
     let given = object.getattr_opt("name")?.and_then(|name| name.extract::<String>().ok());
     given.map_or_else(|| Ok(class.name()?.to_string()), Ok)

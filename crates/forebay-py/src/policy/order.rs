@@ -1,4 +1,4 @@
-//! A Python policy that only orders the request queue, as every scheduler does. The block layer
+//! Runs a Python policy that only orders the request queue, as schedulers do. The block layer
 //! splits, merges, admits and answers requests.
 
 use forebay_core::elevator::{Elevator, Queue, QueuedId};
@@ -9,15 +9,15 @@ use super::object::Object;
 use super::request::{Place, Request};
 use crate::given::shown;
 
-/// An elevator backed by a Python policy. Waiting requests are merged only with `JOINS`, which
-/// requires that the policy has a `merged` method: otherwise it could dispatch a request that no
-/// longer exists.
+/// An elevator that calls a Python policy. With `JOINS`, two waiting requests may be merged with
+/// each other. This requires a `merged` method, because the policy could otherwise dispatch a
+/// request that no longer exists.
 pub(super) struct Order<const JOINS: bool> {
     object: Object,
-    /// The requests in the queue, indexed by their queue id.
+    /// The requests in the queue, indexed by queue id.
     requests: Vec<Option<Py<Request>>>,
     submitted: u64,
-    /// The number of requests not yet dispatched.
+    /// The number of requests that were not dispatched yet.
     queued: u64,
 }
 
@@ -27,7 +27,7 @@ impl<const JOINS: bool> Order<JOINS> {
         Order { object, requests: Vec::new(), submitted: 0, queued: 0 }
     }
 
-    /// Checks at the end of the run that no requests are left in the queue.
+    /// Checks at the end of the run that the queue is empty.
     pub(super) fn end(&self) {
         if self.queued == 0 {
             return;
@@ -52,8 +52,8 @@ impl<const JOINS: bool> Order<JOINS> {
         self.requests.get(id as usize)?.as_ref()
     }
 
-    /// Returns the queue id of a request returned by the policy, and checks that the request is
-    /// waiting.
+    /// Returns the queue id of a request that the policy returned, after checking that this request
+    /// is waiting.
     fn name(&mut self, now: Nanos, given: &Bound<'_, PyAny>) -> Option<QueuedId> {
         let wrong = match given.cast::<Request>() {
             Err(_) => {

@@ -1,4 +1,4 @@
-//! A request, as seen by a Python policy.
+//! A request as a Python policy sees it.
 
 use forebay_core::{Flags, Nanos, Op};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::error::Error;
 use crate::given::given;
 
-/// Flags and their letters, as in a trace's `flags` column.
+/// The flags and their letters in the `flags` column of a trace.
 const LETTERS: [(char, Flags); 5] = [
     ('P', Flags::PREFLUSH),
     ('F', Flags::FUA),
@@ -18,15 +18,15 @@ const LETTERS: [(char, Flags); 5] = [
 /// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Created by the policy itself.
+    /// The policy created it.
     Own,
-    /// Submitted under this id and not yet dispatched.
+    /// It was submitted under this id but not dispatched yet.
     Queued(u32),
-    /// Dispatched to the device.
+    /// It was dispatched to the device.
     Running,
-    /// Completed by the device.
+    /// The device has completed it.
     Ended,
-    /// Merged into another request.
+    /// It was merged into another request.
     Merged,
 }
 
@@ -54,7 +54,7 @@ impl Request {
         Request { id: Some(id), at, offset, len, stream, op, flags, place }
     }
 
-    /// Describes the request for messages.
+    /// Describes the request in a message.
     pub(super) fn said(&self) -> String {
         let Request { len, offset, stream, .. } = self;
         let what = format!("{} of {len} bytes at {offset}, stream {stream}", self.op.name());

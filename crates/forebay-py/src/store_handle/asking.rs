@@ -1,7 +1,8 @@
-//! Sends operations from Python to an open store and waits for their results.
+//! Passes operations from Python to an open store and waits for their results.
 //!
-//! Waiting releases the interpreter's lock and checks for signals. A forked process inherits the
-//! handle but not the store's thread, so its operations fail with an error that says so.
+//! While waiting, the interpreter's lock is released, and signals are checked. A forked process
+//! inherits the handle but not the store's thread, so operations in it fail with an error that says
+//! so.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::error::{Error, of_trouble};
 /// The interval between checks for signals.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// A key or a value, copied from a Python buffer.
+/// A key or a value, copied from a Python object with the buffer protocol.
 pub(super) struct Bytes(pub(super) Key);
 
 impl<'py> FromPyObject<'_, 'py> for Bytes {
@@ -43,7 +44,7 @@ fn not_bytes(given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("got {name}, expected bytes or another buffer{hint}"))
 }
 
-/// A store opened by this process; dropping it closes the store.
+/// A store that this process opened. Dropping it closes the store.
 pub(super) struct Opened {
     store: forebay_store::Store,
     process: u32,
@@ -60,7 +61,7 @@ impl Opened {
         self.process == std::process::id()
     }
 
-    /// Returns the store, or an error if it cannot be used.
+    /// Returns the store, or an error if it is closed or belongs to another process.
     pub(super) fn store(&self) -> PyResult<&forebay_store::Store> {
         if !self.is_ours() {
             let what =
@@ -77,26 +78,26 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.is_ours() && !self.store.is_closed() {
-            // If the interpreter is shutting down, its exit ends the thread; acknowledged data is
-            // already durable.
+            // If the interpreter is shutting down, the store's thread ends with it, which is safe
+            // because acknowledged data is already durable.
             Python::try_attach(|py| py.detach(|| self.store.close()));
         }
     }
 }
 
-/// Begins an operation and waits for its result.
+/// Starts an operation and waits for its result.
 pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(Then) + Send) -> PyResult<Answer> {
     let (said, answer) = sync_channel::<Answered>(1);
     let then: Then = Box::new(move |answered| {
-        // An interrupted caller is no longer listening.
+        // Sending fails if the caller was interrupted.
         let _ = said.send(answered);
     });
     let answered = awaited(py, move || begin(then), answer)?;
     answered.map_err(|trouble| of_trouble(&trouble))
 }
 
-/// Runs work that may take long on its own thread and waits for it. If interrupted, discards the
-/// result.
+/// Runs long work in a thread of its own and waits for it. If the wait is interrupted, the result
+/// is discarded.
 pub(super) fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -104,7 +105,7 @@ pub(super) fn apart<T: Send + 'static>(
     let (said, done) = sync_channel(1);
     let thread = std::thread::Builder::new().name("store-handle".into());
     thread.spawn(move || {
-        // An interrupted caller is no longer listening.
+        // Sending fails if the caller was interrupted.
         let _ = said.send(work());
     })?;
     awaited(py, || (), done)

@@ -1,5 +1,5 @@
-//! Reads a store as it is now or as it was at a snapshot: values, scans, and page-by-page
-//! iteration.
+//! Reads the current content of a store or that of a snapshot: values, scans, and iteration page by
+//! page.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::asking::{Opened, asked};
 use crate::error::of_trouble;
 
-/// The number of keys in the first page, and the maximum for any page.
+/// The number of keys in the first page of an iteration, and in the largest.
 const PAGE: (usize, usize) = (16, 1024);
-/// The maximum size of a page in bytes, unless a single record is larger.
+/// The maximum size of a page in bytes. A single larger record is a page of its own.
 const PAGE_BYTES: u64 = 1 << 20;
 
 /// A key and its value.
@@ -30,14 +30,14 @@ impl Drop for Held {
     fn drop(&mut self) {
         let snapshot = self.snapshot.take();
         if !self.opened.is_ours() {
-            // After a fork, the thread that would release the snapshot exists only in the parent
-            // process.
+            // A forked process cannot release the snapshot, because the thread for that exists
+            // only in the parent.
             std::mem::forget(snapshot);
         }
     }
 }
 
-/// Reads either the open store or a snapshot.
+/// The content to read: the store's current content, or a snapshot.
 #[derive(Clone)]
 pub(super) enum Reader {
     Now(Arc<Opened>),
@@ -95,19 +95,19 @@ pub(super) fn pair<'py>(py: Python<'py>, (key, value): &Pair) -> PyResult<Bound<
     PyTuple::new(py, [PyBytes::new(py, key), PyBytes::new(py, value)])
 }
 
-/// An iterator over keys in order, with or without their values, as of one moment.
+/// An iterator over the keys at one moment, in order, with or without their values.
 #[pyclass(frozen, module = "forebay", name = "_Records")]
 pub(crate) struct Records {
-    /// None while another thread is taking the next record.
+    /// The position, or None while another thread is reading the next record.
     place: Mutex<Option<Place>>,
     has_values: bool,
 }
 
-/// The position of an iteration.
+/// The current position of an iteration.
 struct Place {
-    /// None at the end.
+    /// What is read, or None after the end.
     reader: Option<Reader>,
-    /// The first key of the next page; None after the last page.
+    /// The first key of the next page, or None after the last page.
     from: Option<Key>,
     stop: Option<Key>,
     ready: VecDeque<Pair>,
@@ -167,7 +167,7 @@ impl Place {
         Ok(next)
     }
 
-    /// Reads the next page that is not empty.
+    /// Reads the next nonempty page.
     fn read(&mut self, py: Python<'_>) -> PyResult<()> {
         while self.ready.is_empty()
             && let (Some(reader), Some(from)) = (&self.reader, &self.from)

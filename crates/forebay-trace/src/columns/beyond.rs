@@ -1,35 +1,36 @@
-//! Detects rows with more fields than the header line. The additional fields are not read, and may
-//! be caused by a comma within a name.
+//! Detects rows that have more fields than the header line. The additional fields are ignored. They
+//! may be caused by a comma within a name.
 
 use crate::columns::cursor::{Cursor, Separator};
 use forebay_show::plural::{counted, verb};
 
-/// The rows with additional fields.
+/// Counts rows with additional fields.
 #[derive(Default)]
 pub(super) struct Beyond {
-    /// The number of fields in the header line; 0 if there is none.
+    /// The number of fields in the header line, or 0 if there is no header.
     named: usize,
     rows: u64,
-    /// The line number of the first such row.
+    /// The line number of the first row with additional fields.
     first: u64,
 }
 
 impl Beyond {
-    /// Processes a possible header line: it is one if it has names for at least `columns` columns.
+    /// Processes a line that may be the header: it is one if it has names for at least `columns`
+    /// columns.
     pub(super) fn name(&mut self, names: &[u8], columns: usize, separator: Separator) {
         let line = [names, b"\n"].concat();
         let named = Cursor::new(&line, separator).fields();
         self.named = if named >= columns && named > 1 { named } else { 0 };
     }
 
-    /// Examines complete lines: `lines` of them, after line `before`.
+    /// Examines `lines` complete lines of text, which follow line `before`.
     pub(super) fn look(&mut self, text: &[u8], (before, lines): (u64, u64), separator: Separator) {
         let Separator::Byte(byte) = separator else { return };
         if self.named == 0 {
             return;
         }
-        // Nearly always all rows have as many fields as the header, and therefore this total number
-        // of separators.
+        // Nearly always, every row has as many fields as the header, so the total number of
+        // separators is known.
         let usual = (self.named as u64 - 1) * lines;
         if memchr::memchr_iter(byte, text).count() as u64 != usual {
             self.look_closer(text, before, separator);
@@ -46,7 +47,7 @@ impl Beyond {
         }
     }
 
-    /// Returns whether any field after those with a name is not empty.
+    /// Returns whether any of the additional fields is not empty.
     fn has_more(&self, line: &[u8], separator: Separator) -> bool {
         let mut cursor = Cursor::new(line, separator);
         cursor.first();
@@ -63,7 +64,7 @@ impl Beyond {
         false
     }
 
-    /// Returns the note about such rows.
+    /// Returns a note about rows with additional fields, if there are any.
     pub(super) fn sentence(&self) -> Option<String> {
         (self.rows > 0).then(|| {
             format!(

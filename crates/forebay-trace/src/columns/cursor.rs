@@ -1,29 +1,29 @@
-//! Walks over text field by field, eight bytes at a time where possible.
+//! Moves over text field by field, eight bytes at a time if possible.
 //!
-//! The text consists of complete lines: there is a `\n` after every byte that a cursor examines. A
-//! field ends with the separator or with the line, and `stop` is the position of what ended it. If
-//! a fast method does not understand a field, it does not move, so that [`Cursor::field`] can read
-//! the field.
+//! The text consists of complete lines: every byte that a cursor examines is followed by a `\n`
+//! somewhere. A field ends with the separator or the line; `stop` is the position of the byte that
+//! ended it. A fast method that does not understand a field does not move the cursor, so that
+//! [`Cursor::field`] can read the field instead.
 
 use crate::columns::swar::{HIGHS, ONES, POWERS, eight, load};
 
-/// The separator of fields.
+/// The separator between fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
-    /// One byte; two in a row enclose an empty field.
+    /// A single byte. Two of them in a row enclose an empty field.
     Byte(u8),
-    /// Any number of blanks and tabs.
+    /// Any number of spaces and tabs.
     Blanks,
 }
 
-/// Sets the high bit of every byte that is below `limit` (at most 0x80). Bytes after the first such
-/// byte may also have it set.
+/// Sets the high bit of every byte below `limit` (at most 0x80). It may also be set in bytes after
+/// the first such byte.
 #[inline(always)]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
 }
 
-/// Returns a word of at most seven bytes as a unique number.
+/// Converts a word of at most seven bytes to a number that identifies it.
 #[inline]
 pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
     if word.len() > 7 {
@@ -33,16 +33,16 @@ pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
     Some(value | (word.len() as u64) << 56)
 }
 
-/// The reason that a row could not be read further.
+/// The reason why a row cannot be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellError {
     /// The line ends before this column.
     Ended,
-    /// The field has the wrong kind of content.
+    /// The field has the wrong kind of content for its column.
     Field,
-    /// A carriage return without a line feed.
+    /// There is a carriage return without a line feed.
     LoneReturn,
-    /// A quoted field does not end, or continues after its end.
+    /// A quoted field has no end, or text after its end.
     Quotes,
     /// The request is longer than the limit.
     Length,
@@ -50,9 +50,9 @@ pub(crate) enum CellError {
     Address,
     /// The completion precedes the arrival.
     Backwards,
-    /// A comma may begin decimals or group thousands.
+    /// It is unclear whether a comma begins decimals or groups thousands.
     Mark,
-    /// There is no space for the name.
+    /// There is no room for the name.
     Name,
 }
 
@@ -62,12 +62,13 @@ pub(crate) struct Cursor<'a> {
     text: &'a [u8],
     stop: usize,
     separator: u8,
-    /// Bytes below this end a short word, as the separator does.
+    /// A byte below this may end a short word; the separator does.
     limit: u8,
     blanks: bool,
 }
 
-/// Returns the length of a quoted field that begins after its first quote; two quotes within it stand for one.
+/// Returns the length of a quoted field, given the text after its opening quote. Two quotes within
+/// the field stand for one.
 fn quoted_length(rest: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -82,7 +83,7 @@ fn quoted_length(rest: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Makes a cursor at the start of the first line of `text`.
+    /// Creates a cursor at the start of the first line of `text`.
     #[inline]
     pub(crate) fn new(text: &'a [u8], separator: Separator) -> Cursor<'a> {
         match separator {
@@ -101,13 +102,13 @@ impl<'a> Cursor<'a> {
         self.stop
     }
 
-    /// Moves to the start of a line.
+    /// Moves to `position`, which must be the start of a line.
     #[inline]
     pub(crate) fn go(&mut self, position: usize) {
         self.stop = position;
     }
 
-    /// Counts the remaining fields of the line, as far as they can be read.
+    /// Counts the remaining fields of the line, up to the first that cannot be read.
     pub(crate) fn fields(mut self) -> usize {
         let mut count = 0;
         self.first();
@@ -120,7 +121,7 @@ impl<'a> Cursor<'a> {
         count
     }
 
-    /// Returns the byte at the current position; a line feed at the end of the text.
+    /// Returns the byte at the current position, or a line feed at the end of the text.
     #[inline(always)]
     pub(crate) fn byte(&self) -> u8 {
         self.text.get(self.stop).copied().unwrap_or(b'\n')
@@ -139,7 +140,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves over the separator to the next field.
+    /// Moves past the separator to the next field.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<(), CellError> {
         if self.blanks {
@@ -170,7 +171,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns whether the byte at `at` ends a field, taking the next byte into account.
+    /// Returns whether the byte at `at` ends a field. This may depend on the byte after it.
     #[inline(always)]
     fn parts(&self, at: usize) -> bool {
         match self.text.get(at) {
@@ -182,11 +183,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads up to 19 digits from `at`, and returns their value and their end.
+    /// Reads up to 19 digits from `at` on. Returns their value and the position after them.
     #[inline(always)]
     fn digits(&self, at: usize) -> Option<(u64, usize)> {
-        // The start of the next eight bytes is a constant, so that the processor does not wait for
-        // the count. The branch is nearly always predicted correctly.
+        // The next eight bytes begin at a fixed position, so that the processor need not wait for
+        // the number of digits. The branch is nearly always predicted correctly.
         let (count, first) = eight(self.load(at));
         if count < 8 {
             return Some((first, at + count));
@@ -200,7 +201,7 @@ impl<'a> Cursor<'a> {
         (count <= 3).then(|| (value * POWERS[count] + third, at + 16 + count))
     }
 
-    /// Reads an integer, if that is the whole field.
+    /// Reads an integer if the field contains nothing else.
     #[inline(always)]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let (value, end) = self.digits(self.stop)?;
@@ -211,8 +212,8 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// Reads a decimal number, if that is the whole field. Returns its integer part, and the
-    /// billionths of at most nine decimals.
+    /// Reads a decimal number if the field contains nothing else. Returns its integer part, and its
+    /// first nine decimals as billionths.
     #[inline(always)]
     pub(crate) fn decimal(&mut self) -> Option<(u64, u64)> {
         let (whole, mut end) = self.digits(self.stop)?;
@@ -240,14 +241,14 @@ impl<'a> Cursor<'a> {
         Some((whole, billionths))
     }
 
-    /// Reads a word of at most seven bytes, in the form of [`short_key`].
+    /// Reads a word of at most seven bytes, as converted by [`short_key`].
     #[inline(always)]
     pub(crate) fn short(&mut self) -> Option<u64> {
         let word = self.load(self.stop);
         let same = word ^ (ONES * u64::from(self.separator));
         let stops = below(word, self.limit) | below(same, 1);
         let length = (stops.trailing_zeros() / 8) as usize;
-        // A blank or a quote at the start is not part of the word.
+        // A space or a quote at the beginning is not part of the word.
         if length > 7 || word & 0xff <= u64::from(b'"') || !self.parts(self.stop + length) {
             return None;
         }
@@ -256,10 +257,10 @@ impl<'a> Cursor<'a> {
         Some(value | (length as u64) << 56)
     }
 
-    /// Returns the bytes of any field, without blanks and quotes around them.
+    /// Returns the content of any field, without surrounding spaces and quotes.
     pub(crate) fn field(&mut self) -> Result<&'a [u8], CellError> {
         if !self.blanks {
-            // Skips blanks before a quote.
+            // Skip spaces before a quote.
             let separator = self.separator;
             while matches!(self.byte(), byte @ (b' ' | b'\t') if byte != separator) {
                 self.stop += 1;
@@ -293,7 +294,7 @@ impl<'a> Cursor<'a> {
         Ok(rest.get(..length).unwrap_or_default().trim_ascii())
     }
 
-    /// Skips the current line if it only contains blanks.
+    /// Skips the current line if it contains only spaces and tabs. Returns whether it did.
     #[inline(always)]
     pub(crate) fn skip_blank_line(&mut self) -> bool {
         self.byte() <= b' ' && self.skip_blanks_to_line()

@@ -1,22 +1,22 @@
-//! Detects whether the last line of a file, which has no line end, is truncated within its last
+//! Decides whether the last line of a file, if it lacks a line end, was truncated within its last
 //! number.
 //!
-//! A truncated number can only be recognized by comparison with the previous rows: if their lengths
-//! and offsets are all multiples of a sector, so should be the last, and times should not go back.
-//! A length that is not a multiple counts as truncated if one of the previous lengths begins with
-//! its digits; otherwise it may be a new length.
+//! A truncated number can only be recognized by comparison with the previous rows. If all their
+//! lengths and offsets are multiples of a sector, the last value should be one too, and times
+//! should not go back. A length that is not a multiple counts as truncated only if a previous
+//! length begins with the same digits; otherwise, it may be a new length.
 
 use crate::columns::spec::Role;
 use crate::trace::Record;
 
-/// The least number of rows that show the common factor of all values, beyond a sector.
+/// The minimum number of previous rows from which a common factor beyond a sector is derived.
 const ROWS_LEAST: usize = 100;
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
-/// How far a time may precede that of the previous row, in nanoseconds.
+/// How much earlier a time may be than that of the previous row, in nanoseconds.
 const BACK_NS_MAX: u64 = 1_000_000_000;
 
-/// Returns whether the value in the last column is consistent with those of the previous rows, in
+/// Returns whether the value in the last column is consistent with the previous rows, which are in
 /// the order of the file.
 pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     match role {
@@ -33,8 +33,8 @@ pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     }
 }
 
-/// Returns whether a length, in units of `unit` bytes, begins another length when written in
-/// decimal.
+/// Returns whether the digits of a length, in units of `unit` bytes, are the beginning of another
+/// length.
 fn begins_one(len: u32, before: &[Record], unit: u64) -> bool {
     let len = u64::from(len) / unit;
     before.iter().any(|record| {

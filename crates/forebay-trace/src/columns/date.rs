@@ -1,21 +1,21 @@
-//! Dates with a time of day, as pandas, Polars and DuckDB write them: `2026-01-31 12:00:00.000345`,
-//! with a blank or a `T` in between, and optionally followed by `Z`, `UTC`, `+01`, `+0100` or
-//! `+01:00`. The default is UTC. A leap second equals the second after it.
+//! Parses dates with a time of day, as written by pandas, Polars and DuckDB: `2026-01-31
+//! 12:00:00.000345`, with a space or a `T` in between, and optionally followed by `Z`, `UTC`,
+//! `+01`, `+0100` or `+01:00`. The default is UTC. A leap second equals the second that follows it.
 
 use chrono::{DateTime, NaiveDateTime};
 
-/// The position between date and time of day.
+/// The position of the character between the date and the time of day.
 const BETWEEN: usize = "2026-01-31".len();
-/// The length of the longest date: nine decimals and a zone.
+/// The maximum length of a date, which has nine decimals and a time zone.
 const BYTES_MAX: usize = 40;
 
-/// Returns the nanoseconds from the beginning of 1970 to a date; `None` if the field is not a date,
-/// or outside 1970 to 2262.
+/// Returns the nanoseconds from the beginning of 1970 to a date, or `None` if the field is not a
+/// date between 1970 and 2262.
 pub fn ns(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= BYTES_MAX)?;
     let between = *field.get(BETWEEN)?;
     let (day, time) = (text.get(..BETWEEN)?, text.get(BETWEEN + 1..)?);
-    // Only digits are accepted where the date parser would also accept blanks and signs.
+    // Require digits where the date parser would also accept spaces and signs.
     if !matches!(between, b' ' | b'T')
         || !field.first()?.is_ascii_digit()
         || !time.as_bytes().first()?.is_ascii_digit()
@@ -38,7 +38,7 @@ pub fn ns(field: &[u8]) -> Option<u64> {
     u64::try_from(ns?).ok()
 }
 
-/// Formats the day that is `s` seconds after the beginning of 1970.
+/// Formats the day that contains the time `s`, in seconds since the beginning of 1970.
 pub(crate) fn day_of(s: f64) -> String {
     DateTime::from_timestamp(s as i64, 0)
         .map_or_else(|| "no date".to_owned(), |date| date.format("%B %-d, %Y").to_string())
@@ -48,7 +48,7 @@ pub(crate) fn day_of(s: f64) -> String {
 mod tests {
     use super::*;
 
-    /// 2026-01-31 12:00:00 UTC.
+    /// 2026-01-31 12:00:00 UTC in nanoseconds since 1970.
     const NOON_NS: u64 = 1_769_860_800_000_000_000;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Explains how each column of a text is read, and why.
+//! Explains how each column of a text is interpreted, and why.
 
 use crate::columns::notation::Mark;
 use crate::columns::reader::Header;
@@ -7,7 +7,7 @@ use crate::formats::Format;
 use crate::trace::ColumnMeaning;
 use forebay_ask::named;
 
-/// Explains columns with names from a header, from a format, or from the user.
+/// Explains columns whose names come from a header, a format or the user.
 pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeaning> {
     let because = match header {
         Header::Preset => in_format(format),
@@ -23,7 +23,7 @@ pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnM
     read.zip(&columns.titles).zip(0..).map(meaning).collect()
 }
 
-/// Explains the fields of a format that code of its own reads.
+/// Explains the fields of a format that has its own reader.
 pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
     let fields = Format::named(name).map_or(&[][..], |format| format.fields);
     let meaning = |(column, read_as): &(&str, &str)| ColumnMeaning {
@@ -38,7 +38,7 @@ fn in_format(name: &str) -> String {
     format!("format {name} has it there")
 }
 
-/// Adds the decimal mark that the rows show.
+/// Adds the decimal mark that was derived from the rows.
 pub(super) fn add_mark(meanings: &mut [ColumnMeaning], mark: Option<Mark>) {
     let sign = match mark {
         Some(Mark::Comma) => "comma",

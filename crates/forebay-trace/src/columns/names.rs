@@ -1,28 +1,29 @@
-//! Numbers the volumes and streams of a trace by the names in their columns.
+//! Assigns numbers to the volumes and streams of a trace, by the names in their columns.
 //!
-//! A name consists of up to three fields. Names whose fields have at most seven bytes are found in
-//! a small direct-mapped cache without touching text; all others in a map of complete names. A name
-//! may be spelled in several ways (`7`, ` 7`, `"7"`); the map contains it once.
+//! A name consists of up to three fields. If all of them have at most seven bytes, the name is
+//! found in a small direct-mapped cache without touching its text; otherwise, in a map of complete
+//! names. A name may be spelled in several ways (`7`, ` 7`, `"7"`), but the map contains it only
+//! once.
 
 use rustc_hash::FxHashMap;
 
-/// The most fields in a name.
+/// The maximum number of fields in a name.
 pub(crate) const PARTS: usize = 3;
 
 /// The number of cache entries, a power of two.
 const SLOTS: usize = 4096;
 
-/// Fields in the form of [`crate::columns::cursor::short_key`]; 0 for fields that a format does not
-/// have.
+/// The fields of a name, as converted by [`crate::columns::cursor::short_key`]; 0 for fields that
+/// the format lacks.
 pub(crate) type Keys = [u64; PARTS];
 
-/// A key that no field has: its length would be 255.
+/// A key that differs from those of all fields, because its length would be 255.
 const NO_KEYS: Keys = [u64::MAX; PARTS];
 
-/// The names seen so far and their numbers.
+/// All names seen so far, with their numbers.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// The cache, which is not allocated until it is needed.
+    /// The cache, which is allocated when it is first needed.
     cache: Vec<(Keys, u32)>,
     known: FxHashMap<Vec<u8>, u32>,
 }
@@ -36,17 +37,16 @@ impl Names {
         (mixed >> 32) as usize % SLOTS
     }
 
-    /// Returns the number of a recently used name.
+    /// Returns the number of a recently used name, or `None` if it is not in the cache.
     #[inline]
     pub(crate) fn cached(&self, keys: &Keys) -> Option<u32> {
         let (known, number) = self.cache.get(Self::slot(keys))?;
-        // Compares the fields individually, because comparing the arrays would store them to memory
-        // first.
+        // Compare the fields one by one; comparing the arrays would first store them in memory.
         let differ = (known[0] ^ keys[0]) | (known[1] ^ keys[1]) | (known[2] ^ keys[2]);
         (differ == 0).then_some(*number)
     }
 
-    /// Caches a name's fields if all are short.
+    /// Caches the number of a name if all its fields are short.
     pub(crate) fn remember(&mut self, keys: Option<Keys>, number: u32) {
         let Some(keys) = keys else { return };
         self.cache.resize(SLOTS, (NO_KEYS, 0));
@@ -55,7 +55,7 @@ impl Names {
         }
     }
 
-    /// Returns the number of a name; `None` if it is new.
+    /// Returns the number of a name, or `None` if the name is new.
     pub(crate) fn known(&self, name: &[u8]) -> Option<u32> {
         self.known.get(name).copied()
     }

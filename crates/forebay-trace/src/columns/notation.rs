@@ -1,32 +1,34 @@
-//! Ways to write numbers other than plain digits: decimal commas, groups of thousands, hexadecimal, and words for
-//! unknown values.
+//! Reads numbers that are not written as plain digits: with decimal commas, groups of thousands or
+//! hexadecimal digits, and words for unknown values.
 //!
-//! `1,500` is 1.5 or 1500. The decimal mark of a text is therefore declared (`decimal=comma`) or derived from the
-//! first rows ([`Mark::of_rows`]): lengths and offsets have no decimals, and groups have three digits. Where neither
-//! decides, such a time is rejected.
+//! `1,500` means 1.5 or 1500. The decimal mark of a text is therefore either declared
+//! (`decimal=comma`) or derived from the first rows ([`Mark::of_rows`]), because lengths and
+//! offsets have no decimals, and groups have three digits. If neither is possible, ambiguous times
+//! are rejected.
 
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::spec::Role;
 use crate::columns::values::BINARY_UNITS;
 
-/// The sign before the decimals. The other of the two groups thousands.
+/// The decimal mark. The other character (comma or point) then groups thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Point,
     Comma,
 }
 
-/// The most bytes of a number.
+/// The maximum length of a number in bytes.
 const NUMBER_BYTES_MAX: usize = 64;
 /// The number of lines from which the decimal mark is derived.
 const LINES: usize = 1000;
-/// Words for an unknown value.
+/// Words that mean that a value is unknown.
 const UNKNOWN: [&[u8]; 10] =
     [b"nan", b"null", b"none", b"na", b"n/a", b"<na>", b"nat", b"inf", b"-", b"\\N"];
-/// Signs that group thousands in any notation: apostrophes, underscores and the blanks of typesetters.
+/// Characters that group thousands regardless of the decimal mark: apostrophes, underscores, and
+/// various spaces.
 const GROUPS: [&[u8]; 6] = [b"'", b"_", b" ", b"\xc2\xa0", b"\xe2\x80\xaf", b"\xe2\x80\x99"];
 
-/// Returns whether a field says that its value is unknown.
+/// Returns whether the content of a field means that its value is unknown.
 pub(crate) fn is_unknown(field: &[u8]) -> bool {
     field.is_empty() || UNKNOWN.iter().any(|word| word.eq_ignore_ascii_case(field))
 }
@@ -39,7 +41,7 @@ pub(crate) fn hexadecimal(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// A number in plain notation: digits, and a point before the decimals.
+/// A number in plain notation: digits with an optional decimal point.
 pub(crate) struct PlainNumber {
     bytes: [u8; NUMBER_BYTES_MAX],
     length: usize,
@@ -50,8 +52,8 @@ impl PlainNumber {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// Removes the groups of thousands and the plus sign of a number whose decimals follow `mark`; `None` if the
-    /// groups do not have three digits.
+    /// Converts a number with the decimal mark `mark` to plain notation by removing groups of
+    /// thousands and a plus sign. Returns `None` if groups do not have three digits.
     pub(crate) fn of(field: &[u8], mark: Mark) -> Option<PlainNumber> {
         let (decimal, group) = match mark {
             Mark::Point => (b'.', b','),
@@ -59,7 +61,7 @@ impl PlainNumber {
         };
         let mut rest = field.strip_prefix(b"+").unwrap_or(field);
         let mut number = PlainNumber { bytes: [0; NUMBER_BYTES_MAX], length: 0 };
-        // The digits since the last sign that groups, if there was one.
+        // Count the digits since the last character that groups thousands.
         let (mut digits, mut is_grouped, mut is_fraction) = (0, false, false);
         while let [byte, after @ ..] = rest {
             let sign = GROUPS.iter().find(|sign| rest.starts_with(sign)).map(|sign| sign.len());
@@ -99,8 +101,8 @@ impl PlainNumber {
 }
 
 impl Mark {
-    /// Derives the decimal mark of a text from its first rows; `None` if nothing shows it, or if rows contradict
-    /// each other.
+    /// Derives the decimal mark of a text from its first rows. Returns `None` if nothing shows it
+    /// or if rows contradict each other.
     pub(crate) fn of_rows(rows: &[u8], separator: Separator, roles: &[Role]) -> Option<Mark> {
         let mut found = None;
         for line in rows.split_inclusive(|&byte| byte == b'\n').take(LINES) {
@@ -109,7 +111,7 @@ impl Mark {
             for role in roles {
                 let Ok(field) = cursor.field() else { break };
                 let shown = match role {
-                    // KiB and MiB may have decimals.
+                    // Values in KiB and MiB may have decimals.
                     Role::Offset(unit) | Role::Len(unit) if BINARY_UNITS.contains(unit) => {
                         Mark::of_decimal(field)
                     }
@@ -130,7 +132,8 @@ impl Mark {
         found
     }
 
-    /// Returns the decimal mark that a number without decimals shows by grouping thousands, or by decimals of zero.
+    /// Returns the decimal mark shown by a number that must be whole, because it groups thousands
+    /// or all its decimals are zero.
     fn of_whole(field: &[u8]) -> Option<Mark> {
         let has = |byte: u8| field.contains(&byte);
         if has(b'e') || has(b'E') {
@@ -152,7 +155,7 @@ impl Mark {
         }
     }
 
-    /// Returns the decimal mark of a number with an exponent, which groups no thousands.
+    /// Returns the decimal mark of a number with an exponent, which never has groups of thousands.
     fn of_exponent(field: &[u8]) -> Option<Mark> {
         match (field.contains(&b','), field.contains(&b'.')) {
             (true, false) => Some(Mark::Comma),
@@ -161,7 +164,7 @@ impl Mark {
         }
     }
 
-    /// Returns the decimal mark that a number shows if it cannot be read with the other one.
+    /// Returns the decimal mark of a number that is invalid with the other mark.
     pub(crate) fn of_decimal(field: &[u8]) -> Option<Mark> {
         if field.iter().any(|byte| matches!(byte, b'e' | b'E')) {
             return Mark::of_exponent(field);
@@ -169,7 +172,7 @@ impl Mark {
         let is_of = |mark| {
             let number = PlainNumber::of(field, mark)?;
             let points = number.bytes().iter().filter(|&&byte| byte == b'.').count();
-            // Nobody writes 0,500 for 500.
+            // Nobody writes 500 as 0,500.
             let is_padded = points == 0 && field.first() == Some(&b'0');
             (points < 2 && is_digits_and(number.bytes(), b'.') && !is_padded).then_some(mark)
         };
@@ -183,7 +186,8 @@ impl Mark {
     }
 }
 
-/// Returns whether a number without decimals is either thousands or has three decimals of zero: `512,000`.
+/// Returns whether a whole number may either group thousands or have three zero decimals:
+/// `512,000`.
 pub(crate) fn is_ambiguous(field: &[u8]) -> bool {
     let whole = field.strip_suffix(b",000").or_else(|| field.strip_suffix(b".000"));
     whole.is_some_and(|digits| {

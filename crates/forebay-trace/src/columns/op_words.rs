@@ -1,4 +1,4 @@
-//! The words for operations.
+//! Parses the words that stand for operations.
 
 use forebay_core::Op;
 
@@ -7,36 +7,36 @@ use crate::columns::cursor::short_key;
 /// How a column encodes operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpCode {
-    /// Words, in any case.
+    /// Words. Case is ignored.
     Words(OpWords),
-    /// SCSI operation codes in hexadecimal; those that move no data are skipped.
+    /// SCSI operation codes in hexadecimal. Commands that transfer no data are skipped.
     Scsi,
     /// DiskSim's flags: a number whose bit 0 is set for reads.
     Disksim,
 }
 
-/// Words and their meanings.
+/// The words for operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpWords {
     known: Vec<(String, Op)>,
-    /// The short words in the form of [`short_key`], in their usual spellings, each at its slot.
+    /// The short words in their usual spellings, as converted by [`short_key`], each in its slot.
     keys: Vec<(u64, Op)>,
-    /// The multiplier that assigns the slots.
+    /// The multiplier that determines the slot of a word.
     factor: u64,
-    /// Whether the kernel's RWBS and names of SCSI commands are words too.
+    /// Whether the kernel's RWBS letters and the names of SCSI commands are accepted too.
     is_usual: bool,
-    /// A description for messages.
+    /// A description of the words for messages.
     pub(crate) expected: String,
 }
 
 /// The number of slots for short words, a power of two.
 const SLOTS: usize = 256;
-/// An odd number without a pattern (2^64 divided by the golden ratio), at which the search for a
-/// multiplier begins.
+/// An odd number without a pattern (2^64 divided by the golden ratio), from which the search for a
+/// multiplier starts.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The number of multipliers to try.
 const TRIES: u64 = 1 << 12;
-/// A key that no word has: its length would be 255.
+/// A key that differs from those of all words, because its length would be 255.
 const NO_KEY: u64 = u64::MAX;
 
 #[inline]
@@ -44,8 +44,8 @@ fn slot(key: u64, factor: u64) -> usize {
     (key.wrapping_mul(factor) >> 56) as usize
 }
 
-/// Places the words in slots, if the factor gives each word its own. A single lookup has to be
-/// enough, because the sequence of words is hard to predict.
+/// Places the words in slots if `factor` gives each word its own slot. Lookups must not need a
+/// second try, because the sequence of words is hard to predict.
 fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     let mut slots = vec![(NO_KEY, Op::Read); SLOTS];
     for &(key, op) in keys {
@@ -55,7 +55,7 @@ fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     Some((factor, slots))
 }
 
-/// Words that need no declaration.
+/// Words that are accepted without a declaration.
 const USUAL: &[(&str, Op)] = &[
     ("R", Op::Read),
     ("W", Op::Write),
@@ -73,7 +73,7 @@ const USUAL: &[(&str, Op)] = &[
     ("Flush", Op::Flush),
 ];
 
-/// The meanings of the words in a declaration, in order.
+/// The operations of the words in a declaration, in order.
 const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 
 impl OpWords {
@@ -86,8 +86,8 @@ impl OpWords {
         OpWords { is_usual: true, ..words }
     }
 
-    /// Parses `R/W`: words for read, write, trim and flush; several words with the same meaning are
-    /// joined by `+`.
+    /// Parses a declaration such as `R/W`: words for read, write, trim and flush. Several words for
+    /// the same operation are joined by `+`.
     pub(crate) fn declared(text: &str) -> Option<OpWords> {
         let mut known: Vec<(String, Op)> = Vec::new();
         let meanings: Vec<&str> = text.split('/').collect();
@@ -124,7 +124,7 @@ impl OpWords {
         OpWords { known, keys, factor, is_usual: false, expected }
     }
 
-    /// Returns the operation of a short word; if `None`, [`OpWords::word`] has to be used.
+    /// Returns the operation of a short word. If this is `None`, call [`OpWords::word`].
     #[inline]
     pub(crate) fn short(&self, key: u64) -> Option<Op> {
         let (known, op) = self.keys.get(slot(key, self.factor))?;
@@ -132,7 +132,7 @@ impl OpWords {
     }
 
     pub(crate) fn word(&self, word: &[u8]) -> Option<Op> {
-        // pandas converts columns of numbers to floating point if some are missing.
+        // pandas converts a column of numbers to floating point if some values are missing.
         let word = word.strip_suffix(b".0").unwrap_or(word);
         let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
         let known = self.known.iter().find(same).map(|(_, op)| *op);
@@ -140,8 +140,8 @@ impl OpWords {
     }
 }
 
-/// Returns the operation of the kernel's RWBS: `F` for a preflush, the operation, and `FASM` for its flags, in
-/// this order.
+/// Returns the operation of RWBS letters of the kernel: `F` for a preflush, the operation, and
+/// `FASM` for its flags, in this order.
 fn rwbs(word: &[u8]) -> Option<Op> {
     let of = |word: &[u8]| {
         let (op, mut rest) = match word {
@@ -173,8 +173,8 @@ fn scsi_name(word: &[u8]) -> Option<Op> {
     }
 }
 
-/// Returns the operation of a SCSI command with this operation code (SBC-4); `Some(None)` if it
-/// moves no data.
+/// Returns the operation of a SCSI operation code (SBC-4), or `Some(None)` if the command transfers
+/// no data.
 pub(crate) fn scsi(field: &[u8]) -> Option<Option<Op>> {
     let digits = field.strip_prefix(b"0x").unwrap_or(field);
     if !(1..=2).contains(&digits.len()) {

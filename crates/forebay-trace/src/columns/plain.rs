@@ -1,8 +1,9 @@
-//! Reads plain rows, which nearly all rows are: the fields are located first ([`split`]), and then
-//! read in any order, so that the processor works on several at once.
+//! Reads plain rows, which nearly all rows are. The fields are located first ([`split`]) and then
+//! read in any order, so that the processor can work on several of them at the same time.
 //!
-//! The result is the same as that of [`super::plan::Plan::row`]. Unusual rows (not plain, with a
-//! name not used recently, without length, or invalid) are left to that function.
+//! The result is the same as that of [`super::plan::Plan::row`]. Unusual rows (those that are not
+//! plain, that contain a name not used recently, that have no length, or that are invalid) are left
+//! to that function.
 
 use forebay_core::{Flags, Nanos, Op};
 
@@ -17,13 +18,13 @@ use crate::columns::unit::TimeUnit;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, is_wrapped};
 use crate::trace::Record;
 
-/// The columns that the parts of a name are in.
+/// The columns that contain the parts of a name.
 type Parts = [Option<usize>; PARTS];
 
-/// A declaration prepared for plain rows.
+/// A declaration that was prepared for reading plain rows.
 pub(crate) struct Plain {
     separator: u8,
-    /// Whether consecutive separators count as one.
+    /// Whether consecutive separators count as a single one.
     blanks: bool,
     columns: usize,
     at: Option<(usize, TimeUnit)>,
@@ -36,14 +37,14 @@ pub(crate) struct Plain {
     stream: Option<Parts>,
 }
 
-/// How a row encodes its operation.
+/// How rows encode operations.
 enum Operation {
     Same(Op),
     Words(usize, OpWords),
     Disksim(usize),
 }
 
-/// A row's text and the positions of its fields.
+/// The text of a row and the bounds of its fields.
 struct FieldRow<'a> {
     text: &'a [u8],
     bounds: &'a Bounds,
@@ -51,7 +52,7 @@ struct FieldRow<'a> {
 }
 
 impl FieldRow<'_> {
-    /// Returns the beginning and end of a field.
+    /// Returns the bounds of a field.
     #[inline(always)]
     fn field(&self, column: usize) -> (usize, usize) {
         let bound = |n: usize| self.bounds[n % (COLUMNS_MAX + 1)];
@@ -80,7 +81,7 @@ impl FieldRow<'_> {
         (cursor.position() == to && unit.ns > 1).then(|| unit.as_ns(whole, billionths))?
     }
 
-    /// Returns the number of the name that these fields form.
+    /// Returns the number of the name in these fields, or `None` if it is not cached.
     #[inline(always)]
     fn name(&self, parts: Option<&Parts>, names: &Names) -> Option<u32> {
         let Some(parts) = parts else { return Some(0) };
@@ -97,7 +98,7 @@ impl FieldRow<'_> {
 }
 
 impl Plain {
-    /// Prepares these columns, if they are of the usual kinds.
+    /// Prepares a declaration. Returns `None` if it contains unusual columns.
     pub(crate) fn new(columns: &Columns, separator: Separator) -> Option<Plain> {
         let (separator, blanks) = match separator {
             Separator::Byte(separator) => (separator, false),
@@ -147,8 +148,9 @@ impl Plain {
         })
     }
 
-    /// Reads the row that begins at `start`, and returns it with the start of the next row. The
-    /// content of `bounds` is overwritten; names have their numbers in `volumes` and `streams`.
+    /// Reads the row that begins at `start`. Returns its record and the start of the next row.
+    /// `bounds` is a buffer whose content is overwritten. `volumes` and `streams` contain the
+    /// numbers of names.
     #[inline(always)]
     pub(crate) fn row(
         &self,
@@ -210,7 +212,7 @@ mod tests {
     use crate::lines::PADDING_BYTES;
     use proptest::prelude::*;
 
-    /// Reads a row with the plan and, once the plan knows the names, with the fast path.
+    /// Reads a row first with the plan and then, when its names are known, with the fast path.
     fn both(declared: &str, row: &str) -> [Option<(Record, usize)>; 2] {
         let columns: Columns = declared.parse().unwrap();
         let separator = columns.separator.unwrap();
@@ -289,7 +291,7 @@ mod tests {
                 "tab" => "\t",
                 _ => " ",
             };
-            // Most fields must be valid, or else hardly any row would be readable.
+            // Most fields must be valid; otherwise, hardly any row would be readable.
             let roles: Vec<&str> = declared.split(',').collect();
             let fields: Vec<String> = fields.iter().enumerate().map(|(n, field)| {
                 match roles.get(n).and_then(|role| role.split(':').next()) {

@@ -1,4 +1,4 @@
-//! A declaration prepared for reading rows.
+//! Prepares a declaration of columns for reading rows.
 
 mod explain;
 
@@ -18,35 +18,37 @@ use crate::naming::Room;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
-/// The place of an error in a row.
+/// An error in a field of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldError {
     /// The index of the column.
     column: usize,
-    /// The beginning of its field.
+    /// The position at which the field begins.
     from: usize,
     fault: CellError,
 }
 
 impl FieldError {
-    /// Moves the fault from a row that begins at `begun` to the same row at the start of a text.
+    /// Converts the position of the error from that in a larger text to that in the row, which
+    /// begins at `begun`.
     pub(crate) fn of_row(self, begun: usize) -> FieldError {
         FieldError { from: self.from.saturating_sub(begun), ..self }
     }
 
-    /// Changes the fault to a lack of space for the name.
+    /// Changes the error to one about a lack of room for the name.
     fn named(self) -> FieldError {
         FieldError { fault: CellError::Name, ..self }
     }
 }
 
-/// The positions of a name's fields in a row.
+/// The positions of a name's fields within a row.
 #[derive(Clone, Copy)]
 struct Name {
     keys: Keys,
-    /// The beginning of each field; a part that a row does not have is at its column's default.
+    /// The position at which each field begins. A part that the row lacks has the position of its
+    /// default.
     starts: [usize; PARTS],
-    /// Whether the keys represent the whole name.
+    /// Whether the keys represent the complete name.
     short: bool,
 }
 
@@ -68,7 +70,7 @@ impl Name {
     }
 }
 
-/// The processing of one column.
+/// What to do with a column.
 enum Step {
     Skip,
     At(TimeUnit),
@@ -77,49 +79,49 @@ enum Step {
     Offset(u64),
     Len(u64),
     Op(OpCode),
-    /// The index of the part within the volume's name.
+    /// Part of the volume's name, with its index.
     Volume(usize),
-    /// The index of the part within the stream's name.
+    /// Part of the stream's name, with its index.
     Stream(usize),
     Flags,
 }
 
-/// The indices of the parts of a stream's name.
+/// The indices of the parts in a stream's name.
 pub(crate) const THREAD: usize = 0;
 pub(crate) const PROCESS: usize = 1;
 pub(crate) const NAME: usize = 2;
 
-/// Reads rows.
+/// Reads rows according to a declaration.
 pub(crate) struct Plan {
     steps: Vec<Step>,
     roles: Vec<Role>,
     titles: Vec<String>,
     op: Option<Op>,
     len: u64,
-    /// The decimal mark, if known.
+    /// The decimal mark of the text, if known.
     pub(crate) mark: Option<Mark>,
-    /// Whether arrivals are computed from completions.
+    /// Whether arrival times are computed from completion times.
     has_end: bool,
     has_volume: bool,
     has_stream: bool,
     volumes: Names,
     streams: Names,
     room: Room,
-    /// Rows that were read in part.
+    /// Counts of rows that were read only in part.
     pub(crate) odd: Odd,
-    /// The length of the last row's trim, if it is too long for a record.
+    /// The length of the trim in the last row, if it is too long for a record.
     pub(crate) long_len: Option<u64>,
 }
 
-/// The number of rows of which a part cannot be represented.
+/// Counts of rows of which a part cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Odd {
-    /// Latencies that are negative differences.
+    /// Latencies that are unknown because they are negative differences.
     pub(crate) wrapped: u64,
 }
 
 impl Plan {
-    /// Prepares these columns.
+    /// Creates a plan for reading rows with these columns.
     pub(crate) fn new(columns: &Columns) -> Plan {
         let mut volume_parts = 0..;
         let steps = columns.roles.iter().map(|role| match role {
@@ -155,13 +157,14 @@ impl Plan {
         }
     }
 
-    /// Returns the volumes and the streams seen so far.
+    /// Returns the volumes and the streams that were seen so far.
     #[inline]
     pub(crate) fn names(&self) -> (&Names, &Names) {
         (&self.volumes, &self.streams)
     }
 
-    /// Returns an initial dictionary: if no column names volumes or streams, it contains one.
+    /// Returns the initial dictionary. If no column contains the names of volumes or streams, it
+    /// has one of them.
     pub(crate) fn dictionary(&self) -> Dictionary {
         let mut dictionary = Dictionary::default();
         if !self.has_volume {
@@ -173,8 +176,8 @@ impl Plan {
         dictionary
     }
 
-    /// Reads the row at the cursor and moves to the next; `None` if the row contains no request to
-    /// keep. Without a column of times, the request is at 0.
+    /// Reads the row at the cursor and moves to the next. Returns `None` if the row contains no
+    /// request to keep. Without a column of times, the request arrives at 0.
     #[inline]
     pub(crate) fn row(
         &mut self,
@@ -237,7 +240,7 @@ impl Plan {
                 _ => return Err(bad),
             }
         }
-        // The offset of an empty flush is meaningless; tracers set all of its bits.
+        // The offset of an empty flush has no meaning; tracers set all its bits.
         if offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
             offset = 0;
         }
@@ -287,7 +290,7 @@ impl Plan {
         }))
     }
 
-    /// Returns the volume of a name that is not in the cache.
+    /// Returns the number of a volume whose name is not in the cache.
     #[cold]
     fn volume(
         &mut self,
@@ -328,7 +331,7 @@ impl Plan {
         Ok(number)
     }
 
-    /// Returns the stream of a name that is not in the cache.
+    /// Returns the number of a stream whose name is not in the cache.
     #[cold]
     fn stream(
         &mut self,
@@ -353,7 +356,7 @@ impl Plan {
             }
         }
         for field in fields {
-            // Fields never contain a line feed, so it can separate them.
+            // Separate the fields by line feeds, which no field contains.
             whole.extend_from_slice(field.unwrap_or_default());
             whole.push(b'\n');
         }
@@ -381,7 +384,7 @@ impl Plan {
         self.titles.first().is_some_and(|title| first.eq_ignore_ascii_case(title.as_bytes()))
     }
 
-    /// Returns whether a line has words where numbers are expected.
+    /// Returns whether a line contains words where numbers are expected.
     pub(crate) fn has_no_number(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -401,7 +404,8 @@ impl Plan {
         true
     }
 
-    /// Returns whether a line that is no row names columns: it has words in place of numbers, and of operations.
+    /// Returns whether a line that is not a row names the columns: it has words in place of both
+    /// numbers and operations.
     pub(crate) fn is_header(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -416,7 +420,7 @@ impl Plan {
         !is_request && (self.is_titled(line) || self.has_no_number(line))
     }
 
-    /// Returns whether a line has as many fields as there are columns.
+    /// Returns whether the number of fields in a line equals the number of columns.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -429,7 +433,7 @@ impl Plan {
     }
 }
 
-/// Returns the field that begins at `from`.
+/// Returns the content of the field that begins at `from`.
 fn field_at<'a>(cursor: &Cursor<'a>, from: usize) -> &'a [u8] {
     let mut cursor = *cursor;
     cursor.go(from);

@@ -1,4 +1,4 @@
-//! Reads text by its columns, in the order of the file.
+//! Reads text with declared columns, in the order of the file.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -21,26 +21,27 @@ use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_show::plural::{counted, verb};
 
-/// The kinds of first lines other than requests.
+/// What may precede the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// Names that begin with that of the preset's first column.
+    /// A line whose first name is that of the preset's first column.
     Preset,
-    /// The names that the declaration was derived from.
+    /// The line of names from which the declaration was derived.
     Named,
-    /// Any line without a number where numbers are declared.
+    /// Any line without a number in a column of numbers.
     Guessed,
 }
 
-/// Up to this many negative latencies are always treated as unknown.
+/// Up to this many negative latencies are always accepted as unknown.
 const BACKWARDS_LEAST: u64 = 100;
 
-/// A [`Reader`] of columns. Blank lines are ignored; rows without a request are counted.
+/// A [`Reader`] for text with declared columns. Blank lines are ignored; rows without a request are
+/// counted.
 pub(crate) struct ColumnReader {
     lines: Lines,
     plan: Plan,
     columns: Columns,
-    /// The fast path for plain rows, once the separator is known.
+    /// The fast parser for plain rows, once the separator is known.
     plain: Option<Plain>,
     bounds: Bounds,
     separator: Option<Separator>,
@@ -50,22 +51,22 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The header line, if there is one, and the number of records before each line that repeats it.
+    /// The header line, if there is one, and the number of records before each repetition of it.
     names: Vec<u8>,
     headers_again: Vec<u64>,
     beyond: Beyond,
     hint: String,
     bad: BadRows,
     long_trims: LongTrims,
-    /// The number of requests read.
+    /// The number of requests read so far.
     read: u64,
     dictionary: Dictionary,
     notes: Notes,
 }
 
 impl ColumnReader {
-    /// Makes a reader of `content`; notes name the format `format`, and `hint` says what to do
-    /// about an invalid row.
+    /// Creates a reader of `content`. Notes name the format `format`; `hint` says what to do about
+    /// an invalid row.
     pub(crate) fn new(
         path: &Path,
         content: Box<dyn BufRead + Send>,
@@ -139,7 +140,7 @@ impl ColumnReader {
         }
     }
 
-    /// Adds a note if a preset's rows have more columns than the preset.
+    /// Adds a note if rows have more columns than the preset declares.
     fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
         let known = self.columns.roles.len();
         if self.header != Header::Preset || self.lines.block()?.1 == 0 {
@@ -158,7 +159,7 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Keeps a last line without a line end, unless its last number shows that it is truncated.
+    /// Removes the last row if it has no line end and its last number was truncated.
     fn judge_cut(&mut self, batch: &mut Vec<Record>) {
         let Some((last, before)) = batch.split_last() else { return };
         let fits = self.columns.roles.last().is_none_or(|role| cut::fits(role, last, before));
@@ -176,7 +177,7 @@ impl ColumnReader {
         ));
     }
 
-    /// Rejects traces in which most rows complete before they arrive.
+    /// Returns an error if most requests complete before they arrive.
     fn refuse_backwards(&self) -> Result<(), TraceError> {
         let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
         if wrapped < BACKWARDS_LEAST || wrapped * 2 < rows {
@@ -191,7 +192,7 @@ impl ColumnReader {
         })
     }
 
-    /// Completes the notes.
+    /// Adds the notes that are known only at the end.
     fn finish(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -206,7 +207,8 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Leaves out the next row, which cannot be read. Another header is an error, because its columns may be others.
+    /// Skips the next row, which cannot be read. If it is another header, this is an error, because
+    /// its columns may differ.
     #[cold]
     fn leave_out(&mut self, bad: FieldError) -> Result<(), TraceError> {
         let separator = self.separator.unwrap_or(Separator::Blanks);
@@ -214,7 +216,7 @@ impl ColumnReader {
         let (text, whole) = self.lines.block()?;
         let line = line_at(text, 0);
         let next = line.len() + 1;
-        // Files that were joined have the mark in the middle.
+        // The byte-order mark may be in the middle of a file that was joined from several.
         let text = [line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line), b"\n"].concat();
         let line = text.trim_ascii();
         self.lines.pass(next, 1);
@@ -243,25 +245,25 @@ impl ColumnReader {
         if again && self.read > 0 { Err(error()) } else { self.bad.add(number, error) }
     }
 
-    /// Sets the share of rows that may be unreadable.
+    /// Sets the maximum share of unreadable rows.
     pub(crate) fn bad_rows(mut self, share_max: BadRowsMax) -> ColumnReader {
         self.bad = BadRows::new(share_max);
         self
     }
 
-    /// Marks the format as having no times: those of its requests are invented.
+    /// Declares that the format has no times. The times of its requests are invented.
     pub(crate) fn timeless(mut self) -> ColumnReader {
         self.notes.is_timeless = true;
         self
     }
 
-    /// Sets the assumed block size of a format that counts in blocks of unknown size.
+    /// Sets the assumed block size of a format whose unit is blocks of unknown size.
     pub(crate) fn in_blocks(mut self, bytes: u32) -> ColumnReader {
         self.notes.own_block_bytes = Some(bytes);
         self
     }
 
-    /// Adds a note on what the format lacks and what is used instead.
+    /// Adds a note about something that the format lacks, and what is used instead.
     pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
         self.notes.warnings.push(warning.into());
         self
@@ -275,7 +277,7 @@ fn line_at(text: &[u8], from: usize) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
-/// Returns a hint about column names after `lines` lines.
+/// Returns a hint about a line of column names that follows `lines` lines.
 fn named_again(lines: u64) -> String {
     format!(
         "the names of the columns are repeated here, as if a second file began: split it with \
@@ -284,8 +286,8 @@ fn named_again(lines: u64) -> String {
     )
 }
 
-/// Returns the separator of a line: the first that divides it into the declared columns. Commas come after semicolons
-/// and the like, because they may also be decimal marks.
+/// Returns the separator of a line: the first that divides it into the declared columns. Commas are
+/// tried last, because they may also be decimal marks.
 fn separator_of(line: &[u8], columns: usize) -> Separator {
     let line = [line, b"\n"].concat();
     let divides = |separator: &Separator| {

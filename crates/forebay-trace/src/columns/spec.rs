@@ -1,4 +1,4 @@
-//! The declaration of columns: its syntax and its errors.
+//! Parses declarations of columns.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,24 +12,24 @@ use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit, length_unit_bytes};
 use crate::rows::LEN_BYTES_MAX;
 
-/// The contents of a column.
+/// What a column contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Ignored.
+    /// Something that is ignored.
     Skip,
-    /// The arrival.
+    /// The arrival time.
     At(TimeUnit),
-    /// The completion.
+    /// The completion time.
     End(TimeUnit),
-    /// The time from arrival to completion; may be empty.
+    /// The time from arrival to completion, which may be empty.
     Latency(TimeUnit),
-    /// The first byte, in units of this many bytes.
+    /// The offset of the first byte, in units of this many bytes.
     Offset(u64),
     /// The length, in units of this many bytes.
     Len(u64),
     /// The operation.
     Op(OpCode),
-    /// The volume's name or a part of it; true if it must be a number.
+    /// The name of the volume or a part of it. With true, it must be a number.
     Volume(bool),
     /// The thread id.
     Thread,
@@ -37,40 +37,41 @@ pub(crate) enum Role {
     Process,
     /// The name of the submitter.
     Name,
-    /// Letters of `PFASM`.
+    /// The flags, as letters of `PFASM`.
     Flags,
 }
 
-/// Columns of a text and their units, as `--columns` and the presets declare them.
+/// The columns of a text and their units, as declared with `--columns` or by presets.
 ///
-/// A declaration is a list of columns in order, separated by commas: `at`, `end` and `latency` with
-/// a unit of time (`at:us`; for `at` and `end` also `date`), `offset` and `len` with a unit of
-/// length (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`),
-/// `volume` (several form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
-/// columns to ignore. Columns after the last one are ignored. Settings are
-/// `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES`, and, for what a text does not have, `every=10ms`,
-/// `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
+/// A declaration lists the columns in order, separated by commas: `at`, `end` and `latency` with a
+/// unit of time (`at:us`; for `at` and `end` also `date`), `offset` and `len` with a unit of length
+/// (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume`
+/// (several columns form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
+/// columns to ignore. Columns after the last declared one are ignored. Settings are
+/// `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES` and, for columns that
+/// the text lacks, `every=10ms`, `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// The declaration as written.
     pub(crate) text: String,
     pub(crate) roles: Vec<Role>,
-    /// The name of each column for messages.
+    /// The names of the columns in messages.
     pub(crate) titles: Vec<String>,
-    /// Why each column is read as declared; empty if the user or a format declares them.
+    /// The reason why each column is read as declared. Empty if the user or a format declared the
+    /// columns.
     pub(crate) reasons: Vec<String>,
     pub(crate) separator: Option<Separator>,
     /// The decimal mark, if declared.
     pub(crate) mark: Option<Mark>,
-    /// The number of lines before the first request.
+    /// The number of lines to skip before the first request.
     pub(crate) skip_lines: u64,
-    /// The interval between requests, in nanoseconds, if there are no times.
+    /// The interval between requests in nanoseconds, for text without times.
     pub(crate) every_ns: Option<u64>,
-    /// The operation of every request, if there is no such column.
+    /// The operation of all requests, for text without operations.
     pub(crate) op: Option<Op>,
-    /// The length of every request, if there is no such column.
+    /// The length of all requests, for text without lengths.
     pub(crate) len_bytes: Option<u64>,
-    /// Whether to accept the units even if they look wrong.
+    /// Whether to accept units even if they look wrong.
     pub(crate) sure: bool,
 }
 
@@ -78,11 +79,11 @@ pub struct Columns {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("columns {text:?}: got {got}, expected {expected}")]
 pub struct BadColumns {
-    /// The whole declaration.
+    /// The complete declaration.
     pub text: String,
     /// The invalid part.
     pub got: String,
-    /// What is expected instead.
+    /// What is expected in place of the invalid part.
     pub expected: String,
 }
 
@@ -117,12 +118,12 @@ impl Columns {
         self
     }
 
-    /// Returns how each column is declared, such as `at:ms`.
+    /// Returns the declaration of each column, such as `at:ms`.
     pub(crate) fn declared(&self) -> impl Iterator<Item = &str> {
         self.text.split(',').map(str::trim).filter(|piece| !piece.contains('='))
     }
 
-    /// Returns the unit of arrivals, if there is one: dates have none.
+    /// Returns the unit of arrival times, or None if they are dates or missing.
     pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
         let unit = self.roles.iter().find_map(|role| match role {
             Role::At(unit) | Role::End(unit) => Some(*unit),
@@ -268,7 +269,7 @@ impl Columns {
     }
 }
 
-/// Parses the name of a column and its unit, which follows a colon.
+/// Parses the name of a column and its unit, which is separated by a colon.
 fn role(name: &str, unit: Option<&str>) -> Result<Role, GotExpected> {
     let time = || {
         let got = unit.map_or(format!("{name:?} without a unit"), |unit| {
@@ -329,7 +330,7 @@ fn op_code(unit: Option<&str>) -> Result<OpCode, GotExpected> {
     }
 }
 
-/// Parses a time such as `10ms`.
+/// Parses an interval such as `10ms`.
 fn every_ns(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (count, unit) = text.split_at(digits);

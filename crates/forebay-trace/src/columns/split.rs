@@ -1,29 +1,29 @@
-//! Finds the ends of the fields of a plain row, sixteen bytes at a time, before any field is read,
-//! so that no field has to wait for the previous one.
+//! Finds the bounds of all fields in a plain row, sixteen bytes at a time, before any field is
+//! read, so that reading a field never has to wait for the previous one.
 //!
-//! A *plain* row only contains its separator and ASCII from `#` on, so that each field is simply
-//! the text between two separators. All other rows are left to [`crate::columns::cursor`].
+//! A *plain* row contains only its separator and ASCII characters from `#` on, so that a field is
+//! simply the text between two separators. All other rows are left to [`crate::columns::cursor`].
 
 use wide::i8x16;
 
-/// The most columns of a plain row.
+/// The maximum number of columns in a plain row.
 pub(crate) const COLUMNS_MAX: usize = 31;
 
-/// The beginnings of the fields and, after the last of them, where the next would begin.
+/// The start of each field and, after the last of them, where the next one would start.
 pub(crate) type Bounds = [usize; COLUMNS_MAX + 1];
 
-/// The initial value.
+/// The initial content of bounds.
 pub(crate) const NO_BOUNDS: Bounds = [0; COLUMNS_MAX + 1];
 
-/// The number of bytes examined together.
+/// The number of bytes that are examined together.
 const WINDOW: usize = 64;
-/// The most windows that a row may extend into.
+/// The maximum number of windows that a row may span.
 const WINDOWS_MAX: usize = 8;
-/// The first byte above blanks, quotes and control characters.
+/// The lowest byte that is not a space, a quote or a control character.
 const PLAIN_LEAST: u8 = b'#';
 
-/// Finds the first `columns` fields of the plain row that begins at `start`, and returns the start
-/// of the next row; `None` if the row is not plain or has fewer fields.
+/// Finds the first `columns` fields of the row that begins at `start`. Returns the start of the
+/// next row, or `None` if the row is not plain or has too few fields.
 #[inline(always)]
 pub(crate) fn split(
     text: &[u8],
@@ -38,7 +38,7 @@ pub(crate) fn split(
     for _ in 0..WINDOWS_MAX {
         let window = text.get(from..).and_then(<[u8]>::first_chunk::<WINDOW>)?;
         let (mut separators, others) = marks(window, separator);
-        // Only separators before the first other special byte, which has to end the row.
+        // Keep only separators before the first other special byte, which must end the row.
         separators &= (others & others.wrapping_neg()).wrapping_sub(1);
         while separators != 0 && found <= columns {
             bounds[found % (COLUMNS_MAX + 1)] = from + separators.trailing_zeros() as usize + 1;
@@ -63,11 +63,11 @@ pub(crate) fn split(
     None
 }
 
-/// Returns a bit mask of the separators, and one of the other bytes that no plain field contains.
+/// Returns bit masks of the separators and of other bytes that plain fields do not contain.
 #[inline(always)]
 fn marks(window: &[u8; WINDOW], separator: u8) -> (u64, u64) {
     let wanted = i8x16::splat(separator as i8);
-    // Bytes from 0x80 on are negative.
+    // As signed numbers, bytes from 0x80 on are negative.
     let least = i8x16::splat(PLAIN_LEAST as i8);
     let (mut separators, mut others) = (0, 0);
     for (index, quarter) in window.as_chunks::<16>().0.iter().enumerate() {

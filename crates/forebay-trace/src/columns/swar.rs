@@ -1,20 +1,20 @@
-//! Parses decimal digits eight at a time, in the bytes of a word (SIMD within a register).
+//! Parses eight decimal digits at a time in the bytes of a word (SIMD within a register).
 
 pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
 pub(crate) const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns how many decimal digits eight bytes begin with, and their value.
+/// Returns the number of decimal digits at the beginning of eight bytes, and their value.
 #[inline(always)]
 pub(crate) fn eight(word: u64) -> (usize, u64) {
     let x = word ^ (ONES * 0x30);
-    // A byte above 9 gets its high bit set. Its carry may corrupt bytes after it, but none before
-    // it.
+    // A byte above 9 gets its high bit set. Its carry may corrupt later bytes, but not earlier
+    // ones.
     let stops = (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
     let digits = (stops.trailing_zeros() / 8) as usize;
     if digits == 0 {
         return (0, 0);
     }
-    // Shifts out what follows the digits; zeros enter before them.
+    // Shift out everything after the digits, so that zeros precede them.
     let x = x << (64 - 8 * digits);
     (digits, value(x))
 }
@@ -22,14 +22,14 @@ pub(crate) fn eight(word: u64) -> (usize, u64) {
 pub(crate) const POWERS: [u64; 10] =
     [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Loads eight bytes of a text from `at`, padded with zeros.
+/// Loads eight bytes from position `at` of a text, padded with zeros.
 #[inline(always)]
 pub(crate) fn load(text: &[u8], at: usize) -> u64 {
     let bytes = text.get(at..).and_then(<[u8]>::first_chunk::<8>);
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Returns the value of eight digits, each a byte from 0 to 9, the first in the lowest byte.
+/// Returns the value of eight digits. Each byte is from 0 to 9; the lowest byte is the first digit.
 #[inline(always)]
 fn value(x: u64) -> u64 {
     let pairs = x.wrapping_mul(10).wrapping_add(x >> 8);
@@ -38,15 +38,15 @@ fn value(x: u64) -> u64 {
     low.wrapping_add(high) >> 32
 }
 
-/// Returns the value of the bytes `from..to`, if they are 1 to 19 digits.
+/// Returns the value of the bytes `from..to` if they are 1 to 19 digits.
 #[inline(always)]
 pub(crate) fn number(text: &[u8], from: usize, to: usize) -> Option<u64> {
     let length = to.wrapping_sub(from);
-    // Loads 1 to 8 digits, shifting out those after them.
+    // Load 1 to 8 digits, shifting out the bytes after them.
     let first = |count: usize| (load(text, from) ^ (ONES * 0x30)) << (64 - 8 * count);
     let last = || load(text, to - 8) ^ (ONES * 0x30);
     let not = |x: u64| (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
-    // Bytes that are not digits may overflow.
+    // If bytes are not digits, the result may overflow.
     let join = |high: u64, low: u64| high.wrapping_mul(POWERS[8]).wrapping_add(value(low));
     let (value, wrong) = match length {
         1..=8 => {
@@ -68,7 +68,7 @@ pub(crate) fn number(text: &[u8], from: usize, to: usize) -> Option<u64> {
     (wrong == 0).then_some(value)
 }
 
-/// Returns a field of at most seven bytes in the form of [`crate::columns::cursor::short_key`].
+/// Returns a field of at most seven bytes, as converted by [`crate::columns::cursor::short_key`].
 #[inline(always)]
 pub(crate) fn key(text: &[u8], from: usize, to: usize) -> Option<u64> {
     let length = to.wrapping_sub(from);

@@ -6,13 +6,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeUnit {
-    /// Its name in declarations.
+    /// The name in declarations.
     pub(crate) name: &'static str,
-    /// Its length in nanoseconds, a power of ten; 0 for a date.
+    /// The length in nanoseconds, which is a power of ten, or 0 for dates.
     pub(crate) ns: u64,
 }
 
-/// All units of time, with the usual name of each size first.
+/// All units of time. The usual name of each length comes first.
 pub(crate) const TIME_UNITS: &[TimeUnit] = &[
     TimeUnit { name: "ns", ns: 1 },
     TimeUnit { name: "ticks", ns: 100 },
@@ -22,7 +22,7 @@ pub(crate) const TIME_UNITS: &[TimeUnit] = &[
     TimeUnit { name: "filetime", ns: 100 },
 ];
 
-/// Dates instead of counts.
+/// Used for columns that contain dates instead of counts.
 pub(crate) const DATE: TimeUnit = TimeUnit { name: "date", ns: 0 };
 
 impl TimeUnit {
@@ -34,7 +34,7 @@ impl TimeUnit {
         TIME_UNITS.iter().copied().find(|unit| unit.name == name)
     }
 
-    /// Converts a count with a fraction in billionths to nanoseconds.
+    /// Converts a count and its fraction, in billionths, to nanoseconds.
     #[inline]
     pub(crate) fn as_ns(self, whole: u64, billionths: u64) -> Option<u64> {
         let whole_ns = whole.checked_mul(self.ns)?;
@@ -45,7 +45,8 @@ impl TimeUnit {
     }
 }
 
-/// Returns the bytes in a unit of length: `bytes`, `sectors`, `kib`, `mib`, `pages` or `blocks:N`.
+/// Returns the number of bytes in a unit of length: `bytes`, `sectors`, `kib`, `mib`, `pages` or
+/// `blocks:N`.
 pub(crate) fn length_unit_bytes(name: &str) -> Option<u64> {
     match name {
         "bytes" => Some(1),

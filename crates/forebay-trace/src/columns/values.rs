@@ -1,4 +1,4 @@
-//! Reads the field at a cursor as the content of its column, with fast paths.
+//! Reads the field at a cursor as the content of its column. There are fast paths for common cases.
 
 use forebay_core::{Flags, Op};
 
@@ -11,11 +11,11 @@ use crate::columns::unit::TimeUnit;
 use crate::fields::{decimal, decimal_or_power, digits, whole};
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
-/// The units of which a part may be given: KiB and MiB.
+/// Units in which a value may have decimals: KiB and MiB.
 pub(crate) const BINARY_UNITS: [u64; 2] = [1 << 10, 1 << 20];
 const BILLION: u128 = 1_000_000_000;
 
-/// Describes the valid content of a column.
+/// Describes what a column may contain.
 pub(crate) fn expected(role: &Role) -> String {
     match role {
         Role::At(unit) | Role::End(unit) | Role::Latency(unit) => match unit.name {
@@ -35,7 +35,7 @@ pub(crate) fn expected(role: &Role) -> String {
     }
 }
 
-/// Reads a number that has no decimals.
+/// Reads a number without decimals.
 #[inline(always)]
 pub(crate) fn number(cursor: &mut Cursor<'_>, mark: Option<Mark>) -> Result<u64, CellError> {
     match cursor.number() {
@@ -56,8 +56,8 @@ fn slow_number(field: &[u8], mark: Option<Mark>) -> Result<u64, CellError> {
     hexadecimal(field).or_else(plain).ok_or(CellError::Field)
 }
 
-/// Reads an offset or a length in units of `unit_bytes`, or none from a field that says that it is unknown. Returns
-/// bytes.
+/// Reads an offset or a length in units of `unit_bytes`. Returns bytes, or None if the field says
+/// that the value is unknown.
 #[inline(always)]
 pub(crate) fn optional_bytes(
     cursor: &mut Cursor<'_>,
@@ -67,7 +67,7 @@ pub(crate) fn optional_bytes(
     match cursor.number() {
         Some(count) => Ok(Some(count.saturating_mul(unit_bytes))),
         None => match cursor.field()? {
-            // Tracers give flushes an offset of -1.
+            // Tracers write -1 as the offset of a flush.
             field if is_unknown(field) || field == b"-1" => Ok(None),
             field => slow_bytes(field, unit_bytes, mark).map(Some),
         },
@@ -89,7 +89,7 @@ fn slow_bytes(field: &[u8], unit_bytes: u64, mark: Option<Mark>) -> Result<u64, 
     }
 }
 
-/// Reads a decimal number whose mark is a point, if that is quick.
+/// Reads a decimal number whose decimal mark is a point, if the fast path supports it.
 #[inline(always)]
 fn quick_decimal(cursor: &mut Cursor<'_>, mark: Option<Mark>) -> Option<(u64, u64)> {
     if mark == Some(Mark::Comma) { None } else { cursor.decimal() }
@@ -110,7 +110,7 @@ pub(crate) fn time(
     }
 }
 
-/// Reads a completion, or none from a field that says that it is unknown.
+/// Reads a completion time. Returns None if the field says that it is unknown.
 #[inline(always)]
 pub(crate) fn optional_end(
     cursor: &mut Cursor<'_>,
@@ -151,7 +151,7 @@ pub(crate) fn optional_time(
     }
 }
 
-/// Does the same as [`as_ns`], but times that are too long become the longest possible one.
+/// Converts a time like [`as_ns`], but times that are too long become the longest possible one.
 #[inline(always)]
 fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellError> {
     match whole.checked_mul(unit.ns) {
@@ -181,7 +181,7 @@ fn slow_time(field: &[u8], unit: TimeUnit, mark: Option<Mark>) -> Result<u64, Ce
 
 #[inline(always)]
 fn as_ns(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellError> {
-    // A fraction of a nanosecond is the clearest sign of a wrong unit.
+    // A fraction of a nanosecond is a clear sign of a wrong unit.
     if unit.ns == 1 && billionths > 0 {
         return Err(CellError::Field);
     }

@@ -1,7 +1,7 @@
-//! The figures of each stream, and the sequential runs within streams.
+//! Computes the figures of each stream, and the sequential runs within streams.
 //!
-//! A stream's reads and writes on each volume are separate sequences: a program that reads one file
-//! and writes another is sequential in both.
+//! The reads and the writes of a stream on each volume are separate sequences, so a program that
+//! reads one file and writes another is sequential in both.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{direction, mean_kib, share};
 use crate::streams::{Grouping, StreamBy, is_write_back};
 use crate::trace::{Dictionary, Record};
 
-/// The most streams that have their own row.
+/// The maximum number of streams that get their own row.
 const ROWS: usize = 20;
 
 /// The totals of each stream.
@@ -23,14 +23,14 @@ pub(super) struct Streams {
     sequences: Sequences,
     breaks: Breaks,
     runs: RunLengths,
-    /// The threads, once they differ from the streams.
+    /// The totals of threads, once these differ from streams.
     threads: Option<Threads>,
-    /// Which streams of the dictionary submitted data requests.
+    /// Whether each stream of the dictionary submitted data requests.
     seen: Vec<bool>,
 }
 
-/// The sequences of the threads as the kernel distinguishes them, with each write-back worker on
-/// its own.
+/// The sequences of threads as the kernel distinguishes them, so that each write-back worker is
+/// separate.
 #[derive(Clone, Debug)]
 struct Threads {
     grouping: Grouping,
@@ -94,7 +94,7 @@ impl Streams {
         &mut self.grouping
     }
 
-    /// Returns the group of a stream that is new.
+    /// Returns the group of a new stream.
     #[cold]
     fn meet(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
         let mut new = self.grouping.ungrouped(dictionary).iter();
@@ -104,7 +104,7 @@ impl Streams {
         self.grouping.group(dictionary, stream)
     }
 
-    /// Starts to follow threads separately from streams.
+    /// Starts to track threads separately from streams.
     fn part(&mut self, grouping: Grouping) {
         let sequential = self.sum().sequential;
         self.threads = Some(Threads { grouping, sequences: self.sequences.clone(), sequential });
@@ -148,7 +148,7 @@ impl Streams {
         runs.figures()
     }
 
-    /// Returns the streams with most bytes, and the sum of the others.
+    /// Returns the streams with the most bytes, and the sum of all others.
     pub(super) fn rows(&self, dictionary: &Dictionary) -> ByStream {
         let all = self.sum();
         let mut order: Vec<(u32, &Total)> =

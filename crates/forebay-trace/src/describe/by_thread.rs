@@ -1,19 +1,19 @@
-//! Describes threads individually and by type: what each does, how much of it, when and where.
+//! Describes threads individually and by type: what they do, how much, when and where.
 //!
 //! Source: C. Delimitrou, S. Sankar, K. Vaid, C. Kozyrakis, "Decoupling datacenter studies from
 //! access to large-scale applications: a modeling approach for storage workloads" (IISWC 2011),
-//! section IV, tables II and III: threads are classified by functionality (data or log),
+//! section IV, tables II and III. Threads are classified by functionality (data or log),
 //! fluctuation and intensity, and each type has the combined features of its threads. The paper
-//! gives no rules for its types; ours are [`Rules`], which are included in the description.
+//! gives no rules for its types; ours are [`Rules`], which the description contains.
 //!
-//! Departure from the source: its quarters are of the machine's storage. A trace does not record
-//! that size, so here quarters have equal shares of what any thread reads or writes, to a MiB, with
-//! all volumes end to end. With quarters of the address range, one distant request would push all
-//! others into the first quarter.
+//! Departure from the source: the paper divides the machine's storage into quarters. A trace does
+//! not record its size, so here quarters are equal shares of all addresses that any thread reads or
+//! writes, to a MiB, with the volumes joined end to end. If quarters divided the address range
+//! instead, one distant request would push all others into the first quarter.
 //!
-//! A thread is a stream as the description counts them: all write-back workers are one. Memory: the
-//! first [`THREADS_MAX`] threads and the first [`PLACES_MAX`] pairs of thread and volume are
-//! followed, at 4 KB and 3 KB each; all others are added up as one.
+//! A thread is a stream as counted in the description, so all write-back workers are one thread.
+//! Memory is limited to the first [`THREADS_MAX`] threads and the first [`PLACES_MAX`] pairs of a
+//! thread and a volume, at 4 KB and 3 KB each; all others are combined.
 
 mod folding;
 mod period;
@@ -37,25 +37,26 @@ use crate::streams::Grouping;
 use crate::touched::Touched;
 use crate::trace::{Dictionary, Record};
 
-/// The most threads that are followed individually.
+/// The maximum number of threads that are tracked individually.
 pub const THREADS_MAX: usize = 4096;
 
-/// The most pairs of thread and volume whose addresses are followed.
+/// The maximum number of pairs of a thread and a volume whose addresses are tracked.
 pub const PLACES_MAX: usize = 16_384;
 
-/// Options for the description of threads.
+/// The options for describing threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
-    /// The length of the periods over which fluctuation is measured; none for the paper's half
-    /// hour, or less if the trace has fewer than eight of them.
+    /// The length of the periods over which fluctuation is measured. If None, this is the paper's
+    /// half hour, or less if the trace is shorter than eight of them.
     pub period: Option<Nanos>,
-    /// The most threads with their own row, those with most requests first.
+    /// The maximum number of threads that get their own row. Those with the most requests come
+    /// first.
     pub rows_max: usize,
-    /// The rules for types.
+    /// The rules that classify threads.
     pub rules: Rules,
 }
 
-/// The default number of threads with their own row.
+/// The default number of threads that get their own row.
 pub const ROWS: usize = 20;
 
 impl Default for ThreadOptions {
@@ -64,18 +65,18 @@ impl Default for ThreadOptions {
     }
 }
 
-/// The tally of all threads that are not followed.
+/// Marks the common tally of all threads that are not tracked.
 const BEYOND: u32 = u32::MAX;
 
-/// Collects the tallies of threads.
+/// The tallies of threads.
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
     options: ThreadOptions,
     clock: Clock,
     all: Tally,
-    /// The tally of each group; none before its first request.
+    /// The slot of each group in `tallies`, or None before its first request.
     slots: Vec<Option<u32>>,
-    /// The followed threads in order of appearance, with their groups.
+    /// The tracked threads and their groups, in order of appearance.
     tallies: Vec<(u32, Tally)>,
     beyond: Tally,
     threads_beyond: u64,
@@ -100,8 +101,7 @@ impl Threads {
         }
     }
 
-    /// Adds records, and separately those that are data requests; `grouping` identifies their
-    /// threads.
+    /// Adds records, and the data requests among them. `grouping` identifies their threads.
     pub(super) fn add(
         &mut self,
         records: &[Record],
@@ -128,7 +128,7 @@ impl Threads {
         }
     }
 
-    /// Returns the slot of a group's tally.
+    /// Returns the slot of the tally of a group.
     #[inline]
     fn slot(&mut self, group: u32) -> u32 {
         match self.slots.get(group as usize) {
@@ -149,7 +149,7 @@ impl Threads {
         slot
     }
 
-    /// Returns the description. `duration_ns` is that of the trace.
+    /// Returns the description of threads. `duration_ns` is the duration of the trace.
     pub(super) fn finish(
         mut self,
         dictionary: &Dictionary,
@@ -185,7 +185,7 @@ impl Threads {
         }
     }
 
-    /// Returns the followed threads, those with most requests first.
+    /// Returns the tracked threads. Those with the most requests come first.
     fn typed<'a>(
         &'a self,
         dictionary: &Dictionary,

@@ -1,4 +1,4 @@
-//! The figures of each volume, and the sequential runs on volumes.
+//! Computes the figures of each volume, and the sequential runs on volumes.
 
 use super::description::{Runs, Seeks, VolumeRow};
 use super::sequential::{Breaks, Distances, Run, RunLengths};
@@ -12,7 +12,8 @@ pub(super) struct Volumes {
     breaks: Breaks,
     runs: RunLengths,
     distances: Distances,
-    /// Data requests whose volume is not in the dictionary, which would be a bug in the reader.
+    /// The number of data requests whose volume is not in the dictionary, which would be a bug in
+    /// the reader.
     pub(super) nameless: u64,
 }
 
@@ -66,7 +67,8 @@ impl Volumes {
         runs.figures()
     }
 
-    /// Returns one row for each volume with data requests; `footprints` holds bytes by volume.
+    /// Returns a row for each volume with data requests. `footprints` contains the footprint of
+    /// each volume in bytes.
     pub(super) fn rows(&self, dictionary: &Dictionary, footprints: &[u64]) -> Vec<VolumeRow> {
         let requests: u64 = self.volumes.iter().map(Volume::requests).sum();
         let labels = dictionary.volumes.iter().zip(footprints);

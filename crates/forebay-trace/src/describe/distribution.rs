@@ -1,14 +1,15 @@
-//! A distribution in bounded memory: exact count, mean and maximum, quantiles to 0.1 %.
+//! A distribution of values in bounded memory. Its count, mean and maximum are exact; its quantiles
+//! have an error of at most 0.1 %.
 //!
-//! Values are counted in buckets of equal width within each power of two, `2^DIGITS` per power. A
-//! quantile is the lower end of its bucket. With 10 digits it is at most 1/1024 below the true
-//! value, and exact for values below 2048 and all that need at most 11 binary digits, which
-//! includes the usual request sizes.
+//! Values are counted in buckets of equal width within each power of two, with `2^DIGITS` buckets
+//! per power. A quantile is the lower end of its bucket. With 10 digits, it is at most 1/1024 below
+//! the true value, and exact for values below 2048 and for all that have at most 11 binary digits,
+//! which includes the usual request sizes.
 
 use super::{PIECE, direction};
 use crate::trace::Record;
 
-/// Counts of values.
+/// The number of values in each bucket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Distribution<const DIGITS: u32 = 10> {
     counts: Vec<u64>,
@@ -51,7 +52,7 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
         self.count
     }
 
-    /// Returns the sum of all values, or the greatest integer on overflow.
+    /// Returns the sum of all values, or the greatest integer if it overflows.
     pub(super) fn sum(&self) -> u64 {
         u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
@@ -64,7 +65,7 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// Returns the smallest value that at least the share `q` of all values does not exceed.
+    /// Returns the smallest value that at least a share `q` of all values do not exceed.
     pub(super) fn quantile(&self, q: f64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -90,7 +91,8 @@ pub(super) struct ByDirection {
 }
 
 impl ByDirection {
-    /// Adds a value of each record. Branch-free, because the direction is hard to predict.
+    /// Adds a value for each record. There are no branches, because the direction is hard to
+    /// predict.
     #[inline]
     pub(super) fn add_all<'a>(&mut self, values: impl Iterator<Item = (&'a Record, u64)>) {
         let [reads, writes] = &mut self.picked;

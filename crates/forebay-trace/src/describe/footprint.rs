@@ -1,12 +1,12 @@
-//! The footprint: the number of distinct 512-byte sectors touched, in bounded memory.
+//! Computes the footprint: the number of distinct 512-byte sectors touched, in bounded memory.
 //!
-//! Each sector has one bit in bitmaps of aligned regions of 256 KiB, one cache line each, which
-//! only exist for touched regions. When there are too many, half of the regions, chosen by a hash
-//! of volume and address, are removed and ignored from then on. The remaining regions are a fair
-//! sample, counted exactly, from which the total is estimated. The error is smaller than that of a
-//! sketch of sectors, since a million regions remain.
+//! Each sector has one bit in the bitmap of an aligned region of 256 KiB. A bitmap is one cache
+//! line, and exists only if its region was touched. When there are too many regions, half of them,
+//! selected by a hash of volume and address, are removed and ignored from then on. The remaining
+//! regions are a fair sample, which is counted exactly and from which the total is estimated.
+//! Because a million regions remain, the error is smaller than that of a sketch of sectors.
 //!
-//! Requests that continue the previous one on their volume are marked together when the run ends.
+//! Requests that continue the previous one on their volume are marked together when their run ends.
 
 use rustc_hash::FxHashMap;
 
@@ -16,26 +16,27 @@ const SECTOR_BYTES: u64 = 512;
 const REGION_SECTORS: u64 = 512;
 const WORDS: usize = REGION_SECTORS as usize / 64;
 
-/// The most regions that are stored, 512 GiB if they are full: 168 MB, and up to 105 MB of hash
-/// table and 67 MB of indices.
+/// The maximum number of regions to store, which are 512 GiB if they are full. Their memory is 168
+/// MB, plus up to 105 MB for the hash table and 67 MB for indices.
 pub(super) const REGIONS_MAX: usize = 1 << 21;
 
-/// Regions with numbers below this (512 GiB of a volume) are found without hashing.
+/// Regions with numbers below this (the first 512 GiB of a volume) are found without hashing.
 const NEAR_REGIONS: u64 = 1 << 21;
 /// Volumes with numbers below this are found without hashing.
 const NEAR_VOLUMES: u32 = 8;
 
-/// Volumes with numbers below this have their runs followed.
+/// The runs on volumes with numbers below this are tracked.
 const RUN_VOLUMES: u32 = 1024;
-/// The length at which runs are marked even if they have not ended.
+/// The length in sectors at which a run is marked even if it has not ended.
 const RUN_SECTORS_MAX: u64 = 64 * REGION_SECTORS;
 
-/// The number of visits that are looked up at a time.
+/// The number of visits that are looked up together.
 const VISITS: usize = 1024;
-/// The most visits in the buffer, including a request of 4 GiB, which is the longest.
+/// The maximum number of visits in the buffer, including those of a 4-GiB request, the longest
+/// possible one.
 const VISITS_MAX: usize = VISITS + (1 << 14) + 1;
 
-/// The number of regions up to which memory grows by doubling.
+/// Up to this number of regions, memory grows by doubling.
 const ROOM_REGIONS: usize = 1 << 12;
 
 /// One bit for each sector of a region, in one cache line.
@@ -46,17 +47,17 @@ struct Bitmap([u64; WORDS]);
 /// A volume and the number of an aligned region on it.
 type Key = (u32, u64);
 
-/// Part of a request: sectors `from..=to` of a region.
+/// The part of a request in one region: its sectors `from..=to`.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     key: Key,
     from: u32,
     to: u32,
-    /// The index of the region plus one; 0 if not known yet.
+    /// The index of the region plus one, or 0 if it is not known yet.
     slot: u32,
 }
 
-/// Sectors `from..to` of a volume that are touched and not marked yet.
+/// Sectors `from..to` of a volume that were touched but are not marked yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
     from: u64,
@@ -64,34 +65,34 @@ struct Extent {
 }
 
 impl Extent {
-    /// Returns whether a request that starts at `from` extends it.
+    /// Returns whether a request that starts at `from` extends the run.
     #[inline]
     fn goes_on_at(&self, from: u64) -> bool {
         self.from <= from && from <= self.to && self.to - self.from < RUN_SECTORS_MAX
     }
 }
 
-/// Touched sectors.
+/// The touched sectors of all volumes.
 #[derive(Clone, Debug)]
 pub(super) struct Footprint {
     /// The current run of each volume.
     runs: Vec<Extent>,
-    /// The bitmaps of regions, contiguous for speed.
+    /// The bitmaps of the regions, stored contiguously for speed.
     bitmaps: Vec<Bitmap>,
-    /// The key of each bitmap.
+    /// The volume and region of each bitmap.
     keys: Vec<Key>,
-    /// The index plus one of a region, by volume and region number.
+    /// The index of each region plus one, by volume and region number.
     near: Vec<Vec<u32>>,
-    /// The index plus one of regions with large volume or region numbers.
+    /// The index plus one of regions whose volume or region number is too large for `near`.
     far: FxHashMap<Key, u32>,
-    /// A buffer for the visits of a piece.
+    /// A buffer for visits.
     visits: Vec<Visit>,
     regions_max: usize,
-    /// One in 2^`halvings` regions is stored.
+    /// One in 2^`halvings` regions is in the sample.
     halvings: u32,
 }
 
-/// The bytes touched on one volume or all.
+/// The number of bytes touched on one volume or on all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Touched {
     pub(super) bytes: u64,
@@ -100,7 +101,7 @@ pub(super) struct Touched {
 }
 
 impl Footprint {
-    /// Makes an empty footprint that stores up to `regions_max` regions.
+    /// Creates an empty footprint that stores at most `regions_max` regions.
     pub(super) fn new(regions_max: usize) -> Footprint {
         Footprint {
             runs: Vec::new(),
@@ -137,7 +138,7 @@ impl Footprint {
         self.visits = visits;
     }
 
-    /// Returns the current run of a volume, if its runs are followed.
+    /// Returns the current run on a volume, if its runs are tracked.
     #[inline]
     fn run(&mut self, volume: u32) -> Option<&mut Extent> {
         if volume >= RUN_VOLUMES {
@@ -150,7 +151,7 @@ impl Footprint {
         self.runs.get_mut(volume)
     }
 
-    /// Marks the runs that have not ended.
+    /// Marks all runs that have not ended.
     fn settle(&mut self) {
         for volume in 0..self.runs.len() {
             let run = std::mem::take(&mut self.runs[volume]);
@@ -160,8 +161,8 @@ impl Footprint {
         }
     }
 
-    /// Processes visits. All are looked up before the first is touched, so that the memory accesses
-    /// overlap.
+    /// Processes visits. All regions are looked up before the first is touched, so that the memory
+    /// accesses overlap.
     fn visit(&mut self, visits: &mut Vec<Visit>) {
         if self.halvings > 0 {
             visits.retain(|visit| kept(visit.key, self.halvings));
@@ -194,14 +195,14 @@ impl Footprint {
         }
     }
 
-    /// Returns the bitmap of a region, and creates it if necessary.
+    /// Returns the bitmap of a visit's region, which is created if necessary.
     #[inline]
     fn bitmap(&mut self, visit: &Visit) -> &mut [u64; WORDS] {
         let index = if visit.slot > 0 { visit.slot as usize - 1 } else { self.insert(visit.key) };
         &mut self.bitmaps[index].0
     }
 
-    /// Returns the value for [`Footprint::slot`], or 0.
+    /// Returns the index of a region plus one, or 0 if it does not exist.
     #[inline]
     fn look_up(&self, key: Key) -> u32 {
         let (volume, region) = key;
@@ -212,8 +213,8 @@ impl Footprint {
         slots.get(region as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the index of a region that did not exist when it was looked up, and creates it if
-    /// necessary.
+    /// Returns the index of a region that did not exist when it was looked up. Creates the region
+    /// unless that was done since.
     fn insert(&mut self, key: Key) -> usize {
         let slot = *self.slot(key);
         if slot > 0 {
@@ -226,8 +227,8 @@ impl Footprint {
         self.keys.len() - 1
     }
 
-    /// Beyond [`ROOM_REGIONS`], reserves memory for all regions at once, which costs nothing until
-    /// it is used. Doubling would hold the old and the new memory for a while.
+    /// Beyond [`ROOM_REGIONS`], reserves memory for all regions at once. Memory costs nothing until
+    /// it is used, while doubling would temporarily need both the old and the new memory.
     #[inline]
     fn make_room(&mut self) {
         let length = self.keys.len();
@@ -270,7 +271,7 @@ impl Footprint {
         }
     }
 
-    /// Removes a region; the last one takes its place.
+    /// Removes a region. The last region takes its place.
     fn forget(&mut self, index: usize) {
         let key = self.keys.swap_remove(index);
         self.bitmaps.swap_remove(index);
@@ -283,7 +284,7 @@ impl Footprint {
         }
     }
 
-    /// Returns the touched bytes in total, and on each of the first `volumes` volumes.
+    /// Returns the number of touched bytes in total, and on each of the first `volumes` volumes.
     pub(super) fn touched(&mut self, volumes: usize) -> (Touched, Vec<u64>) {
         self.settle();
         let mut by_volume = vec![0u64; volumes];
@@ -301,7 +302,7 @@ impl Footprint {
             *of_volume = of_volume.saturating_mul(factor);
         }
         // Horvitz-Thompson estimator: each region is in the sample independently with probability
-        // p, so the variance of the sum over p is (1-p)/p^2 times the sum of squares.
+        // p, so the variance of the sum divided by p is (1-p)/p^2 times the sum of squares.
         let p = 0.5f64.powi(self.halvings as i32);
         let error = if sectors == 0 { 0.0 } else { ((1.0 - p) * squares).sqrt() / sectors as f64 };
         let bytes = sectors.saturating_mul(factor);
@@ -309,7 +310,7 @@ impl Footprint {
     }
 }
 
-/// Adds a visit for each region that an extent overlaps.
+/// Adds a visit for every region that an extent overlaps.
 #[inline]
 fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>) {
     if from == to {
@@ -324,14 +325,16 @@ fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>)
     }
 }
 
-/// Returns whether a region is in the sample: the low bits of its hash are zero.
+/// Returns whether a region is in the sample, which is the case if the low bits of its hash are
+/// zero.
 #[inline]
 fn kept(key: Key, halvings: u32) -> bool {
     halvings == 0 || mix(key).trailing_zeros() >= halvings
 }
 
-/// Hashes both parts evenly (Stafford's variant 13 of the finalizer of MurmurHash3). Independent of
-/// the hash table's own hash, so that the sample does not cluster in it.
+/// Hashes both parts of the key evenly (Stafford's variant 13 of the finalizer of MurmurHash3).
+/// This hash is independent of the hash table's own, so that the sample does not cluster in the
+/// table.
 fn mix((volume, region): Key) -> u64 {
     let mut x = region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -380,7 +383,7 @@ mod tests {
     fn beyond_the_limit_a_sample_stands_for_the_whole() {
         let mut footprint = Footprint::new(5000);
         for k in 0..40_000u64 {
-            // Half of them are beyond the regions that are found without hashing.
+            // Half of the requests are in regions that require hashing.
             let offset = (k << 18) + (k % 2) * (1 << 50);
             footprint.add(&[write(0, offset, 4096 * (1 + (k % 7) as u32))]);
         }

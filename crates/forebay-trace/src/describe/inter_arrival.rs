@@ -1,7 +1,7 @@
-//! Arrival times: gaps between requests, and counts at several time scales.
+//! Analyzes arrival times: the gaps between requests, and their number at several time scales.
 //!
-//! Only bins with an arrival take computing time, so a gap of years costs a single division. Each
-//! scale is ten times as long as the previous one, and a complete bin is counted into the next
+//! Bins without arrivals take no computing time, so a gap of years costs a single division. Bins
+//! are ten times as long at each scale as at the previous one. A complete bin is added to the next
 //! longer one.
 
 use super::description::{Arrivals, InterArrival};
@@ -9,8 +9,8 @@ use super::distribution::Distribution;
 use super::ms;
 use crate::trace::Record;
 
-/// The length of the shortest bin in nanoseconds; each scale has bins ten times as long as the
-/// previous one.
+/// The length of the shortest bins in nanoseconds. At each further scale, bins are ten times as
+/// long.
 const SHORTEST_NS: u64 = 1_000_000;
 const SCALES: usize = 6;
 
@@ -26,7 +26,7 @@ pub(super) struct Times {
     scales: [Scale; SCALES],
 }
 
-/// Counts of requests in bins of one length.
+/// The numbers of requests in bins of one length.
 #[derive(Clone, Debug, Default)]
 struct Scale {
     bin: u64,
@@ -37,7 +37,7 @@ struct Scale {
 }
 
 impl Times {
-    /// Adds records, and separately those that are data requests.
+    /// Adds records, and the data requests among them.
     pub(super) fn add(&mut self, records: &[Record], data: &[Record]) {
         let Some(first) = records.first() else { return };
         let first = *self.first_ns.get_or_insert(first.at.0);
@@ -57,8 +57,8 @@ impl Times {
         }
     }
 
-    /// Counts one request into a bin of the first scale, which is the current one or a later one.
-    /// Branch-free, because a new bin is as likely as not: if there is none, zero is counted.
+    /// Counts a request in a bin of the first scale, which is the current bin or a later one. There
+    /// are no branches, because new bins are as likely as not: if there is none, zero is added.
     #[inline]
     fn arrive(&mut self, bin: u64) {
         let [current, longer, ..] = &mut self.scales;
@@ -77,7 +77,7 @@ impl Times {
         }
     }
 
-    /// Counts into a bin, which is the current one or a later one.
+    /// Adds `count` requests to a bin, which is the current bin or a later one.
     #[inline]
     fn count(&mut self, scale: usize, bin: u64, count: u64) {
         let Some(current) = self.scales.get_mut(scale) else { return };
@@ -88,7 +88,7 @@ impl Times {
         }
     }
 
-    /// Finishes the current bin and starts another.
+    /// Finishes the current bin and begins another.
     fn turn(&mut self, scale: usize, bin: u64, count: u64) {
         let Some(current) = self.scales.get_mut(scale) else { return };
         let (done, requests) = (current.bin, current.count);
@@ -97,7 +97,7 @@ impl Times {
         self.count(scale + 1, done / 10, requests);
     }
 
-    /// Returns the time from the first record to the last.
+    /// Returns the time from the first to the last record.
     pub(super) fn duration_ns(&self) -> u64 {
         self.last_ns - self.first_ns.unwrap_or(self.last_ns)
     }
@@ -132,8 +132,8 @@ impl Times {
 }
 
 impl Scale {
-    /// Ends the current bin; it is included in mean and variance only if it lies completely within
-    /// the trace.
+    /// Ends the current bin. It is included in the mean and the variance only if it lies completely
+    /// within the trace.
     fn finish(&mut self, whole: bool) {
         self.peak = self.peak.max(self.count);
         if whole {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn empty_bins_count_and_the_unfinished_one_does_not() {
-        // Bins of 1 ms: 3, 0, 1, then 2 in an incomplete one.
+        // Bins of 1 ms contain 3, 0 and 1 requests, and the incomplete last one 2.
         let rows = times(&[1000, 1100, 1999, 3500, 4000, 4001]).arrivals();
         assert_eq!((rows[0].bin_ms, rows[0].bins), (1, 3));
         assert_eq!(rows[0].mean_requests, Some(4.0 / 3.0));
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn longer_scales_add_up_the_shorter() {
         let rows = times(&[0, 9_999, 10_000, 25_000, 30_000]).arrivals();
-        // Bins of 10 ms: 2, 1, 1, then the incomplete one.
+        // Bins of 10 ms contain 2, 1 and 1 requests; the last one is incomplete.
         assert_eq!((rows[1].bins, rows[1].mean_requests), (3, Some(4.0 / 3.0)));
         assert_eq!(rows[1].peak_iops, Some(200.0));
         assert_eq!((rows[2].bins, rows[2].peak_iops), (0, Some(50.0)));

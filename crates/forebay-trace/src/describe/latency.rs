@@ -1,4 +1,4 @@
-//! Recorded latencies, and the number of outstanding requests.
+//! Analyzes recorded latencies and the number of outstanding requests.
 
 use super::description::{Concurrency, Latency};
 use super::distribution::{ByDirection, Distribution};
@@ -30,12 +30,12 @@ impl Latencies {
         }
     }
 
-    /// Returns the figures of the reads; `reads` is the number of all reads.
+    /// Returns the latencies of reads. `reads` is the number of all reads.
     pub(super) fn read(&self, reads: u64) -> Latency {
         figures(self.latencies.reads(), reads)
     }
 
-    /// Returns the figures of the writes; `writes` is the number of all writes.
+    /// Returns the latencies of writes. `writes` is the number of all writes.
     pub(super) fn write(&self, writes: u64) -> Latency {
         figures(self.latencies.writes(), writes)
     }
@@ -80,7 +80,8 @@ mod tests {
             took(write(100, 0, 512), 50),
             took(write(240, 0, 512), 160),
         ]);
-        // 0-100, 50-250, 100-150, 240-400: never more than two.
+        // The requests overlap as 0-100, 50-250, 100-150 and 240-400, so there are never more than
+        // two.
         assert_eq!(l.concurrency().max_outstanding, Some(2));
         assert_eq!(l.concurrency().mean_outstanding, Some(510.0 / 400.0));
         assert_eq!(l.read(3).measured_share, Some(2.0 / 3.0));

@@ -1,12 +1,12 @@
-//! The highest number of requests outstanding at the same time.
+//! Computes the highest number of requests that are outstanding at the same time.
 //!
-//! Only the maximum is needed, so completed requests are removed only when the number might
+//! As only the maximum is needed, completed requests are removed only when the number might
 //! otherwise exceed the previous maximum. Memory is proportional to the maximum.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The most requests that are tracked: 8 MB.
+/// The maximum number of requests that are tracked, which take 8 MB.
 const REQUESTS_MAX: usize = 1 << 20;
 /// Up to this number, a linear search is faster than a heap.
 const FEW: usize = 64;
@@ -15,13 +15,13 @@ const FEW: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     few: Vec<u64>,
-    /// All of them, once there have been more than [`FEW`].
+    /// All completion times, once there have been more than [`FEW`].
     many: BinaryHeap<Reverse<u64>>,
     most: usize,
 }
 
 impl Outstanding {
-    /// Adds a request; arrival times must not decrease from call to call.
+    /// Adds a request. Arrival times must not decrease from call to call.
     #[inline]
     pub(super) fn add(&mut self, at_ns: u64, completion_ns: u64) {
         if self.most < FEW {
@@ -51,7 +51,7 @@ impl Outstanding {
         self.most = self.most.max(self.many.len());
     }
 
-    /// Returns the highest number outstanding just after an arrival.
+    /// Returns the highest number of requests outstanding just after an arrival.
     pub(super) fn most(&self) -> usize {
         self.most
     }

@@ -1,4 +1,4 @@
-//! The current positions of each stream's reads and writes on each volume, which are separate
+//! Tracks the current position of each stream's reads and writes on each volume; these are separate
 //! sequences.
 
 use rustc_hash::FxHashMap;
@@ -15,14 +15,14 @@ const NEAR_VOLUMES: u32 = 64;
 pub(super) struct Sequences {
     /// The runs of reads and of writes.
     runs: Vec<[Run; 2]>,
-    /// The index into `runs`, plus one, by group and volume.
+    /// The index into `runs` plus one, by group and volume.
     near: Vec<Vec<u32>>,
-    /// The index of volumes with large numbers.
+    /// The index into `runs` plus one, for volumes with larger numbers.
     far: FxHashMap<(u32, u32), u32>,
 }
 
 impl Sequences {
-    /// Returns the run of a group's requests with the direction and the volume of `r`.
+    /// Returns the current run of a group, in the direction and on the volume of `r`.
     #[inline]
     pub(super) fn run(&mut self, group: u32, r: &Record) -> &mut Run {
         let slot = if r.volume < NEAR_VOLUMES {
@@ -43,7 +43,7 @@ impl Sequences {
     }
 }
 
-/// Returns the element at an index, and creates it if necessary. Only for dense indices.
+/// Returns the element at `index`, extending the vector if necessary. Indices must be dense.
 #[inline]
 pub(super) fn at<T: Default + Clone>(vector: &mut Vec<T>, index: u32) -> &mut T {
     let index = index as usize;

@@ -1,26 +1,26 @@
-//! Sequential runs, and the seeks between them.
+//! Finds sequential runs, and the seeks between them.
 //!
 //! A request *continues* its predecessor if it starts at the byte at which that one ended. A run is
-//! a maximal sequence of requests each of which continues the previous one.
+//! a maximal sequence of requests in which each continues the previous one.
 
 use super::description::{Runs, SeekBucket, Seeks};
 use super::distribution::Distribution;
 use super::{kib, share};
 use crate::trace::Record;
 
-/// The current run of one sequence of requests.
+/// The current run in a sequence of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
-    /// The first byte after its last request.
+    /// The first byte after the last request.
     end: u64,
-    /// 0 before the first request.
+    /// The number of requests so far, or 0 before the first.
     requests: u64,
     bytes: u64,
 }
 
 impl Run {
-    /// Adds the next request, and returns whether it continues the run. Branch-free, because breaks
-    /// are hard to predict.
+    /// Adds the next request. Returns whether it continues the run. There are no branches, because
+    /// the end of a run is hard to predict.
     #[inline]
     pub(super) fn step(&mut self, r: &Record) -> bool {
         let (before, len) = (*self, u64::from(r.len));
@@ -32,14 +32,14 @@ impl Run {
     }
 }
 
-/// The end of a run and the start of the next one.
+/// The end of a run, and the start of the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Break {
     ended: Run,
     next: u64,
 }
 
-/// The breaks in a piece of a trace.
+/// The breaks between runs in part of a trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
     breaks: Vec<Break>,
@@ -47,7 +47,7 @@ pub(super) struct Breaks {
 }
 
 impl Breaks {
-    /// Clears the breaks, and reserves space for those of up to `steps_max` steps.
+    /// Clears the breaks, and reserves memory for up to `steps_max` of them.
     pub(super) fn clear(&mut self, steps_max: usize) {
         self.count = 0;
         if self.breaks.len() < steps_max {
@@ -55,8 +55,8 @@ impl Breaks {
         }
     }
 
-    /// Adds the next request to a run, and records a break if it ends the run. Returns whether it
-    /// continues the run.
+    /// Adds the next request to a run. If it does not continue the run, records a break. Returns
+    /// whether it continues the run.
     #[inline]
     pub(super) fn step(&mut self, run: &mut Run, r: &Record) -> bool {
         let before = *run;
@@ -83,7 +83,7 @@ impl RunLengths {
         self.add_runs(breaks.iter().map(|b| &b.ended));
     }
 
-    /// Counts runs that have ended; empty runs are ignored.
+    /// Counts runs that have ended. Empty runs are ignored.
     pub(super) fn add_runs<'a>(&mut self, runs: impl Iterator<Item = &'a Run> + Clone) {
         let runs = runs.filter(|run| run.requests > 0);
         self.requests.add_all(runs.clone().map(|run| run.requests));
@@ -109,9 +109,10 @@ impl RunLengths {
 #[derive(Clone, Debug)]
 pub(super) struct Distances {
     sequential: u64,
-    /// Finer than other distributions, since a thousandth of a disk is a large distance.
+    /// These are finer than other distributions, because a thousandth of a disk is a large
+    /// distance.
     distances: Distribution<12>,
-    /// Forward and backward distances by powers of two.
+    /// The numbers of forward and backward distances, by powers of two.
     powers: [[u64; 2]; 64],
 }
 

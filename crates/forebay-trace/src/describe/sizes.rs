@@ -1,4 +1,4 @@
-//! Counts, bytes and sizes of requests by direction.
+//! Computes the number, bytes and sizes of requests by direction.
 
 use forebay_core::{Flags, Op};
 
@@ -10,7 +10,7 @@ use crate::trace::Record;
 const SMALL_BYTES: u32 = 4 << 10;
 const LARGE_BYTES: u32 = 256 << 10;
 
-/// The totals over a trace.
+/// The totals of a trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     pub(super) records: u64,
@@ -23,7 +23,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds records, and separately those that are data requests.
+    /// Adds records, and the data requests among them.
     pub(super) fn add(&mut self, records: &[Record], data: &[Record]) {
         self.records += records.len() as u64;
         for r in records {

@@ -1,5 +1,6 @@
-//! Text output of blkparse: in its default format, one event per line (`maj,min cpu sequence seconds
-//! pid action RWBS sector + count [process]`), or in a format of the user ([`template`]).
+//! Text output of blkparse, either in its default format, with one event per line (`maj,min cpu
+//! sequence seconds pid action RWBS sector + count [process]`), or in a format chosen by the user
+//! ([`template`]).
 //!
 //! Units: seconds with nine decimals, sectors of 512 bytes. Epoch: the first request. Comment lines
 //! (`#`) and the summary that blkparse appends are recognized and skipped. The text contains the
@@ -15,7 +16,7 @@ use crate::trace::Reader;
 pub(in crate::formats) use line::event;
 use template::Template;
 
-/// blkparse's own format.
+/// The default format of blkparse.
 struct Blkparse;
 
 impl EventLine for Blkparse {
@@ -32,10 +33,10 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     text::sniff(Blkparse, head)
 }
 
-/// Opens the output of blkparse, in the format that the input's parameter states.
+/// Opens the output of blkparse, in the format stated by the input's parameter.
 ///
 /// # Errors
-/// A format string from which no requests can be read.
+/// Fails if the format string lacks fields that are required.
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let Some(format) = &input.parameter else { return Ok(text::open(Blkparse, input)) };
     match Template::new(format) {

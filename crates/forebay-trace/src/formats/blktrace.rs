@@ -1,9 +1,9 @@
-//! blktrace binary traces: one file of records for each CPU, merged by time.
+//! Binary traces of blktrace: one file of records per CPU, merged by time.
 //!
 //! Units: times are nanoseconds of the traced machine's monotonic clock, sectors are 512 bytes.
 //! Epoch: the first request. Supports records of version 7 in either byte order. Sequence gaps and
-//! missing CPU files are tolerated, the latter with a warning. Requests are the queue events (Q);
-//! their latency ends with the completion (C) of their last sector, as described in `events::pairing`.
+//! missing CPU files are tolerated, the latter with a warning. Requests are the queue events (Q).
+//! Their latency ends when their last sector completes (C), as described in `events::pairing`.
 
 mod record;
 pub(crate) mod set;
@@ -17,26 +17,26 @@ use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 use super::events::{Layer, Merge, Pairing};
 pub use record::sniff;
 
-/// Reads a set of blktrace files.
+/// A reader of a set of blktrace files.
 pub struct Blktrace {
     events: Merge<record::Cursor>,
     pairing: Pairing,
 }
 
 impl Blktrace {
-    /// Opens the set that `path` names: by its base name (`sdb` for `sdb.blktrace.0` and so on),
-    /// its folder, any one of its files, or a tar of it. Files and tar may be compressed.
+    /// Opens the set named by `path`: its base name (`sdb` for `sdb.blktrace.0` and so on), its
+    /// folder, any one of its files, or a tar of them. Files and tar may be compressed.
     pub fn open(path: &Path) -> Result<Blktrace, TraceError> {
         Blktrace::from_readers(set::find(path)?)
     }
 
-    /// Chooses the layer at which requests count that the trace shows at several.
+    /// Sets at which layer requests count if the trace shows them at several.
     pub fn at_layer(mut self, layer: Layer) -> Blktrace {
         self.pairing.choose(layer);
         self
     }
 
-    /// Reads the given files, whose names contain their CPU numbers and appear in messages.
+    /// Reads the given files. Their names, which appear in messages, contain the CPU numbers.
     pub fn from_readers(
         files: Vec<(PathBuf, Box<dyn Read + Send>)>,
     ) -> Result<Blktrace, TraceError> {
@@ -63,13 +63,13 @@ impl Blktrace {
         Ok(Blktrace { events, pairing })
     }
 
-    /// Adds a sentence to the notes, for callers that know more about the capture.
+    /// Adds a sentence to the notes, for callers that know more about how the trace was recorded.
     pub fn warn(&mut self, sentence: String) {
         self.pairing.notes.warnings.push(sentence);
     }
 }
 
-/// Returns a sentence about gaps in the CPU numbers.
+/// Returns a sentence about gaps in the CPU numbers, if there are any.
 fn missing_cpus(paths: &[PathBuf]) -> Option<String> {
     let mut cpus: Vec<u32> =
         paths.iter().filter_map(|path| set::split_name(path)).map(|(_, cpu)| cpu).collect();

@@ -1,16 +1,17 @@
-//! Times as logs record them: decimal numbers, times of day, and arrivals computed from completions.
+//! Parses times as logs contain them: decimal numbers, times of day, and completions from which
+//! arrivals are computed.
 
 use forebay_core::Nanos;
 
 use crate::fields::digits;
 use crate::rows::RowError;
 
-/// Added to arrivals computed from completions, so that an arrival before the log's zero is not
-/// negative. Such readers are sorted afterwards, which subtracts it again.
+/// Added to arrivals that are computed from completions, so that arrivals before the log's zero are
+/// not negative. Readers of such logs are sorted afterwards, which subtracts it again.
 const BIAS_NS: u64 = 1 << 62;
 
-/// Parses a decimal number without sign or exponent, multiplied by ten to the power `places`;
-/// further digits are dropped. With 6 places milliseconds become nanoseconds, with 9 seconds do.
+/// Parses a decimal number without sign or exponent and multiplies it by ten to the power `places`.
+/// Further digits are dropped. Milliseconds become nanoseconds with 6 places, seconds with 9.
 pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
     let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
     let (whole, fraction) = field.split_at(dot);
@@ -33,7 +34,8 @@ pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
     Some(value)
 }
 
-/// Parses a time of day, `14:15:23` or `2:15:23 PM` with or without decimals, and returns nanoseconds.
+/// Parses a time of day, such as `14:15:23` or `2:15:23 PM`, with or without decimals. Returns
+/// nanoseconds.
 pub(super) fn time_of_day(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.replace(',', ".").to_ascii_uppercase();
     let half = ["AM", "PM"].into_iter().position(|half| text.ends_with(half));
@@ -49,27 +51,27 @@ pub(super) fn time_of_day(field: &[u8]) -> Option<u64> {
     Some(minutes * 60_000_000_000 + seconds)
 }
 
-/// Returns the arrival of a request that completed at `end_ns` after `latency_ns`. `None` if no
-/// trace can be that long.
+/// Returns the arrival time of a request that completed at `end_ns` after `latency_ns`. Returns
+/// `None` if a trace cannot be that long.
 pub(super) fn arrival(end_ns: u64, latency_ns: u64) -> Option<Nanos> {
     BIAS_NS.checked_add(end_ns)?.checked_sub(latency_ns).map(Nanos)
 }
 
-/// Nanoseconds per day.
+/// The number of nanoseconds per day.
 const DAY_NS: u64 = 86_400_000_000_000;
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// A clock that shows only the time of day. A time that goes back by more than half a day belongs to
-/// the next day.
+/// A clock that shows only the time of day. If a time is earlier than the newest by more than half
+/// a day, it belongs to the next day.
 #[derive(Default)]
 pub(super) struct DayClock {
-    /// The newest time of day in nanoseconds, and the number of days that have passed.
+    /// The newest time of day in nanoseconds, and the number of days since the first.
     newest: Option<(u64, u64)>,
 }
 
 impl DayClock {
-    /// Returns a time of day, `HH:MM:SS` with or without decimals, in nanoseconds since the start of
-    /// the first day.
+    /// Converts a time of day, `HH:MM:SS` with or without decimals, to nanoseconds since the
+    /// beginning of the first day.
     pub(super) fn ns(&mut self, word: &[u8]) -> Result<u64, RowError> {
         let ns = time_of_day(word)
             .ok_or_else(|| RowError::new("time", word, "a time of day such as 23:59:59.123"))?;
@@ -77,7 +79,7 @@ impl DayClock {
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
         }
-        // A time just before midnight, in a row after one of the next day.
+        // This time is just before midnight, but its row follows one of the next day.
         if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
             return Ok((*days - 1) * DAY_NS + ns);
         }
@@ -85,7 +87,7 @@ impl DayClock {
         Ok(*days * DAY_NS + ns)
     }
 
-    /// Returns the note that gaps of days cannot be seen, if the clock was read.
+    /// Returns the note that gaps of whole days are invisible, if any times were read.
     pub(super) fn sentence(&self) -> Option<String> {
         self.newest.map(|_| {
             "times are times of day, continued over midnight: gaps of a day or more cannot be detected"

@@ -1,12 +1,12 @@
-//! CSV with a header: the canonical form, or one with other names for columns and units
+//! CSV with a header line, either in the canonical form or with other names of columns and units
 //! ([`header`]).
 //!
-//! The canonical form has every field of a record and its stream, one row per request. Columns:
-//! `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len` in bytes,
-//! `stream` (a number that identifies the stream), `volume` (its name), `latency_ns` (empty if
-//! unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids (empty if
-//! unknown) and `name`. Quoting as in RFC 4180. Streams are renumbered in the order of their first
-//! row. Rows of zero length that are not flushes are skipped and counted.
+//! The canonical form contains every field of a record and of its stream, with one row per request.
+//! Columns: `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len`
+//! in bytes, `stream` (a number that identifies the stream), `volume` (its name), `latency_ns`
+//! (empty if unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids
+//! (empty if unknown) and `name`. Quoting follows RFC 4180. Streams are renumbered in the order of
+//! their first rows. Rows of zero length that are not flushes are skipped and counted.
 
 pub(crate) mod header;
 
@@ -33,7 +33,7 @@ use crate::suggest::ROWS;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
 use header::Header;
 
-/// The columns.
+/// The columns of the canonical form.
 pub const HEADER: [&str; 11] = [
     "at_ns",
     "op",
@@ -57,7 +57,7 @@ fn is_canonical(head: &[u8]) -> bool {
     head.starts_with(HEADER.join(",").as_bytes())
 }
 
-/// Returns the columns that the header of a text declares, if it is not canonical but complete.
+/// Returns the columns that the header of a text declares, if it is complete and not canonical.
 pub(crate) fn declared(head: &[u8]) -> Option<Columns> {
     let header = header::of(head).filter(|_| !is_canonical(head))?;
     header.ok().map(|header| header.columns)
@@ -83,7 +83,7 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     }
 }
 
-/// Reads the header of a text and its first rows, from which columns may be suggested.
+/// Reads the header and the first rows of a text, from which columns may be suggested.
 fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
     let (mut begin, mut lines) = (Vec::new(), 0);
     while lines <= ROWS && begin.len() < LINE_BYTES_MAX {
@@ -140,11 +140,11 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 
 type Source = ::csv::Reader<Rationed>;
 
-/// The longest row, including line feeds within quotes, plus what is read ahead.
+/// The maximum length of a row, including line feeds within quotes, plus what is read ahead.
 const ROW_BYTES_MAX: usize = LINE_BYTES_MAX;
 
-/// Content with a limit on the bytes read, which callers raise as rows are consumed, because the
-/// CSV crate accepts rows of any length.
+/// Content with a limit on the number of bytes that may be read. Callers raise the limit as rows
+/// are consumed, because the CSV crate accepts rows of any length.
 struct Rationed {
     content: Box<dyn BufRead + Send>,
     left: usize,
@@ -170,11 +170,11 @@ impl Read for Rationed {
     }
 }
 
-/// The reason that a row cannot be read.
+/// The reason why a row cannot be read.
 enum WrongRow {
-    /// It has another number of fields.
+    /// The number of fields is wrong.
     Fields(usize),
-    /// A field is wrong.
+    /// A field is invalid.
     Field(RowError),
 }
 
@@ -209,21 +209,21 @@ struct Csv {
     notes: Notes,
     ended: bool,
     headers_again: Vec<u64>,
-    /// The number of records so far.
+    /// The number of records returned so far.
     records: u64,
     /// The number of negative latencies.
     latencies_below: u64,
-    /// The number of rows that were read, and of all.
+    /// The number of readable rows, and of all rows.
     read: u64,
     rows: u64,
     bad: BadRows,
-    /// The last row, if it cannot be read: the error and the number of the row.
+    /// If the last row cannot be read, the error and the number of the row.
     open: Option<(TraceError, u64)>,
     long_trims: LongTrims,
 }
 
 impl Csv {
-    /// Completes the notes.
+    /// Adds the notes that are known at the end.
     fn finish(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -242,7 +242,7 @@ impl Csv {
         Ok(())
     }
 
-    /// Returns the request of a row, and its length if that is too long for a record.
+    /// Returns the request in a row, and its length if that is too long for a record.
     fn record(&mut self, row: &ByteRecord) -> Result<(Record, Option<u64>), WrongRow> {
         if row.len() != HEADER.len() {
             return Err(WrongRow::Fields(row.len()));
@@ -297,7 +297,7 @@ impl Csv {
         Ok((record, long))
     }
 
-    /// Counts the last unreadable row, unless it is the end of a truncated file.
+    /// Counts the last unreadable row, unless the file was truncated within it.
     fn settle(&mut self, is_end: bool) -> Result<(), TraceError> {
         let Some((error, row)) = self.open.take() else { return Ok(()) };
         self.notes.rows_bad += 1;
@@ -313,7 +313,7 @@ impl Csv {
     }
 }
 
-/// Converts the CSV crate's error to ours.
+/// Converts an error of the CSV crate.
 fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
     let path = path.to_path_buf();
     if source.get_ref().is_short {
@@ -338,7 +338,8 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
     }
 }
 
-/// Returns whether a row begins like the header. Files that were joined have a byte-order mark in the middle.
+/// Returns whether a row begins like the header. If files were joined, there may be a byte-order
+/// mark before it.
 fn is_header(row: &ByteRecord) -> bool {
     let first = row.get(0).unwrap_or_default();
     first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first) == HEADER[0].as_bytes()
@@ -431,7 +432,7 @@ mod tests {
         let told = message(open, text.as_bytes());
         assert!(told.contains("line 2: got a name of 5000 bytes, \"nnn"), "{told}");
         assert!(told.contains("in column name, expected at most 4096 bytes"), "{told}");
-        // In total longer than a row may be.
+        // Together, these rows are longer than a single row may be.
         let rows = "5,write,4096,512,9,\"v\n\n\nw\",,SM,7,,x\n".repeat(9000);
         let (records, dictionary, _) =
             read(open, format!("{}\n{rows}", HEADER.join(",")).as_bytes());

@@ -1,10 +1,11 @@
-//! DiskSim's validation format: `R/W buffer-action block size response gap`, separated by blanks.
+//! DiskSim's validation format: `R/W buffer-action block size response gap`, separated by spaces.
 //!
 //! Units: block and size in sectors of 512 bytes, response and gap in microseconds with decimals.
-//! One request is outstanding at a time: a request arrives `gap` after the completion of the
-//! previous one, the first at time zero. The response is the latency. The buffer action is the
-//! observed behavior of the drive's buffer; a [`Record`](crate::Record) cannot hold it, so
-//! [`rows()`] returns the rows themselves. One volume; the submitters of requests are not recorded.
+//! Only one request is outstanding at a time: a request arrives `gap` after the previous one
+//! completed, and the first at time zero. The response is the latency. The buffer action is what
+//! the drive's buffer was observed to do. A [`Record`](crate::Record) cannot contain it, so
+//! [`rows()`] returns the rows themselves. There is one volume; the submitters of requests are not
+//! recorded.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -27,7 +28,7 @@ const SECTOR_BYTES: u64 = 512;
 /// The longest plausible response or gap, in microseconds: eleven days.
 const TIME_US_MAX: f64 = 1e12;
 
-/// The observed behavior of a drive's buffer for a request, as the format spells it.
+/// What the drive's buffer was observed to do, as spelled in the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
     /// `Hit`.
@@ -40,14 +41,14 @@ pub enum Buffer {
     Triple,
 }
 
-/// One request in the form of the format.
+/// A row of the format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValidationRow {
-    /// Read or write.
+    /// The operation: read or write.
     pub op: Op,
-    /// The behavior of the drive's buffer.
+    /// What the drive's buffer did.
     pub buffer: Buffer,
-    /// The first sector of 512 bytes.
+    /// The number of the first sector of 512 bytes.
     pub first_sector: u64,
     /// The number of sectors of 512 bytes, at least one.
     pub sectors: u32,
@@ -62,16 +63,16 @@ pub struct Rows {
     lines: Lines,
 }
 
-/// Reads the rows of the trace at `path`, compressed or not.
+/// Reads the rows of the trace at `path`, which may be compressed.
 ///
 /// # Errors
-/// If the file cannot be opened.
+/// Fails if the file cannot be opened.
 pub fn rows(path: &Path) -> Result<Rows, TraceError> {
     Ok(Rows::new(path, unpack(path)?.content))
 }
 
 impl Rows {
-    /// Reads the rows of `content`; messages call it `path`.
+    /// Reads the rows of `content`, whose name in messages is `path`.
     pub fn new(path: &Path, content: Box<dyn BufRead + Send>) -> Rows {
         Rows { lines: Lines::new(path, content) }
     }
@@ -137,10 +138,10 @@ fn time_us(column: &'static str, word: &[u8]) -> Result<f64, RowError> {
         .ok_or_else(|| RowError::new(column, word, "microseconds such as 663.00000, below 10^12"))
 }
 
-/// The rows as requests.
+/// Converts rows to requests.
 #[derive(Default)]
 struct DisksimValid {
-    /// The arrival of the next request, in nanoseconds.
+    /// When the next request arrives, in nanoseconds.
     next_ns: u64,
 }
 
@@ -166,7 +167,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let (log, dictionary) = (DisksimValid::default(), anonymous(Some("disk")));
-    // The arrivals are in order by construction.
+    // The arrivals are in order, because none can precede the previous completion.
     Ok(Box::new(LogReader::new(input, log, dictionary)))
 }
 

@@ -1,10 +1,11 @@
-//! Events of requests, and how pairs of events become requests: the one place for all formats that
-//! record the life of a request in several events.
+//! Combines events into requests, for all formats that record the life of a request in several
+//! events.
 //!
-//! - Events of the Linux block layer ([`Event`]) name a request by its device and sectors. blktrace,
-//!   blkparse, ftrace, perf and others are converted to them, and [`Pairing`] makes requests of them.
-//! - Other tracers number their requests ([`calls`]): a thread, a pointer or a handle names the
-//!   request from its beginning to its end.
+//! - Events of the Linux block layer ([`Event`]) identify a request by its device and sectors.
+//!   Those of blktrace, blkparse, ftrace, perf and others are converted to them, and [`Pairing`]
+//!   combines them into requests.
+//! - Other tracers number their requests ([`calls`]): a thread, a pointer or a handle identifies
+//!   the request from its beginning to its end.
 
 mod back;
 pub(crate) mod calls;

@@ -1,17 +1,17 @@
 //! fio's I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
 //!
-//! The first line is `fio version N iolog`. The next lines are `[time] file action` (add, open,
-//! close) and `[time] file action offset length` (read, write, trim, sync, datasync, wait). Names
-//! contain no blanks.
+//! The first line is `fio version N iolog`. The other lines are `[time] file action` (add, open,
+//! close) or `[time] file action offset length` (read, write, trim, sync, datasync, wait). Names
+//! contain no spaces.
 //!
-//! Units: offset and length in bytes. In version 3 every line has a time from the start of the run;
-//! fio's manual specifies no unit, but fio itself (3.33) writes microseconds. Version 2 has no
-//! times: its `wait` lines give waits in microseconds, and a request arrives at the sum of the
-//! waits before it. fio ignores waits below 100 us during replay; they count here. Epoch: the first
-//! request.
+//! Units: offset and length in bytes. In version 3, every line has a time from the start of the
+//! run; fio's manual states no unit, but fio itself (3.33) writes microseconds. Version 2 has no
+//! times, but its `wait` lines contain waits in microseconds, so a request arrives after the sum of
+//! all previous waits. fio ignores waits below 100 us during replay; here, they count. Epoch: the
+//! first request.
 //!
-//! A file is a volume. `sync` and its variants are flushes, whose offset is meaningless. The
-//! submitters of requests and the latencies are not recorded.
+//! Each file is a volume. `sync` and its variants are flushes, whose offset has no meaning. Neither
+//! the submitters of requests nor latencies are recorded.
 
 use forebay_core::Op;
 
@@ -39,21 +39,21 @@ impl Version {
     }
 }
 
-/// The state of reading.
+/// The state of reading a log.
 #[derive(Default)]
 struct Fio {
     version: Option<Version>,
     who: Numbering,
     now_us: u64,
     waits: u64,
-    /// The number of requests of version 2, which have no times of their own.
+    /// The number of requests in version 2, which have no times of their own.
     untimed: u64,
-    /// The distinct lengths of all requests except the last, sorted.
+    /// The distinct lengths of all requests except the last one, sorted.
     lens: Vec<u32>,
     last_len: Option<u32>,
 }
 
-/// The most distinct lengths that are remembered.
+/// The maximum number of distinct lengths that are stored.
 const LENS_MAX: usize = 4096;
 
 impl Fio {
@@ -155,8 +155,8 @@ impl Log for Fio {
         self.request(op, file, range, dictionary)
     }
 
-    /// Returns whether the last line is complete: its length is a multiple of what all others are
-    /// multiples of, up to a sector, and is not the beginning of another length.
+    /// Returns whether the last line is complete. Its length must be a multiple of the common
+    /// factor of all others, up to a sector, and must not be the beginning of another length.
     fn is_whole(&self, last: &Record) -> bool {
         let bits = self.lens.iter().fold(512, |bits, len| bits | len);
         let is_known = self.lens.binary_search(&last.len).is_ok();
@@ -190,7 +190,7 @@ impl Log for Fio {
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    // Includes unsupported versions, for their error message.
+    // Accept unsupported versions too, because their error message is more helpful.
     first_lines(head).any(|line| line.starts_with(b"fio version ") && line.ends_with(b" iolog"))
 }
 

@@ -1,20 +1,20 @@
 //! fio's latency logs (`write_lat_log` with `log_offset=1`): `time, value, direction, block size,
-//! offset, priority`, followed by the issue time with `log_issue_time=1`.
+//! offset, priority`, and also the issue time with `log_issue_time=1`.
 //!
-//! Units: time in milliseconds from the start of the job to the completion of the request; value is
-//! the latency in nanoseconds; block size and offset in bytes; the issue time in nanoseconds.
-//! Direction 0 is a read, 1 a write, 2 a trim; others are skipped and counted. The arrival is the
-//! issue time if the log has it, else completion minus latency, with an error of up to a
-//! millisecond and a warning. Epoch: the first request.
+//! Units: the time is in milliseconds from the start of the job to the completion of the request,
+//! the value is the latency in nanoseconds, the block size and the offset are in bytes, and the
+//! issue time is in nanoseconds. Direction 0 is a read, 1 a write, 2 a trim; others are skipped and
+//! counted. The arrival is the issue time if the log contains it. Otherwise, it is the completion
+//! minus the latency, with an error of up to a millisecond and a warning. Epoch: the first request.
 //!
-//! Logs without offsets, and those averaged over time (`log_avg_msec`), contain no requests and are
-//! rejected with advice on what to record instead. A log is one file of one job and names neither,
-//! so there is one volume and no submitter. The priority is dropped.
+//! Logs without offsets, and those averaged over time (`log_avg_msec`), contain no requests. They
+//! are rejected with advice on what to record instead. A log is one file of one job and names
+//! neither, so there is one volume and no submitter. The priority is dropped.
 //!
 //! fio's bandwidth (`NAME_bw.1.log`) and IOPS logs look the same, but their values are KiB/s and
-//! requests/s. They are recognized by their name, or else by values that are all 1 (IOPS) or
-//! impossible as latencies (nanoseconds in which no device moves that many bytes, or more than
-//! there was time for), and are rejected. A submission log (`_slat`) has no latencies; an
+//! requests/s. They are rejected. They are recognized by their name, or else by values that are all
+//! 1 (IOPS) or impossible as latencies (nanoseconds in which no device transfers that many bytes,
+//! or more than the time that has passed). A submission log (`_slat`) has no latencies; an
 //! unrecognized name causes a note.
 
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::formats::Input;
 use crate::rows::{self, LongTrims, RowError};
 use crate::trace::{Dictionary, Reader};
 
-/// Nanoseconds per millisecond.
+/// The number of nanoseconds per millisecond.
 const MS_NS: u64 = 1_000_000;
 
 /// The fields of a line.
@@ -40,7 +40,7 @@ struct Entry<'a> {
     value_ns: u64,
     direction: u64,
     len: u64,
-    /// The offset, priority and issue time, as far as present.
+    /// The offset, the priority and the issue time, as far as the line contains them.
     rest: Vec<&'a [u8]>,
 }
 
@@ -61,8 +61,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the offset. With five fields, the last is the priority in logs of fio 3, and the
-    /// offset in those of fio 2, which had no priority: a priority is 0, 1 or hexadecimal.
+    /// Returns the offset. If there are five fields, the last is the priority in logs of fio 3, but
+    /// the offset in those of fio 2, which had no priority. A priority is 0, 1 or hexadecimal.
     fn offset(&self) -> Result<u64, RowError> {
         const EXPECTED: &str = "an offset: record the log with log_offset=1";
         match self.rest.as_slice() {
@@ -85,20 +85,21 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What the values of a log are, according to its file name.
+/// The kind of values in a log, according to its file name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Values {
     #[default]
     Untold,
     Latency,
     Submission,
-    /// Other values, with their name.
+    /// Values of another kind, with their name.
     Other(&'static str),
 }
 
 impl Values {
-    /// Recognizes fio's log names, `NAME_bw.1.log` or `NAME_bw.log`, also when renamed (`bw-test.csv`). The last
-    /// word counts, because fio adds its own to the name of the job.
+    /// Recognizes the names of fio's logs, `NAME_bw.1.log` or `NAME_bw.log`, even if they were
+    /// renamed (`bw-test.csv`). The last word counts, because fio appends it to the name of the
+    /// job.
     fn of(path: &Path) -> Values {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let kinds = [
@@ -114,7 +115,8 @@ impl Values {
         words.find_map(kind_of).map_or(Values::Untold, |(_, kind)| kind)
     }
 
-    /// Returns why the values of the log at `path`, which begins with `head`, are not latencies.
+    /// Returns the reason why the values of the log at `path`, which begins with `head`, are not
+    /// latencies.
     fn refusal(self, path: &Path, head: &[u8]) -> Option<TraceError> {
         let values = match (self, Evidence::of(head).other()) {
             (Values::Other(values), _) => format!("{values}, according to its name"),
@@ -147,31 +149,33 @@ impl Values {
     }
 }
 
-/// The columns of a log whose values are not latencies.
+/// The declaration for the requests in a log whose values are not latencies.
 const REQUESTS: &str = "at:ms,_,op:0/1/2,len,offset,sep=comma";
 
-/// Returns the option that declares these columns.
+/// Returns the command-line option that declares these columns.
 fn requests() -> String {
     named(&format!("columns={REQUESTS}"))
 }
 
-/// What the first values suggest.
+/// What the first values of a log suggest.
 #[derive(Default)]
 struct Evidence {
     entries: u64,
-    /// The number of values of 1.
+    /// The number of values that are 1.
     ones: u64,
-    /// The number of values that, as nanoseconds, would move data faster than any device.
+    /// The number of values that, as nanoseconds, would mean a higher bandwidth than any device
+    /// has.
     impossible: u64,
 }
 
-/// Bytes per nanosecond that no device moves: 64 GB/s, four times the rate of a drive's link.
+/// A bandwidth in bytes per nanosecond that no device reaches: 64 GB/s, four times that of a
+/// drive's link.
 const BYTES_PER_NS_MAX: u64 = 64;
-/// The least number of entries for a judgment without a name.
+/// The minimum number of entries from which values are judged if the name is not recognized.
 const ENTRIES_LEAST: u64 = 3;
 
 impl Evidence {
-    /// Examines the first lines of a log; trims are ignored because they move no data.
+    /// Examines the first lines of a log. Trims are ignored, because they transfer no data.
     fn of(head: &[u8]) -> Evidence {
         let mut evidence = Evidence::default();
         let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
@@ -184,7 +188,7 @@ impl Evidence {
         evidence
     }
 
-    /// Returns what the values are if they are not latencies, once enough have been seen.
+    /// Returns what the values are if they are not latencies. There must be enough values to tell.
     fn other(&self) -> Option<&'static str> {
         if self.entries < ENTRIES_LEAST {
             return None;
@@ -202,11 +206,11 @@ impl Evidence {
 #[derive(Default)]
 struct FioLatency {
     values: Values,
-    /// Whether an arrival had to be computed from a completion.
+    /// Whether any arrival had to be computed from a completion.
     by_completion: bool,
-    /// Whether a line of five fields has shown an offset, so that a zero there is an offset too.
+    /// Whether any line of five fields contained an offset, so that zeros are offsets too.
     bare_offsets: bool,
-    /// The least number of commas in a line.
+    /// The smallest number of commas in a line.
     commas_least: Option<usize>,
 }
 
@@ -219,7 +223,7 @@ impl Log for FioLatency {
     const NAME: &'static str = "fio-latency";
     const LINES: &'static str = "time-ms, latency-ns, direction, bytes, offset, priority";
 
-    /// A line with fewer columns than all others is truncated.
+    /// Rejects a truncated line, which has fewer columns than all others.
     fn takes_cut(&self, line: &[u8]) -> bool {
         self.commas_least.is_none_or(|least| commas(line) >= least)
     }
@@ -278,7 +282,7 @@ impl Log for FioLatency {
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     first_lines(head).any(|line| {
-        // fio writes a blank after each comma, unlike other tables of numbers.
+        // Unlike other tables of numbers, fio's logs have a space after each comma.
         line.split(|&byte| byte == b',').skip(1).all(|field| field.starts_with(b" "))
             && Entry::parse(line).is_ok_and(|entry| entry.direction <= 2)
     })
@@ -310,7 +314,7 @@ mod tests {
         let text = b"0, 203008, 0, 4096, 249856, 0\n5, 3603, 1, 8192, 1970176, 0x2004\r\n\
             6, 7000000, 2, 512, 0, 1\n6, 1, 3, 4096, 0, 0\n";
         let (records, _, notes) = read(open, text);
-        // The trim began before the first logged request.
+        // The trim began before the request that is logged first.
         let expected = [
             (0, Op::Trim, 0, 7_000_000),
             (796_992, Op::Read, 249_856, 203_008),

@@ -1,4 +1,4 @@
-//! Reads binary records, one after another.
+//! Reads the binary records of a file one after another.
 
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 use crate::rows::RowError;
 
-/// The records of a file.
+/// A file of binary records.
 pub(super) struct Frames {
     path: PathBuf,
     source: Box<dyn BufRead + Send>,
-    /// The positions of the last piece returned and of the next.
+    /// The position of the last piece that was returned, and that of the next.
     begin: u64,
     next: u64,
-    /// The position in a piece at which the file ends.
+    /// The position at which the file ends, if that is within a piece.
     cut: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Frames {
         Frames { path: path.to_path_buf(), source, begin: 0, next: 0, cut: None }
     }
 
-    /// Fills `piece`; false at the end of the file, even if that is within the piece.
+    /// Fills `piece`. Returns false at the end of the file, even if that is within the piece.
     pub(super) fn fill(&mut self, piece: &mut [u8]) -> Result<bool, TraceError> {
         self.begin = self.next;
         let mut filled = 0;
@@ -41,8 +41,8 @@ impl Frames {
         Ok(true)
     }
 
-    /// Reads everything up to the byte `end`, which is consumed but not returned; an error after
-    /// `longest` bytes without it.
+    /// Reads up to the byte `end`, which is consumed but not returned. Fails if it does not occur
+    /// within `longest` bytes.
     pub(super) fn until(&mut self, end: u8, longest: u64) -> Result<Vec<u8>, TraceError> {
         self.begin = self.next;
         let mut piece = Vec::new();
@@ -56,7 +56,7 @@ impl Frames {
         Ok(piece)
     }
 
-    /// Makes the error that the last piece is malformed.
+    /// Creates the error that the last piece is malformed.
     #[cold]
     pub(super) fn malformed(&self, got: String, expected: &str, hint: &str) -> TraceError {
         TraceError::Malformed {
@@ -68,7 +68,7 @@ impl Frames {
         }
     }
 
-    /// Makes the error that a field of the last piece is wrong.
+    /// Creates the error that a field of the last piece is invalid.
     #[cold]
     pub(super) fn wrong(&self, wrong: RowError) -> TraceError {
         wrong.at(&self.path, Place::Byte(self.begin), "")
@@ -79,7 +79,7 @@ impl Frames {
         self.cut = Some(self.begin);
     }
 
-    /// Returns the sentence about a file that ends within a record.
+    /// Returns a note if the file ends within a record.
     pub(super) fn cut_sentence(&self) -> Option<String> {
         let at = self.cut?;
         Some(format!("the last record, at byte {at}, is truncated and left out"))

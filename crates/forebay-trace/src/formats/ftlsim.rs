@@ -1,11 +1,11 @@
-//! blkparse events as rewritten by WiscSee's preprocessing: `pid action operation offset size time
-//! gap sync`.
+//! blkparse events as rewritten by the preprocessing of WiscSee: `pid action operation offset size
+//! time gap sync`.
 //!
-//! Units: offset and size in bytes, time and gap in seconds; the gap, which is the time since the
-//! previous event, is ignored. Epoch: the first request. Action `D` is an issue, `C` a completion
-//! (mostly of pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The
-//! events are blkparse's, so latencies are derived in the same way. One volume; the names of
-//! processes are not recorded.
+//! Units: offset and size in bytes, time and gap in seconds. The gap, which is the time since the
+//! previous event, is ignored. Epoch: the first request. Action `D` is an issue, and `C` a
+//! completion (mostly of pid 0). The operation is `read`, `write` or `discard`; sync is `True` or
+//! `False`. The events are those of blkparse, so latencies are derived in the same way. There is
+//! one volume; the names of processes are not recorded.
 
 use crate::error::TraceError;
 use crate::fields::digits;
@@ -17,7 +17,7 @@ use crate::formats::log::words;
 use crate::rows::RowError;
 use crate::trace::Reader;
 
-/// Parses the event of a line.
+/// Parses the event in a line.
 fn parse(line: &[u8]) -> Result<Event, RowError> {
     let mut words = words(line);
     let mut word = || words.next().unwrap_or_default();
@@ -62,7 +62,7 @@ fn parse(line: &[u8]) -> Result<Event, RowError> {
     Ok(Event { time_ns, sequence: 0, pid, what })
 }
 
-/// The format.
+/// The ftlsim format.
 struct Ftlsim;
 
 impl EventLine for Ftlsim {

@@ -1,14 +1,15 @@
-//! The block tracepoints of the Linux kernel as text: `trace` and `trace_pipe` of ftrace, `perf
+//! The block tracepoints of the Linux kernel as text: ftrace's `trace` and `trace_pipe`, `perf
 //! script`, `trace-cmd report`.
 //!
-//! A line is a task, a CPU, a time and an event: `appd-3001 [002] ..... 9904.831159: block_rq_issue:
-//! 259,0 WS 4096 () 498455480 + 8 [appd]`. perf separates the thread id by a blank, and puts `block:`
-//! before the event. Newer kernels have an I/O priority (`none,0,0`) before the name. The tracer `blk`
-//! of ftrace prints blkparse's events instead: `9904.831159: 259,0 D WS 498455480 + 8 [appd]`.
+//! A line contains a task, a CPU, a time and an event: `appd-3001 [002] ..... 9904.831159:
+//! block_rq_issue: 259,0 WS 4096 () 498455480 + 8 [appd]`. perf separates the thread id by a space
+//! and puts `block:` before the event. Newer kernels have an I/O priority (`none,0,0`) before the
+//! name. ftrace's tracer `blk` prints the events of blkparse instead: `9904.831159: 259,0 D WS
+//! 498455480 + 8 [appd]`.
 //!
 //! Units: seconds of the tracer's clock, sectors of 512 bytes. Epoch: the first request. Requests
-//! are the events `block_bio_queue`, or `block_rq_issue` if there are none; they end with
-//! `block_rq_complete` or `block_bio_complete`, as in blktrace. Other events are skipped.
+//! are `block_bio_queue` events or, if there are none, `block_rq_issue` events. As in blktrace,
+//! they end with `block_rq_complete` or `block_bio_complete`. Other events are skipped.
 
 use super::events::rwbs::category;
 use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
@@ -18,7 +19,7 @@ use crate::error::TraceError;
 use crate::fields::digits;
 use crate::trace::Reader;
 
-/// Returns the event that one of [`TRACEPOINTS`] reports.
+/// Returns the event that a tracepoint in [`TRACEPOINTS`] reports.
 fn what(tracepoint: &[u8], span: Span) -> What {
     match tracepoint {
         b"block_bio_queue" => What::Queue(span),
@@ -29,7 +30,7 @@ fn what(tracepoint: &[u8], span: Span) -> What {
     }
 }
 
-/// The tracepoints of requests.
+/// The tracepoints that concern requests.
 const TRACEPOINTS: [&[u8]; 7] = [
     b"block_bio_queue",
     b"block_rq_insert",
@@ -40,7 +41,7 @@ const TRACEPOINTS: [&[u8]; 7] = [
     b"block_bio_complete",
 ];
 
-/// The format.
+/// The ftrace format.
 struct Ftrace;
 
 impl EventLine for Ftrace {
@@ -84,8 +85,9 @@ impl EventLine for Ftrace {
     }
 }
 
-/// Recognizes comments, and reports of lost events: `CPU:3 [LOST 25 EVENTS]`, `PERF_RECORD_LOST lost
-/// 25`, and ftrace's numbers of entries in its buffer and of those written.
+/// Recognizes comments and reports about lost events: `CPU:3 [LOST 25 EVENTS]`, `PERF_RECORD_LOST
+/// lost 25`, and ftrace's statement of how many entries are in its buffer and how many were
+/// written.
 fn remark(line: &[u8]) -> Option<Line<'static>> {
     let line = line.trim_ascii();
     let after = |word: &[u8]| line.get(memchr::memmem::find(line, word)? + word.len()..);
@@ -109,7 +111,7 @@ fn remark(line: &[u8]) -> Option<Line<'static>> {
     Some(lost.unwrap_or(Line::Summary))
 }
 
-/// Returns whether a line is an address of a call chain (`perf record -g`).
+/// Returns whether a line is an address in a call chain (`perf record -g`).
 fn is_address(line: &[u8]) -> bool {
     let first = Words(line).next().unwrap_or_default();
     first.len() >= 6 && first.iter().all(u8::is_ascii_hexdigit)
@@ -123,9 +125,10 @@ struct Parts<'a> {
     rest: &'a [u8],
 }
 
-/// Splits a line: `task [cpu] flags time: event: rest`, with a number of samples before the event.
+/// Splits a line: `task [cpu] flags time: event: rest`. The event may follow a number of samples.
 fn parts(line: &[u8]) -> Option<Parts<'_>> {
-    // The time is the first word that is a decimal number with a colon; the event follows.
+    // The time is the first word that is a decimal number followed by a colon. The event comes
+    // next.
     let mut from = 0;
     loop {
         let colon = from + memchr::memmem::find(line.get(from..)?, b": ")?;
@@ -148,7 +151,8 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Returns the task of what precedes the time: the text before the CPU in brackets, if it is there.
+/// Returns the task from the text before the time: what precedes the CPU in brackets, if there is
+/// one.
 fn task(before: &[u8]) -> &[u8] {
     let cpu = |&at: &usize| {
         let inside = before.get(at + 1..).and_then(|rest| rest.split(|&byte| byte == b']').next());
@@ -156,14 +160,15 @@ fn task(before: &[u8]) -> &[u8] {
     };
     let open = memchr::memrchr_iter(b'[', before).find(cpu).unwrap_or(before.len());
     let task = before.get(..open).unwrap_or_default().trim_ascii();
-    // The process of the thread, if ftrace records it: `task-pid ( tgid)`.
+    // ftrace may also record the process of the thread: `task-pid ( tgid)`.
     match memchr::memrchr(b'(', task) {
         Some(at) if task.ends_with(b")") => task.get(..at).unwrap_or_default().trim_ascii(),
         _ => task,
     }
 }
 
-/// Returns the thread id and the name of a task: `name-7` (ftrace), `name 7` or `name 6/7` (perf).
+/// Returns the thread id and the name of a task: `name-7` in ftrace, `name 7` or `name 6/7` in
+/// perf.
 fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
     // perf writes -1 for an unknown thread.
     if task.ends_with(b" -1") {
@@ -177,8 +182,8 @@ fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
     Some((id, name.trim_ascii()))
 }
 
-/// Parses what follows the event: `8,16 R 4096 () 800 + 8 none,0,0 [appd]`, with bytes and a command
-/// in parentheses only if the event is of a request.
+/// Parses what follows the name of an event: `8,16 R 4096 () 800 + 8 none,0,0 [appd]`. Only events
+/// of requests contain the number of bytes and a command in parentheses.
 fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     let mut words = Words(rest);
     let device = words.next().and_then(device).ok_or("no device such as 8,0")?;
@@ -200,7 +205,7 @@ fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     let count = words.number("the count of sectors is not a number")?;
     let bytes = count.checked_mul(512).and_then(|bytes| u32::try_from(bytes).ok());
     span.bytes = bytes.ok_or("the count of sectors is out of range")?;
-    // A flush has no place, and may be shown at the last sector of all.
+    // A flush has no position, and may be shown at the highest possible sector.
     span.sector = if count == 0 && sector == u64::MAX { 0 } else { sector };
     if span.fault().is_some() {
         return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
@@ -210,7 +215,7 @@ fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     Ok((span, name.unwrap_or_default()))
 }
 
-/// Returns where the command in parentheses begins, which a number of bytes may precede.
+/// Returns where the command in parentheses begins. A number of bytes may precede it.
 fn command(rest: &[u8]) -> Option<usize> {
     let at = memchr::memchr(b'(', rest)?;
     let before = rest.get(..at)?.trim_ascii();

@@ -1,20 +1,21 @@
-//! HP Labs' SRT traces, version 1.3: a text header terminated by a form feed (0x0C), then
+//! SRT traces of HP Labs, version 1.3: a text header that ends with a form feed (0x0C), then
 //! big-endian records of 14 words of 32 bits.
 //!
-//! The words: size of the record in bytes, kind (0x40001 is a request), seconds, microseconds,
+//! The words are: size of the record in bytes, kind (0x40001 is a request), seconds, microseconds,
 //! start, completion, bytes, block, device, driver type, cylinder, flags, info, queue length at
 //! arrival.
 //!
-//! Units: seconds and microseconds give the arrival, relative to the header's `tracedate` (the
-//! epoch is the first request, so that date is not used). Start and completion are in microseconds
-//! since the arrival, so completion is the latency. The block is in units of the disk's
-//! `sectorsize` in the header (256 if missing), counted over the whole disk and not its section, as
-//! the cylinders show. Bit 0 of the flags is set for reads; the others are buffer flags of HP-UX,
-//! which are dropped.
+//! Units: seconds and microseconds are the arrival, relative to the header's `tracedate` (which is
+//! not used, because the epoch is the first request). Start and completion are in microseconds from
+//! the arrival, so the completion is the latency. The block is in units of the disk's `sectorsize`
+//! in the header (256 if missing), counted from the start of the disk rather than of the section,
+//! as the cylinders show. Bit 0 of the flags is set for reads; the others are buffer flags of
+//! HP-UX, which are dropped.
 //!
-//! The device is major << 24 | disk << 8 | section. A volume is a disk, `host.disk`, because the
+//! The device is major << 24 | disk << 8 | section. Each disk is a volume, `host.disk`, because the
 //! sections of a disk share its addresses. The submitters of requests are not recorded. As the
-//! closest substitute, a stream is named after the section's use in the header (`/`, `<swap>`).
+//! closest substitute, streams are named after the use of the section in the header (`/`,
+//! `<swap>`).
 
 mod header;
 
@@ -33,17 +34,17 @@ use crate::rows::{self, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
-/// The beginning of every such file.
+/// The beginning of every SRT file.
 const SIGNATURE: &[u8] = b"$$TR_IOREC-";
 
-/// The longest plausible header, in bytes.
+/// The maximum plausible length of the header in bytes.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// The kind of record that is a request, and its size in bytes.
+/// The kind of records that are requests, and their size in bytes.
 const REQUEST: i32 = 0x40001;
 const REQUEST_BYTES: usize = 56;
 
-/// The longest plausible record, in bytes.
+/// The maximum plausible length of a record in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 12;
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
@@ -55,7 +56,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::new(HpSrt::new(&input.path, input.content)?).splitting_runs(splits)))
 }
 
-/// The records in the order of the file.
+/// Converts the records of a file to requests, in the order of the file.
 struct HpSrt {
     frames: Frames,
     header: Header,
@@ -90,7 +91,7 @@ impl HpSrt {
         })
     }
 
-    /// Returns the words of the next request; `None` at the end.
+    /// Returns the words of the next request, or `None` at the end.
     fn words(&mut self) -> Result<Option<[i32; 14]>, TraceError> {
         let mut record = [0; RECORD_BYTES_MAX];
         loop {
@@ -120,7 +121,7 @@ impl HpSrt {
         }
     }
 
-    /// Returns the request of a record; `None` if it has no length.
+    /// Converts a record to a request. Returns `None` if its length is zero.
     fn request(&mut self, words: [i32; 14]) -> Result<Option<Record>, TraceError> {
         let [_, _, seconds, microseconds, _, completion, bytes, block, device, _, _, flags, ..] =
             words;
@@ -145,7 +146,7 @@ impl HpSrt {
         let offset = block * self.header.sector_bytes(disk);
         let mut record =
             rows::record(at_ns, op, offset, bytes).map_err(|wrong| self.frames.wrong(wrong))?;
-        // A request that never completed has no positive time.
+        // A request that never completed has a time of zero or less.
         match u64::try_from(completion) {
             Ok(us) if us > 0 => record.latency = Some(Nanos::from_micros(us)),
             _ => self.unfinished += 1,
@@ -176,7 +177,7 @@ impl HpSrt {
     }
 }
 
-/// Returns a big-endian word of a record.
+/// Returns a word of a record as a number; words are big-endian.
 fn word(record: &[u8], index: usize) -> i32 {
     let bytes = record.get(index * 4..).and_then(|rest| rest.first_chunk::<4>());
     bytes.map_or(0, |bytes| i32::from_be_bytes(*bytes))
@@ -220,7 +221,7 @@ mod tests {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Makes a record from arrival, completion, bytes, block, device and flags.
+    /// Creates a record from arrival, completion, bytes, block, device and flags.
     fn request([seconds, us, done, bytes, block, device, flags]: [i32; 7]) -> Vec<u8> {
         record(&[56, REQUEST, seconds, us, 5, done, bytes, block, device, 4, 0, flags, 0, 1])
     }
@@ -253,8 +254,8 @@ mod tests {
         assert_eq!(dictionary.volumes, ["a.3", "a.1"]);
         let names: Vec<&str> = dictionary.streams.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["/home", "section 8"]);
-        // The second log begins most of a second before the first, which cannot happen with two
-        // logs of one host.
+        // The second log begins most of a second before the first. This cannot happen in two logs
+        // of the same host.
         assert_eq!((notes.rows_skipped, notes.warnings.len()), (1, 3));
     }
 

@@ -1,4 +1,5 @@
-//! The list of all formats: how each is recognized, what it looks like, and how its columns are read.
+//! The list of all formats: how each of them is recognized, an example, and how its columns are
+//! read.
 
 use super::events::calls;
 use super::presets::{self, Preset};
@@ -7,7 +8,7 @@ use super::{
     nbdkit, objects, parquet, procmon, qemu, snoop, spdk, strace, sysdig, vscsi, xperf,
 };
 
-/// All formats, in the order in which they are tried: those with a signature first.
+/// All formats, in the order in which they are tried. Those with a signature come first.
 pub static FORMATS: &[Format] = &[
     Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open)
     .showing("$ forebay convert trace.csv trace.parquet"),
@@ -131,7 +132,7 @@ pub static FORMATS: &[Format] = &[
     )
     .reading(&[("time", "end:ms"), ("value", "latency:ns"), ("direction", "op:0/1/2"), ("block size", "len"), ("offset", "offset"), ("priority", "_"), ("issue time", "at:ns")])
     .showing("0, 105500, 0, 4096, 8192, 0\n1, 98000, 1, 4096, 65536, 0\n"),
-    // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
+    // MSR Cambridge. Times are Windows FILETIMEs: ticks of 100 ns since 1601-01-01 UTC.
     Format::of_columns(
         "msr",
         "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
@@ -144,8 +145,8 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,1317441536,8192,1963\n"),
-    // SPC trace file specification 1.0.1. LBA from the start of its ASU; seconds from the start of
-    // the trace; further fields are allowed.
+    // SPC trace file specification 1.0.1. The LBA counts from the start of the ASU, seconds from
+    // the start of the trace. Further fields are permitted.
     Format::of_columns(
         "spc",
         "SPC (ASU,LBA,Size,Opcode,Timestamp)",
@@ -158,7 +159,8 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"),
-    // SYSTOR '17 (Lee et al., enterprise VDI). Unix seconds of the issue; Response may be empty.
+    // SYSTOR '17 (Lee et al., enterprise VDI). Times are Unix seconds of the issue. Response may be
+    // empty.
     Format::of_columns(
         "systor17",
         "SYSTOR '17 CSV (Timestamp,Response,IOType,LUN,Offset,Size)",
@@ -171,7 +173,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("1455649200.001000000,0.000125,R,0,8192,4096\n1455649200.003000000,,W,0,65536,4096\n"),
-    // Tencent cloud block storage (Zhang et al., ATC '20). Whole Unix seconds.
+    // Tencent cloud block storage (Zhang et al., ATC '20). Times are whole Unix seconds.
     Format::of_columns(
         "tencent-cbs",
         "Tencent cloud block storage CSV (Timestamp,Offset,Size,IOType,VolumeID)",
@@ -184,7 +186,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n"),
-    // Alibaba block traces (Li et al., IISWC '20). Unix microseconds.
+    // Alibaba block traces (Li et al., IISWC '20). Times are Unix microseconds.
     Format::of_columns(
         "alibaba",
         "Alibaba block traces CSV (device_id,opcode,offset,length,timestamp)",
@@ -197,7 +199,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n"),
-    // CloudPhysics vSCSI traces as text. Whole seconds since an arbitrary epoch.
+    // CloudPhysics vSCSI traces as text. Times are whole seconds since an arbitrary epoch.
     Format::of_columns(
         "cloudphysics",
         "CloudPhysics CSV (version,time,op,size,lbn), known by its header",
@@ -211,8 +213,9 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,4096,42932752\n"),
     // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets are relative to
-    // a file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
-    // seconds, latency disk_time; simulated times are not read. Names are applications.
+    // a file, so each file is a volume. The length is disk_io_size_bytes, the arrival start_time in
+    // Unix seconds, and the latency disk_time; simulated times are ignored. Names are those of
+    // applications.
     Format::of_columns(
         "thesios",
         "Thesios CSV of Google storage servers (17 columns)",
@@ -229,8 +232,8 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("a0,4096,bigtable,2,WARM,R,WRITE,T,0,-1,3390,3390,0,1705305600.015989780,0.0,0,0\n\
          a1,8192,blobstore,2,COLD,E,READ,T,0,0,4096,4096,0,1705305600.019597054,0.004239065,1,1\n"),
-    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for
-    // reads.
+    // DiskSim 4.0 manual, section on ASCII traces. Times are in ms, sectors have 512 bytes, and bit
+    // 0 of the flags is set for reads.
     Format::of_columns(
         "disksim-ascii",
         "DiskSim ASCII (time device blkno size flags), times in ms with decimals",
@@ -243,7 +246,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("0.551706 0 20941264 16 0\n0.554041 0 20939840 16 1\n"),
-    // MQSim: the same columns in ns.
+    // MQSim: the same columns as disksim-ascii, with times in ns.
     Format::of_columns(
         "mqsim",
         "MQSim: DiskSim's columns, times in whole ns",
@@ -256,7 +259,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
-    // SSDsim (HUST): the same columns in ns.
+    // SSDsim (HUST): the same columns as disksim-ascii, with times in ns.
     Format::of_columns(
         "ssdsim",
         "SSDsim: DiskSim's columns, times in ns",
@@ -269,7 +272,7 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
-    // Traces converted for SSDsim in us.
+    // Traces converted for SSDsim, with times in us.
     Format::of_columns(
         "ssdsim-us",
         "DiskSim's columns, times in us",
@@ -282,7 +285,8 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("551706 0 20941264 16 0\n554041 0 20939840 16 1\n"),
-    // Windows traces prepared for Heimdall (EuroSys '25): ms, but bytes instead of sectors.
+    // Windows traces prepared for Heimdall (EuroSys '25). Times are in ms, but lengths in bytes
+    // instead of sectors.
     Format::of_columns(
         "heimdall",
         "DiskSim's columns, times in ms, bytes instead of sectors",
@@ -295,8 +299,8 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("0.551 0 10721927168 8192 0\n0.554 0 10721198080 8192 1\n"),
-    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number,
-    // in blocks of 512 bytes. They have neither times nor operations.
+    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number.
+    // Blocks have 512 bytes. There are neither times nor operations.
     Format::of_columns(
         "arc",
         "ARC lists (block count ignored request): no times, no operations",
@@ -314,8 +318,8 @@ pub static FORMATS: &[Format] = &[
         },
     )
     .showing("230027 8 0 0\n230035 8 0 1\n"),
-    // FIU (Koller and Rangaswami, FAST '10), as SNIA publishes it: ns, sectors of 512 bytes, and a
-    // hash of the content.
+    // FIU (Koller and Rangaswami, FAST '10), as published by SNIA. Times are in ns, sectors have
+    // 512 bytes, and there is a hash of the content.
     Format::of_columns(
         "fiu",
         "FIU's traces with hashes (ns pid process lba blocks R/W major minor md5)",
@@ -331,8 +335,8 @@ pub static FORMATS: &[Format] = &[
         "89967404326000 4892 syslogd 904265560 8 W 6 0 531e779343adeee7e9ca8fd4bed06b8a\n\
          89967443390000 2522 kjournald 926858672 8 W 6 0 4fd0aef5ff74ad2bbcbf6c5c9f8f3c6d\n",
     ),
-    // Meta's Tectonic block traces (Wong et al., FAST '24, Baleen). Offsets are relative to a block of a file, so
-    // every block is a volume. Operations are gets (1, 2, 5) and puts (3, 4, 6).
+    // Meta's Tectonic block traces (Wong et al., FAST '24, Baleen). Offsets are relative to a block
+    // of a file, so each block is a volume. Operations are gets (1, 2, 5) and puts (3, 4, 6).
     Format::of_columns(
         "meta-block",
         "Meta's Tectonic block traces (block_id io_offset io_size op_time op_name ...)",
@@ -347,7 +351,8 @@ pub static FORMATS: &[Format] = &[
     .showing(
         "9001 0 131072 1675209601.125 2 3 17 4 1 55\n9002 1048576 262144 1675209601.250 4 3 17 4 1 56\n",
     ),
-    // NetApp's and CRIS's hfplayer (Haghdoost et al., FAST '17): microseconds, blocks of 512 bytes.
+    // hfplayer of NetApp and CRIS (Haghdoost et al., FAST '17). Times are in microseconds, blocks
+    // have 512 bytes.
     Format::of_columns(
         "hfplayer",
         "traces of hfplayer (#DUMP_OFFSET.I,ELAPSED_USECS.D,...)",
@@ -367,7 +372,8 @@ pub static FORMATS: &[Format] = &[
          5488,1200.500,2561066,WR_IN,0,90001,17,5,1,0,2048,8,149108,7,5,69.894\n\
          5516,1310.250,2795200,RD_IN,1,90002,18,5,0,0,4096,16,163424,7,5,76.605\n",
     ),
-    // Command traces of VMware's vscsiStats, exported as text: microseconds, sectors of 512 bytes.
+    // Command traces of VMware's vscsiStats, exported as text. Times are in microseconds, sectors
+    // have 512 bytes.
     Format::of_columns(
         "vscsi-csv",
         "command traces of vscsiStats as text (serial number, length, SG entries, command, LBN, us)",
@@ -440,7 +446,7 @@ pub static FORMATS: &[Format] = &[
     .showing("time,obj_id,obj_size,op\n0,71,4096,get\n1,72,8192,set\n"),
 ];
 
-/// Returns whether content is a tar archive, which is only supported for blktrace sets.
+/// Returns whether content is a tar archive, which is supported only for blktrace sets.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }

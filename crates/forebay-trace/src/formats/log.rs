@@ -1,7 +1,7 @@
-//! Text logs: lines of several kinds, some of which are requests.
+//! Reads text logs: lines of several kinds, some of which are requests.
 //!
-//! A format classifies its lines ([`Log`]); blank lines, positions in messages and counting are
-//! handled here.
+//! Each format parses its lines ([`Log`]). This module handles blank lines, positions in messages,
+//! and counting.
 
 use crate::bad_rows::BadRows;
 use crate::columns::meaning;
@@ -16,64 +16,64 @@ use forebay_ask::named;
 /// The number of lines by which formats are recognized.
 pub(super) const FIRST_LINES: usize = 20;
 
-/// The kinds of lines.
+/// What a line contains.
 pub(super) enum Line {
     /// A request.
     Request(Record),
-    /// A trim of so many bytes, which is too long for the record.
+    /// A trim of this many bytes, which is too long for the record.
     LongTrim(Record, u64),
     /// A request that cannot be represented correctly.
     Skipped,
-    /// The header, which may be repeated.
+    /// A header line, which may be repeated.
     Header,
-    /// Any other line that the format knows.
+    /// Any other line that is part of the format.
     Other,
 }
 
-/// A line-based format.
+/// A text format in which a line contains at most one request.
 pub(super) trait Log: Send {
-    /// The format's name.
+    /// The name of the format.
     const NAME: &'static str;
-    /// The layout of its lines, for messages.
+    /// The layout of lines, for messages.
     const LINES: &'static str;
 
-    /// Parses a line that is not blank.
+    /// Parses a line, which is not blank.
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError>;
 
-    /// Returns whether the last line, which has no line end, may be read anyway.
+    /// Returns whether a last line without a line end may be complete.
     fn takes_cut(&self, _line: &[u8]) -> bool {
         true
     }
 
-    /// Returns whether the request in the last line, which has no line end, may be read anyway.
+    /// Returns whether the request in a last line without a line end is complete.
     fn is_whole(&self, _last: &Record) -> bool {
         true
     }
 
-    /// Returns the requests that the last line leaves open.
+    /// Returns requests that are still open after the last line.
     fn rest(&mut self) -> Vec<Record> {
         Vec::new()
     }
 
-    /// Returns the notes for the user at the end of the log.
+    /// Returns notes for the user at the end of the log.
     fn end(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns whether the log, now at its end, has no times.
+    /// Returns whether the log has no times. Called at its end.
     fn is_timeless(&self) -> bool {
         false
     }
 }
 
-/// A [`Reader`] of a [`Log`], in the order of the file.
+/// A [`Reader`] of a [`Log`], which returns requests in the order of the file.
 pub(super) struct LogReader<L> {
     lines: Lines,
     log: L,
     dictionary: Dictionary,
     notes: Notes,
     requests: u64,
-    /// The number of records so far, and how many preceded each header after the first.
+    /// The number of records so far, and how many of them preceded each header after the first.
     records: u64,
     headers: Vec<u64>,
     bad: BadRows,
@@ -82,7 +82,8 @@ pub(super) struct LogReader<L> {
 }
 
 impl<L: Log> LogReader<L> {
-    /// Reads `input`. Volumes and streams are those in `dictionary` or those that `log` adds.
+    /// Creates a reader of `input`. Volumes and streams are those in `dictionary`, and those that
+    /// `log` adds.
     pub(super) fn new(input: Input, log: L, dictionary: Dictionary) -> LogReader<L> {
         LogReader {
             lines: Lines::new(&input.path, input.content),
@@ -102,7 +103,7 @@ impl<L: Log> LogReader<L> {
         }
     }
 
-    /// Ends the log, once, and returns the requests that it leaves open.
+    /// Ends the log, unless that was done before. Returns the requests that are still open.
     fn finish(&mut self) -> Result<Vec<Record>, TraceError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(Vec::new());
@@ -123,7 +124,7 @@ impl<L: Log> LogReader<L> {
         Ok(rest)
     }
 
-    /// Leaves out the last line, which cannot be read.
+    /// Skips the last line, which cannot be read.
     #[cold]
     fn leave_out(&mut self, wrong: RowError) -> Result<(), TraceError> {
         let number = self.lines.number();
@@ -146,7 +147,7 @@ impl<L: Log> LogReader<L> {
     }
 }
 
-/// Reads a log in order of time.
+/// Opens a reader of a log that returns requests in order of time.
 pub(super) fn ordered<L: Log + 'static>(
     input: Input,
     log: L,
@@ -211,8 +212,8 @@ impl<L: Log> Reader for LogReader<L> {
     }
 }
 
-/// Returns the first lines of `head` that are not blank, by which formats are recognized: a few of them may be messages
-/// of the tools that recorded the log.
+/// Returns the first nonblank lines of `head`, by which formats are recognized. Some of them may be
+/// messages of the tools that recorded the log.
 pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty()).take(FIRST_LINES)

@@ -1,10 +1,10 @@
 //! The log of nbdkit's log filter: `2026-01-31 12:00:00.123456 connection=1 Read id=1 offset=0x0
 //! count=0x1000 ...`, and `connection=1 ...Read id=1 return=0` when the request ends.
 //!
-//! Units: bytes, in hexadecimal. Epoch: the first request; dates are the machine's local time. A
-//! connection is a stream, and the export that it opens is the volume. Zeroing is a trim if it may
-//! leave a hole, and a write otherwise. Requests that fail, and those for the cache or for the map of
-//! extents, are skipped.
+//! Units: bytes, in hexadecimal. Epoch: the first request; dates are in the machine's local time.
+//! Each connection is a stream, and the export that it opens is its volume. Zeroing counts as a
+//! trim if it may leave a hole, and otherwise as a write. Requests that fail, and those for the
+//! cache or for the map of extents, are skipped.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use crate::columns::date_ns;
 use crate::rows::RowError;
 use crate::trace::Stream;
 
-/// The length of a date with microseconds.
+/// The length of a date and time with microseconds.
 const DATE: usize = "2026-01-31 12:00:00.123456".len();
 
-/// The export of each connection.
+/// The state of reading a log, including the export of each connection.
 #[derive(Default)]
 pub(super) struct Nbdkit {
     exports: HashMap<u64, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Numbers volumes and submitters in order of first appearance.
+//! Assigns numbers to volumes and submitters, in the order in which they first appear.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::naming::Room;
 use crate::rows::RowError;
 use crate::trace::{Dictionary, Stream};
 
-/// The names seen so far, with their numbers in the dictionary.
+/// The names seen so far, and their numbers in the dictionary.
 #[derive(Default)]
 pub(super) struct Numbering {
     volumes: HashMap<Box<[u8]>, u32>,
@@ -15,7 +15,7 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Returns the number of the volume called `name`.
+    /// Returns the number of the volume called `name`, which is added if it is new.
     pub(super) fn volume(
         &mut self,
         name: &[u8],
@@ -31,7 +31,7 @@ impl Numbering {
         Ok(number)
     }
 
-    /// Returns the number of a submitter.
+    /// Returns the number of a submitter, which is added if it is new.
     pub(super) fn stream(
         &mut self,
         stream: Stream,
@@ -48,7 +48,7 @@ impl Numbering {
     }
 }
 
-/// Makes a dictionary of one unknown submitter and, if `volume` is given, one volume.
+/// Creates a dictionary with one unknown submitter and, if `volume` is given, one volume.
 pub(super) fn anonymous(volume: Option<&str>) -> Dictionary {
     Dictionary {
         streams: vec![Stream::default()],

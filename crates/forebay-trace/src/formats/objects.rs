@@ -1,19 +1,20 @@
 //! Traces of object caches: libCacheSim's [`oracle`] (oracleGeneral) and its [`table`] (CSV with a
 //! header).
 //!
-//! A request in such a trace names an object and its size, but no address. Forebay assigns each
-//! object an address: whole sectors of 512 bytes after those of the previous object, in the order
-//! of their first uses, as a log would. Objects therefore never share a sector, and objects first
-//! used together are adjacent, which is not information from the trace. Miss ratios do not depend
-//! on the addresses if blocks are sectors, so [`Notes::own_block_bytes`] is one sector.
+//! A request in such a trace names an object and its size, but no address. Forebay assigns an
+//! address to each object: whole sectors of 512 bytes after those of the previous object, in the
+//! order of their first use, as a log would. Objects therefore never share a sector, and objects
+//! that are first used together are adjacent; that is not information from the trace. Miss ratios
+//! do not depend on the addresses if blocks are sectors, so [`Notes::own_block_bytes`] is one
+//! sector.
 //!
-//! - An object that outgrows its space gets a new one, which is counted; one that shrinks uses the
-//!   front of its space.
+//! - An object that outgrows its space gets a new address, which is counted; one that shrinks uses
+//!   the front of its space.
 //! - An object of more than 1 GiB is read or written by several requests with the same time.
 //! - Beyond [`OBJECTS_MAX`] objects, addresses are derived only from the ids, so that memory is
-//!   bounded; two such objects share a sector with a probability of less than one in a million for
+//!   bounded. Two such objects share a sector with a probability of less than one in a million for
 //!   each TiB of their total size.
-//! - Requests without size are skipped and counted.
+//! - Requests without a size are skipped and counted.
 
 pub mod oracle;
 pub mod table;
@@ -30,13 +31,15 @@ use forebay_show::plural::counted;
 
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
-/// The most objects whose addresses are stored: 300 MB, while the table grows.
+/// The maximum number of objects whose addresses are stored. They take up to 300 MB while the table
+/// grows.
 const OBJECTS_MAX: usize = 7_000_000;
-/// The bits of an entry that hold the number of sectors minus one: 4 GiB are 2^23 sectors.
+/// The number of bits in an entry that contain the number of sectors minus one: 4 GiB are 2^23
+/// sectors.
 const LEN_BITS: u32 = 23;
-/// The most sectors of all stored objects: 1 PiB.
+/// The maximum number of sectors of all stored objects: 1 PiB.
 const SECTORS_MAX: u64 = 1 << 41;
-/// The start of the addresses derived from ids, and the size of their range.
+/// The start of the range for addresses that are derived from ids, and its size, in bytes.
 const SCATTERED_BYTES: u64 = 1 << 61;
 
 /// A request for an object.
@@ -45,21 +48,21 @@ struct Use {
     op: Op,
     id: u64,
     size: u32,
-    /// Whether a repeated header precedes it.
+    /// Whether a repeated header precedes the request.
     begins: bool,
 }
 
-/// A source of object requests in trace order.
+/// A source of requests for objects, in the order of the trace.
 trait Source: Send {
     /// The name in [`Notes::format`].
     const NAME: &'static str;
 
-    /// Replaces `uses` with the next ones, up to [`crate::trace::BATCH`]; none at the end. Counts
-    /// those that it skips.
+    /// Replaces `uses` with up to [`crate::trace::BATCH`] further requests, or with none at the
+    /// end. Counts the requests that it skips.
     fn read(&mut self, uses: &mut Vec<Use>, notes: &mut Notes) -> Result<(), TraceError>;
 }
 
-/// The requests of a source, with addresses.
+/// Converts requests for objects to requests with addresses.
 struct Objects<S> {
     source: S,
     uses: Vec<Use>,
@@ -67,7 +70,7 @@ struct Objects<S> {
     dictionary: Dictionary,
     notes: Notes,
     is_told: bool,
-    /// The number of records so far, and how many preceded each repeated header.
+    /// The number of records so far, and how many of them preceded each repeated header.
     records: u64,
     headers_again: Vec<u64>,
 }
@@ -136,18 +139,18 @@ impl<S: Source> Reader for Objects<S> {
     }
 }
 
-/// The addresses of objects.
+/// Assigns addresses to objects.
 struct Places {
-    /// The most objects whose addresses are stored.
+    /// The maximum number of objects whose addresses are stored.
     objects_max: usize,
-    /// The first sector and, in the last [`LEN_BITS`], the number of sectors minus one. The hash is
-    /// keyed, because ids come from outside.
+    /// For each id, the first sector and, in the last [`LEN_BITS`], the number of sectors minus
+    /// one. The hash is keyed, because ids come from untrusted files.
     known: HashMap<u64, u64>,
-    /// The number of sectors in use.
+    /// The first sector that is not in use.
     end: u64,
     /// The number of objects that outgrew their space.
     moved: u64,
-    /// The number of uses of objects beyond those stored.
+    /// The number of requests for objects whose addresses are not stored.
     scattered: u64,
 }
 
@@ -159,7 +162,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Appends the requests of one use.
+    /// Appends the requests for one use of an object.
     fn requests(&mut self, used: &Use, batch: &mut Vec<Record>) {
         let (mut offset, mut left) = (self.place(used.id, used.size), u64::from(used.size));
         while left > 0 {
@@ -178,7 +181,7 @@ impl Places {
         }
     }
 
-    /// Returns the first byte of an object whose current size is `size`.
+    /// Returns the first byte of an object that now has `size` bytes.
     fn place(&mut self, id: u64, size: u32) -> u64 {
         let sectors = u64::from(size).div_ceil(SECTOR_BYTES);
         let known = self.known.get(&id).copied();
@@ -215,7 +218,7 @@ impl Places {
     }
 }
 
-/// Mixes ids, which may be small numbers, into random-looking ones (the finalizer of SplitMix64,
+/// Turns ids, which may be small numbers, into random-looking numbers (the finalizer of SplitMix64,
 /// Steele and others, OOPSLA 2014).
 fn mixed(id: u64) -> u64 {
     let id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -280,7 +283,7 @@ mod tests {
         assert!(found.iter().all(|at| *at >= SCATTERED_BYTES && at % SECTOR_BYTES == 0));
         assert!(found[0].abs_diff(found[1]) > 1 << 40 && found[3] != found[0]);
         assert_eq!((places.scattered, places.known.len()), (5, 0));
-        // A sufficiently small object still fits.
+        // An object that is small enough still fits.
         assert_eq!(places.place(9, 512), (SECTORS_MAX - 1) * SECTOR_BYTES);
         assert!(places.sentences()[0].starts_with("5 requests were for objects beyond"));
     }

@@ -1,9 +1,10 @@
-//! Parquet tables of requests: the [canonical](canonical) form and the [capture](hadoop) form.
+//! Parquet tables of requests, in the [canonical](canonical) form or in the form of
+//! [captures](hadoop).
 //!
-//! Both are read in batches and sorted by time. Integer columns may have any integer type, or a
-//! floating-point type with integral values, and strings any string type, including dictionaries,
-//! as long as every value fits. Tables from other tools are read as the canonical form, with
-//! columns found by their usual names ([`found`]).
+//! Both forms are read in batches and sorted by time. Integer columns may have any integer type, or
+//! a floating-point type with integral values, and string columns any string type, including
+//! dictionaries, provided that every value fits. Tables from other tools are read as the canonical
+//! form; their columns are found by the usual names ([`found`]).
 
 mod arrow_schema;
 pub mod canonical;
@@ -36,28 +37,28 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
-/// Opens either form; the columns determine which.
+/// Opens a table in either form, which is determined by its columns.
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let splits = input.split_runs;
     either(Table::open(input)?, splits)
 }
 
-/// Returns the declaration that the column names of another tool's table imply, and its names for
-/// times, offsets and lengths. Our own forms define their units.
+/// Returns the declaration implied by the column names of a table from another tool, and its names
+/// for times, offsets and lengths. (Our own forms define their units.)
 pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
     let file = ParquetFile::open(path, File::open(path).ok()?).ok()?;
     let is_ours = file.metadata().iter().any(|(key, _)| key == canonical::KEY_VERSION);
     if is_ours || is_capture(file.fields()) { None } else { found::declared(file.fields()) }
 }
 
-/// Columns that identify the capture form: no other form has all of them.
+/// The columns that identify the capture form; no other form contains all of them.
 const CAPTURE: [&str; 4] = ["time_ns", "pid", "tgid", "lba"];
 
 fn is_capture(fields: &[Field]) -> bool {
     CAPTURE.iter().all(|wanted| fields.iter().any(|field| field.name == *wanted))
 }
 
-/// Opens either form of a table that is not a file; messages call it `path`.
+/// Opens a table that is not a file, in either form. Its name in messages is `path`.
 pub(crate) fn open_table(
     path: PathBuf,
     metadata: Vec<(String, String)>,
@@ -80,30 +81,30 @@ fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::by_clock(rows, zero).splitting_runs(splits)))
 }
 
-/// Opens the canonical form in the order of the file.
+/// Opens a table in the canonical form, in the order of the file.
 pub(crate) fn open_rows(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Rows::<canonical::Canonical>::new(Table::open(input)?)?))
 }
 
-/// Opens the capture form.
+/// Opens a table in the capture form.
 pub(crate) fn open_hadoop(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let splits = input.split_runs;
     let rows = Rows::<hadoop::Hadoop>::new(Table::open(input)?)?;
     Ok(Box::new(Ordered::new(rows).splitting_runs(splits)))
 }
 
-/// A schema of requests in Parquet.
+/// A form of Parquet tables that contain requests.
 trait Schema: Send + Sized {
-    /// The format's name.
+    /// The name of the format.
     const NAME: &'static str;
 
-    /// Makes the schema from the file's metadata.
+    /// Creates the schema for a table from its metadata.
     fn new(table: &Table, dictionary: &mut Dictionary) -> Result<Self, TraceError>;
 
-    /// Returns the names of those existing columns that it reads.
+    /// Returns the names of those existing columns that are to be read.
     fn wanted(fields: &[Field]) -> Vec<&str>;
 
-    /// Appends a batch of rows as records.
+    /// Converts a batch of rows to records and appends them.
     fn records(
         &mut self,
         columns: &Columns,
@@ -111,18 +112,18 @@ trait Schema: Send + Sized {
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError>;
 
-    /// Returns a note for the user about all rows, at the end.
+    /// Returns a note for the user about all rows. Called at the end.
     fn end(&mut self) -> Option<String> {
         None
     }
 
-    /// Returns a note for the user about the rows read so far, once.
+    /// Returns a note for the user about the rows read so far, only once.
     fn warning(&mut self) -> Option<String> {
         None
     }
 }
 
-/// An open Parquet file, or a table in the same form.
+/// An open Parquet file, or another table in one of the forms.
 struct Table {
     path: PathBuf,
     fields: Vec<Field>,
@@ -130,12 +131,12 @@ struct Table {
     source: Box<dyn Source>,
     /// A note about the file.
     note: Option<String>,
-    /// The progress counter, and the bytes of the file per row.
+    /// The progress counter, and the number of bytes of the file per row.
     told: Option<(Consumed, f64)>,
 }
 
 impl Table {
-    /// Adds the progress of `rows`.
+    /// Adds `rows` rows to the progress.
     fn tell(&self, rows: u64) {
         if let Some((consumed, row_bytes)) = &self.told {
             consumed.store((rows as f64 * row_bytes) as u64, Ordering::Relaxed);
@@ -170,7 +171,7 @@ impl Table {
     }
 }
 
-/// Runs code of the Parquet crate, which may panic on damaged files.
+/// Runs code of the Parquet crate and catches its panics, which damaged files may cause.
 fn guarded<T>(
     path: &Path,
     run: impl FnOnce() -> Result<T, ::parquet::errors::ParquetError>,
@@ -186,13 +187,13 @@ fn guarded<T>(
     Err(damaged(path, got, "an intact Parquet file: is it truncated or damaged?"))
 }
 
-/// A Parquet codec that this build does not include.
+/// A Parquet codec that this build does not support.
 struct MissingCodec {
     name: &'static str,
     feature: &'static str,
 }
 
-/// Parses the missing codec from an error message of the Parquet crate.
+/// Parses an error message of the Parquet crate about a missing codec.
 fn missing_codec(message: &str) -> Option<MissingCodec> {
     let is_named = message.contains("Disabled feature at compile time: brotli");
     is_named.then_some(MissingCodec { name: "Brotli", feature: "brotli" })
@@ -216,7 +217,7 @@ impl MissingCodec {
     }
 }
 
-/// Strips an error message of the Parquet crate of the prefixes that its layers add.
+/// Removes the prefixes that the layers of the Parquet crate add to an error message.
 fn shorten_message(message: &str) -> String {
     const LAYERS: [&str; 4] =
         ["Parquet error: ", "Parquet argument error: ", "External: ", "EOF: "];
@@ -238,10 +239,10 @@ fn damaged(path: &Path, got: String, expected: &str) -> TraceError {
     }
 }
 
-/// A [`Reader`] of a [`Schema`], in the order of the file.
+/// A [`Reader`] of tables with a [`Schema`], in the order of the file.
 struct Rows<S> {
     table: Table,
-    /// The indices of the columns that are read.
+    /// The indices of the columns to read.
     wanted: Vec<usize>,
     schema: S,
     row: u64,
@@ -293,7 +294,7 @@ impl<S: Schema> Reader for Rows<S> {
     }
 }
 
-/// Makes a name printable, for messages of the schemas.
+/// Makes a name printable, for messages.
 fn shown(text: &str) -> String {
     shorten(text.as_bytes())
 }

@@ -1,12 +1,14 @@
-//! Text formats that are a declaration of [`Columns`]: one entry each in [`crate::formats::FORMATS`].
+//! Text formats that consist of a declaration of [`Columns`]. Each is an entry in
+//! [`crate::formats::FORMATS`].
 //!
-//! Each declaration states columns, units and epoch; arrivals are made relative to the first request. Rows
-//! of zero length are skipped and counted. Columns behind the declared ones are not read.
+//! A declaration states columns, units and epoch. Arrival times are converted to be relative to the
+//! first request. Rows of zero length are skipped and counted. Columns after the declared ones are
+//! ignored.
 //!
-//! DiskSim's default ASCII format (`time device blkno size flags`) has no fixed unit: the same
+//! DiskSim's default ASCII format (`time device blkno size flags`) has no fixed unit. The same
 //! columns are written in ms by DiskSim, in ns for MQSim and SSDsim, in us by others, and with
-//! bytes instead of sectors. Times with decimals are assumed to be ms and integers ns;
-//! [`crate::units`] rejects impossible results.
+//! bytes instead of sectors. Times with decimals are assumed to be in ms, and integers in ns;
+//! [`crate::units`] rejects results that are impossible.
 
 use crate::columns::cursor::Cursor;
 use crate::columns::cursor::Separator;
@@ -21,39 +23,39 @@ use forebay_ask::named;
 
 /// A format that consists of a declaration of columns.
 pub struct Preset {
-    /// Its columns, in the syntax of `--columns`.
+    /// The columns, in the syntax of `--columns`.
     pub columns: &'static str,
-    /// The format's own names for its columns.
+    /// The names of the columns in the format itself.
     pub(super) titles: &'static str,
-    /// How its rows are recognized, in addition to being readable.
+    /// How rows are recognized, beyond being readable.
     pub(super) looks: Looks,
-    /// The size of its blocks, if it counts in blocks.
+    /// The size of a block, if the format counts in blocks.
     pub(super) block_bytes: Option<u32>,
-    /// Notes for the user about every trace of the format.
+    /// Notes for the user about every trace in the format.
     pub(super) warnings: &'static [&'static str],
 }
 
-/// How the rows of a format are distinguished from others that are also readable.
+/// How the rows of a format are distinguished from others that can be read too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looks {
-    /// By the declared columns, and possibly more.
+    /// They have the declared columns, and possibly more.
     OrLonger,
-    /// By exactly the declared columns.
+    /// They have exactly the declared columns.
     Exact,
-    /// By a header.
+    /// A header precedes them.
     Titled,
-    /// By the declared columns, the first of which is a number with decimals.
+    /// They have the declared columns, the first of which is a number with decimals.
     DecimalFirst,
-    /// By the declared columns, all of which are integers.
+    /// They have the declared columns, all of which are integers.
     Whole,
-    /// Never; the format must be specified.
+    /// They are never recognized, so the user must name the format.
     Named,
 }
 
-/// The columns of DiskSim and of what took them over.
+/// The names of columns in DiskSim and in formats derived from it.
 pub(super) const DISKSIM_TITLES: &str = "time,device,blkno,size,flags";
 
-/// Opens a text whose columns the user declares.
+/// Opens a text whose columns were declared by the user.
 pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let hint = format!("the columns were declared as {columns}");
     let path = &input.path;
@@ -63,29 +65,31 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
-    /// Returns whether its names of columns identify it: no other format has them.
+    /// Returns whether the format can be recognized by its column names, because no other format
+    /// has them.
     pub(super) fn has_own_titles(&self) -> bool {
         matches!(self.looks, Looks::OrLonger | Looks::Exact | Looks::Titled)
     }
 
-    /// Returns whether its rows are enough to recognize it.
+    /// Returns whether the format can be recognized by its rows.
     #[cfg(test)]
     pub(super) fn is_recognized_by_rows(&self) -> bool {
         !matches!(self.looks, Looks::Titled | Looks::Named)
     }
 
-    /// Returns the format's names for its columns.
+    /// Returns the names of the columns in the format itself.
     pub(super) fn titles(&self) -> impl Iterator<Item = &'static str> {
         self.titles.split(',')
     }
 
-    /// Returns how each column is declared.
+    /// Returns the declaration of each column.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.columns.split(',').filter(|word| !word.contains('='))
     }
 
-    /// Returns whether `head` looks like rows of this format: one of its first lines does. A
-    /// damaged first line shall be reported by the format, so it does not decide.
+    /// Returns whether `head` looks like this format, which is the case if one of its first lines
+    /// does. The very first line alone does not decide, because if it is damaged, the format should
+    /// report that.
     pub(super) fn sniff(&self, head: &[u8]) -> bool {
         let Some(columns) = self.declared() else { return false };
         if self.looks == Looks::Named {
@@ -120,7 +124,7 @@ impl Preset {
         false
     }
 
-    /// Opens a trace of this format, which is called `name`.
+    /// Opens a trace in this format. `name` is the name of the format.
     pub(super) fn open(
         &self,
         name: &'static str,
@@ -151,7 +155,7 @@ impl Preset {
         Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
     }
 
-    /// Returns whether a line is the header with its own names.
+    /// Returns whether a line is a header with the format's own column names.
     pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
@@ -159,7 +163,7 @@ impl Preset {
         own.all(|title| names.next().is_some_and(|name| name.eq_ignore_ascii_case(title)))
     }
 
-    /// Returns its columns; a test checks that they are valid.
+    /// Returns the declared columns. A test checks that the declaration is valid.
     fn declared(&self) -> Option<Columns> {
         Some(self.columns.parse::<Columns>().ok()?.titled(self.titles))
     }

@@ -1,9 +1,11 @@
-//! CSV of Process Monitor (Sysinternals): a header, then a line per operation of a process on a file.
+//! CSV of Process Monitor (Sysinternals): a header, then a line for each operation of a process on
+//! a file.
 //!
-//! Read are `ReadFile`, `WriteFile` and `FlushBuffersFile` that succeeded; other operations are ignored. Each file is a
-//! volume. The offset and length are in the column Detail, `Offset: 4,096, Length: 512`, with groups of any locale; the
-//! latency is in the column Duration, in seconds, if there is one. Times are times of day; one that goes back by more
-//! than half a day belongs to the next day.
+//! Only successful `ReadFile`, `WriteFile` and `FlushBuffersFile` operations are read. Each file is
+//! a volume. The column Detail contains the offset and the length, `Offset: 4,096, Length: 512`,
+//! with digits grouped as in any locale. If there is a column Duration, it contains the latency in
+//! seconds. Times are times of day. If a time goes back by more than half a day, it belongs to the
+//! next day.
 
 use forebay_core::{Nanos, Op};
 
@@ -21,17 +23,17 @@ use crate::trace::{Dictionary, Reader, Stream};
 const DAY_NS: u64 = 86_400_000_000_000;
 /// The columns that are required.
 const NEEDED: [&str; 4] = ["time of day", "operation", "path", "detail"];
-/// The column of times of day with their dates.
+/// The column that contains both date and time.
 const DATED: &str = "date & time";
 
 #[derive(Default)]
 struct Procmon {
     titles: Vec<String>,
     who: Numbering,
-    /// The last time of day, and the number of days that have passed.
+    /// The last time of day, and the number of days since the first.
     last_ns: u64,
     days: u64,
-    /// The date of the last row, if rows have dates.
+    /// The date in the last row, if rows contain dates.
     date: Vec<u8>,
 }
 
@@ -48,12 +50,12 @@ fn fields(line: &[u8]) -> Vec<&[u8]> {
     fields
 }
 
-/// Returns the names of the columns if a line is the header.
+/// Returns the names of the columns, if the line is the header.
 fn titles(line: &[u8]) -> Option<Vec<String>> {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let lower = |field: &&[u8]| String::from_utf8_lossy(field).to_ascii_lowercase();
     let mut titles: Vec<String> = fields(line).iter().map(lower).collect();
-    // The column of dates takes the place of that of times.
+    // A column with dates and times may replace the column of times.
     if !titles.iter().any(|title| title == NEEDED[0]) {
         titles
             .iter_mut()
@@ -63,7 +65,8 @@ fn titles(line: &[u8]) -> Option<Vec<String>> {
     NEEDED.iter().all(|wanted| titles.iter().any(|title| title == wanted)).then_some(titles)
 }
 
-/// Returns the number after a word of the details, without the signs that group its digits.
+/// Returns the number that follows `word` in the details, without the characters that group its
+/// digits.
 fn detail(details: &[u8], word: &str) -> Option<u64> {
     let at = memchr::memmem::find(details, word.as_bytes())? + word.len();
     let rest = details.get(at..)?;
@@ -72,7 +75,8 @@ fn detail(details: &[u8], word: &str) -> Option<u64> {
     digits(&field).filter(|_| !rest.starts_with(b"-"))
 }
 
-/// Parses a duration in seconds, with a decimal point or comma. An operation that has not completed has none.
+/// Parses a duration in seconds with a decimal point or comma. Returns None for an operation that
+/// has not completed.
 fn latency(duration: &[u8]) -> Result<Option<Nanos>, RowError> {
     if duration.is_empty() {
         return Ok(None);
@@ -83,7 +87,7 @@ fn latency(duration: &[u8]) -> Result<Option<Nanos>, RowError> {
     ns.map(|ns| Some(Nanos(ns))).ok_or_else(wrong)
 }
 
-/// Returns whether the details have an offset that is a place.
+/// Returns whether the details contain an offset that is a position in the file.
 fn has_offset(details: &[u8]) -> bool {
     memchr::memmem::find(details, b"Offset: ").is_some()
         && memchr::memmem::find(details, b"Offset: -").is_none()
@@ -121,7 +125,7 @@ impl Log for Procmon {
             return Ok(Line::Skipped);
         }
         let (time, details) = (field("time of day"), field("detail"));
-        // A date, whose order of day and month is unknown, may precede the time.
+        // A date may precede the time. Its order of day and month is unknown.
         let has_date = memchr::memchr2(b'/', b'-', time).is_some()
             || time.iter().filter(|b| **b == b'.').count() > 1;
         let from = time.iter().position(u8::is_ascii_whitespace).filter(|_| has_date);
@@ -130,7 +134,7 @@ impl Log for Procmon {
             .ok_or_else(|| RowError::new("Time of Day", time, "a time such as 14:15:23.1234567"))?;
         let (offset, len) = match op {
             Op::Flush => (0, 0),
-            // An append, or a pipe.
+            // Skip appends and operations on pipes, which have no offset.
             _ if !has_offset(details) => return Ok(Line::Skipped),
             _ => match (detail(details, "Offset: "), detail(details, "Length: ")) {
                 (Some(offset), Some(len)) => (offset, len),

@@ -1,10 +1,10 @@
-//! Trace events of QEMU's log backend with timestamps (`-msg timestamp=on`):
+//! Trace events from QEMU's log backend with timestamps (`-msg timestamp=on`):
 //! `4242@1767000000.000100:virtio_blk_handle_read vdev 0x5600 req 0x7f00 sector 2048 nsectors 8`.
 //!
-//! Units: seconds, sectors of 512 bytes, bytes. Epoch: the first request. A request of virtio-blk is
-//! its address until `virtio_blk_rw_complete` or `virtio_blk_req_complete`. A log without those
-//! requests is read by `blk_co_preadv` and `blk_co_pwritev`, which have no completions. The
-//! device or backend is the volume, by its address.
+//! Units: seconds, sectors of 512 bytes, bytes. Epoch: the first request. The address of a
+//! virtio-blk request identifies it until `virtio_blk_rw_complete` or `virtio_blk_req_complete`. If
+//! a log has no such requests, `blk_co_preadv` and `blk_co_pwritev` are read, which have no
+//! completions. Each device or backend is a volume, named by its address.
 
 use forebay_core::{Flags, Op};
 
@@ -14,21 +14,21 @@ use super::log::words;
 use crate::rows::RowError;
 use crate::trace::Stream;
 
-/// The events that begin a request, with the names of its volume, offset and length, and the bytes
-/// of their units.
+/// The events that begin a request, with the names of its volume, offset and length, and their unit
+/// in bytes.
 const BEGINNINGS: [(&str, Op, [&str; 3], u64); 4] = [
     ("virtio_blk_handle_read", Op::Read, ["vdev", "sector", "nsectors"], 512),
     ("virtio_blk_handle_write", Op::Write, ["vdev", "sector", "nsectors"], 512),
     ("blk_co_preadv", Op::Read, ["blk", "offset", "bytes"], 1),
     ("blk_co_pwritev", Op::Write, ["blk", "offset", "bytes"], 1),
 ];
-/// The events that end a request; reads and writes have both.
+/// The events that end a request. Reads and writes have both.
 const ENDS: [&str; 2] = ["virtio_blk_rw_complete", "virtio_blk_req_complete"];
 
-/// The state of reading.
+/// The state of reading a log.
 #[derive(Default)]
 pub(super) struct Qemu {
-    /// Whether there was a request of virtio-blk.
+    /// Whether there was any virtio-blk request.
     has_virtio: bool,
 }
 
@@ -80,7 +80,7 @@ impl CallLine for Qemu {
         let begun = BEGINNINGS.iter().find(|(begin, ..)| name == begin.as_bytes());
         let Some((_, op, [volume, offset, len], unit)) = begun else { return Ok(Call::Other) };
         let is_virtio = *unit == 512;
-        // The block layer's own events show the requests of virtio-blk once more.
+        // The block layer's own events repeat the requests of virtio-blk.
         if !is_virtio && self.has_virtio {
             return Ok(Call::Other);
         }

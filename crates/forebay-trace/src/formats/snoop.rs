@@ -1,28 +1,28 @@
-//! The output of bcc's `biosnoop` and perf-tools' `iosnoop`: a header line, then a line per
+//! The output of bcc's `biosnoop` and perf-tools' `iosnoop`: a header line, then a line for each
 //! request.
 //!
-//! The header lists the columns, in any of the forms that the tools' options produce:
+//! The header lists the columns, in any of the forms that the options of the tools produce:
 //!
-//! - biosnoop: `TIME(s) COMM PID [TID] DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, or `LAT(us)`; that of libbpf-tools may
-//!   have `TIMESTAMP` instead of the first, with times of day such as `23:59:59.987`
-//! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
-//! - `ext4slower`, `xfsslower` and the like: `TIME COMM PID T BYTES OFF_KB LAT(ms) FILENAME`, with the
-//!   file as the volume; also their CSV (`-j`), with offsets in bytes and times in microseconds
+//! - biosnoop: `TIME(s) COMM PID [TID] DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, or `LAT(us)`. That
+//!   of libbpf-tools may begin with `TIMESTAMP` instead, with times of day such as `23:59:59.987`.
+//! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`.
+//! - `ext4slower`, `xfsslower` and the like: `TIME COMM PID T BYTES OFF_KB LAT(ms) FILENAME`, with
+//!   each file as a volume. Also their CSV (`-j`), with offsets in bytes and times in microseconds.
 //!
 //! Units: seconds, milliseconds, bytes, sectors of 512 bytes. Epoch: the first request. `TIME(s)`
-//! and `ENDs` are times of completion; a request arrived its latency before, and its time in the
-//! queue (`-Q`) is part of its latency. If both times are present, the latency is their difference,
-//! which is more precise than `LATms`. biosnoop's PID is that of the process, iosnoop's that of the
-//! thread; names may contain blanks. Without any time (iosnoop without `-s` and `-t`), each request
-//! arrives when the previous one has completed, with a warning. Times of day that go back by more
-//! than half a day belong to the next day. A header with an unknown heading in place of the times
-//! is rejected; other unknown columns are listed in a note.
+//! and `ENDs` are times of completion. A request arrived earlier by its latency, which includes its
+//! time in the queue (`-Q`). If both times are present, the latency is their difference, which is
+//! more precise than `LATms`. biosnoop's PID is that of the process, iosnoop's that of the thread;
+//! names may contain spaces. Without any times (iosnoop without `-s` and `-t`), each request
+//! arrives when the previous one has completed, with a warning. If a time of day goes back by more
+//! than half a day, it belongs to the next day. A header with an unknown heading in place of the
+//! times is rejected; other unknown columns are listed in a note.
 //!
-//! A negative latency, which can occur with the clocks of two processors, is printed as such or as
-//! nearly 2^64 ns: the request is kept without a latency, and arrives when it completed.
+//! A latency may be negative because of different CPU clocks. It is printed as a negative number or
+//! as nearly 2^64 ns. Such a request has no latency, and arrives when it completed.
 //!
-//! `T` and `TYPE` contain the letters of the kernel's RWBS or just R and W. Rows without sectors
-//! that are not flushes, and rows without a disk, are skipped and counted.
+//! `T` and `TYPE` contain RWBS letters of the kernel, or only R and W. Rows without sectors that
+//! are not flushes, and rows without a disk, are skipped and counted.
 
 mod columns;
 
@@ -41,15 +41,15 @@ use crate::rows::{self, LATENCY_NS_MAX, RowError, is_wrapped, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
-/// The state of reading.
+/// The state of reading the output.
 #[derive(Default)]
 struct Snoop {
     layout: Option<Layout>,
     who: Numbering,
-    /// The arrival of the next request, if the lines have no times.
+    /// When the next request arrives, if lines contain no times.
     next_ns: u64,
     untimed: u64,
-    /// The number of lines that report lost events, and the number of events they report.
+    /// The number of lines that report lost events, and the number of events that they report.
     losses: u64,
     lost: u64,
     /// The number of negative latencies.
@@ -57,10 +57,11 @@ struct Snoop {
     day: DayClock,
 }
 
-/// The most unread headings in a note.
+/// The maximum number of ignored columns listed in a note.
 const UNREAD_SHOWN: usize = 5;
 
-/// Returns how many events a line reports as lost: `Possibly lost 12 samples`, `lost 5 events`.
+/// Returns how many events were lost according to a line such as `Possibly lost 12 samples` or
+/// `lost 5 events`.
 fn lost(line: &[u8]) -> Option<u64> {
     let line = line.to_ascii_lowercase();
     let has = |word: &str| memchr::memmem::find(&line, word.as_bytes()).is_some();
@@ -70,8 +71,8 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(words(&line).find_map(digits).unwrap_or(0))
 }
 
-/// Parses a latency with `decimals` down to nanoseconds; `None` if it is negative, printed as such or
-/// wrapped.
+/// Parses a latency in units of 10^`decimals` ns. The inner value is `None` if the latency is
+/// negative, printed as such or wrapped around.
 fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, decimals).map(|_| None),
@@ -112,7 +113,7 @@ impl Snoop {
         Ok(known.then_some(Line::Other))
     }
 
-    /// Parses the cells of a row, unless the line reports lost events.
+    /// Parses a row, unless it reports lost events.
     fn row(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         let Some(layout) = &self.layout else {
             let expected = "a header line with COMM, PID, BYTES and LAT(ms) or LATms";
@@ -132,7 +133,7 @@ impl Snoop {
         let category = if is_file { of_file(kind) } else { rwbs::category(kind) };
         let category = category
             .ok_or_else(|| RowError::new("T", kind, "RWBS letters such as R, W, WS or D"))?;
-        // Offsets of files are in KiB, and a sync has none, nor a length.
+        // File offsets are in KiB. A sync has neither an offset nor a length.
         let (sector, bytes) = match is_file {
             true if category == Category::FLUSH => (0, 0),
             true if cells.is_csv() => (sector / SECTOR_BYTES, bytes),
@@ -153,7 +154,8 @@ impl Snoop {
             _ => sector.saturating_mul(SECTOR_BYTES),
         };
         let stream = stream(cells)?;
-        // The span was checked instead, because trims may be longer than other requests.
+        // The length was already checked in the span, because trims may be longer than other
+        // requests.
         let mut record = rows::record(at_ns, op, offset, 0)?;
         record.len = bytes;
         record.latency = latency_ns.map(Nanos);
@@ -163,7 +165,7 @@ impl Snoop {
         Ok(Line::Request(record))
     }
 
-    /// Returns arrival and latency, in nanoseconds.
+    /// Returns the arrival and the latency in nanoseconds.
     fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), RowError> {
         let latency_ns = self.latency(cells)?;
         let seconds = |column| {
@@ -197,8 +199,8 @@ impl Snoop {
         Ok((at.ok_or_else(late)?.0, latency_ns))
     }
 
-    /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
-    /// `None` if it is negative.
+    /// Returns the latency in nanoseconds, including the time in the queue, or `None` if it is
+    /// negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, RowError> {
         const EXPECTED: &str = "a latency such as 0.74";
         let (cell, decimals) = (cells.get(Column::Latency), cells.decimals());
@@ -219,7 +221,7 @@ fn number(cells: &Cells, column: Column) -> Result<u64, RowError> {
     digits(cell).ok_or_else(|| RowError::new(column.name(), cell, "a whole number without a sign"))
 }
 
-/// Returns the category of a call on a file; opening it is none of a request.
+/// Returns the category of an operation on a file, or None for opening it, which is not a request.
 fn of_file(kind: &[u8]) -> Option<Category> {
     match kind {
         b"R" => Some(Category::READ),
@@ -295,8 +297,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     first_lines(head).any(|line| Layout::of(line).is_some())
 }
 
-/// Returns the header of a tool like biosnoop that records neither where requests are nor how long,
-/// such as that of bpftrace's `biosnoop.bt`.
+/// Returns the header of a tool that resembles biosnoop but records neither positions nor lengths,
+/// such as bpftrace's `biosnoop.bt`.
 pub(crate) fn placeless_header(head: &[u8]) -> Option<&[u8]> {
     first_lines(head).find(|line| {
         let has = |heading: &[u8]| words(line).any(|word| word == heading);

@@ -1,10 +1,11 @@
-//! The output of `spdk_trace` with the records of block devices (`-e bdev`): `0:  6026.658 (126560)
+//! The output of `spdk_trace` with events of block devices (`-e bdev`): `0:  6026.658 (126560)
 //! BDEV_IO_START  id: i7  type: 1  ctx: 0x2000  offset: 2048  len: 8`, and `BDEV_IO_DONE` with the
 //! same id.
 //!
-//! Units: microseconds since the trace began, blocks. The size of a block is not recorded: 512 bytes
-//! are assumed, with a note. Epoch: the first request. Types are those of SPDK: 1 read, 2 write, 3
-//! unmap, 4 flush; others are skipped. The records do not name the device; a core is a stream.
+//! Units: microseconds since the trace began, blocks. The size of a block is not recorded; 512
+//! bytes are assumed, with a note. Epoch: the first request. The types are those of SPDK: 1 read, 2
+//! write, 3 unmap, 4 flush; others are skipped. The events do not name the device. Each core is a
+//! stream.
 
 use forebay_core::{Flags, Op};
 
@@ -14,16 +15,17 @@ use super::log::words;
 use crate::rows::RowError;
 use crate::trace::Stream;
 
-/// The assumed size of a block.
+/// The assumed size of a block in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// The format.
+/// The state of reading the output.
 #[derive(Default)]
 pub(super) struct Spdk {
     has_requests: bool,
 }
 
-/// Splits a record: the core, the time in microseconds, and the words from its name on.
+/// Splits a line into the core, the time in microseconds, and the words from the name of the event
+/// on.
 fn parts(line: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let (core, rest) = line.split_at(memchr::memchr(b':', line)?);
     let core = core.trim_ascii();

@@ -1,14 +1,16 @@
 //! The output of `strace -f -ttt -T`, as a trace of files: each file is a volume.
 //!
-//! A line is `PID SECONDS call(arguments) = result <duration>`; the id may also be `[pid PID]`, or
-//! missing, and times may be of the day (`-tt`). A call that another thread interrupts is split into
-//! `call(... <unfinished ...>` and `<... call resumed>...`, and joined here.
+//! A line is `PID SECONDS call(arguments) = result <duration>`. The id may also be written `[pid
+//! PID]` or be missing, and times may be times of day (`-tt`). If another thread interrupts a call,
+//! strace splits it into `call(... <unfinished ...>` and `<... call resumed>...`, which are joined
+//! here.
 //!
-//! The calls that transfer data (`read`, `pread64`, `readv`, `preadv` and their writes) are requests,
-//! `fsync` and `fdatasync` are flushes, and holes that `fallocate` punches are trims. `open`, `dup`,
-//! `lseek`, `clone` and the like determine the file of a descriptor and its position; `strace -y`
-//! prints the file itself. Units: seconds, bytes. Epoch: the first call. Calls that fail or transfer
-//! nothing, and those on sockets, pipes and terminals, are skipped and counted.
+//! Calls that transfer data (`read`, `pread64`, `readv`, `preadv` and the corresponding writes) are
+//! requests, `fsync` and `fdatasync` are flushes, and holes that `fallocate` punches are trims.
+//! `open`, `dup`, `lseek`, `clone` and the like determine which file a descriptor refers to and its
+//! position; with `-y`, strace prints the file itself. Units: seconds, bytes. Epoch: the first
+//! call. Calls that fail or transfer nothing, and those on sockets, pipes and terminals, are
+//! skipped and counted.
 
 mod files;
 mod line;
@@ -24,25 +26,26 @@ use crate::trace::Stream;
 use files::{File, Files};
 use line::{Line, Times, Whole};
 
-/// The longest part of an interrupted call that is held, and the most such calls.
+/// The maximum length of the part of an interrupted call that is stored, and the maximum number of
+/// such calls.
 const HELD_MAX: usize = 4096;
 
-/// The state of reading.
+/// The state of reading the output.
 #[derive(Default)]
 pub(super) struct Strace {
     times: Times,
     files: Files,
-    /// The interrupted calls of each thread, and when they began.
+    /// The interrupted call of each thread, and when it began.
     held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
-    /// The call of the current line.
+    /// The text of the current line's call.
     text: Vec<u8>,
-    /// The number of calls that move data in ways that are not read, by name.
+    /// The number of calls that transfer data in unsupported ways, by name.
     unread: BTreeMap<&'static str, u64>,
     /// The name of the current volume.
     name: Vec<u8>,
 }
 
-/// Calls that move data of files but are not read.
+/// Calls that transfer data of files in unsupported ways.
 const UNREAD: [&str; 10] = [
     "io_submit",
     "io_uring_enter",
@@ -56,7 +59,7 @@ const UNREAD: [&str; 10] = [
     "sync_file_range",
 ];
 
-/// Returns the name of a call that moves data in a way that is not read.
+/// Returns the name of a call, if it transfers data in an unsupported way.
 fn unread(call: &Whole<'_>) -> Option<&'static str> {
     call.result?;
     let request = call.arguments.get(1).copied().unwrap_or_default();
@@ -67,7 +70,7 @@ fn unread(call: &Whole<'_>) -> Option<&'static str> {
     UNREAD.into_iter().find(|one| call.name == one.as_bytes())
 }
 
-/// Returns the operation of a call that transfers data, and the position of the offset among its
+/// Returns the operation of a call that transfers data, and the index of the offset among its
 /// arguments, if it has one.
 fn transfer(name: &[u8]) -> Option<(Op, Option<usize>)> {
     Some(match name {
@@ -148,11 +151,11 @@ impl CallLine for Strace {
     }
 }
 
-/// What a call did to a file: the operation, offset, length and name of the file.
+/// What a call did: the operation, the offset, the length, and the name of the file.
 type Moved = (Op, u64, u64, Vec<u8>);
 
-/// Returns the request of a call: `None` if the call transfers no data at all, `Some(None)` if this
-/// one did not, or not with a file.
+/// Returns the request of a call. Returns `None` if the call never transfers data, and `Some(None)`
+/// if this one did not, or not with a file.
 fn moved(call: &Whole<'_>, thread: u32, files: &mut Files) -> Option<Option<Moved>> {
     let result = call.result.and_then(|word| digits(files::number_of(word)));
     let first = call.arguments.first().copied().unwrap_or_default();
@@ -163,7 +166,7 @@ fn moved(call: &Whole<'_>, thread: u32, files: &mut Files) -> Option<Option<Move
             let file = files.find(thread, first, place.is_some())?;
             let offset = match place.and_then(argument) {
                 Some(offset) => offset,
-                // An offset of -1 means the position of the descriptor.
+                // An offset of -1 stands for the descriptor's position.
                 None => file.advance(op, len),
             };
             file.reaches(offset.saturating_add(len));

@@ -1,11 +1,12 @@
 //! The output of sysdig in its default format, as a trace of files: each file is a volume.
 //!
-//! A line is `number time cpu process (thread) direction type arguments`: `579 14:41:22.852370475 1 cat
-//! (1425) > pread fd=3(<f>/etc/passwd) size=784 pos=64` when the call begins, with `<` and `res=784`
-//! when it returns. Times are of the day, or seconds (`-t a`, `-t r`).
+//! A line is `number time cpu process (thread) direction type arguments`: `579 14:41:22.852370475 1
+//! cat (1425) > pread fd=3(<f>/etc/passwd) size=784 pos=64` when a call begins, and with `<` and
+//! `res=784` when it returns. Times are times of day, or seconds (`-t a`, `-t r`).
 //!
-//! Units: bytes. Epoch: the first call. Positions of `read` and `write` are followed from `lseek` and
-//! earlier calls. Calls that fail, transfer nothing, or are not for files (`<f>`) are skipped.
+//! Units: bytes. Epoch: the first call. The positions of `read` and `write` are derived from
+//! `lseek` and earlier calls. Calls that fail, transfer nothing, or are not for files (`<f>`) are
+//! skipped.
 
 use std::collections::HashMap;
 
@@ -18,29 +19,29 @@ use crate::fields::digits;
 use crate::rows::RowError;
 use crate::trace::Stream;
 
-/// The most calls that wait for their return, and the most positions that are followed.
+/// The maximum number of calls that wait for their return, and of positions that are tracked.
 const HELD_MAX: usize = 1 << 16;
 
-/// A call that has begun.
+/// A call that has begun but not returned.
 struct Begun {
     at_ns: u64,
     descriptor: Vec<u8>,
     position: Option<u64>,
 }
 
-/// The state of reading.
+/// The state of reading the output.
 #[derive(Default)]
 pub(super) struct Sysdig {
     clock: DayClock,
     /// The last call of each thread.
     begun: HashMap<u32, Begun>,
-    /// The positions of descriptors, by process and descriptor with its file.
+    /// The positions of descriptors, by process and by descriptor together with its file.
     positions: HashMap<(Vec<u8>, Vec<u8>), u64>,
-    /// The file of the current call.
+    /// The name of the current call's file.
     file: Vec<u8>,
 }
 
-/// A line.
+/// The parts of a line.
 struct Parts<'a> {
     time: &'a [u8],
     process: &'a [u8],
@@ -50,7 +51,7 @@ struct Parts<'a> {
     arguments: &'a [u8],
 }
 
-/// Splits a line; `None` if it is not an event.
+/// Splits a line. Returns `None` if it is not an event.
 fn parts(line: &[u8]) -> Option<Parts<'_>> {
     let begins = memchr::memmem::find(line, b") > ");
     let ends = memchr::memmem::find(line, b") < ");
@@ -68,7 +69,8 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { time, process, thread, begins, call, arguments: rest.get(call.len()..)? })
 }
 
-/// Returns the value of `key=value`. Values of files may contain blanks, and end with a parenthesis.
+/// Returns the value of `key=value`. Names of files may contain spaces, so such a value ends with a
+/// parenthesis.
 fn value<'a>(arguments: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let start = words(arguments).find_map(|word| {
         let rest = word.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
@@ -87,7 +89,7 @@ fn value<'a>(arguments: &'a [u8], key: &str) -> Option<&'a [u8]> {
     rest.get(..end)
 }
 
-/// Returns the path of a descriptor `3(<f>/etc/passwd)`; `None` if it is not a file.
+/// Returns the path of a descriptor such as `3(<f>/etc/passwd)`, or `None` if it is not a file.
 fn file(descriptor: &[u8]) -> Option<&[u8]> {
     let inside = descriptor.get(memchr::memchr(b'(', descriptor)? + 1..)?.strip_suffix(b")")?;
     inside.strip_prefix(b"<f>").filter(|path| !path.is_empty())
@@ -138,7 +140,7 @@ impl CallLine for Sysdig {
 }
 
 impl Sysdig {
-    /// Processes the return of a call. Newer versions print the arguments there, too.
+    /// Processes the return of a call. Newer versions of sysdig repeat the arguments there.
     fn end<'a>(&'a mut self, parts: &Parts<'a>, thread: u32, end_ns: u64) -> Call<'a> {
         let begun = self.begun.remove(&thread);
         let own = value(parts.arguments, "fd").map(<[u8]>::to_vec);

@@ -3,17 +3,17 @@ use crate::trace::{Dictionary, Notes, Record};
 use forebay_ask::{Spelling, spelled};
 use std::io::Cursor;
 
-/// Makes an input from text.
+/// Creates an input with the content `text`.
 pub(crate) fn input(text: &[u8]) -> Input {
     Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
 }
 
-/// Opens inputs of which a few rows may be unreadable.
+/// Makes `open` accept inputs in which a few rows are unreadable.
 pub(crate) fn leniently<R>(open: impl FnOnce(Input) -> R) -> impl FnOnce(Input) -> R {
     |input| open(Input { bad_rows_max: BadRowsMax::default(), ..input })
 }
 
-/// Reads a whole text.
+/// Reads a text to its end.
 pub(crate) fn read(
     open: impl FnOnce(Input) -> Result<Box<dyn Reader>, TraceError>,
     text: &[u8],
@@ -21,7 +21,7 @@ pub(crate) fn read(
     drain(open(input(text)).unwrap()).unwrap()
 }
 
-/// Returns the error message that reading a text ends with.
+/// Returns the error message with which reading a text ends.
 pub(crate) fn message(
     open: impl FnOnce(Input) -> Result<Box<dyn Reader>, TraceError>,
     text: &[u8],
@@ -30,7 +30,7 @@ pub(crate) fn message(
     spelled(&error.to_string(), Spelling::Command)
 }
 
-/// Reads to the end.
+/// Reads a trace to its end.
 pub(crate) fn drain(
     mut reader: Box<dyn Reader>,
 ) -> Result<(Vec<Record>, Dictionary, Notes), TraceError> {
@@ -69,7 +69,7 @@ fn examples_are_read_as_their_formats() {
         let is_explained =
             ["object-csv", "twitter"].contains(&format.name) || !notes.columns.is_empty();
         assert!(is_explained || format.example.starts_with("at_ns"), "{}", format.name);
-        // Without its name, unless only the name distinguishes it.
+        // Detect the format from its content, unless only its name distinguishes it.
         let found = FORMATS.iter().find(|one| one.sniff(format.example.as_bytes()));
         match &format.reads {
             Reads::Columns(preset) if preset.looks == presets::Looks::Named => {}

@@ -1,12 +1,13 @@
-//! Finds columns by the names in common use: `timestamp` or `time_us` for `at_ns`, `size` or
-//! `sectors` for `len`. This is the only table of names, for Parquet and for CSV with a header.
+//! Finds columns by common names, such as `timestamp` or `time_us` for `at_ns`, and `size` or
+//! `sectors` for `len`. This is the only table of names, both for Parquet and for CSV with a
+//! header.
 //!
-//! Case is ignored, and a blank or a hyphen equals `_`; `time (us)` and `time[us]` are `time_us`.
-//! If several columns match, the one listed first is taken, so the canonical names always win. A
-//! unit is at the end of the name. Without one, offsets and lengths are in bytes; a time needs a
-//! type with a unit, or is rejected.
+//! Case is ignored, and a space or a hyphen equals `_`; `time (us)` and `time[us]` are `time_us`.
+//! If several columns match, the one whose name is listed first here counts, so canonical names
+//! always win. A name ends with its unit. Without one, offsets and lengths are in bytes, and times
+//! need a type that has a unit; otherwise, they are rejected.
 
-/// Times of arrival.
+/// Names of arrival times.
 pub(super) const AT: [&str; 20] = [
     "elapsed",
     "elapsed_time",
@@ -29,9 +30,9 @@ pub(super) const AT: [&str; 20] = [
     "date",
     "init_time",
 ];
-/// Names that are only times of arrival if they have a unit; otherwise they may be offsets.
+/// Names of arrival times if there is a unit. Otherwise, they may be offsets.
 pub(super) const AT_WITH_UNIT: [&str; 2] = ["start", "begin"];
-/// Times of completion.
+/// Names of completion times.
 pub(super) const END: [&str; 10] = [
     "end",
     "end_time",
@@ -44,10 +45,10 @@ pub(super) const END: [&str; 10] = [
     "finish_time",
     "finished",
 ];
-/// Latencies, from arrival to completion.
+/// Names of latencies, from arrival to completion.
 pub(super) const LATENCY: [&str; 6] =
     ["latency", "response_time", "duration", "response", "lat", "io_time"];
-/// Offsets of the first byte.
+/// Names of the offset of the first byte, with their units.
 pub(super) const OFFSET: [(&str, u64); 15] = [
     ("offset", 1),
     ("offset_bytes", 1),
@@ -65,7 +66,7 @@ pub(super) const OFFSET: [(&str, u64); 15] = [
     ("offset_kib", 1024),
     ("min_offset", 1),
 ];
-/// Offsets in unknown units.
+/// Names of offsets in an unknown unit.
 pub(super) const OFFSET_UNSURE: [&str; 13] = [
     "offset_kb",
     "offset_mb",
@@ -81,7 +82,7 @@ pub(super) const OFFSET_UNSURE: [&str; 13] = [
     "page",
     "position",
 ];
-/// Lengths.
+/// Names of lengths, with their units.
 pub(super) const LEN: [(&str, u64); 23] = [
     ("nr_sector", SECTOR_BYTES),
     ("size_b", 1),
@@ -107,7 +108,7 @@ pub(super) const LEN: [(&str, u64); 23] = [
     ("size_sectors", SECTOR_BYTES),
     ("size_kib", 1024),
 ];
-/// Lengths in unknown units.
+/// Names of lengths in an unknown unit.
 pub(super) const LEN_UNSURE: [&str; 9] = [
     "size_kb",
     "len_kb",
@@ -119,19 +120,19 @@ pub(super) const LEN_UNSURE: [&str; 9] = [
     "npages",
     "count",
 ];
-/// Names of offsets and lengths that only mean bytes if the other of the two has no other unit.
+/// Names of offsets and lengths that mean bytes only if the other of the two has no other unit.
 const BARE: [&str; 6] = ["offset", "file_offset", "len", "length", "size", "io_size"];
-/// Operations as words, or as truth values for write or read.
+/// Names of operations, as words or as truth values for write or read.
 pub(super) const OP: [&str; 10] =
     ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write", "rwbs"];
-/// Volumes by number or name.
+/// Names of volumes, by number or name.
 pub(super) const VOLUME: [&str; 7] =
     ["volume", "disk", "device", "dev", "lun", "volume_id", "device_id"];
-/// Threads by number.
+/// Names of thread ids.
 pub(super) const THREAD: [&str; 3] = ["thread", "tid", "thread_id"];
-/// Processes by number.
+/// Names of process ids.
 pub(super) const PROCESS: [&str; 4] = ["process", "pid", "process_id", "tgid"];
-/// Names of submitters.
+/// Names of columns with the submitter's name.
 pub(super) const NAME: [&str; 6] =
     ["name", "comm", "process_name", "thread_name", "application", "process"];
 
@@ -167,8 +168,8 @@ impl Titles {
         Titles(names.into_iter().map(plain).collect())
     }
 
-    /// Returns the column of times with one of `names`, and the nanoseconds of the unit suffix, if
-    /// there is one. `fits` decides whether a column with or without such a unit is acceptable.
+    /// Returns the column of times with one of `names`, and the nanoseconds of its unit suffix, if
+    /// there is one. `fits` decides whether a column is acceptable with or without a unit.
     pub(super) fn time(
         &self,
         names: &[&str],
@@ -185,7 +186,7 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// Returns the column of offsets or lengths with one of `names`, and the bytes of its unit.
+    /// Returns the column of offsets or lengths with one of `names`, and its unit in bytes.
     pub(super) fn bytes(&self, names: &[(&str, u64)]) -> Option<(usize, u64)> {
         let called = |(wanted, unit): &(&str, u64)| {
             Some((self.0.iter().position(|title| title == wanted)?, *unit))
@@ -193,9 +194,9 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// Returns the columns of offsets and of lengths, with the bytes of their units. A bare name
-    /// beside one that counts sectors has an unknown unit: in `lba,size` the size is as often in
-    /// sectors as in bytes.
+    /// Returns the columns of offsets and of lengths, each with its unit in bytes. If one of them
+    /// counts sectors, a name without a unit leaves the other's unit open: in `lba,size`, the size
+    /// may just as well be in sectors as in bytes.
     pub(super) fn extents(&self) -> [Option<(usize, Option<u64>)>; 2] {
         let [offset, len] = [self.bytes(&OFFSET), self.bytes(&LEN)];
         let told = |one: Option<(usize, u64)>, other: Option<(usize, u64)>| {
@@ -206,7 +207,7 @@ impl Titles {
         [told(offset, len), told(len, offset)]
     }
 
-    /// Returns the column with one of `names`, if it `fits`.
+    /// Returns the column with one of `names` that satisfies `fits`.
     pub(super) fn any(&self, names: &[&str], fits: impl Fn(usize) -> bool) -> Option<usize> {
         let called = |wanted: &&str| {
             let columns = self.0.iter().enumerate();
@@ -218,7 +219,7 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// Returns the role in declarations that the name of `column` means.
+    /// Returns the role that the name of `column` means, as written in declarations.
     pub(super) fn role(&self, column: usize) -> Option<&'static str> {
         let one = Titles(vec![self.0.get(column)?.clone()]);
         let times: [(&str, &[&str]); 4] =
@@ -241,7 +242,7 @@ impl Titles {
         found.or_else(offset).or_else(|| one.bytes(&LEN).map(|_| "len"))
     }
 
-    /// Returns the column called `title`, in any spelling.
+    /// Returns the column called `title`, however it is spelled.
     pub(super) fn named(&self, title: &str) -> Option<usize> {
         let title = plain(title);
         self.0.iter().position(|name| *name == title)
@@ -252,7 +253,7 @@ impl Titles {
         self.0.get(one) == self.0.get(other)
     }
 
-    /// Returns whether two columns have the name of `column`.
+    /// Returns whether another column has the same name as `column`.
     pub(super) fn is_twice(&self, column: usize) -> bool {
         let Some(wanted) = self.0.get(column) else { return false };
         self.0.iter().filter(|title| *title == wanted).count() > 1

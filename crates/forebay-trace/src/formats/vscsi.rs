@@ -1,16 +1,16 @@
-//! VMware vSCSI traces as published by CloudPhysics: binary records, little-endian, no header.
+//! VMware vSCSI traces as published by CloudPhysics: little-endian binary records without a header.
 //!
 //! - Version 1, 32 bytes: serial u32, length u32, scatter-gather elements u32, SCSI operation u16,
 //!   version u16 (0x100), block u64, time u64.
 //! - Version 2, 40 bytes: operation u16, version u16 (0x200), serial u32, length u32,
 //!   scatter-gather elements u32, block u64, time u64, response u64. We have no published trace of
-//!   this version; its layout is that of the public readers for these traces, and its response is
+//!   this version. Its layout is that of the public readers for these traces. The response is
 //!   assumed to be in microseconds like the time, with a warning.
 //!
-//! Units: length in bytes, block of 512 bytes, time in microseconds. Epoch: arbitrary; times are
-//! made relative to the first request. The version is detected from the content. A file is one
-//! virtual disk; the submitters of requests are not recorded. Reads, writes and cache flushes are
-//! kept; other operations are skipped and counted.
+//! Units: length in bytes, blocks of 512 bytes, time in microseconds. Epoch: arbitrary; times are
+//! converted to be relative to the first request. The version is detected from the content. A file
+//! is one virtual disk; the submitters of requests are not recorded. Reads, writes and cache
+//! flushes are kept; other operations are skipped and counted.
 
 use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 /// The size of a block.
 const BLOCK_BYTES: u64 = 512;
 
-/// The number of records at the start of a file that are examined to recognize it.
+/// The number of records at the start of a file by which the format is recognized.
 const SNIFFED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Version {
         }
     }
 
-    /// Detects the version of a record by the half-words that would hold it.
+    /// Detects the version of a record by the two half-words that may contain it.
     fn of(record: &[u8]) -> Option<Version> {
         let operation_fits = |at: usize| record.get(at + 1) == Some(&0);
         match () {
@@ -84,11 +84,11 @@ impl Version {
 }
 
 impl Command {
-    /// Returns the operation of the SCSI command, if a trace of requests includes it.
+    /// Returns the operation of the SCSI command, if traces include such requests.
     fn op(&self) -> Option<Op> {
         match self.operation {
             0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
-            // The last four also verify what they wrote.
+            // The last three also verify what they wrote.
             0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Some(Op::Write),
             0x35 | 0x91 => Some(Op::Flush),
             _ => None,
@@ -107,7 +107,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::new(Vscsi::new(&input.path, input.content)?).splitting_runs(splits)))
 }
 
-/// The records in the order of the file.
+/// Reads the records in the order of the file.
 struct Vscsi {
     frames: Frames,
     version: Version,
@@ -137,7 +137,7 @@ impl Vscsi {
         Ok(Vscsi { frames, version, dictionary: anonymous(Some("disk")), notes, ended: false })
     }
 
-    /// Returns the request of a record; `None` if it is skipped.
+    /// Returns the request in a record, or `None` if it is skipped.
     fn request(&self, record: &[u8]) -> Result<Option<Record>, TraceError> {
         if Version::of(record) != Some(self.version) {
             return Err(unknown_version(&self.frames));

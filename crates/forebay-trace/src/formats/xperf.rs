@@ -1,8 +1,9 @@
-//! Text of `xperf -a dumper` (Windows Performance Toolkit): a line per event, of which those of disks are read.
+//! Text output of `xperf -a dumper` (Windows Performance Toolkit), with one event per line. Only
+//! disk events are read.
 //!
-//! The lines between `BeginHeader` and `EndHeader` name the columns of each event. `DiskRead`, `DiskWrite` and
-//! `DiskFlush` are logged at their completion; `TimeStamp` and `ElapsedTime` are in microseconds, `ByteOffset` and
-//! `IOSize` in bytes, mostly hexadecimal.
+//! The lines between `BeginHeader` and `EndHeader` name the columns of each event. `DiskRead`,
+//! `DiskWrite` and `DiskFlush` are logged when they complete. `TimeStamp` and `ElapsedTime` are in
+//! microseconds, `ByteOffset` and `IOSize` in bytes, usually hexadecimal.
 
 use std::collections::HashMap;
 
@@ -25,18 +26,18 @@ const EVENTS: [(&str, Op); 3] =
 
 #[derive(Default)]
 struct Xperf {
-    /// The columns of each event.
+    /// The names of the columns of each event.
     titles: HashMap<&'static str, Vec<String>>,
     who: Numbering,
 }
 
-/// Returns the event of a line.
+/// Returns the disk event in a line and its operation, if it contains one.
 fn event(line: &[u8]) -> Option<(&'static str, Op)> {
     let first = line.split(|&byte| byte == b',').next()?.trim_ascii();
     EVENTS.into_iter().find(|(name, _)| name.as_bytes() == first)
 }
 
-/// Splits the process of a line, `name.exe (1234)`.
+/// Splits the process in a line: `name.exe (1234)`.
 fn process(field: &[u8]) -> Stream {
     let text = String::from_utf8_lossy(field);
     let (name, id) = text.rsplit_once('(').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! Defective output of tracers and related tools: it must be read as intended, or be reported.
+//! Tests defective output of tracers and related tools, which must be read as intended or reported.
 
 use std::fs;
 
@@ -8,11 +8,12 @@ use super::*;
 use crate::trace::{Notes, Record};
 
 const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
-/// Every row has to be readable.
+/// The setting that every row must be readable.
 const STRICT: Option<&str> = Some("bad-rows:0:");
 const S: u64 = 1_000_000_000;
 
-/// Returns all requests of a file with this name and content, and the notes; or the error message.
+/// Returns all requests in a file with this name and content, and the notes. If it cannot be read,
+/// returns the error message.
 pub(super) fn read_as(
     name: &str,
     text: impl AsRef<[u8]>,
@@ -37,7 +38,7 @@ pub(super) fn read(text: impl AsRef<[u8]>) -> (Vec<Record>, Notes) {
     read_as("trace", text, None).unwrap()
 }
 
-/// Returns the only note, apart from those about how a header was interpreted.
+/// Returns the only note, not counting notes about how a header was interpreted.
 pub(super) fn only(notes: &Notes) -> &str {
     let own: Vec<&String> =
         notes.warnings.iter().filter(|told| !told.starts_with("the header names")).collect();
@@ -49,7 +50,7 @@ fn at(records: &[Record]) -> Vec<u64> {
     records.iter().map(|record| record.at.0).collect()
 }
 
-/// Makes rows of a CSV with these times in microseconds.
+/// Returns rows of CSV with these times in microseconds.
 fn rows(times: impl IntoIterator<Item = u64>) -> String {
     let row = |(n, us): (u64, u64)| format!("{us},R,{},4096\n", n * 7919 % 100_000 * 4096);
     let rows: String = (0..).zip(times).map(row).collect();
@@ -235,7 +236,7 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
         assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
         let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
         assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
-        // A file with other columns is another table.
+        // A file with other columns is a different table.
         let other = csv.replacen("offset,len", "len,offset", 1);
         assert!(read_as("t", format!("{csv}{other}"), None).is_err());
     }
@@ -314,8 +315,7 @@ fn a_header_that_contradicts_the_rows_is_refused() {
     assert!(told.contains("in ms it is a date of this century"), "{told}");
 }
 
-/// Two runs of blkparse that both use the same sectors: completions remain in their run, however
-/// short it is.
+/// Two runs of blkparse use the same sectors. Completions stay in their run, even if it is short.
 #[test]
 fn runs_of_blkparse_are_parted_with_their_completions() {
     for (gap_us, cpus) in [(100, 1), (700, 4), (20_000, 3)] {
@@ -336,7 +336,7 @@ fn runs_of_blkparse_are_parted_with_their_completions() {
                 })
                 .collect();
             events.sort();
-            // The last completions of the first run are lost.
+            // The last completions of the first run are missing.
             events.truncate(397);
             events.into_iter().map(|event| event.1).collect()
         };
@@ -368,8 +368,8 @@ fn runs_of_blkparse_are_parted_with_their_completions() {
     }
 }
 
-/// The same sectors are written again and again, and some completions are lost: each write remains
-/// a separate request.
+/// The same sectors are written repeatedly, and some completions are lost. Each write remains a
+/// separate request.
 #[test]
 fn honest_rewrites_are_not_taken_for_requests_issued_again() {
     for apart_ms in [1_100u64, 5_000, 30_000] {
@@ -396,7 +396,7 @@ fn honest_rewrites_are_not_taken_for_requests_issued_again() {
             assert_eq!(known, vec![2_000_000; expected], "{case}");
         }
     }
-    // A busy driver is retried at once.
+    // If the driver is busy, the request is issued again at once.
     for apart_ms in [1, 30, 900] {
         let text = format!(
             "8,16 0 1 0.000000000 5 D W 800 + 8 [a]\n8,16 0 2 0.{apart_ms:03}000000 5 D W 800 + 8 [a]\n\
@@ -428,8 +428,8 @@ fn fields_beyond_the_header_are_told_of() {
             assert!(told.contains(&format!("first such line is {}", every + 1)), "{told}");
         }
     }
-    // Names in quotes, trailing separators, columns without a name, blank lines, and rows with
-    // fewer fields.
+    // Names in quotes, separators at the end of lines, columns without a name, blank lines, and
+    // rows with fewer fields.
     for (header, end) in [
         ("time_us,op,offset,len,comm", ""),
         ("time_us,op,offset,len,comm,", ","),
@@ -506,7 +506,8 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
             "{told:?}"
         );
     }
-    // A completion before its arrival is negative too, and so is a latency in our own format.
+    // A completion before its arrival is also a negative latency, and our own format may contain
+    // one too.
     let rows: String = (0..100)
         .map(|n| {
             format!("{},{},W,{},4096\n", n * 1_000, n * 1_000 + 99 - n % 50 / 49 * 150, n * 4096)
@@ -522,7 +523,7 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
     assert!(only(&notes).starts_with("1 latency below zero"), "{notes:?}");
 }
 
-/// Two volumes of which one is above the other.
+/// Returns a trace of two volumes, one of which is above the other.
 fn in_step() -> String {
     let pair = |n: u64| {
         let (us, offset) = (n * 1000, n * 7919 % 1000 * 4096);

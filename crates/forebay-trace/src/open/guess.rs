@@ -1,6 +1,8 @@
-//! Helps with text of no known format: guesses the columns from the first rows, for the user to correct.
+//! Helps with text in an unknown format: guesses the columns from the first rows, so that the user
+//! can correct them.
 //!
-//! [`Declaration::fill`] derives the columns from the values, and leaves open what these do not show.
+//! [`Declaration::fill`] derives columns from their values, and leaves open what the values do not
+//! show.
 
 use forebay_ask::named;
 use forebay_core::Op;
@@ -14,13 +16,13 @@ use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
 use forebay_show::quantities;
 
-/// The number of rows that are shown.
+/// The number of rows to show.
 const SHOWN: usize = 3;
-/// The seconds since 1970 from which a time is shown as a date: 1990.
+/// The number of seconds since 1970 (the year 1990) from which a time is shown as a date.
 const DATES_FROM_S: f64 = 631_152_000.0;
-/// The least number of columns.
+/// The minimum number of columns in a table.
 const COLUMNS_LEAST: usize = 4;
-/// The separators that are tried, and how a declaration names them.
+/// The separators to try, and how a declaration specifies them.
 const SEPARATORS: [(Separator, &str); 5] = [
     (Separator::Byte(b'\t'), "tab"),
     (Separator::Byte(b';'), "semicolon"),
@@ -28,7 +30,7 @@ const SEPARATORS: [(Separator, &str); 5] = [
     (Separator::Byte(b','), "comma"),
     (Separator::Blanks, "blank"),
 ];
-/// What other files that people have begin with, and what to do.
+/// The beginnings of other common files that are not traces, and what to do about them.
 const OTHERS: [(&str, &str, &str); 4] = [
     (
         "<Results>",
@@ -52,14 +54,14 @@ const OTHERS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Returns what content is that has no requests, and what to do instead.
+/// If the content has no requests, returns what it is and what to do instead.
 pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let begin = head.get(..4096).unwrap_or(head);
     let has = |word: &str| memchr::memmem::find(begin, word.as_bytes()).is_some();
     OTHERS.into_iter().find(|(word, ..)| has(word)).map(|(_, what, instead)| (what, instead))
 }
 
-/// Returns a hint with the columns of a text as they seem to be, and how its first rows are read with them.
+/// Returns a hint with the guessed columns of a text, and what its first rows mean with them.
 pub(super) fn hint(head: &[u8]) -> Option<String> {
     let Guess { declaration, rows, skip, separator } = Guess::of(head)?;
     let text = declaration.text(skip, Some(&format!("sep={separator}")));
@@ -88,18 +90,18 @@ fn lines(head: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 /// A row with the number of its line.
 type NumberedRow = (u64, Vec<String>);
 
-/// The columns of a text as they seem to be.
+/// The guessed columns of a text.
 struct Guess {
     declaration: Declaration,
     rows: Vec<NumberedRow>,
     /// The number of lines before the first row.
     skip: u64,
-    /// The separator, as a declaration names it.
+    /// The separator, as a declaration specifies it.
     separator: &'static str,
 }
 
 impl Guess {
-    /// Guesses the columns; `None` if none of them may be offsets.
+    /// Guesses the columns of a text. Returns `None` if no column can contain offsets.
     fn of(head: &[u8]) -> Option<Guess> {
         let (separator, mut rows) = table(head)?;
         let count = rows.last()?.1.len();
@@ -120,7 +122,7 @@ impl Guess {
     }
 }
 
-/// Splits the first lines by the separator that divides them evenly.
+/// Splits the first lines by the separator that divides all of them into the same number of fields.
 fn table(head: &[u8]) -> Option<(&'static str, Vec<NumberedRow>)> {
     SEPARATORS.into_iter().find_map(|(separator, word)| {
         let rows = lines(head).map(|(number, line)| Some((number, fields(line, separator)?)));
@@ -131,7 +133,7 @@ fn table(head: &[u8]) -> Option<(&'static str, Vec<NumberedRow>)> {
     })
 }
 
-/// Describes the first rows, read by these columns; `None` if one cannot be read.
+/// Describes the first rows as read with these columns. Returns `None` if a row cannot be read.
 fn understood(head: &[u8], columns: &Columns) -> Option<String> {
     let separator = columns.separator?;
     let mut plan = Plan::new(columns);

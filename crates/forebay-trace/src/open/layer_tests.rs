@@ -1,8 +1,8 @@
-//! Layers that a trace shows, and runs that begin with a header.
+//! Tests traces that show requests at several layers, and runs that begin with a header.
 
 use super::field_tests::{read, read_as};
 
-/// Makes 30 writes of 9,0, each remapped to both of its legs.
+/// Returns 30 writes to the mirror 9,0, each of which is remapped to both halves.
 fn mirror(lower: &str) -> String {
     let write = |n: u64| {
         let at = |us: u64| format!("{}.{:06}", n / 100, n % 100 * 10_000 + us);
@@ -26,7 +26,7 @@ fn legs_of_a_known_volume_are_not_reported_as_layers() {
     let (records, notes) = read(mirror("Q W PLACE + 8 [db]"));
     assert_eq!(records.len(), 60);
     assert!(!notes.warnings.iter().any(|note| note.contains("move in step")), "{notes:?}");
-    // Without remaps, nobody knows.
+    // Without remaps, it is unknown that one volume is above the others.
     let text: Vec<String> = mirror("Q W PLACE + 8 [db]")
         .lines()
         .filter(|line| !line.contains(" A W "))
@@ -36,7 +36,7 @@ fn legs_of_a_known_volume_are_not_reported_as_layers() {
     assert!(notes.warnings.iter().any(|note| note.contains("move in step")), "{notes:?}");
 }
 
-/// dm-crypt remaps flushes, but encrypts writes into requests of its own.
+/// dm-crypt remaps flushes, but creates new requests for encrypted writes.
 #[test]
 fn requests_that_lack_remaps_are_reported() {
     let flush = "253,0 0 1 1.0 7 Q FWS [db]\n8,0 0 1 1.001 7 A FWS 0 + 0 <- (253,0) 0\n8,0 0 1 1.002 7 Q FWS [db]\n";

@@ -1,11 +1,11 @@
-//! Finds the formats that are most like an unknown name, or like text that none of them reads.
+//! Finds the formats that are most similar to an unknown name, or to text that none of them reads.
 
 use crate::formats::FORMATS;
 use crate::formats::first_lines;
 
-/// The number of formats to name.
+/// The number of formats to suggest.
 const NAMED: usize = 3;
-/// The number of tokens of a line that are compared.
+/// The maximum number of tokens in a line that are compared.
 const TOKENS_MAX: usize = 40;
 
 /// Returns the formats with the most similar names.
@@ -14,8 +14,8 @@ pub(super) fn by_name(name: &str) -> Vec<&'static str> {
     nearest(|format| Some(distance(name.as_bytes(), format.name.as_bytes())))
 }
 
-/// Returns the formats whose example is most like the text, by the kinds of its words and what separates them; none if
-/// it is not text.
+/// Returns the formats whose example is most similar to the text, by the kinds of words and what
+/// separates them. Returns nothing if the content is not text.
 pub(super) fn by_shape(head: &[u8]) -> Vec<&'static str> {
     if memchr::memchr(0, head).is_some() {
         return Vec::new();
@@ -35,7 +35,7 @@ fn nearest(distance: impl Fn(&crate::formats::Format) -> Option<usize>) -> Vec<&
     distances.into_iter().take(NAMED).map(|(_, name)| name).collect()
 }
 
-/// Returns the kinds of the words of a line and the signs between them.
+/// Returns the kinds of words in a line, and the characters between them.
 fn shape(line: &[u8]) -> Vec<u8> {
     let mut shape = Vec::new();
     for word in line.split_inclusive(|byte| b" \t,;|".contains(byte)) {
@@ -52,14 +52,14 @@ fn shape(line: &[u8]) -> Vec<u8> {
             word if word.len() < 3 => shape.push(b'a'),
             _ => shape.push(b'w'),
         }
-        // Several blanks separate like one.
+        // Several spaces in a row count as one.
         shape.extend(sign.filter(|sign| *sign != b' ' || shape.last() != Some(&b' ')));
     }
     shape.truncate(TOKENS_MAX);
     shape
 }
 
-/// Returns the number of bytes to insert, remove or replace to make `b` of `a`.
+/// Returns the number of bytes that must be inserted, removed or replaced to convert `a` to `b`.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (n, one) in a.iter().enumerate() {

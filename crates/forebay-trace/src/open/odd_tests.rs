@@ -1,4 +1,4 @@
-//! Odd rows: they are counted and shown, and only many of them are an error.
+//! Tests unreadable rows. They are counted and shown; only many of them are an error.
 
 use super::field_tests::{read, read_as};
 use crate::formats::csv::HEADER;
@@ -6,7 +6,7 @@ use forebay_core::Op;
 
 const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
 
-/// Texts of each reader of rows: the lines before the rows, a good row, and a bad one.
+/// Returns a text for each reader of rows: the lines before the rows, a good row, and a bad row.
 fn texts() -> Vec<(String, &'static str, &'static str)> {
     vec![
         ("time_us,op,offset,len\n".into(), "5,R,4096,4096\n", "5,R,x,4096\n"),
@@ -37,7 +37,7 @@ fn a_single_odd_row_is_left_out_and_shown() {
         let line = head.lines().count() + 3;
         let expected = format!("1 row cannot be read and is left out: line {line} (got ");
         assert!(notes.warnings.iter().any(|note| note.starts_with(&expected)), "{text}{notes:?}");
-        // Not even then if every row shall be readable.
+        // If all rows must be readable, even one bad row is an error.
         let strict = read_as("trace", &text, Some("bad-rows:0:")).unwrap_err();
         assert!(strict.contains(&format!("line {line}: got ")), "{strict}");
     }
@@ -56,7 +56,7 @@ fn many_odd_rows_are_an_error_that_shows_them() {
         );
         let (records, notes) = read_as("trace", &text, Some("bad-rows:2%:")).unwrap();
         assert_eq!((records.len(), notes.rows_bad), (199, 3), "{text}");
-        // Before all of a long file is read.
+        // The error occurs before all of a long file has been read.
         let long = head + good + &bad.repeat(200_000);
         let error = read_as("trace", long, None).unwrap_err();
         assert!(error.contains("100 of 10"), "{error}");
@@ -80,7 +80,7 @@ fn trims_of_any_length_are_split() {
         let split = "1 trim of 4 GiB or more is split into 3 requests of at most 2 GiB";
         assert!(notes.warnings.iter().any(|note| note == split), "{notes:?}");
     }
-    // Longer than any drive: a row that cannot be read.
+    // This trim is longer than any drive, so the row cannot be read.
     let (records, notes) = read("time_us,op,offset,len\n0,R,0,4096\n5,D,0,140737488355328\n");
     assert_eq!((records.len(), notes.rows_bad), (1, 1));
 }
@@ -92,7 +92,7 @@ fn comments_among_rows_are_no_rows() {
     assert_eq!((records.len(), notes.rows_bad), (2, 0));
 }
 
-/// A text that is cut at any byte gives its complete rows, and never an error.
+/// A text may be truncated at any byte. Its complete rows are read, and there is never an error.
 #[test]
 fn a_text_may_be_cut_at_every_byte() {
     for (head, good, _) in texts() {
@@ -101,7 +101,7 @@ fn a_text_may_be_cut_at_every_byte() {
         for cut in rows..text.len() {
             let (records, notes) = read(&text[..cut]);
             let (whole, part) = ((cut - head.len()) / good.len(), (cut - head.len()) % good.len());
-            // All of the last line may be there.
+            // The last line may be complete.
             assert!((whole..=whole + 1).contains(&records.len()), "{:?}", &text[..cut]);
             assert!(
                 part == 0 || notes.warnings.iter().any(|n| n.contains("newline")),

@@ -1,4 +1,4 @@
-//! Values as programs write them.
+//! Tests values as various programs write them.
 
 use super::field_tests::{read, read_as};
 use forebay_core::{Nanos, Op};
@@ -18,7 +18,7 @@ fn a_european_export_of_windows_is_read() {
     assert_eq!(row(1), (100_000_000, Op::Write, 0x1234_0000, 65_536, Some(Nanos(2_500_000))));
     assert_eq!(row(2), (200_000_000, Op::Flush, 0, 0, Some(Nanos(12_300))));
     assert!(notes.warnings[0].contains("\"Disk Service Time"), "{notes:?}");
-    // The same in English, between commas.
+    // The same table in English, separated by commas.
     let english = "IO Type,Process (Name),Init Time (s),Complete Time (s),Size (B),Min Offset,Disk\n\
                    Read,a,1.500000000,1.500250000,\"4,096\",0x0000000000200000,0\n\
                    Write,b,1.600000000,1.602500000,\"65,536\",0x0000000012340000,0\n\
@@ -140,7 +140,7 @@ fn parts_of_kib_are_read_if_they_are_whole_bytes() {
     assert_eq!((records[0].offset, records[0].len), (4608, 512));
 }
 
-/// A tracer that counts us in 32 bits may print ms or s.
+/// A tracer may count us in 32 bits but print ms or s.
 #[test]
 fn wrapped_latencies_of_a_finer_unit_are_unknown() {
     for (unit, latency) in [("ms", "4294967.29"), ("s", "4294.967"), ("us", "4294967290")] {

@@ -1,19 +1,20 @@
-//! Analyzes the clock of a source, as seen from the rows in the order of the file.
+//! Analyzes the clock of a source, from the times of rows in the order of the file.
 //!
-//! Rows of a trace may be slightly out of order: several processors write to one log, or the log is
-//! in the order of completions. A clock that was set back, a second recording in the same file, or
-//! a timestamp that is years off look the same to a sort, which would overlay one part on the
-//! other. Therefore each row is compared with the previous one:
+//! Rows may be slightly out of order, because several CPUs write to one log, or because the log is
+//! in the order of completions. To a sort, this looks the same as a clock that was set back, a
+//! second recording in the same file, or a timestamp that is years off, and it would overlay one
+//! part of the trace on another. Therefore, each row is compared with the previous one:
 //!
-//! - A *step back* is one of [`STEP_NS`] or more in the time of arrival and, if latencies are
-//!   known, in that of completion. On a clock of whole seconds it must be more than two seconds.
+//! - A *step back* is a decrease of at least [`STEP_NS`] in the time of arrival and, if latencies
+//!   are known, also in that of completion. If the clock counts whole seconds, it must be more than
+//!   two seconds.
 //! - A smaller step counts if a run begins *again* with it: it goes back almost to the beginning of
 //!   the run, and the following rows stay there ([`again`]).
 //! - Any step back counts in the first row after a repeated header.
-//! - None of the others counts if the time soon *returns* by a jump to where it was: that is a slow request in
-//!   the order of completions ([`again::returns`]).
-//! - *Wild* rows are up to [`WILD_ROWS`] rows that are [`AHEAD_NS`] or more ahead of, or before,
-//!   those on both sides.
+//! - None of the others counts if the time soon *returns* by a jump to where it was, because this
+//!   is a slow request in the order of completions ([`again::returns`]).
+//! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later or earlier than
+//!   the rows on both sides.
 
 mod again;
 mod report;
@@ -25,19 +26,19 @@ pub(crate) use report::long;
 
 use crate::trace::Record;
 
-/// The least reported step back.
+/// The minimum step back that is reported.
 const STEP_NS: u64 = 900_000_000;
-/// The least step ahead of a wild timestamp.
+/// The minimum step ahead of a wild timestamp.
 pub(crate) const AHEAD_NS: u64 = 3_600_000_000_000;
-/// The most consecutive rows that count as wild.
+/// The maximum number of consecutive wild rows.
 const WILD_ROWS: u64 = 16;
 /// The time between runs that are placed one after another.
 pub(crate) const APART_NS: u64 = 1_000_000_000;
-/// The most steps back that are listed individually.
+/// The maximum number of steps back that are listed individually.
 const STEPS_SHOWN: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A row: when its request arrived, and how long it took.
+/// The times of a row: when its request arrived, and its latency.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ArrivalRow {
     pub(super) at_ns: u64,
@@ -50,40 +51,41 @@ impl ArrivalRow {
     }
 }
 
-/// A step of the clock.
+/// A step back or ahead of the clock.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The first row after it, counted from 1.
+    /// The number of the first row after the step, counted from 1.
     row: u64,
-    /// The size of the step.
+    /// The size of the step in ns.
     ns: u64,
-    /// The newest time before it.
+    /// The newest time before the step.
     newest_ns: u64,
 }
 
 /// The rows since the last step back, or since the beginning.
 #[derive(Clone, Copy, Default)]
 struct Run {
-    /// The number of rows before it.
+    /// The number of rows that precede the run.
     before: u64,
     first_ns: u64,
     newest_ns: u64,
-    /// Whether any of its rows came after a row with a later time.
+    /// Whether any row of the run came after a row with a later time.
     is_shaken: bool,
 }
 
-/// The clock of a source.
+/// Tracks the clock of a source.
 #[derive(Default)]
 pub(super) struct Clock {
     /// Whether a step back begins a new run, which is placed after the previous one.
     splits: bool,
-    /// The offset added to every time.
+    /// The offset that is added to all times.
     shift_ns: u64,
     rows: u64,
     run: Run,
     last: ArrivalRow,
     newest_ns: u64,
-    /// The number of rows before the newest time, and how far back they are at most.
+    /// The number of rows that are earlier than the newest time, and how much earlier they are at
+    /// most.
     moved: u64,
     moved_ns: u64,
     /// The first steps back, and the number of all.
@@ -100,18 +102,19 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Makes a step back begin a new run.
+    /// Makes every step back begin a new run.
     pub(super) fn split(&mut self) {
         self.splits = true;
     }
 
-    /// Sets the number of rows before each repeated header, after which any step back begins a run.
+    /// Sets the number of rows before each repeated header. After a header, any step back begins a
+    /// run.
     pub(super) fn repeat_headers(&mut self, rows: Vec<u64>) {
         self.headers_again = rows;
     }
 
     /// Processes the next rows of the file if nothing about them is unusual, which is nearly always
-    /// the case. Their times remain unchanged.
+    /// the case. Their times stay unchanged. Returns whether it did.
     pub(super) fn pass(&mut self, batch: &[Record]) -> bool {
         let [first, .., last] = batch else { return batch.is_empty() };
         let begins = self.rows > 0 && self.shift_ns == 0 && first.at.0 >= self.newest_ns;
@@ -128,8 +131,8 @@ impl Clock {
         steady
     }
 
-    /// Returns the time of the next row of the file, which is after the previous run if the row
-    /// begins another. `ahead` are the following rows, as far as known.
+    /// Returns the time of the next row in the file. If the row begins a new run, its time is after
+    /// the previous one. `ahead` contains the following rows, as far as they are known.
     #[inline(always)]
     pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>, ahead: &[Record]) -> u64 {
         let mut at_ns = at_ns.saturating_add(self.shift_ns);
@@ -137,7 +140,7 @@ impl Clock {
         if self.rows == 1 {
             self.run.first_ns = at_ns;
         }
-        // A step back wraps around to a large step ahead.
+        // The subtraction turns a step back into a large step ahead.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
             at_ns = self.step(ArrivalRow { at_ns, latency }, ahead);
         }
@@ -181,7 +184,8 @@ impl Clock {
         row.at_ns
     }
 
-    /// Returns whether the clock was set back, as opposed to rows being out of order.
+    /// Returns whether the clock was set back before this row, rather than the row being out of
+    /// order.
     fn is_step(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
@@ -197,7 +201,7 @@ impl Clock {
         }
     }
 
-    /// Processes a step ahead, which may follow a few rows that are far before the others.
+    /// Processes a step ahead, which may follow a few rows that are far earlier than the others.
     fn step_ahead(&mut self, row: ArrivalRow) {
         let ns = row.at_ns - self.last.at_ns;
         let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= AHEAD_NS;
@@ -212,7 +216,7 @@ impl Clock {
         self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
     }
 
-    /// Returns whether the row returns from a few rows that are far ahead.
+    /// Returns whether the row follows a few rows that are far ahead of the others.
     fn is_back_from_wild(&mut self, row: ArrivalRow) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;

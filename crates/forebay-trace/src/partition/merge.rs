@@ -1,8 +1,9 @@
-//! Reads a finished folder back as one trace: its files merged by time.
+//! Reads a finished folder as a single trace: its files are merged by time.
 //!
-//! Volumes are numbered by their positions in the manifest; equal streams are merged. Requests at
-//! the same time are in the order of their volumes, which may differ from the original. All files
-//! are open at the same time, each with a batch of records and a page of each column in memory.
+//! Volumes are numbered by their position in the manifest; equal streams are combined. Requests at
+//! the same time are in the order of their volumes, which may differ from that in the original
+//! trace. All files are open at the same time, each with a batch of records and a page of each
+//! column in memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -18,7 +19,7 @@ use crate::order::Ordered;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use crate::unpack::{Unpacked, unpack};
 
-/// Opens the finished folder `folder` as one trace.
+/// Opens a finished folder as a single trace.
 pub(crate) fn read(folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
     let path = folder.join(MANIFEST);
     let manifest = load::<Manifest>(&path)?.ok_or_else(|| {
@@ -39,7 +40,7 @@ pub(crate) fn read(folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::by_clock(merged, began)))
 }
 
-/// A volume's file.
+/// The file of a volume.
 struct Source {
     path: PathBuf,
     part: Part,
@@ -48,7 +49,7 @@ struct Source {
     /// The index of the next record in the batch.
     place: usize,
     requests: u64,
-    /// The numbers of its streams in the whole trace.
+    /// The number in the whole trace of each of the file's streams.
     streams: Vec<u32>,
 }
 
@@ -61,7 +62,7 @@ impl Source {
         Ok(Source { path, part, reader, batch, place: 0, requests: 0, streams })
     }
 
-    /// Returns the arrival of its next record; none after the last.
+    /// Returns when the next record arrives, or None after the last.
     fn next_at(&mut self) -> Result<Option<Nanos>, TraceError> {
         if self.place == self.batch.len() {
             self.reader.read(&mut self.batch)?;
@@ -78,10 +79,10 @@ impl Source {
     }
 }
 
-/// The files of a folder, merged in order of time if each of them is in order.
+/// Merges the files of a folder in order of time. Each file must be in order.
 struct Merged {
     sources: Vec<Source>,
-    /// Each source that has a record, by the arrival of that record.
+    /// The sources that have another record, by the arrival of that record.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
     begun: bool,
     streams: HashMap<Stream, u32>,
@@ -90,7 +91,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Returns the number in the whole trace of a stream of one source.
+    /// Returns the number that a stream of a source has in the whole trace.
     fn stream(&mut self, source: usize, stream: u32) -> u32 {
         let Source { streams, reader, .. } = &mut self.sources[source];
         for known in reader.dictionary().streams.iter().skip(streams.len()) {

@@ -1,9 +1,11 @@
-//! Stores records separated by volume in one file: buffered in memory, appended in runs.
+//! Stores records in a single file, separated by volume: they are buffered in memory and appended
+//! in runs.
 //!
 //! A run consists of a header of 12 bytes (the start of the volume's previous run, and the number
-//! of records) and its records, 34 bytes each, all little-endian. Memory is bounded by [`HELD_MAX`]
-//! records and a few words per volume, regardless of the length of the trace. The file is only ever
-//! read by the program that wrote it; invalid content is still an error, never a panic.
+//! of records) and its records of 34 bytes each, all little-endian. Memory is bounded by
+//! [`HELD_MAX`] records and a few words per volume, regardless of the length of the trace. The file
+//! is read only by the program that wrote it. Nevertheless, invalid content is an error and never
+//! causes a panic.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,25 +15,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Record;
 
-/// The most records held in memory (48 bytes each).
+/// The maximum number of records in memory, which take 48 bytes each.
 const HELD_MAX: usize = 1 << 20;
-/// The most records in a run.
+/// The maximum number of records in a run.
 const RUN_MAX: usize = 1 << 16;
-/// Marks a volume's first run, which has no previous one.
+/// Stands for the missing previous run in the first run of a volume.
 const NONE: u64 = u64::MAX;
 const HEAD_BYTES: usize = 12;
 const RECORD_BYTES: usize = 34;
 
-/// The contents of the file for one volume.
+/// What the file contains for a volume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Extent {
-    /// The start of its last run.
+    /// The start of the volume's last run.
     last_run: u64,
-    /// The number of its records.
+    /// The number of records.
     pub(super) requests: u64,
-    /// The time of its first record.
+    /// The time of the first record.
     pub(super) first_ns: u64,
-    /// The time of its last record.
+    /// The time of the last record.
     pub(super) last_ns: u64,
 }
 
@@ -49,7 +51,7 @@ impl Spool {
         Spool { file, length: 0, volumes: Vec::new(), held: 0 }
     }
 
-    /// Adds records, in order of time.
+    /// Adds records. They must be in order of time.
     pub(super) fn add(&mut self, batch: &[Record]) -> io::Result<()> {
         for record in batch {
             let index = record.volume as usize;
@@ -69,7 +71,7 @@ impl Spool {
         if self.held > HELD_MAX { self.spill() } else { Ok(()) }
     }
 
-    /// Appends all records held in memory.
+    /// Appends all records in memory to the file.
     fn spill(&mut self) -> io::Result<()> {
         for (extent, held) in &mut self.volumes {
             for run in held.chunks(RUN_MAX) {
@@ -81,14 +83,14 @@ impl Spool {
                 extent.last_run = self.length;
                 self.length += (HEAD_BYTES + run.len() * RECORD_BYTES) as u64;
             }
-            // Frees the memory, because another volume may need it next.
+            // Free the memory, because another volume may need it next.
             *held = Vec::new();
         }
         self.held = 0;
         Ok(())
     }
 
-    /// Writes everything to the disk and returns the extents of all volumes.
+    /// Writes everything to disk and returns the extents of all volumes.
     pub(super) fn seal(mut self) -> io::Result<Vec<Extent>> {
         self.spill()?;
         self.file.flush()?;
@@ -97,10 +99,10 @@ impl Spool {
     }
 }
 
-/// The records of one volume, run by run.
+/// Reads the records of a volume, run by run.
 pub(super) struct Runs<'a> {
     file: &'a mut File,
-    /// The starts of the runs, the earliest last.
+    /// The starts of the remaining runs. The earliest is the last element.
     ahead: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -110,7 +112,7 @@ impl<'a> Runs<'a> {
         let mut ahead = Vec::new();
         let mut at = extent.last_run;
         while at != NONE {
-            // Each run refers to an earlier one, so this loop ends.
+            // Each run refers to an earlier one. Checking this ensures that the loop ends.
             if ahead.last().is_some_and(|&later| at >= later) {
                 return Err(damaged());
             }
@@ -123,7 +125,7 @@ impl<'a> Runs<'a> {
         Ok(Runs { file, ahead, bytes: Vec::new() })
     }
 
-    /// Replaces the content of `batch` with the next run; leaves it empty after the last.
+    /// Replaces the content of `batch` with the next run. After the last run, `batch` is empty.
     pub(super) fn next(&mut self, batch: &mut Vec<Record>) -> io::Result<()> {
         batch.clear();
         let Some(at) = self.ahead.pop() else { return Ok(()) };
@@ -152,7 +154,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[..8].copy_from_slice(&r.at.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&r.offset.to_le_bytes());
-    // The maximum stands for an unknown latency.
+    // The maximum value stands for an unknown latency.
     bytes[16..24].copy_from_slice(&r.latency.unwrap_or(Nanos::MAX).0.to_le_bytes());
     bytes[24..28].copy_from_slice(&r.len.to_le_bytes());
     bytes[28..32].copy_from_slice(&r.stream.to_le_bytes());
@@ -160,7 +162,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-/// Decodes the record, on volume 0.
+/// Decodes a record. Its volume is 0.
 fn unpacked(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
     let u64_at = |at: usize| bytes[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
     let u32_at = |at: usize| bytes[at..].first_chunk().map(|b| u32::from_le_bytes(*b));

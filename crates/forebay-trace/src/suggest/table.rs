@@ -1,4 +1,4 @@
-//! The first rows of a text, and what the values in a column show about its meaning.
+//! The first rows of a text, and what the values in its columns reveal about their meaning.
 
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::date_ns;
@@ -7,17 +7,18 @@ use crate::columns::op_words::OpWords;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::fields::{decimal, decimal_or_power};
 
-/// The number of rows that are examined.
+/// The maximum number of rows that are examined.
 pub(crate) const ROWS: usize = 50;
-/// The least number of distinct values that show a step of 512 units.
+/// The minimum number of distinct values from which a step of 512 units is recognized.
 const DISTINCT_LEAST: usize = 8;
-/// The mean from which lengths in steps of 512 are bytes: few requests have 4096 sectors.
+/// If the mean length is at least this, lengths in steps of 512 are bytes, because few requests
+/// have 4096 sectors.
 const MEAN_LEAST: u64 = 4096;
-/// The longest request that programs make, in bytes.
+/// The maximum length of requests that programs submit, in bytes.
 pub(super) const LEN_MAX: u64 = 1 << 24;
-/// The decimals of seconds that a tracer prints in nanoseconds.
+/// The number of decimals in seconds of a tracer that measures nanoseconds.
 const NANOSECOND_DECIMALS: usize = 9;
-/// Pairs of words that mean read and write, but not which is which.
+/// Pairs of words of which one means read and the other write, but it is unknown which.
 const PAIRS: [[&str; 2]; 7] = [
     ["0", "1"],
     ["true", "false"],
@@ -28,25 +29,25 @@ const PAIRS: [[&str; 2]; 7] = [
     ["in", "out"],
 ];
 
-/// The first rows.
+/// The first rows of a text.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     mark: Option<Mark>,
 }
 
-/// The values of a column that may be times.
+/// How certain it is that the values of a column are times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
-    /// Their unit is certain.
+    /// They are times in this unit.
     In(&'static str),
-    /// They never decrease, but may have any unit.
+    /// They never decrease, so they may be times in any unit.
     Sorted,
 }
 
-/// Splits a line into fields; `None` if quotes are broken.
+/// Splits a line into fields. Returns `None` if quotes do not match.
 pub(crate) fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
-    // An empty last field may end with the separator.
+    // The separator may be whitespace that ends an empty last field.
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() && separator != Separator::Byte(*byte);
     let end = line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |last| last + 1);
     let line = [line.get(..end).unwrap_or_default(), b"\n"].concat();
@@ -54,7 +55,7 @@ pub(crate) fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     cursor.first();
     loop {
         let field = cursor.field().ok()?;
-        // Windows' ANSI is close to Latin-1, whose bytes are code points.
+        // The Windows encodings called ANSI are close to Latin-1, whose bytes are code points.
         let latin = || field.iter().map(|&byte| char::from(byte)).collect();
         fields.push(std::str::from_utf8(field).map_or_else(|_| latin(), str::to_owned));
         if cursor.next().is_err() {
@@ -63,7 +64,7 @@ pub(crate) fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     }
 }
 
-/// Returns a number in any notation, with its billionths.
+/// Parses a number in any notation. Returns its integer part and its billionths.
 fn number(field: &str, mark: Mark) -> Option<(u64, u64)> {
     if let Some(number) = hexadecimal(field.as_bytes()) {
         return Some((number, 0));
@@ -86,12 +87,12 @@ impl Table {
         Table { rows, mark }
     }
 
-    /// Returns the decimal mark, if the numbers show it.
+    /// Returns the decimal mark, if the numbers reveal it.
     pub(super) fn mark(&self) -> Option<Mark> {
         self.mark
     }
 
-    /// Returns the values of a column; none if a row lacks it.
+    /// Returns the values of a column. Returns none if any row lacks it.
     fn column(&self, column: usize) -> Vec<&str> {
         let fields = self.rows.iter().map(|row| row.get(column).map(|field| field.trim()));
         fields.collect::<Option<_>>().unwrap_or_default()
@@ -101,27 +102,28 @@ impl Table {
         number(field, self.mark.unwrap_or(Mark::Point))
     }
 
-    /// Returns the numbers of a column, with their billionths; `None` if a value is no number.
+    /// Returns the numbers in a column, with their billionths. Returns `None` if any value is not a
+    /// number.
     fn decimals(&self, column: usize) -> Option<Vec<(u64, u64)>> {
         let fields = self.column(column);
         let numbers = fields.iter().map(|field| self.decimal(field)).collect::<Option<Vec<_>>>();
         numbers.filter(|numbers| !numbers.is_empty())
     }
 
-    /// Returns the numbers of a column; `None` if a value is no whole number.
+    /// Returns the numbers in a column. Returns `None` if any value is not a whole number.
     pub(super) fn numbers(&self, column: usize) -> Option<Vec<u64>> {
         let decimals = self.decimals(column)?;
         decimals.into_iter().map(|(whole, part)| (part == 0).then_some(whole)).collect()
     }
 
-    /// Returns whether all values are words for operations. F alone may also mean false.
+    /// Returns whether all values are words for operations. `F` alone may also mean false.
     pub(super) fn is_op(&self, column: usize) -> bool {
         let (words, fields) = (OpWords::usual(), self.column(column));
         let is_word = |field: &&str| words.word(field.as_bytes()).is_some();
         !fields.is_empty() && fields.iter().all(is_word) && !self.may_be_op(column)
     }
 
-    /// Returns whether the values are a pair of words that may mean read and write.
+    /// Returns whether the values are two words that may mean read and write.
     pub(super) fn may_be_op(&self, column: usize) -> bool {
         let column = self.column(column);
         let is_of = |pair: &[&str; 2]| {
@@ -133,7 +135,8 @@ impl Table {
         !column.is_empty() && PAIRS.iter().any(is_of)
     }
 
-    /// Returns what shows that the values of a column are times; `None` if they are none.
+    /// Returns how certain it is that the values of a column are times. Returns `None` if they
+    /// cannot be.
     pub(super) fn times(&self, column: usize) -> Option<Times> {
         let fields = self.column(column);
         if !fields.is_empty() && fields.iter().all(|field| date_ns(field.as_bytes()).is_some()) {
@@ -147,7 +150,7 @@ impl Table {
             return Some(Times::In(unit));
         }
         let is_constant = values.len() > 1 && values.first() == values.last();
-        // Numbers of rows are no times.
+        // Row numbers are not times.
         let counts = values.windows(2).all(|two| two[1].1 == 0 && two[1].0 == two[0].0 + 1);
         if !values.is_sorted() || is_constant || counts && values.len() > 1 {
             return None;
@@ -158,7 +161,8 @@ impl Table {
         Some(if is_fine { Times::In("s") } else { Times::Sorted })
     }
 
-    /// Returns whether no time of one column is later than that of the other in its row.
+    /// Returns whether the times in column `one` are never later than those in column `other` of
+    /// the same row.
     pub(super) fn precedes(&self, one: usize, other: usize) -> bool {
         let at = |field: &str| match date_ns(field.as_bytes()) {
             Some(ns) => Some((ns, 0)),
@@ -178,7 +182,8 @@ impl Table {
         })
     }
 
-    /// Returns whether two columns cannot be exchanged: the first has values that are no lengths, and the second has none.
+    /// Returns whether the two columns cannot be swapped: the first contains values that cannot be
+    /// lengths, and the second does not.
     pub(super) fn is_offset_beside(&self, offset: usize, len: usize) -> bool {
         let [offsets, lens] = [offset, len].map(|column| self.numbers(column).unwrap_or_default());
         let is_long = |numbers: &[u64]| numbers.iter().any(|number| *number > LEN_MAX);
@@ -186,8 +191,8 @@ impl Table {
         !is_long(&lens) && (is_long(&offsets) || has_zero(&offsets) && !has_zero(&lens))
     }
 
-    /// Returns whether values in steps of 512 are bytes rather than sectors: lengths are too large for sectors, or
-    /// there are many values.
+    /// Returns whether values in steps of 512 are bytes rather than sectors, because lengths are
+    /// too large for sectors or there are many distinct values.
     pub(super) fn is_in_bytes(&self, offset: usize, len: usize) -> bool {
         let (Some(mut offsets), Some(lens)) = (self.numbers(offset), self.numbers(len)) else {
             return false;
@@ -202,9 +207,9 @@ impl Table {
     }
 }
 
-/// Returns the unit in which a number is a date from 2001 to 2039.
+/// Returns the unit in which `count` is a date from 2001 to 2039.
 pub(crate) fn dated_unit(count: u64) -> Option<&'static str> {
-    // 1601 to 1970, from which Windows counts.
+    // The time from 1601, when Windows begins to count, to 1970.
     let epoch_ns =
         |unit: &TimeUnit| if unit.name == "filetime" { 11_644_473_600_000_000_000 } else { 0 };
     let is_date = |unit: &&TimeUnit| {

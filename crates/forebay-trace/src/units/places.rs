@@ -1,16 +1,17 @@
-//! Checks whether offsets and lengths are in the unit in which they are read.
+//! Checks whether offsets and lengths are in the units in which they are read.
 //!
-//! Drives address whole sectors, so byte values are multiples of 512 and mostly of 4096; sector
-//! values are arbitrary. Four mistakes are detected: offsets, lengths or both in bytes that are
-//! read in sectors, and sectors that are read in bytes. They are recognized as follows:
+//! Drives address whole sectors, so values in bytes are multiples of 512, and mostly of 4096, while
+//! values in sectors are arbitrary. Four mistakes are detected: offsets, lengths or both are in
+//! bytes but read in sectors, or they are in sectors but read in bytes. They are recognized as
+//! follows:
 //!
-//! - Byte values that are read in sectors are mostly multiples of 512 sectors. The same holds for
-//!   requests of 1 MiB in steps of 1 MiB, and for programs that read the head of each MiB, or only
-//!   a few places. The decision then depends on the length of the requests, the extent of the
-//!   offsets and the latencies.
-//! - Sector values that are read in bytes are mostly not multiples of 512.
-//! - If one is right and the other is not, a request that continues the previous one does so at an
-//!   offset of 1/512, or 512 times, of the length ([`super::sample::Runs`]).
+//! - Values in bytes that are read in sectors are mostly multiples of 512 sectors. The same is true
+//!   for requests of 1 MiB in steps of 1 MiB, and for programs that read the beginning of each MiB
+//!   or only a few places. Therefore, the length of the requests, the extent of the offsets and the
+//!   latencies decide.
+//! - Values in sectors that are read in bytes are mostly not multiples of 512.
+//! - If one of them is right and the other is not, a request that continues the previous one begins
+//!   after 1/512, or 512 times, its length ([`super::sample::Runs`]).
 
 use super::sample::{Runs, Sample};
 use super::{
@@ -18,16 +19,17 @@ use super::{
 };
 use forebay_show::quantities;
 
-/// The least number of runs that show a unit.
+/// The minimum number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
-/// The size of a large drive.
+/// The size of a large drive in bytes.
 const LARGE_DRIVE_BYTES: u64 = 1 << 44;
-/// Extents below this, in bytes, are too small to show a step.
+/// Extents below this, in bytes, are too small to reveal a step.
 const SMALL_EXTENT_BYTES: u64 = 1 << 23;
-/// The share of offsets in steps of 512 units that shows them to be bytes if lengths are.
+/// If lengths are in bytes and this share of offsets is in steps of 512 units, offsets are in bytes
+/// too.
 const PLACES_TOO: f64 = 0.5;
 
-/// Which columns count bytes, or sectors.
+/// Which columns are in bytes or in sectors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Places,
@@ -54,14 +56,14 @@ impl Which {
     }
 }
 
-/// Returns whether lengths in steps of 2^`step` bytes are typical if their units are bytes:
-/// sectors, or pages.
+/// Returns whether lengths that are multiples of 2^`step` units would be typical if units are
+/// bytes, because they are whole sectors or pages.
 fn may_be_bytes(step: u32, unit: u64) -> bool {
     let step = step - unit.trailing_zeros();
     step == 9 || step >= 12
 }
 
-/// Returns whether there are many runs of one kind, and few as they are read.
+/// Returns whether there are many runs of this kind, but few with the units as read.
 fn shows(runs: u64, Runs { as_read, .. }: Runs) -> bool {
     runs >= RUNS_LEAST && runs > 4 * as_read
 }
@@ -76,7 +78,7 @@ impl Sample {
             }
             Some((offset, 1)) => self.short(doubt).or_else(|| self.places_in_bytes(doubt, offset)),
             Some((offset, len)) => self.both_in_bytes(doubt, offset, len),
-            // If the format or the names of columns define them.
+            // The format or the names of columns define the units.
             None => self.short(doubt).or_else(|| {
                 let both = self.is_absurd().then(|| self.both_in_bytes(doubt, 512, 512));
                 both.flatten()
@@ -89,7 +91,7 @@ impl Sample {
         quantities::bytes(self.mean_len())
     }
 
-    /// Checks for volumes that are impossibly large.
+    /// Checks whether a volume is impossibly large.
     fn beyond(&self, doubt: &Doubt) -> Option<Finding> {
         (self.end > EXTENT_MAX).then(|| Finding {
             evidence: Evidence::Strong,
@@ -103,7 +105,7 @@ impl Sample {
         })
     }
 
-    /// Checks for lengths below a sector.
+    /// Checks whether lengths are below a sector.
     fn short(&self, doubt: &Doubt) -> Option<Finding> {
         (self.mean_len() < LEN_MEAN_LEAST).then(|| {
             let places_too = doubt.lengths().is_some_and(|(offset, _)| offset == 1)
@@ -119,7 +121,8 @@ impl Sample {
         })
     }
 
-    /// Checks for sectors read in bytes, including lengths if they `may_be`.
+    /// Checks whether offsets are in sectors but read in bytes, and also lengths if `may_be` is
+    /// true.
     fn in_sectors(&self, doubt: &Doubt, may_be: bool) -> Option<Finding> {
         if may_be && let Some(short) = self.short(doubt) {
             return Some(short);
@@ -144,7 +147,8 @@ impl Sample {
         })
     }
 
-    /// Checks for lengths in bytes that are read in units of `unit` bytes, with offsets in bytes.
+    /// Checks whether lengths are in bytes but read in units of `unit` bytes, while offsets are
+    /// read in bytes.
     fn lens_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
         let step = self.len_steps.in_steps(unit)?;
         let finer = self.offset_steps.in_steps(unit).is_none() || self.is_too_long();
@@ -157,13 +161,14 @@ impl Sample {
         may_be.then(|| self.in_bytes(doubt, Which::Lens, evidence))
     }
 
-    /// Checks for offsets in bytes that are read in units of `unit` bytes, with lengths in bytes.
+    /// Checks whether offsets are in bytes but read in units of `unit` bytes, while lengths are
+    /// read in bytes.
     fn places_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
         let step = self.offset_steps.in_steps(unit)?;
         if shows(self.runs.lens_in_sectors, self.runs) {
             return Some(self.in_bytes(doubt, Which::Places, Evidence::Strong));
         }
-        // The same pattern comes from programs that read the head of each block.
+        // Programs that read the beginning of each block cause the same pattern.
         if self.is_at_few_places() || self.end < SMALL_EXTENT_BYTES {
             return None;
         }
@@ -176,18 +181,19 @@ impl Sample {
         is_short.then(|| self.in_bytes(doubt, Which::Places, evidence))
     }
 
-    /// Checks for offsets and lengths in bytes that are read in units of `offset` and `len` bytes.
+    /// Checks whether offsets and lengths are in bytes but read in units of `offset` and `len`
+    /// bytes.
     fn both_in_bytes(&self, doubt: &Doubt, offset: u64, len: u64) -> Option<Finding> {
         let Some(step) = self.len_steps.in_steps(len) else {
             return self.places_in_bytes(doubt, offset);
         };
-        // Hardly anything moves only whole 256 KiB.
+        // Hardly any program transfers only whole multiples of 256 KiB.
         let is_stepped = self.offset_steps.in_steps(offset).is_some() && !self.is_at_few_places();
         if self.mean_len() < LARGE_BYTES {
             let finding = || self.in_bytes(doubt, Which::Both, Evidence::Weak);
             return is_stepped.then(finding);
         }
-        // Such a volume needs several drives.
+        // A volume of this size needs several drives.
         let is_far = is_stepped && self.end > LARGE_DRIVE_BYTES;
         let places_too = self.offset_steps.share(offset.trailing_zeros() + 9) >= PLACES_TOO;
         let which = if places_too { Which::Both } else { Which::Lens };
@@ -195,13 +201,13 @@ impl Sample {
             return Some(self.in_bytes(doubt, which, Evidence::Strong));
         }
         let may_be = is_far || !self.is_at_few_places() && may_be_bytes(step, len);
-        // If only a few, among many others, are longer than programs request, they are rarely
+        // If a few requests among many are longer than programs submit, the values are rarely
         // sectors.
         let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };
         may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 
-    /// Returns whether requests are longer, faster or farther apart than any known ones.
+    /// Returns whether requests are longer, faster or farther apart than any that are known.
     fn is_absurd(&self) -> bool {
         let (rate, _) = self.rates().unwrap_or((0.0, 0.0));
         self.is_too_long() || self.end > EXTENT_MAX || rate > RATE_MAX || self.is_faster_than_any()

@@ -1,4 +1,4 @@
-//! The statistics of the first records of a trace, from which its units are judged.
+//! Statistics about the first records of a trace, from which its units are judged.
 
 use forebay_core::Nanos;
 
@@ -8,41 +8,41 @@ use super::{
 };
 use crate::trace::Record;
 
-/// The most distinct offsets that are stored.
+/// The maximum number of distinct offsets that are stored.
 const PLACES_MAX: usize = 32;
-/// The share of requests that shows a step; the others may come from another program.
+/// The share of requests that must have a step. The others may come from another program.
 const IN_STEPS_SHARE: f64 = 0.97;
-/// Nanoseconds above which no mean latency of a device is: it would time out.
+/// A mean latency above this, in nanoseconds, is impossible, because the device would time out.
 const MEAN_LATENCY_NS: f64 = 10e9;
-/// Nanoseconds that a burst of requests may last.
+/// The maximum duration of a burst of requests, in nanoseconds.
 const BURST_NS: u64 = 1_000_000_000;
-/// The least latency of a request, in nanoseconds. Even memory behind a bus takes longer.
+/// The minimum latency of a request in nanoseconds. Even memory on a bus takes longer.
 const LATENCY_NS_LEAST: u64 = 1_000;
-/// The longest request that programs make, in bytes.
+/// The maximum length of requests that programs submit, in bytes.
 const LEN_MAX: u32 = 1 << 24;
 
-/// The first records of a trace.
+/// Statistics about the first records of a trace.
 #[derive(Default)]
 pub(super) struct Sample {
     pub(super) records: usize,
     pub(super) last_ns: u64,
-    /// When the last of them completed.
+    /// When the last of the requests completed.
     pub(super) end_ns: u64,
-    /// The gaps above zero.
+    /// The gaps between arrivals, without those of zero.
     pub(super) gaps_ns: Vec<u64>,
-    /// The step of the clock: the greatest common divisor of all times.
+    /// The clock's step, which is the greatest common divisor of all times.
     pub(super) step_ns: u64,
     pub(super) volumes: Vec<Volume>,
     pub(super) bytes: u64,
-    /// The ends of requests. After [`Sample::judge`], the 99th percentile of the ends, because a
-    /// few distant requests do not show a unit.
+    /// The ends of all requests. After [`Sample::judge`], the 99th percentile of the ends, because
+    /// a few distant requests do not reveal a unit.
     ends: Vec<u64>,
     pub(super) end: u64,
     pub(super) offset_steps: Steps,
     pub(super) len_steps: Steps,
     /// The number of offsets that are not multiples of a sector.
     pub(super) offsets_odd: u64,
-    /// The first distinct offsets.
+    /// The first few distinct offsets.
     distinct: Vec<u64>,
     /// The number of requests longer than [`LEN_MAX`].
     pub(super) too_long: u64,
@@ -50,7 +50,8 @@ pub(super) struct Sample {
     pub(super) latencies: Latencies,
 }
 
-/// Counts numbers by the largest power of two that divides them, indexed by its exponent.
+/// The number of values for each power of two that is the largest to divide them, indexed by its
+/// exponent.
 #[derive(Clone, Copy)]
 pub(super) struct Steps([u64; 65]);
 
@@ -65,22 +66,22 @@ impl Steps {
         self.0[number.trailing_zeros() as usize] += 1;
     }
 
-    /// Returns the share of the numbers that are multiples of this power of two.
+    /// Returns the share of values that are multiples of this power of two.
     pub(super) fn share(&self, exponent: u32) -> f64 {
         let of_all: u64 = self.0.iter().sum();
         let multiples: u64 = self.0.iter().skip(exponent as usize).sum();
         multiples as f64 / of_all.max(1) as f64
     }
 
-    /// Returns the exponent of the largest power of two that divides nearly all numbers, if it is
-    /// at least 512 units.
+    /// Returns the exponent of the largest power of two that divides nearly all values, if it is at
+    /// least 512 units.
     pub(super) fn in_steps(&self, unit: u64) -> Option<u32> {
         let least = unit.trailing_zeros() + 9;
         (least..=64).rev().find(|exponent| self.share(*exponent) >= IN_STEPS_SHARE)
     }
 }
 
-/// The bytes and requests of a volume, and the last request.
+/// The bytes, the requests and the last request of a volume.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Volume {
     pub(super) bytes: u64,
@@ -88,24 +89,24 @@ pub(super) struct Volume {
     last: Option<(u64, u64)>,
 }
 
-/// How often a request begins where the previous one on its volume ends, under different
+/// How often a request begins where the previous one on its volume ended, under different
 /// assumptions about units.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Runs {
-    /// With both in the units in which they are read.
+    /// If offsets and lengths are in the units in which they are read.
     pub(super) as_read: u64,
-    /// With offsets that count a sector for each byte of a length.
+    /// If offsets are in sectors and lengths in bytes.
     pub(super) places_in_sectors: u64,
-    /// With lengths that count a sector for each byte of an offset.
+    /// If lengths are in sectors and offsets in bytes.
     pub(super) lens_in_sectors: u64,
 }
 
-/// The latencies above zero.
+/// The latencies of requests, without those of zero.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Latencies {
     pub(super) count: u64,
     pub(super) sum_ns: u64,
-    /// Latencies that are too short for any drive to move their bytes.
+    /// The number of latencies in which no drive could transfer that many bytes.
     pub(super) too_fast: u64,
 }
 
@@ -174,7 +175,7 @@ impl Sample {
         }
     }
 
-    /// Returns the strongest finding; `began` is when the first request arrived by the source's
+    /// Returns the strongest finding. `began` is when the first request arrived on the source's
     /// clock.
     pub(super) fn judge(&mut self, doubt: &Doubt, began: Option<Nanos>) -> Option<Finding> {
         self.gaps_ns.sort_unstable();
@@ -188,8 +189,8 @@ impl Sample {
         let certain = |finding: &Option<Finding>| {
             finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
         };
-        // Lengths that are 512 times too large are also too fast, so findings about offsets take
-        // precedence, except over the date.
+        // Lengths that are 512 times too large also make the rate too high, so findings about
+        // offsets and lengths take precedence, except over one about the date.
         if !certain(&date) && certain(&places) {
             return places;
         }
@@ -201,12 +202,12 @@ impl Sample {
         strongest.or_else(|| self.busy(doubt)).or_else(|| self.latencies())
     }
 
-    /// Returns whether requests go to so few places that their offsets show no step.
+    /// Returns whether requests go to so few places that their offsets reveal no step.
     pub(super) fn is_at_few_places(&self) -> bool {
         self.distinct.len() < PLACES_MAX
     }
 
-    /// Returns whether more than a few requests are longer than programs request.
+    /// Returns whether more than a few requests are longer than those that programs submit.
     pub(super) fn is_too_long(&self) -> bool {
         self.too_long as f64 > self.requests() as f64 * (1.0 - IN_STEPS_SHARE)
     }
@@ -219,8 +220,8 @@ impl Sample {
         self.bytes as f64 / self.requests().max(1) as f64
     }
 
-    /// Returns bytes and requests per second on the busiest volume; `None` if all requests arrive
-    /// at once.
+    /// Returns the bytes and the requests per second on the busiest volume, or `None` if all
+    /// requests arrive at once.
     pub(super) fn rates(&self) -> Option<(f64, f64)> {
         let seconds = self.last_ns as f64 / 1e9;
         let busiest = |of: fn(&Volume) -> u64| {
@@ -229,15 +230,16 @@ impl Sample {
         (seconds > 0.0).then(|| (busiest(|v| v.bytes), busiest(|v| v.requests)))
     }
 
-    /// Returns the mean number of outstanding requests, computed from latencies and arrivals;
-    /// `None` without latencies.
+    /// Returns the mean number of outstanding requests, which follows from latencies and arrivals,
+    /// or `None` without latencies.
     pub(super) fn outstanding(&self) -> Option<f64> {
         let of_all = self.latencies.count * 2 > self.records as u64;
         (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)
     }
 
-    /// Returns the mean number of outstanding requests if the trace continued as it began, by Little's law. `None`
-    /// unless requests take longer on average than any device does, and for a single burst.
+    /// Returns the mean number of outstanding requests by Little's law, as if the trace continued
+    /// as it began. Returns `None` for a single burst, and unless the mean latency is longer than
+    /// that of any device.
     pub(super) fn outstanding_at_length(&self) -> Option<f64> {
         let mean_ns = self.latencies.sum_ns as f64 / self.latencies.count.max(1) as f64;
         let is_long = mean_ns > MEAN_LATENCY_NS && self.last_ns >= BURST_NS;
@@ -245,7 +247,7 @@ impl Sample {
         is_long.then(|| gaps * mean_ns / self.last_ns as f64)
     }
 
-    /// Returns whether most latencies are shorter than any drive needs for their bytes.
+    /// Returns whether most latencies are too short for any drive to transfer the bytes.
     pub(super) fn is_faster_than_any(&self) -> bool {
         let Latencies { count, too_fast, .. } = self.latencies;
         count >= PLACES_LEAST && too_fast * 2 > count

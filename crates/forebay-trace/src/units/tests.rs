@@ -15,7 +15,7 @@ fn checked(format: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
 
 const SPC: Open = |input| checked("spc", input);
 
-/// Makes SPC rows at these times in microseconds.
+/// Returns rows in SPC format at these times in microseconds.
 fn rows(times_us: impl Iterator<Item = u64>, len: u64) -> Vec<u8> {
     let row = |(n, us): (usize, u64)| {
         format!("0,{},{len},R,{}.{:06}\n", n * 7, us / 1_000_000, us % 1_000_000)
@@ -23,7 +23,7 @@ fn rows(times_us: impl Iterator<Item = u64>, len: u64) -> Vec<u8> {
     times_us.enumerate().map(row).collect::<String>().into_bytes()
 }
 
-/// Returns pseudorandom numbers.
+/// Returns the pseudo-random number with index `n`.
 fn drawn(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
 }
@@ -82,13 +82,13 @@ fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
     assert!(message.contains("131 GB/s"), "{message}");
     assert!(message.contains("likely in ms") && message.contains("units=sure"), "{message}");
     assert_eq!(told(&format!("{declared},units=sure"), fast.as_bytes()).unwrap(), 1);
-    // A trace in which nineteen of twenty gaps are seconds is odd but not impossible.
+    // A trace in which nineteen of twenty gaps last seconds is odd but possible.
     let slow: String =
         (0..2000u64).map(|n| format!("{},{n},8,R\n", n * 2_000_000 + drawn(n) % 900_000)).collect();
     assert_eq!(told(declared, slow.as_bytes()).unwrap(), 1);
 }
 
-/// Reads text by a declaration, and returns the notes or the error message.
+/// Reads a text with a declaration. Returns the notes or the error message.
 fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
     let columns: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&columns, input(text.as_bytes())).unwrap();
@@ -99,7 +99,7 @@ fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
         .map_err(|error| spell(&error.to_string()))
 }
 
-/// Makes rows of time, offset, length and operation; every eighth request begins a new run.
+/// Returns rows of time, offset, length and operation. Every eighth request begins a new run.
 fn requests(count: u64, step: u64, lens: &[u64], time: impl Fn(u64) -> String) -> String {
     let mut place = 0;
     let row = |n: u64| {
@@ -119,7 +119,7 @@ fn every_ms(n: u64) -> String {
     (n * 5 + drawn(n) % 5).to_string()
 }
 
-/// Steps, in bytes, that drives and file systems use.
+/// Alignments in bytes that drives and file systems use.
 const STEPS: [u64; 6] = [512, 4096, 8192, 16_384, 32_768, 65_536];
 
 #[test]
@@ -134,7 +134,7 @@ fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
             ("at:ms,offset:kib,len:kib,op", "at:ms,offset,len,op"),
         ] {
             let instead = format!("if so, --columns {expected}");
-            // Large requests are also in steps of 256 KiB, as sectors.
+            // Read in sectors, large requests in steps of 256 KiB are possible too.
             if step == 512 && declared.matches("sectors").count() == 2 {
                 let warned = told(declared, &text).unwrap();
                 assert!(warned.len() == 1 && warned[0].ends_with(&instead), "{warned:?}");
@@ -150,8 +150,8 @@ fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
 
 #[test]
 fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
-    // Offsets in sectors with lengths in bytes; then lengths in sectors with offsets in bytes; then
-    // both in sectors.
+    // Offsets in sectors with lengths in bytes, lengths in sectors with offsets in bytes, and both
+    // in sectors.
     let rows = |unit: (u64, u64)| -> String {
         let text = requests(2000, 8, &[1, 2, 3, 8], every_ms);
         let row = |row: &str| {
@@ -181,30 +181,30 @@ fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
 #[test]
 fn large_requests_in_sectors_are_read() {
     let columns = "at:ms,offset:sectors,len:sectors,op";
-    // A benchmark of a drive: all requests of 1 MiB, in such steps. With 256 KiB or 2 MiB it could
-    // be sectors or pages in bytes.
+    // A benchmark of a drive, in which all requests have 1 MiB and are in steps of 1 MiB. With 256
+    // KiB or 2 MiB, values might be bytes that form whole sectors or pages.
     assert_eq!(told(columns, &requests(2000, 2048, &[1], every_ms)), Ok(vec![]));
     for sectors in [512, 4096] {
         let warned = told(columns, &requests(2000, sectors, &[1], every_ms)).unwrap();
         assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
     }
-    // A backup, with a few short requests among the long ones.
+    // A backup with a few short requests among the long ones.
     let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
     assert_eq!(told(columns, &text), Ok(vec![]));
-    // Offsets in a file may be any byte.
+    // Offsets within a file may be any number of bytes.
     let file = requests(2000, 1, &[100, 4096, 5000, 31], every_ms);
     assert_eq!(told("at:ms,offset,len,op", &file), Ok(vec![]));
 }
 
-/// Makes rows at pseudorandom offsets, in steps of `step`, with one of these lengths.
+/// Returns rows at pseudo-random offsets in steps of `step`, each with one of the lengths.
 fn drawn_at(count: u64, step: u64, places: u64, lens: &[u64]) -> String {
     let len = |n: u64| lens[(drawn(n) % lens.len() as u64) as usize];
     let place = |n: u64| drawn(n * 3 + 1) % places * step;
     (0..count).map(|n| format!("{},{},{},R\n", n * 20 + drawn(n) % 9, place(n), len(n))).collect()
 }
 
-/// Returns whether the same rows are accepted both with a declaration and with a preset, whose unit
-/// is a guess.
+/// Returns whether rows are accepted both with a declaration and with a preset, whose unit is a
+/// guess.
 fn is_read(columns: &str, text: &str) -> bool {
     let parsed: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&parsed, input(text.as_bytes())).unwrap();
@@ -311,7 +311,7 @@ fn seconds_since_1970_in_a_smaller_unit_are_refused_or_noted() {
     let declared = "at:ms,offset:sectors,len:sectors,op";
     let warned = told(declared, &text(3, 50)).unwrap();
     assert!(warned.len() == 1 && warned[0].contains("begins in 2024"), "{warned:?}");
-    // `units=sure` accepts the trace, and correct dates and uptimes are not reported.
+    // `units=sure` accepts the trace. Correct dates and uptimes are not reported.
     assert!(told(&format!("{declared},units=sure"), &text(200, 2000)).is_ok());
     assert_eq!(told("at:s,offset:sectors,len:sectors,op", &text(200, 2000)), Ok(vec![]));
     let uptime = |n: u64| (1_500_000_000 + n * 5000 + drawn(n) % 4000).to_string();
@@ -338,7 +338,7 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     assert!(warned.len() == 1 && warned[0].contains("within 1 us"), "{warned:?}");
 }
 
-/// Lengths of one or two sectors in bytes, at random, and seconds in a column of ms.
+/// Random lengths of one or two sectors in bytes, and times in seconds in a column of ms.
 #[test]
 fn short_requests_in_bytes_and_short_times_in_seconds_are_noted() {
     let short = drawn_at(2000, 512, 1 << 21, &[512, 1024]);
@@ -353,8 +353,8 @@ fn short_requests_in_bytes_and_short_times_in_seconds_are_noted() {
     assert_eq!(told("at:s,offset,len,op", &seconds), Ok(vec![]));
 }
 
-/// One or a few distant requests are no sign of a wrong unit; a majority of requests beyond a PiB
-/// is.
+/// One or a few distant requests do not indicate a wrong unit, but a majority of requests beyond a
+/// PiB does.
 #[test]
 fn a_few_distant_requests_are_read() {
     let columns = "at:ms,offset,len,op";

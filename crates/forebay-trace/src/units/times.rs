@@ -1,12 +1,13 @@
 //! Checks whether times are in the unit in which they are read, by the rate of requests and by the
-//! date of the first.
+//! date of the first one.
 //!
-//! If a clock that counts from 1970 is read in too small a unit, it begins a few days or minutes
-//! after 1970: 1.7 billion seconds are 20 days of ms. A machine that has been up for 20 days counts
-//! the same, so a date that is a thousand times too early only causes a note. The evidence is
-//! stronger if requests also arrive faster than machines can send them, or if many more are
-//! outstanding than queues hold. A date that is a million times too early is half an hour of
-//! uptime: it causes a note if requests arrive fast, and needs further evidence for more.
+//! If times count from 1970 and are read in a unit that is too small, the trace begins a few days
+//! or minutes after 1970: 1.7 billion seconds become 20 days when read in ms. Times of a machine
+//! that has been up for 20 days look the same, so a date that is a thousand times too early only
+//! causes a note. The evidence is stronger if requests also arrive faster than machines can send
+//! them, or if more of them are outstanding than queues can hold. A date that is a million times
+//! too early looks like half an hour of uptime. It causes a note if requests arrive fast; for
+//! rejection, there must be further evidence.
 
 use forebay_core::Nanos;
 
@@ -19,29 +20,30 @@ use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use forebay_show::quantities;
 
-/// How many times a limit must be exceeded for a judgment of few records.
+/// With few records, a limit must be exceeded by this factor.
 const FAR_TIMES: f64 = 10.0;
-/// The least number of records for judging the date.
+/// The minimum number of records for a judgment of the date.
 const DATED_LEAST: usize = 10;
-/// Seconds since 1970 that count as the date of a trace: from 2004 to 2039.
+/// The range of plausible dates of a trace, in seconds since 1970: from 2004 to 2039.
 const DATES_S: std::ops::Range<f64> = 1.1e9..2.2e9;
-/// Seconds since 1970 from which a time may be a date as it is read: 1990.
+/// From this number of seconds since 1970 (the year 1990) on, a time may be a date as it is read.
 const DATE_READ_S: f64 = 631_152_000.0;
 const YEAR_S: f64 = 31_556_952.0;
-/// Requests per second on one volume that few machines reach, if latencies do not show that they
-/// can.
+/// The number of requests per second on a volume that few machines reach, unless latencies show
+/// that they can.
 const BUSY_REQUESTS: f64 = 150_000.0;
-/// The same limit if latencies do show it.
+/// The same limit if latencies show that the machine can.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
-/// Requests per second from which a date that is a million times too early causes a note.
+/// From this number of requests per second on, a date that is a million times too early causes a
+/// note.
 const FAST_REQUESTS: f64 = 5_000.0;
-/// More outstanding requests than queues hold.
+/// A number of outstanding requests that exceeds what queues can hold.
 const OUTSTANDING_MAX: f64 = 10_000.0;
 const OUTSTANDING_MANY: f64 = 1_000.0;
 
 impl Sample {
-    /// Returns the gap that one in twenty is shorter than, if it shows that the trace is too slow
-    /// when its times are multiplied by `times`; `unit_ns` is the unit in which they were read.
+    /// If the trace is too slow when its times are multiplied by `times`, returns the gap that one
+    /// gap in twenty is shorter than. `unit_ns` is the unit in which times were read.
     fn slow_gap_ns(&self, times: f64, unit_ns: Option<f64>) -> Option<f64> {
         let shared = self.records - self.gaps_ns.len();
         if shared * 2 > self.records {
@@ -59,7 +61,7 @@ impl Sample {
         bytes > RATE_MAX * times || requests > REQUESTS_MAX * times
     }
 
-    /// Returns whether times would be plausible if multiplied by `times`.
+    /// Returns whether the trace would be plausible if its times were multiplied by `times`.
     fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
         !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
     }
@@ -126,18 +128,18 @@ impl Sample {
             format!("{expected}: the times are likely in {}", likely.join(" or "))
         };
         let evidence = match impossible {
-            // Everything may have arrived in one burst.
+            // All requests may have arrived in a single burst.
             true if is_short => Evidence::Weak,
             true => Evidence::Strong,
-            // A superblock or a heartbeat is written about every second.
+            // A superblock or heartbeat may be written about every second.
             false if self.is_at_few_places() => Evidence::Weak,
             false => Evidence::Odd,
         };
         Some(Finding { evidence, got, expected, instead })
     }
 
-    /// Checks whether the first time, `began` by the source's clock, is only a date in another
-    /// unit.
+    /// Checks whether the first time is a date only in another unit. `began` is that time on the
+    /// source's clock.
     pub(super) fn date(&self, doubt: &Doubt, began: Nanos) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= DATED_LEAST)?;
         let read_s = began.0 as f64 / 1e9;
@@ -178,7 +180,8 @@ impl Sample {
         })
     }
 
-    /// Checks for more requests than machines send, if there are no latencies to compare them with.
+    /// Checks whether there are more requests than machines can send, if there are no latencies to
+    /// compare them with.
     pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= SAMPLE_LEAST)?;
         let (_, requests) = self.rates()?;
@@ -202,8 +205,8 @@ impl Sample {
         })
     }
 
-    /// Checks whether latencies are consistent with the times between arrivals, and with the bytes
-    /// that are moved in them.
+    /// Checks whether latencies are consistent with the times between arrivals, and with the number
+    /// of bytes transferred.
     pub(super) fn latencies(&self) -> Option<Finding> {
         let weak = |got: String, expected: &str| {
             let (evidence, expected) = (Evidence::Weak, expected.to_owned());
@@ -231,7 +234,7 @@ impl Sample {
     }
 }
 
-/// Returns the columns of times in another unit, to replace the declared ones.
+/// Returns the declarations of the columns of times, and their replacements with another unit.
 fn counted_in(doubt: &Doubt, unit: &TimeUnit) -> Vec<(String, String)> {
     let name = format!(":{}", unit.name);
     ["at", "end"].into_iter().filter_map(|column| doubt.instead(column, &name)).collect()

@@ -1,15 +1,15 @@
-//! The members of a gzip file one after another, and what may follow the last: zeros, with which
-//! tapes are padded, or unexpected data.
+//! Reads the members of a gzip file one after another. The last one may be followed by zeros, which
+//! are the padding of tapes, or by unexpected data.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// The error that the data after the last member are not gzip.
+/// The error that the data after the last member is not gzip.
 #[derive(Debug)]
 pub(super) struct Trailing {
-    /// The position of these data.
+    /// The position of that data in the file.
     byte: u64,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Trailing {
 
 impl std::error::Error for Trailing {}
 
-/// Decompresses every member.
+/// Decompresses all members.
 pub(super) struct Members<R> {
     /// `None` only after an error.
     member: Option<GzDecoder<Counted<R>>>,
@@ -48,7 +48,7 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// Returns the member that begins here; `None` at the end of the file.
+/// Returns the member that begins here, or `None` at the end of the file.
 fn next_member<R: BufRead>(mut rest: Counted<R>) -> io::Result<Option<GzDecoder<Counted<R>>>> {
     let byte = rest.bytes;
     loop {
@@ -63,7 +63,7 @@ fn next_member<R: BufRead>(mut rest: Counted<R>) -> io::Result<Option<GzDecoder<
     }
 }
 
-/// A reader that counts the bytes taken from it.
+/// A reader that counts the bytes that are read from it.
 struct Counted<R> {
     inner: R,
     bytes: u64,

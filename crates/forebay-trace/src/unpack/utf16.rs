@@ -1,13 +1,14 @@
-//! Text in UTF-16, as Windows programs export it, converted to UTF-8.
+//! Converts text in UTF-16, as exported by Windows programs, to UTF-8.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 
-/// The number of bytes that show whether content is text in UTF-16.
+/// The number of bytes by which UTF-16 text is recognized.
 const BEGIN_BYTES: u64 = 64;
-/// The number of bytes converted at a time.
+/// The number of bytes that are converted at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Returns `raw`, converted to UTF-8 if it begins with the byte order mark of UTF-16 and plain letters.
+/// Returns the content of `raw`, converted to UTF-8 if it begins with the byte-order mark of UTF-16
+/// and plain letters.
 pub(super) fn as_utf8(mut raw: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut begin = Vec::new();
     raw.by_ref().take(BEGIN_BYTES).read_to_end(&mut begin)?;
@@ -19,10 +20,11 @@ pub(super) fn as_utf8(mut raw: impl Read + Send + 'static) -> io::Result<Box<dyn
     })
 }
 
-/// Makes a code unit of two bytes.
+/// Converts two bytes to a code unit.
 type Unit = fn([u8; 2]) -> u16;
 
-/// Returns the byte order of content that begins so; `None` if it is not UTF-16.
+/// Returns how two bytes form a code unit in content that begins with `begin`, or `None` if it is
+/// not UTF-16.
 fn unit_of(begin: &[u8]) -> Option<Unit> {
     let unit = match begin {
         [0xff, 0xfe, ..] => u16::from_le_bytes as Unit,
@@ -30,22 +32,22 @@ fn unit_of(begin: &[u8]) -> Option<Unit> {
         _ => return None,
     };
     let units = begin.as_chunks::<2>().0.iter().skip(1);
-    // Binary formats may begin with the same two bytes.
+    // Binary formats may begin with the same two bytes as the mark.
     let is_text = units.clone().all(|pair| unit(*pair).to_be_bytes()[0] < 4 && unit(*pair) >= 9);
     (is_text && units.count() > 0).then_some(unit)
 }
 
-/// Converts UTF-16 while it is read.
+/// Converts UTF-16 to UTF-8 while it is read.
 struct Utf16<R> {
     raw: R,
     unit: Unit,
-    /// Code units that wait for their other half.
+    /// The bytes of an incomplete character.
     open: Vec<u8>,
     text: Cursor<Vec<u8>>,
 }
 
 impl<R: Read> Utf16<R> {
-    /// Converts the next bytes; leaves no text at the end.
+    /// Converts the next bytes. At the end, there is no text.
     fn fill(&mut self) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.open);
         self.raw.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut bytes)?;

@@ -1,15 +1,16 @@
-//! Writes blktrace binary, version 7, as one file: for blkparse, btt and `fio --read_iolog`.
+//! Writes blktrace's binary format, version 7, as a single file for blkparse, btt and `fio
+//! --read_iolog`.
 //!
 //! Units: nanoseconds from one second before the first request, sectors of 512 bytes. A request
 //! becomes the events that blktrace(8) records for it: queued (Q), request allocated (G), inserted
-//! (I) and issued (D), all at its arrival since nothing else is known, and completed (C) if its
+//! (I) and issued (D), all at its arrival because nothing else is known, and completed (C) if its
 //! latency is known. As in the kernel, a write with a preflush ends with a second, empty
-//! completion. Sequence numbers increase by one; a thread's name precedes its first event under
-//! that name.
+//! completion. Sequence numbers increase by one. A record with a thread's name precedes its first
+//! event under that name.
 //!
-//! blkparse finds a file by its base name, so it should be called `NAME.blktrace.0`.
+//! blkparse finds a file by its base name, so the file should be called `NAME.blktrace.0`.
 //!
-//! If requests overlap, a completion does not identify the request that it ends; readers choose the
+//! If requests overlap, a completion does not identify the request that it ends. Readers choose the
 //! oldest.
 
 mod names;
@@ -28,11 +29,12 @@ use crate::error::TraceError;
 use crate::formats::events::SECTOR_BYTES;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// The most completions that are held until their time; beyond that, the earliest are dropped.
+/// The maximum number of completions that wait for their time. If there are more, the earliest are
+/// dropped.
 const AWAITED_MAX: usize = 1 << 18;
 
-/// The time of the first request, because blkparse takes a time of zero for a clock that was never
-/// set.
+/// The time of the first request. It is not zero, because blkparse takes zero for a clock that was
+/// never set.
 const EPOCH: Nanos = Nanos(1_000_000_000);
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -54,20 +56,20 @@ struct Blktrace {
     draft: Draft,
     threads: Threads,
     devices: Devices,
-    /// Pending completions by time, then by order of arrival.
+    /// Pending completions, by time and then by order of arrival.
     awaited: BinaryHeap<Reverse<(Nanos, u64, Completion)>>,
     sequence: u32,
     requests: u64,
     without_latency: u64,
-    /// The number of latencies that had to be dropped.
+    /// The number of latencies that were dropped.
     given_up: u64,
-    /// The number of requests that do not begin at a sector.
+    /// The number of requests that do not begin at a sector boundary.
     shifted: u64,
-    /// The number of flushes that were given the flag that every flush has here.
+    /// The number of flushes that got the flag that all flushes have in this format.
     marked: u64,
 }
 
-/// The data of a request that its completion needs.
+/// What the completion of a request must contain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     sector: u64,
@@ -85,7 +87,7 @@ impl Blktrace {
         self.draft.write_all(&bytes).map_err(|error| self.draft.failed(error))
     }
 
-    /// Writes the completions up to `now`.
+    /// Writes the completions that are due by `now`.
     fn complete(&mut self, now: Nanos) -> Result<(), TraceError> {
         while let Some(Reverse((at, ..))) = self.awaited.peek()
             && *at <= now
@@ -138,8 +140,8 @@ impl Blktrace {
             self.given_up += 1;
         }
         match r.op {
-            // The kernel completes the flush as the write that it was; the device's own flush has
-            // the flag.
+            // The kernel completes the flush as the write that it was; only the device's own flush
+            // has the flag.
             Op::Flush | Op::Park | Op::Open => {
                 done.categories = record::categories(Op::Write, Flags::NONE)
             }

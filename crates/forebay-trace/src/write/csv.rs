@@ -1,4 +1,4 @@
-//! Writes [canonical CSV](crate::formats::csv), which keeps every field of a request.
+//! Writes [canonical CSV](crate::formats::csv), which preserves every field of a request.
 
 use std::io::Write;
 

@@ -1,9 +1,10 @@
-//! Writes DiskSim's default ASCII format, one request per line: `time device block blocks flags`.
+//! Writes DiskSim's default ASCII format, with one request per line: `time device block blocks
+//! flags`.
 //!
-//! Units: milliseconds with six decimals from the first request, blocks of 512 bytes. Flags: bit 0
-//! is set for reads (DiskSim 4.0 manual, section "Default trace format"). A request that does not
-//! consist of whole blocks is widened to those it touches. Flushes and trims cannot be represented
-//! and are omitted; volumes become device numbers.
+//! Units: milliseconds with six decimals from the first request, blocks of 512 bytes. Bit 0 of the
+//! flags is set for reads (DiskSim 4.0 manual, section "Default trace format"). A request that does
+//! not consist of whole blocks is extended to all the blocks it touches. Flushes and trims cannot
+//! be represented and are omitted. Volumes become device numbers.
 
 use forebay_show::plural::{counted, verb};
 use std::io::Write;
@@ -24,9 +25,9 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
 struct DiskSim {
     draft: Draft,
     lost: Lost,
-    /// The number of flushes and trims.
+    /// The number of flushes and trims that were omitted.
     left_out: u64,
-    /// The number of requests that do not consist of whole blocks.
+    /// The number of requests that were extended to whole blocks.
     widened: u64,
 }
 

@@ -1,11 +1,11 @@
 //! Writes fio's I/O log, version 3, for `fio --read_iolog`.
 //!
-//! Units: bytes, and microseconds from the first request, as in the logs that fio writes (its
-//! documentation specifies no unit). fio waits for the gap since the previous line, counted from
-//! when it issued that line, so a slow disk delays everything that follows; it does not wait while
-//! the previous line has time 0. A volume is a file, opened at its first request and closed at the
-//! end. A flush is a `sync`. Streams, latencies, flags and nanoseconds cannot be represented in
-//! this format.
+//! Units: bytes, and microseconds from the first request, as in logs written by fio (its
+//! documentation states no unit). fio waits for the gap since the previous line, counted from when
+//! it issued that line, so a slow disk delays everything that follows. It does not wait while the
+//! time of the previous line is 0. Each volume is a file, which is opened at its first request and
+//! closed at the end. A flush is a `sync`. This format cannot represent streams, latencies, flags
+//! and nanoseconds.
 
 use forebay_show::plural::{counted, verb};
 use std::io::Write;
@@ -16,7 +16,7 @@ use super::{Draft, Lost, Writer, entry};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// The longest file name that fio reads.
+/// The maximum length of a file name that fio can read.
 const NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -28,7 +28,7 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
 
 struct Fio {
     draft: Draft,
-    /// The file of each volume, once it is open.
+    /// The file name of each volume that is open.
     names: Vec<Option<String>>,
     end: Nanos,
     renamed: u64,
@@ -40,7 +40,7 @@ impl Fio {
         self.draft.write_all(text.as_bytes()).map_err(|error| self.draft.failed(error))
     }
 
-    /// Opens the file of a volume if necessary, and returns its name.
+    /// Opens the file of a volume unless it is open. Returns its name.
     fn opened(&mut self, r: &Record, dictionary: &Dictionary) -> Result<String, TraceError> {
         let volume = r.volume as usize;
         if let Some(Some(name)) = self.names.get(volume) {
@@ -64,7 +64,7 @@ impl Fio {
     }
 }
 
-/// Makes a name that fio can read back: it separates fields by blanks.
+/// Converts the name of a volume to a file name that fio can read. fio separates fields by spaces.
 fn file_name(volume: &str, number: u32) -> String {
     if volume.is_empty() || volume.len() > NAME_BYTES_MAX {
         return format!("volume{number}");

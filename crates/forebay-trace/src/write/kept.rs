@@ -1,8 +1,8 @@
-//! The files that a verb reads, which it never overwrites.
+//! Protects the files that a verb reads from being overwritten.
 //!
-//! Invariant: files are identified by device and inode, regardless of the name, link or hard link
-//! that leads to them. Every [`Draft`](super::Draft) checks this before anything is created, so no
-//! verb can forget to.
+//! Invariant: a file is identified by its device and inode, regardless of the path, link or hard
+//! link that leads to it. Every [`Draft`](super::Draft) checks this before it creates anything, so
+//! no verb can forget to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use super::refused;
 use crate::error::TraceError;
 use crate::open;
 
-/// Files that are protected from being overwritten.
+/// Files that must not be overwritten.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedFiles {
     paths: Vec<PathBuf>,
 }
 
 impl ProtectedFiles {
-    /// Protects the files of the trace or model at `path`: one, or all of a set or a folder.
+    /// Protects the trace or model at `path`, which may be a file, a set of files or a folder.
     pub fn trace(path: &Path) -> ProtectedFiles {
         ProtectedFiles::default().and_trace(path)
     }
@@ -28,28 +28,28 @@ impl ProtectedFiles {
         ProtectedFiles::default().and_file(path)
     }
 
-    /// Also protects the files of the trace or model at `path`.
+    /// Also protects the trace or model at `path`.
     pub fn and_trace(mut self, path: &Path) -> ProtectedFiles {
         self.paths.extend(open::files(path));
         self
     }
 
-    /// Also protects the file at `path`. A name that is not a file, such as that of a bundled
-    /// device, is ignored.
+    /// Also protects the file at `path`. If `path` is not a file, but for example the name of a
+    /// bundled device, it is ignored.
     pub fn and_file(mut self, path: &Path) -> ProtectedFiles {
         self.paths.push(path.to_path_buf());
         self
     }
 
-    /// Returns their paths.
+    /// Returns the paths of the protected files.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Rejects `output` if it is one of the protected files.
+    /// Returns an error if `output` is one of the protected files.
     ///
     /// # Errors
-    /// [`TraceError::Malformed`], which names both.
+    /// Fails with [`TraceError::Malformed`], which contains both paths.
     pub fn refuse(&self, output: &Path) -> Result<(), TraceError> {
         let Some(kept) = self.paths.iter().find(|kept| is_same(kept, output)) else {
             return Ok(());
@@ -68,7 +68,7 @@ impl FromIterator<PathBuf> for ProtectedFiles {
     }
 }
 
-/// Returns whether both paths lead to the same existing file.
+/// Returns whether both paths refer to the same existing file.
 #[cfg(unix)]
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -76,7 +76,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Returns whether both paths lead to the same existing file; hard links are not recognized here.
+/// Returns whether both paths refer to the same existing file. Hard links are not recognized on
+/// this platform.
 #[cfg(not(unix))]
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::canonicalize(path).ok();

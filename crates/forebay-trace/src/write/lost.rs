@@ -1,9 +1,9 @@
-//! What is lost in formats with only basic requests: streams, latencies and flags.
+//! Counts what is lost in formats that contain only basic requests: streams, latencies and flags.
 
 use crate::trace::{Dictionary, Record};
 use forebay_show::plural::counted;
 
-/// Counts what is lost.
+/// The number of requests that lose each property.
 #[derive(Default)]
 pub(super) struct Lost {
     latencies: u64,
@@ -11,13 +11,13 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Counts the losses of a request.
+    /// Counts what a request loses.
     pub(super) fn count(&mut self, r: &Record) {
         self.latencies += u64::from(r.latency.is_some());
         self.flags += u64::from(r.flags.0 != 0);
     }
 
-    /// Returns one sentence for each kind of loss.
+    /// Returns a sentence for each kind of loss.
     pub(super) fn sentences(&self, dictionary: &Dictionary) -> Vec<String> {
         let mut lost = Vec::new();
         let streams = dictionary.streams.len();

@@ -1,4 +1,5 @@
-//! Writes [canonical Parquet](crate::formats::parquet::canonical), zstd-compressed, on two threads.
+//! Writes [canonical Parquet](crate::formats::parquet::canonical), compressed with zstd, on two
+//! threads.
 
 mod columns;
 mod group;
@@ -20,19 +21,20 @@ use crate::formats::parquet::file::KEY_ARROW;
 use crate::table;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// The rows of a group, which are held in memory until it is written.
+/// The number of rows in a group, which are in memory until they are written.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// Level 3 takes 10 % more processor time and makes the file 1.4 % smaller (a generated MSR trace).
+/// The compression level. Level 3 would take 10 % more CPU time and make the file 1.4 % smaller
+/// (measured with a generated MSR trace).
 const ZSTD_LEVEL: i32 = 1;
 
-/// The approximate length of a compressed row.
+/// The approximate length of a compressed row in bytes.
 const ROW_BYTES: usize = 10;
 
-/// Footers of checkpoints are at most this part of a file: one byte in so many.
+/// The footers of checkpoints take at most one in this many bytes of a file.
 const FOOTER_ONE_IN: usize = 4;
 
-/// The encoding for increasing times: small differences.
+/// The encoding for times, which increase in small steps.
 const DELTA: Encoding = Encoding::DELTA_BINARY_PACKED;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -40,11 +42,13 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let fail = |error| failed(&path, error);
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(fail)?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
-    // Hardly any value repeats, so a dictionary would be built only to be discarded.
+    // Values in these columns hardly ever repeat, so a dictionary would only be built to be
+    // discarded.
     let properties = ["at_ns", "offset", "latency_ns"]
         .into_iter()
         .fold(properties, |p, column| p.set_column_dictionary_enabled(column.into(), false));
-    // The minimum of five words in a group is useless, and computing it costs a comparison per row.
+    // The minimum and maximum of a few words are useless, and computing them takes a comparison per
+    // row.
     let properties = ["op", "flags"].into_iter().fold(properties, |p, column| {
         p.set_column_statistics_enabled(column.into(), EnabledStatistics::None)
     });
@@ -59,11 +63,11 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
 struct Parquet {
     path: std::path::PathBuf,
     file: SerializedFileWriter<Draft>,
-    /// The rows of the current group.
+    /// The rows of the current group, so far.
     rows: Vec<Record>,
     /// The previous group, which is being encoded.
     before: Option<Group>,
-    /// The length of the file up to the end of the last footer, and that of the footer.
+    /// The position after the last footer, and the length of that footer.
     checkpoint: (usize, usize),
 }
 
@@ -88,7 +92,7 @@ impl Parquet {
         Ok(())
     }
 
-    /// Appends the group that is being encoded to the file.
+    /// Waits for the group that is being encoded and appends it to the file.
     fn append_group(&mut self) -> Result<(), ParquetError> {
         let Some(group) = self.before.take() else { return Ok(()) };
         let mut to = self.file.next_row_group()?;
@@ -99,7 +103,8 @@ impl Parquet {
         Ok(())
     }
 
-    /// Appends a footer for everything so far, unless footers would become a large part of the file.
+    /// Appends a footer for everything that was written so far, unless footers would take too much
+    /// of the file.
     fn append_footer(
         &mut self,
         dictionary: &Dictionary,

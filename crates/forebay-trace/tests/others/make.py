@@ -36,7 +36,7 @@ def of_pandas():
     })
     frame.to_parquet(HERE / "pandas.parquet", index=False)
     frame.head(9).to_parquet(HERE / "brotli.parquet", index=False, compression="brotli")
-    # The index as a column of its own, times in whole milliseconds.
+    # This file has the index as a column, and times in whole milliseconds.
     late = frame.assign(timestamp=frame.timestamp.astype("datetime64[ms, UTC]"))
     late.set_index("timestamp").to_parquet(HERE / "pandas-index.parquet", compression="gzip")
     plain = frame.assign(

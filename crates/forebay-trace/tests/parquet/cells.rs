@@ -1,4 +1,5 @@
-//! Writes the tables of these tests: columns of any type that Parquet has, as other makers may have them.
+//! Writes the tables for these tests. Columns can have any type of Parquet, as tables of other
+//! tools may have.
 
 use std::fs::File;
 use std::ops::Range;
@@ -13,20 +14,20 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{Type, TypePtr};
 
-/// A column: what annotates its type, where there is a choice, and its values.
+/// The content of a column. Some types have a choice of annotations, which come first.
 #[derive(Clone, Debug)]
 pub(crate) enum Cells {
     Longs(&'static str, Vec<Option<i64>>),
     Ints(&'static str, Vec<Option<i32>>),
-    /// As older writers have times: nanoseconds of a day and the day.
+    /// The timestamps of older writers: the nanoseconds within a day, and the day.
     Int96(Vec<Option<Int96>>),
     Doubles(Vec<Option<f64>>),
     Floats(Vec<Option<f32>>),
     Truths(Vec<Option<bool>>),
     Bytes(&'static str, Vec<Option<Vec<u8>>>),
-    /// All as long as the first.
+    /// Byte strings of a fixed length, which is that of the first.
     Fixed(&'static str, Vec<Option<Vec<u8>>>),
-    /// A group of one number in each of three rows.
+    /// A group that contains one number in each of three rows.
     Nested(&'static str),
 }
 
@@ -36,7 +37,7 @@ impl Cells {
         Cells::Bytes("STRING", bytes.collect())
     }
 
-    /// Returns its line in Parquet's message language.
+    /// Returns the line that declares the column in Parquet's message language.
     fn line(&self, name: &str) -> String {
         let (kind, annotation) = match self {
             Cells::Longs(annotation, _) => ("int64", *annotation),
@@ -140,7 +141,7 @@ pub(crate) fn timestamps(unit: &str, values: &[i64]) -> Cells {
 }
 
 pub(crate) fn int96(ns: &[i64]) -> Cells {
-    // The Julian day of 1970.
+    // The Julian day of 1970-01-01.
     let cell = |ns: &i64| {
         let mut cell = Int96::new();
         cell.set_data(*ns as u32, (*ns >> 32) as u32, 2_440_588);
@@ -157,7 +158,7 @@ pub(crate) fn floats(values: &[f32]) -> Cells {
     Cells::Floats(values.iter().copied().map(Some).collect())
 }
 
-/// Of these bits.
+/// Creates a column of 16-bit floating-point numbers from their bits.
 pub(crate) fn halves(values: &[u16]) -> Cells {
     Cells::Fixed("FLOAT16", values.iter().map(|bits| Some(bits.to_le_bytes().to_vec())).collect())
 }
@@ -200,7 +201,7 @@ pub(crate) fn write_as(
     file.close().unwrap();
 }
 
-/// The message language knows no names with spaces, so that columns get theirs afterwards.
+/// The message language does not permit names with spaces, so columns are renamed afterwards.
 fn schema(table: &[(String, Cells)]) -> TypePtr {
     let named = |(name, cells): &(String, Cells)| {
         let text = format!("message table {{ {} }}", cells.line("column"));

@@ -1,4 +1,4 @@
-//! Builds a disk from fitted figures and common assumptions.
+//! Builds a disk from fitted figures and from assumptions that are common to all disks.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
@@ -9,18 +9,18 @@ use forebay_core::device::hdd::{self, HddSpec, LEN_MAX, Layout, Power, SeekSpec,
 
 use super::DiskFigures;
 
-/// The controller time of a command.
+/// The assumed controller time of a command.
 pub(super) const OVERHEAD_MS: f64 = 0.1;
-/// The distance at which a seek curve changes from a square root to a line, as a share of the
-/// cylinders.
+/// The distance at which the assumed seek curve changes from a square root to a line, as a share of
+/// all cylinders.
 pub(super) const KNEE_SHARE: f64 = 0.33;
-/// The number of zones between the rates at both edges.
+/// The number of zones between the outer and the inner edge.
 pub(super) const ZONES: u32 = 24;
-/// The time of head and cylinder switches.
+/// The assumed time of a head or cylinder switch.
 pub(super) const SWITCH_MS: f64 = 1.0;
 /// The bus time per sector of a SATA drive at 3 Gb/s.
 pub(super) const US_PER_SECTOR: f64 = 1.7;
-/// The longest run of sectors in buffer and cache.
+/// The longest run of sectors in the buffer and the cache.
 pub(super) const RUN_SECTORS: u64 = 1024;
 impl DiskFigures {
     /// Builds the disk with these figures.
@@ -109,8 +109,7 @@ impl DiskFigures {
             inner_bytes_per_s: inner,
             zones: ZONES,
         };
-        // Figures without valid zones are not a valid drive either, which is reported to the
-        // caller.
+        // If the zones are invalid, so is the drive, which is reported to the caller.
         hdd::zones(&layout).unwrap_or_default()
     }
 }

@@ -6,20 +6,20 @@ use super::noun;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// A device with more I/Os per second at depth 1 is not a rotating disk.
+/// Devices with a higher rate at depth 1, in I/Os per second, are not rotating disks.
 const DISK_IOPS_MAX: f64 = 600.0;
-/// The permitted relative difference between outstanding I/Os and rate times latency (Little's
-/// law).
+/// The permitted relative difference between the number of outstanding I/Os and rate times latency,
+/// which Little's law says are equal.
 const LITTLE: f64 = 0.2;
 
-/// Rows by operation, sorted by depth.
+/// Rows for each operation, sorted by depth.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
     pub(super) reads: Vec<SweepRow>,
     pub(super) writes: Vec<SweepRow>,
 }
 
-/// Selects consistent rows, grouped by operation and sorted by depth.
+/// Selects the consistent rows, grouped by operation and sorted by depth.
 pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows, FitError> {
     let mut of = Rows::default();
     let size = common_size(rows);
@@ -52,14 +52,14 @@ pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows,
     Ok(of)
 }
 
-/// Returns the size of most rows; of two equally common ones, the smaller.
+/// Returns the most common I/O size; if two sizes are equally common, the smaller one.
 fn common_size(rows: &[SweepRow]) -> u32 {
     let count = |size: u32| rows.iter().filter(|row| row.block_bytes == size).count();
     let sizes = rows.iter().map(|row| row.block_bytes);
     sizes.max_by_key(|&size| (count(size), u32::MAX - size)).unwrap_or(4096)
 }
 
-/// Returns why a row is implausible, if so.
+/// Returns why a row is implausible, or None if it is plausible.
 fn nonsense(row: &SweepRow) -> Option<String> {
     if !(row.iops.is_finite() && row.iops > 0.0) || row.depth == 0 || row.block_bytes == 0 {
         return Some(format!("got {} IOPS", row.iops));
@@ -78,7 +78,7 @@ fn nonsense(row: &SweepRow) -> Option<String> {
         .then(|| format!("its rate times its mean latency is {outstanding:.1} I/Os outstanding"))
 }
 
-/// Notes rates that decrease as depth increases.
+/// Adds a note if the rate decreases as the depth increases.
 fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
     for pair in rows.windows(2) {
         if pair[1].iops < pair[0].iops * 0.93 {

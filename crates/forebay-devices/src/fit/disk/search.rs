@@ -1,4 +1,4 @@
-//! Fits one figure after another, each from the rows that determine it.
+//! Fits the parameters of a disk one after another, each to the rows that determine it.
 
 use forebay_core::device::drive::Drive;
 use forebay_core::{Op, SpecError};
@@ -11,20 +11,21 @@ use crate::closed::play_disk;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// The random error of a rate measured for a minute: values that explain it nearly as well are
-/// equally likely.
+/// The random error of a rate that was measured for a minute. Parameter values whose errors differ
+/// by less fit equally well.
 const AHEAD_ALIKE: f64 = 0.01;
-/// A 99th percentile within this share does not determine the starvation limit.
+/// The relative difference below which a 99th percentile does not determine the starvation limit.
 const P99_ALIKE: f64 = 0.1;
-/// The maximum catch margin in revolutions. No measured disk exceeds it, and greater ones have
-/// little effect; beyond it, seeks are a better explanation.
+/// The maximum catch margin in revolutions. No measured disk exceeds it, and larger margins change
+/// little; beyond it, slower seeks are a better explanation.
 const MARGIN_TURNS_MAX: f64 = 0.5;
-/// A real gain from doubling the depth is about a tenth; gains below this factor are noise.
+/// Doubling the depth of a real queue raises the rate by about a tenth. Gains below this factor are
+/// noise.
 const DEEPER_GAINS: f64 = 1.075;
-/// The maximum number of places in a write cache.
+/// The largest number of places considered for a write cache.
 const PLACES_MAX: u32 = 4096;
 
-/// The state of the fit.
+/// The current state of the fit.
 pub(super) struct Search<'a> {
     rows: &'a Rows,
     capacity_bytes: u64,
@@ -34,7 +35,7 @@ pub(super) struct Search<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// Converts the error that the given figures are not a valid disk.
+/// Converts an error about an invalid disk into a fit error.
 pub(super) fn no_disk(error: SpecError) -> FitError {
     let expected = "figures that describe a disk";
     FitError::TooLittle { what: "the drive", got: error.0, expected }
@@ -82,7 +83,7 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// Returns the given rotational speed, or the usual one of disks with these response times.
+    /// Returns the given rotational speed, or guesses it from the response times.
     fn speed(&mut self) -> f64 {
         if let Some(rpm) = self.known.rpm {
             self.says("rpm", "as given".to_string());
@@ -110,15 +111,15 @@ impl<'a> Search<'a> {
         60e3 / self.figures.rpm
     }
 
-    /// Builds the disk as fitted so far, without the buffer: random reads find nothing in it, and
-    /// searching it would take most of the time.
+    /// Builds the disk as fitted so far, but without a buffer, because random reads never hit the
+    /// buffer and searching it would take most of the time.
     fn drive(&self) -> Result<Drive, SpecError> {
         let mut spec = self.figures.spec(self.capacity_bytes);
         spec.controller.buffer = None;
         Drive::new(&spec)
     }
 
-    /// Simulates `row` on the disk as fitted so far; returns None if the disk is invalid.
+    /// Simulates `row` on the disk as fitted so far. Returns None if the disk is invalid.
     fn model(&self, row: &SweepRow) -> Option<SweepRow> {
         Some(play_disk(&mut self.drive().ok()?, row.op, row.block_bytes, row.depth))
     }
@@ -129,8 +130,8 @@ impl<'a> Search<'a> {
         rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
     }
 
-    /// Fits the average and the longest seek time, from the mean and the 99th percentile at the
-    /// least depth.
+    /// Fits the average and the longest seek time to the mean and the 99th percentile at the least
+    /// depth.
     pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
         let Some(row) = self.rows.reads.first() else {
             self.notes.push(
@@ -190,7 +191,7 @@ impl<'a> Search<'a> {
         self.says("margin", format!("assumed: {MARGIN_TURNS} of a revolution"));
     }
 
-    /// Sets seek times that form a valid curve; on measured disks, the full stroke takes 1.8 to 2.1
+    /// Sets seek times that form a valid curve. On measured disks, the full stroke takes 1.8 to 2.1
     /// times the average.
     fn set_seeks(&mut self, average_ms: f64, full_ms: f64) {
         self.figures.average_ms = average_ms;
@@ -203,7 +204,7 @@ impl<'a> Search<'a> {
         self.says("track", source.to_string());
     }
 
-    /// Fits how far ahead the drive chooses, and with what margin, from the rates by depth.
+    /// Fits how many commands ahead the drive decides, and its catch margin, to the rates by depth.
     pub(super) fn fit_queue(&mut self) -> Result<(), FitError> {
         let rows = self.rows;
         let Some(first) = rows.reads.first() else { return Ok(()) };
@@ -247,7 +248,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Sets the queue depth to 32 commands, unless reads gain from more.
+    /// Sets the queue depth to 32 commands, or to more if reads become faster with more.
     fn fit_queue_depth(&mut self) {
         let at = |depth: u32| self.rows.reads.iter().find(|row| row.depth == depth);
         let mut depth = 32;
@@ -265,8 +266,8 @@ impl<'a> Search<'a> {
         self.says("depth", source);
     }
 
-    /// Fits the margin for which the mean over `deep` matches the measurement, by this number of
-    /// bisections.
+    /// Fits the catch margin for which the simulated rates of `deep` match the measured ones on
+    /// average, with `halvings` steps of bisection.
     fn fit_margin(&mut self, deep: &[SweepRow], halvings: u32) {
         let turn = self.turn_ms();
         let depths: Vec<String> = deep.iter().map(|row| row.depth.to_string()).collect();
@@ -295,7 +296,8 @@ impl<'a> Search<'a> {
         self.says("margin", format!("fitted: {from}"));
     }
 
-    /// Increases the shortest seek time if no margin explains how little depth helps.
+    /// Increases the shortest seek time if no catch margin explains how little a deeper queue
+    /// helps.
     fn fit_track(&mut self, deep: &[SweepRow]) {
         let is_most = self.figures.catch_margin_ms > 0.98 * MARGIN_TURNS_MAX * self.turn_ms();
         if !is_most || self.excess(deep) < 0.005 {
@@ -320,12 +322,11 @@ impl<'a> Search<'a> {
         );
     }
 
-    /// Fits the number of commands that are committed when the next is chosen, from the rows of
-    /// `shallow`. If several numbers explain these rows equally well, takes the middle one.
+    /// Fits the number of commands that are committed when the next is chosen, using the rows in
+    /// `shallow`. If several numbers explain these rows equally well, uses the middle one.
     fn fit_ahead(&mut self, shallow: &[SweepRow]) {
         let deepest = shallow.iter().map(|row| row.depth).max().unwrap_or(0) as i32;
-        // If rows up to depth 4 or more show no gain, it is unknown how much more depth is
-        // necessary.
+        // If rows up to depth 4 or more show no gain, the depth that would show one is unknown.
         let most = if deepest >= 4 { deepest - 1 } else { deepest - 2 };
         let errors: Vec<(f64, i32)> = (-1..=most.min(6))
             .map(|ahead| {
@@ -340,9 +341,9 @@ impl<'a> Search<'a> {
         self.figures.ahead = alike.get(alike.len() / 2).copied().unwrap_or_default();
     }
 
-    /// Returns the distance of the model from a row: that of the rate plus a tenth of that of the
-    /// 99th percentile, which shows where the drive begins to choose even if the rate has a random
-    /// error.
+    /// Returns the error of the model for a row: the error of its rate plus a tenth of that of its
+    /// 99th percentile. The percentile shows at which depth the drive begins to choose even if the
+    /// rate has a random error.
     fn misfit(&self, row: &SweepRow) -> f64 {
         let off = |model: f64, measured: f64| (model / measured).ln();
         let Some(model) = self.model(row) else { return f64::INFINITY };
@@ -350,7 +351,7 @@ impl<'a> Search<'a> {
         off(model.iops, row.iops).hypot(P99_ALIKE * p99)
     }
 
-    /// Fits the starvation limit to the longest latencies of reads near the queue depth.
+    /// Fits the starvation limit to the longest latencies of reads at about the queue depth.
     pub(super) fn fit_patience(&mut self) -> Result<(), FitError> {
         self.says("starvation", "assumed: measured disks have 0.5 to 2 s".to_string());
         let depth = self.figures.queue_depth;
@@ -386,8 +387,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Fits the starvation limit to the 99th percentile, if nothing beyond it is known, but only if
-    /// enough commands reach the limit to show there.
+    /// Fits the starvation limit to the 99th percentile, if no higher percentile was measured and
+    /// enough commands reach the limit to affect the 99th.
     fn fit_patience_to_p99(&mut self) {
         let (rows, depth) = (self.rows, self.figures.queue_depth);
         let near = |row: &&SweepRow| (16..=depth).contains(&row.depth) && row.p99_us.is_some();
@@ -411,8 +412,8 @@ impl<'a> Search<'a> {
         self.says("starvation", from);
     }
 
-    /// Fits the presence of a write cache, its number of places and its order of admission, from
-    /// random writes.
+    /// Fits the write cache to random writes: whether there is one, its number of places and its
+    /// order of admission.
     pub(super) fn fit_writes(&mut self) -> Result<(), FitError> {
         let rows = self.rows;
         let Some(first) = rows.writes.first() else {
@@ -429,7 +430,7 @@ impl<'a> Search<'a> {
         for _ in 0..8 {
             let middle = f64::midpoint(low, high);
             self.figures.places = middle.exp().round() as u32;
-            // The depth does not affect the throughput of a full cache, so one depth represents
+            // The throughput of a full cache does not depend on the depth, so one depth represents
             // all.
             let mean = rows.writes.iter().map(|row| row.iops.ln()).sum::<f64>();
             let row = SweepRow { iops: (mean / rows.writes.len() as f64).exp(), ..first.clone() };
@@ -446,7 +447,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Determines whether writes are as slow as without a write cache; if so, disables it.
+    /// Disables the write cache if writes are as slow as they would be without one. Returns whether
+    /// it did.
     fn fit_write_through(&mut self, first: &SweepRow) -> bool {
         self.figures.places = 0;
         let Some(through) = self.model(first) else { return false };
@@ -464,8 +466,8 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Chooses newest-first admission if most writes wait for less than half the mean and a few for
-    /// seconds.
+    /// Chooses newest-first admission if most writes wait less than half the mean while a few wait
+    /// for seconds.
     fn fit_admission(&mut self) {
         let deep = self.rows.writes.iter().filter(|row| (8..=32).contains(&row.depth));
         let is_newest = |row: &SweepRow| {
@@ -480,7 +482,7 @@ impl<'a> Search<'a> {
             false => "fitted: from the 99th percentile of random writes",
         };
         self.says("admits", source.to_string());
-        // The longest waits show the limit itself.
+        // The longest waits show the starvation limit itself.
         let longest = deep.clone().find_map(|row| row.p999_us.or(row.p99_us));
         if let Some(us) = longest.filter(|_| self.figures.admits_newest) {
             let each_ms = deep.map(|row| 1e3 / row.iops).fold(0.0, f64::max);

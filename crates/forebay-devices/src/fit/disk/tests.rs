@@ -1,4 +1,4 @@
-//! Fits disks to some rows of real measurements and evaluates them on the others; also tests
+//! Fits disks to some rows of real measurements and evaluates them on the other rows. Also tests
 //! implausible rows.
 
 mod measured;
@@ -12,8 +12,8 @@ fn known(rpm: f64, capacity_bytes: u64) -> DiskKnown {
 
 const GB_500: u64 = 500_107_862_016;
 
-/// Checks that each row's errors are within limits for its operation: of the rate, and of the 99th
-/// percentile from a depth on.
+/// Checks that the errors of all rows of one operation are within limits: the rates at every depth,
+/// the 99th percentiles from depth `p99_from` on.
 fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     for check in checks.iter().filter(|check| check.measured.op == of) {
         let depth = check.measured.depth;
@@ -24,7 +24,7 @@ fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     }
 }
 
-/// Fits the rows at `depths` only, and compares all rows.
+/// Fits only the rows at `depths`, then compares all rows.
 fn fitted(table: &str, depths: &[u32], known: DiskKnown) -> (DiskFit, Vec<RowCheck>) {
     let all = rows(table);
     let some: Vec<SweepRow> =
@@ -41,7 +41,7 @@ fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 0);
     assert!(fit.notes.iter().any(|note| note.contains("no random writes")), "{:?}", fit.notes);
-    // The file describes the same disk.
+    // The written device file must describe the same disk.
     let (_, spec) = crate::read_spec(std::path::Path::new("fit.toml"), &fit.toml()).unwrap();
     let crate::DiskSpec::Drive(drive) = spec else { panic!("a plain disk") };
     let again = check(&Drive::new(&drive).unwrap(), &rows(&reads)[2..4]);
@@ -78,7 +78,7 @@ fn a_disk_that_waits_for_the_answer_is_met() {
     assert_eq!(fit.figures.ahead, -1);
 }
 
-/// Checks the accuracy that the files of measured disks claim.
+/// Checks that the bundled files of measured disks are as accurate as they claim.
 #[test]
 fn bundled_files_meet_what_was_measured() {
     let checked = |name: &str, table: &str| {
@@ -96,8 +96,8 @@ fn bundled_files_meet_what_was_measured() {
     }
 }
 
-/// No drive gains more from queue depth than its maker claims, and those without a claim gain no
-/// more than was measured.
+/// No drive gains more from queue depth than its manufacturer claims, or, without such a claim,
+/// than has been measured on other drives.
 #[test]
 fn bundled_disks_gain_a_plausible_share_by_depth() {
     for device in crate::list().unwrap() {
@@ -179,7 +179,7 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
 
 #[test]
 fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
-    // With a single row of reads, the rotational speed is guessed and the margin assumed.
+    // With a single row of reads, the rotational speed and the catch margin are guesses.
     let unknown = DiskKnown { rpm: None, ..known(0.0, GB_500) };
     let fit = super::fit(&[row(Op::Read, 1, 57.0)], unknown.clone()).unwrap();
     assert_eq!(fit.figures.rpm, 5400.0);
@@ -191,7 +191,7 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     let read = crate::read(std::path::Path::new("fitted.toml"), &text).unwrap();
     let range = read.catch_margin_range().unwrap().map(|margin| margin.as_millis_f64());
     assert!((range[0] - 2.778).abs() < 0.001 && (range[1] - 5.0).abs() < 0.001, "{range:?}");
-    // Only writes, at the speed of a write cache.
+    // Only writes, at a rate that requires a write cache.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
     assert!(
         fit.figures.places > 1 && fit.notes.iter().any(|note| note.contains("no random reads"))
@@ -208,7 +208,7 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert!((fit.figures.write_settle_ms - each).abs() < 0.2, "{:?}", fit.figures);
 }
 
-/// Returns the lines of `table` with reads.
+/// Returns the lines of `table` that describe reads.
 fn reads_of(table: &str) -> String {
     table
         .lines()
@@ -219,16 +219,17 @@ fn reads_of(table: &str) -> String {
 
 #[test]
 fn rows_that_hardly_tell_how_far_ahead_a_disk_chooses_do_not_mislead() {
-    // A single row at depth 8 also fits a drive that waits for the host's answer, which depth 2
-    // would reveal.
+    // A single row at depth 8 also fits a drive that waits for the host's next command; only depth
+    // 2 would tell.
     let (fit, checks) = fitted(&reads_of(HDD_500GB), &[1, 8, 32], known(7200.0, GB_500));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 0);
-    // Without a gain at depth 4, the number may be two or three.
+    // No gain is visible at depth 4, so two or three commands may be committed.
     let (fit, checks) = fitted(&reads_of(RAPTOR), &[1, 4, 32], known(10_000.0, 74_355_769_344));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 3);
-    // A random error in a rate suggests a drive that waits, but its 99th percentile does not.
+    // With a random error, the rate suggests a drive that waits for the host; the 99th percentile
+    // does not.
     let mut off = rows(&reads_of(HDD_500GB));
     off[0].iops *= 0.96;
     off[1].iops *= 1.04;

@@ -7,8 +7,8 @@ use super::figures::{KNEE_SHARE, OVERHEAD_MS, RUN_SECTORS, SWITCH_MS, US_PER_SEC
 use crate::change::MARGIN_RANGE_TURNS;
 
 impl DiskFit {
-    /// Formats the device file: a table of the rows and their errors, then each figure with its
-    /// source.
+    /// Formats the device file: first a table of the rows and their errors, then each figure with
+    /// its source.
     pub fn toml(&self) -> String {
         let mut text = String::from("# Fitted to an fio sweep by `forebay device fit`.\n");
         for note in &self.notes {
@@ -98,7 +98,7 @@ impl DiskFit {
         ];
         let [least, greatest] = MARGIN_RANGE_TURNS.map(|turns| ms(turns * 60_000.0 / figures.rpm));
         let range = format!("[{least}, {greatest}]");
-        // A margin that the sweep does not determine is a guess.
+        // A catch margin that the sweep did not determine is only a guess.
         if figures.queue_depth > 1 && self.source("margin").starts_with("assumed") {
             queue.insert(3, ("catch_margin_range_ms", range, "as in measured disks"));
         }
@@ -150,7 +150,7 @@ fn table(text: &mut String, title: &str, lines: &[(&str, String, &str)]) {
     }
 }
 
-/// Formats a time to the nanosecond, as the model stores it.
+/// Formats a time in ms with nanosecond resolution, which is that of the model.
 fn ms(value: f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6)
 }

@@ -1,11 +1,12 @@
-//! Fits the reads or the writes of a solid-state drive to a sweep, by a search on the model itself.
+//! Fits the reads or the writes of a solid-state drive to a sweep, by searching with the model
+//! itself.
 //!
-//! The maximum rate is a separate parameter. The latency has two modes, during only part of which
-//! the die (or the entrance to the buffer) is occupied. Both modes, their shares, the occupied part
-//! and the number of dies are chosen to minimize the error in rates, means, medians and 99th
-//! percentiles of all rows (Nelder and Mead 1965 for continuous parameters; exhaustively for a few
-//! numbers of dies and both places of the bottleneck). With only three rows, several solutions are
-//! nearly as good; a weak prior prefers typical ones.
+//! The maximum rate is a separate parameter. An I/O has one of two latencies, and occupies its die
+//! (or the entrance to the buffer) during only a part of it. Both latencies, their shares, the
+//! occupied part and the number of dies are chosen to minimize the errors in rates, means, medians
+//! and 99th percentiles of all rows: with Nelder and Mead's method (1965) for continuous
+//! parameters, and by trying a few numbers of dies and both places of the bottleneck. With only
+//! three rows, several solutions are nearly as good, so a weak prior prefers typical ones.
 
 use forebay_core::device::ssd::{
     Ceiling, Collection, Entrance, Mode, Modes, Power, Precondition, Ssd, SsdSpec,
@@ -19,52 +20,53 @@ use crate::fit::sweep::SweepRow;
 /// The fitted parameters of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// The interval between two commands, in us.
+    /// The least interval between two commands, in us.
     pub interval_us: f64,
-    /// Whether commands wait for each other after the flash rather than before it.
+    /// Whether the bottleneck is behind the flash rather than before it.
     pub behind: bool,
-    /// Both latencies, in us.
+    /// The two latencies, in us.
     pub modes_us: [f64; 2],
-    /// The share of the first latency.
+    /// The share of I/Os with the first latency.
     pub first_share: f64,
-    /// The part of a latency during which a die is occupied.
+    /// The share of its latency during which an I/O occupies a die.
     pub busy_share: f64,
-    /// The number of dies, or of writes that can enter the buffer at a time.
+    /// The number of dies, or of writes that can enter the buffer at the same time.
     pub lanes: u32,
-    /// The host's pause.
+    /// The host's pause between I/Os.
     pub host: Pause,
-    /// The least fitted depth.
+    /// The least depth that was fitted.
     pub depth_least: u32,
 }
 
-/// The difference of logarithms of rates that has a cost of one unit.
+/// A rate error of this size, as a difference of logarithms, costs one unit.
 const IOPS_UNIT: f64 = 0.03;
 const MEAN_UNIT: f64 = 0.08;
 const MEDIAN_UNIT: f64 = 0.2;
 const P99_UNIT: f64 = 0.08;
-/// The weight of the prior.
+/// The weight of the prior relative to the measurements.
 const PRIOR: f64 = 0.6;
-/// The minimum gain in rate per outstanding I/O for a row to be the first one fitted.
+/// Rows are not fitted if a greater depth has a higher rate per outstanding I/O by more than this
+/// factor.
 const FASTER: f64 = 1.03;
-/// If the last step in depth multiplies the rate by more than this share of the factor in depth, the
+/// If the last step in depth raises the rate by more than this share of the increase in depth, the
 /// rate has not reached its maximum.
 const SATURATED: f64 = 0.7;
-/// The number of rows in the coarse search.
+/// The number of rows used in the coarse search.
 const COARSE_ROWS: usize = 4;
-/// The maximum pause of a benchmark's host, in us.
+/// The maximum pause of a benchmark host between I/Os, in us.
 const GAP_MAX_US: f64 = 20.0;
 
-/// The number of commands that a SATA drive accepts, and that several NVMe queues accept.
+/// The queue depths assumed for SATA drives and, over several queues, for NVMe drives.
 pub(super) const SATA_DEPTH: u16 = 32;
 pub(super) const NVME_DEPTH: u16 = 1024;
 
-/// The time of a command in addition to its latency: none, because the latency includes it.
+/// The controller time per command: none, because the measured latency includes it.
 const OVERHEAD: Nanos = Nanos::ZERO;
-/// The rate of a channel, at which a page takes little more than 3 us.
+/// The assumed rate of a flash channel, at which a page takes slightly more than 3 us.
 pub(super) const CHANNEL_MB_PER_S: u64 = 1_200;
 
-/// Returns the model used in the search, which is as small as possible without ever needing garbage
-/// collection.
+/// Returns the drive to simulate during the search: as small as possible, but never in need of
+/// garbage collection.
 fn searched(side: &Side, op: Op, queue_depth: u16, link_bytes_per_s: u64) -> SsdSpec {
     let dies = if op == Op::Read { side.lanes } else { 16 };
     let mut spec = SsdSpec {
@@ -101,7 +103,7 @@ fn searched(side: &Side, op: Op, queue_depth: u16, link_bytes_per_s: u64) -> Ssd
 }
 
 impl Side {
-    /// Returns the latencies in the model's form.
+    /// Returns the latencies in the format of the model.
     pub(super) fn times(&self) -> Modes {
         let [first, second] = self.modes_us;
         let mode = |us: f64, share| Mode { time: Nanos((us * 1e3).round().max(1.0) as u64), share };
@@ -111,7 +113,7 @@ impl Side {
         }
     }
 
-    /// Sets a drive's parameters for this operation.
+    /// Sets the parameters of this operation in `spec`.
     fn put_into(&self, op: Op, spec: &mut SsdSpec) {
         let interval = Nanos((self.interval_us * 1e3).round() as u64);
         let ceiling = if self.behind { Ceiling::Completion } else { Ceiling::Arrival };
@@ -131,7 +133,7 @@ impl Side {
     }
 }
 
-/// The inputs of a search.
+/// The rows to fit, and what is known about the drive.
 pub(super) struct Search<'a> {
     op: Op,
     rows: Vec<&'a SweepRow>,
@@ -140,11 +142,11 @@ pub(super) struct Search<'a> {
     link_bytes_per_s: u64,
 }
 
-/// A solution and its cost.
+/// The cost of a solution, and the solution.
 type Answer = (f64, Side);
 
 impl<'a> Search<'a> {
-    /// Fits `rows` of `op`, sorted by depth; returns None if there are none.
+    /// Fits the `rows` of `op`, which are sorted by depth. Returns None if there are none.
     pub(super) fn fit(
         op: Op,
         rows: &[&'a SweepRow],
@@ -163,7 +165,7 @@ impl<'a> Search<'a> {
         Some(side)
     }
 
-    /// Returns the best solution of a coarse search and of refinements of its best results.
+    /// Runs a coarse search, refines its best results and returns the best solution.
     fn best(&self) -> Side {
         let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
         let coarse = self.coarse();
@@ -182,7 +184,7 @@ impl<'a> Search<'a> {
             let more = (side.lanes + 1).max(side.lanes * 3 / 2);
             [side.lanes, more].map(|lanes| Side { lanes, ..side.clone() })
         };
-        // Costs from a few rows cannot be compared with costs from all rows.
+        // Recompute costs with all rows, because costs from a few rows are not comparable.
         for (cost, side) in &mut answers {
             *cost = self.cost(side);
         }
@@ -192,8 +194,7 @@ impl<'a> Search<'a> {
         best.map_or_else(|| self.first_guess(), |(_, side)| side)
     }
 
-    /// Returns a search with a few of the rows, including the first and the last, for the coarse
-    /// search.
+    /// Returns a search that uses only a few of the rows, including the first and the last.
     fn coarse(&self) -> Search<'a> {
         let last = self.rows.len().saturating_sub(1);
         let some = last.min(COARSE_ROWS - 1);
@@ -202,8 +203,8 @@ impl<'a> Search<'a> {
         Search { op, rows, base, queue_depth, link_bytes_per_s }
     }
 
-    /// Returns the intervals between commands to try: the reciprocal of the maximum rate and, if
-    /// the rate still rises at the end, also shorter ones.
+    /// Returns the intervals between commands to try: the reciprocal of the highest rate and, if
+    /// the rate still rises at the greatest depth, shorter ones.
     fn intervals(&self) -> Vec<f64> {
         let most = self.rows.iter().map(|row| row.iops).fold(0.0, f64::max);
         let rises = match self.rows.as_slice() {
@@ -236,7 +237,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Refines a solution with fixed number of dies, maximum rate and place of the bottleneck.
+    /// Refines the continuous parameters of a solution; the number of dies, the maximum rate and
+    /// the place of the bottleneck stay the same.
     fn descend(&self, begun: Side, steps: u32) -> Answer {
         let logit = |share: f64| (share / (1.0 - share)).ln();
         let share = |x: f64| 1.0 / (1.0 + (-x.clamp(-9.0, 9.0)).exp());
@@ -261,7 +263,7 @@ impl<'a> Search<'a> {
         (cost, side(&x))
     }
 
-    /// Returns the cost of a solution: its error on the rows, and its distance from a typical
+    /// Returns the cost of a solution: its errors on the rows plus its distance from a typical
     /// solution.
     fn cost(&self, side: &Side) -> f64 {
         let squared = |model: Option<f64>, measured: Option<f64>, unit: f64| {
@@ -279,8 +281,8 @@ impl<'a> Search<'a> {
         cost
     }
 
-    /// Returns the distance from a typical solution: a dozen dies, occupied half of the time, and
-    /// the median at the least depth.
+    /// Returns the distance from a typical solution, which has a dozen dies that are occupied half
+    /// of the time, and the median measured at the least depth.
     fn unusual(&self, side: &Side) -> f64 {
         let median = self.base.p50_us.unwrap_or(side.modes_us[0]);
         let plain = (median - side.interval_us).max(0.3 * median);
@@ -295,7 +297,7 @@ impl<'a> Search<'a> {
         let mut drive = Ssd::new(spec)?;
         let job = Job::random(self.op, row.block_bytes, row.depth);
         let depth = u64::from(row.depth);
-        // Longer I/Os take longer to simulate, and vary less.
+        // Large I/Os take longer to simulate and vary less, so fewer suffice.
         let shorter = 1 + u64::from(row.block_bytes) / (32 << 10);
         let ios = (3_500 + 30 * depth.min(256)) / shorter;
         let length = Length { warm: 600 + 4 * depth, ios, until: Nanos::MAX };
@@ -303,8 +305,8 @@ impl<'a> Search<'a> {
         rows.into_iter().flatten().next().ok_or_else(|| SpecError("no I/O".to_string()))
     }
 
-    /// Sets the wakeup delay of the host: how much longer a row at depth 1 takes than the model, if
-    /// that row was not fitted.
+    /// Sets the host's wakeup delay: the time by which a row at depth 1 is slower than the model,
+    /// unless the fit included that row.
     fn wake(&self, side: &mut Side, rows: &[&SweepRow]) {
         let Some(row) = rows.iter().find(|row| row.depth == 1 && row.depth < side.depth_least)
         else {

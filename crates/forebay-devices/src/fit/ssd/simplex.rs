@@ -1,6 +1,6 @@
 //! Minimizes a function of several variables without derivatives (Nelder and Mead 1965).
 
-/// Returns the least value found in this number of steps from `from`, and its position.
+/// Returns the smallest value found in `steps` steps from `from`, and where it was found.
 pub(super) fn least<const N: usize>(
     from: [f64; N],
     span: f64,
@@ -55,7 +55,7 @@ mod tests {
         let valley = |x: &[f64; 2]| (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2);
         let (cost, at) = least([-1.2, 1.0], 0.3, 300, valley);
         assert!(cost < 1e-9 && (at[0] - 1.0).abs() < 1e-3, "{cost} at {at:?}");
-        // An infinite value marks an invalid region.
+        // Infinity marks an invalid region.
         let (_, at) = least([3.0], 0.5, 100, |x| if x[0] < 1.0 { f64::INFINITY } else { x[0] });
         assert!((at[0] - 1.0).abs() < 1e-3, "{at:?}");
     }

@@ -1,4 +1,5 @@
-//! Fits published measurements of drives at some depths, and evaluates the result at the others.
+//! Fits published measurements of drives at some depths and evaluates the result at the other
+//! depths.
 
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use crate::fit::check::{RowChecked, check};
 
 const MEASURED: &str = include_str!("../measured/sata-ssds.csv");
 
-/// Returns the measured rows of a drive and an operation at these depths, or at all depths if none
-/// are given.
+/// Returns the measured rows of `drive` for `op`, at the given `depths` or, if that is empty, at
+/// all depths.
 fn rows(drive: &str, op: Op, depths: &[u32]) -> Vec<SweepRow> {
     let word = if op == Op::Read { "randread" } else { "randwrite" };
     let of = |line: &str| {
@@ -36,7 +37,7 @@ fn sweep(rows: Vec<SweepRow>) -> Sweep {
     Sweep { rows, ..Sweep::default() }
 }
 
-/// Compares all rows with the drive in the device file that was fitted to `some`.
+/// Fits a drive to `some` rows, reads its device file back and compares it with `all` rows.
 fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
     let known = SsdKnown { name: "judged".to_string(), capacity_bytes: None };
     let fitted = fit(&sweep(some), known).unwrap();
@@ -44,7 +45,7 @@ fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
     check(&device, &sweep(all))
 }
 
-/// Checks that a fit to the reads at `depths` is accurate at all depths from `from` on.
+/// Checks that a fit to the reads at `depths` is accurate at all depths of at least `from`.
 fn reads_hold(drive: &str, depths: &[u32], from: u32) {
     let mut all = rows(drive, Op::Read, &[]);
     all.retain(|row| row.depth >= from);
@@ -69,7 +70,7 @@ fn reads_of_a_d3_s4610_hold_at_depths_that_were_not_fitted() {
 
 #[test]
 fn reads_of_a_dc500m_hold_from_depth_2_on() {
-    // The host sleeps at depth 1, so the drive seems slower than at depth 2.
+    // At depth 1, the host sleeps between I/Os, so the drive seems slower per I/O than at depth 2.
     reads_hold("kingston-dc500m", &[1, 4, 32], 2);
     reads_hold("kingston-dc500m", &[2, 4, 32], 2);
 }

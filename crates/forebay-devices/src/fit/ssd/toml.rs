@@ -6,19 +6,18 @@ use super::SsdFit;
 use super::side::{CHANNEL_MB_PER_S, Side};
 use crate::fit::check::{RowChecked, errors_text, evidence_text};
 
-/// The assumed capacity if none was given.
+/// The capacity that is assumed if none was given.
 const CAPACITY_BYTES: u64 = 480_103_981_056;
 const PAGE_BYTES: u64 = 4096;
 const PROGRAM_PAGES: u64 = 8;
 const PAGES_PER_BLOCK: u64 = 1024;
-/// Programs are faster by this factor than the maximum measured rate requires.
+/// The assumed margin by which programs are faster than the maximum measured rate requires.
 const QUICKER: f64 = 1.3;
 
 type Line<'a> = (&'a str, String, &'a str);
 
 impl SsdFit {
-    /// Formats the device file, with the source of each figure, and with `rows` as a table of
-    /// errors.
+    /// Formats the device file: the source of each figure, and a table with the errors of `rows`.
     pub fn toml(&self, rows: &[RowChecked], notes: &[String]) -> String {
         let mut text = String::from("# Fitted to an fio sweep by `forebay device fit`.\n");
         for note in notes {
@@ -43,7 +42,7 @@ impl SsdFit {
             Some(bytes) => (bytes, "as given"),
             None => (CAPACITY_BYTES, "assumed: the size was not given"),
         };
-        // Each die programs its share of the maximum rate, plus a margin.
+        // Each die programs its share of the maximum rate plus the margin.
         let pages_per_s = self.written_mb_per_s * 1e6 / PAGE_BYTES as f64 * QUICKER;
         let program_us = f64::from(reads.lanes) * PROGRAM_PAGES as f64 * 1e6 / pages_per_s;
         let usual = "assumed: a sweep does not show it";
@@ -149,7 +148,7 @@ fn modes(side: &Side) -> String {
     format!("[[{}, {of_first}], [{}, {of_second}]]", us(first), us(second))
 }
 
-/// Formats a time to the nanosecond, as the model stores it.
+/// Formats a time in us with nanosecond resolution, which is that of the model.
 fn us(value: f64) -> String {
     format!("{}", (value.max(0.0) * 1e3).round() / 1e3)
 }

@@ -1,9 +1,9 @@
-//! Parses one file of fio results: its jobs and their measurements.
+//! Parses a file of fio results: its jobs and their measurements.
 //!
-//! fio prints warnings before and after the JSON, and appends to a file that is given twice.
-//! Options are listed for each job or for all jobs, as strings. Before fio 2.14 they are missing,
-//! and only the name of the file (`randread-32-1.json`: mode, depth, jobs) says what was run.
-//! Before fio 3, latencies are `clat` in microseconds; since then, `clat_ns`.
+//! fio prints warnings before and after the JSON, and appends to an output file that already
+//! exists. Options are strings, listed either per job or for all jobs. Before fio 2.14, they are
+//! missing, and only the name of the file (`randread-32-1.json`: mode, depth, jobs) says what was
+//! run. Before fio 3, completion latencies are `clat` in microseconds; since then, `clat_ns`.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 use super::super::FitError;
 use super::{MixedJob, SweepRow};
 
-/// Engines that have one outstanding I/O whatever `iodepth` says.
+/// Engines that have only one outstanding I/O, whatever `iodepth` says.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
-/// The permitted ratio between outstanding I/Os according to Little's law and according to the
+/// The permitted ratio between the number of outstanding I/Os by Little's law and the number in the
 /// options.
 const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
 
 /// The maximum plausible number of outstanding I/Os.
 const DEPTH_MAX: u32 = 4096;
 
-/// A mean latency of reads below this must come from memory rather than from a drive.
+/// Mean read latencies below this, in us, come from memory rather than from a drive.
 const MEMORY_US: f64 = 3.0;
 
 /// Parses the jobs of the file at `path`, grouped by those that ran at the same time.
@@ -65,7 +65,7 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// Decodes a file: UTF-8, or the encoding that PowerShell's `>` produces.
+/// Decodes a file from UTF-8 or from the encoding that PowerShell's `>` produces.
 fn text(bytes: &[u8]) -> Option<String> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> =
@@ -80,7 +80,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Replaces `nan` and `inf`, which old versions of fio print but JSON does not allow, by null.
+/// Replaces `nan` and `inf` by null. Old versions of fio print them, but JSON does not allow them.
 fn without_nan(text: String) -> String {
     let is_there = |word: &&str| text.contains(&format!(": {word}"));
     let words: Vec<&str> = ["-nan", "nan", "-inf", "inf"].into_iter().filter(is_there).collect();
@@ -91,8 +91,8 @@ fn without_nan(text: String) -> String {
     })
 }
 
-/// Parses the JSON objects in `text`, each of which begins on a new line; lines outside of them are
-/// warnings.
+/// Parses the JSON objects in `text`, each of which begins on a new line. Text between them
+/// consists of warnings, which are skipped.
 fn runs(text: &str) -> Result<Vec<Value>, String> {
     let mut runs = Vec::new();
     let mut rest = text;
@@ -119,7 +119,7 @@ fn runs(text: &str) -> Result<Vec<Value>, String> {
     Ok(runs)
 }
 
-/// Returns the start of the next line that begins with a brace.
+/// Returns the position of the first line that begins with a brace.
 fn object_start(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -137,8 +137,8 @@ struct Job<'a> {
     path: &'a Path,
     report: &'a Map<String, Value>,
     global: Option<&'a Map<String, Value>>,
-    /// The number of reports of this job's clones, including this one; without `group_reporting`,
-    /// each clone has its own.
+    /// The number of reports for clones of this job, including this report. Without
+    /// `group_reporting`, each clone has its own report.
     reports: u32,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Job<'a> {
         self.report.get(key).and_then(number)
     }
 
-    /// Returns an option of the job, or of all jobs.
+    /// Returns an option of the job or, failing that, the option for all jobs.
     fn option(&self, key: &str) -> Option<String> {
         let of_job = self.report.get("job options").and_then(Value::as_object);
         let value = of_job.and_then(|options| options.get(key));
@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Parses a file name of fio-plot's bench script: mode, depth, jobs.
+    /// Parses the name of a file that fio-plot's bench script wrote: mode, depth, jobs.
     fn named(&self) -> Option<(String, u32, u32)> {
         let stem = self.path.file_stem()?.to_str()?;
         let mut parts = stem.rsplitn(3, '-');
@@ -195,7 +195,7 @@ impl<'a> Job<'a> {
         option.or_else(|| self.named().map(|(mode, _, _)| mode))
     }
 
-    /// Returns the number of clones in this report.
+    /// Returns the number of clones that this report covers.
     fn clones(&self) -> Result<u32, String> {
         let named = || self.named().map(|(_, _, jobs)| jobs);
         let asked = match self.option("numjobs") {
@@ -204,7 +204,7 @@ impl<'a> Job<'a> {
             }
             None => named().filter(|_| self.option("iodepth").is_none()),
         };
-        // Either each clone has its own report, or one report covers all.
+        // If each clone has its own report, this one covers a single clone.
         Ok(if self.reports > 1 { 1 } else { asked.unwrap_or(1).max(1) })
     }
 
@@ -222,7 +222,7 @@ impl<'a> Job<'a> {
         Ok(if synchronous { 1 } else { asked.max(1) })
     }
 
-    /// Returns the job's measurements, or why they are unusable.
+    /// Returns the job's measurements, or the reason why they are unusable.
     fn measured(&self) -> Result<MixedJob, String> {
         if let Some(error) = self.number("error").filter(|error| *error != 0.0) {
             return Err(format!("fio ended with error {error}"));
@@ -250,8 +250,8 @@ impl<'a> Job<'a> {
         Ok(MixedJob { name: self.name(), random: mode.starts_with("rand"), clones, rows })
     }
 
-    /// Rejects figures that contradict the depth: rate times latency is the number of outstanding
-    /// I/Os.
+    /// Returns an error if the results contradict the depth: by Little's law, rate times latency
+    /// equals the number of outstanding I/Os.
     fn check_outstanding(&self, depth: u32, rows: &[SweepRow]) -> Result<(), String> {
         let each = rows.iter().map(|row| row.mean_us.map(|mean| row.iops * mean / 1e6));
         let Some(outstanding) = each.sum::<Option<f64>>() else { return Ok(()) };
@@ -267,13 +267,13 @@ impl<'a> Job<'a> {
         ))
     }
 
-    /// Returns the rate in I/Os per second; if only the bandwidth is given, computes it from the
-    /// I/O size.
+    /// Returns the rate in I/Os per second. If fio reports only a bandwidth, the rate follows from
+    /// the I/O size.
     fn rate(&self, op: Op, side: &Map<String, Value>) -> Result<f64, String> {
         if let Some(iops) = side.get("iops").and_then(number) {
             return Ok(iops);
         }
-        // `bw` is in KiB/s since fio 1; `bw_bytes` exists since fio 3.
+        // `bw` is in KiB/s; `bw_bytes` exists only since fio 3.
         let bytes = side.get("bw_bytes").and_then(number);
         let bytes = bytes.or_else(|| Some(side.get("bw").and_then(number)? * 1024.0));
         match bytes.filter(|bytes| *bytes > 0.0) {
@@ -282,7 +282,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the measurements of one operation, if there are any.
+    /// Returns the measurements of one operation, if the job performed any.
     fn row(
         &self,
         op: Op,
@@ -293,8 +293,8 @@ impl<'a> Job<'a> {
         if iops <= 0.0 {
             return Ok(None);
         }
-        // `clat_ns` exists since fio 3; if percentiles of the total latency were requested, they
-        // are under `lat_ns`.
+        // `clat_ns` exists since fio 3. If percentiles of the total latency were requested, they
+        // are in `lat_ns`.
         let nanos =
             ["clat_ns", "lat_ns"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1e-3));
         let micros = ["clat", "lat"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1.0));
@@ -327,7 +327,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the size of an I/O, from the options or from the counters.
+    /// Returns the size of an I/O according to the options or, failing that, the counters.
     fn block_bytes(&self, op: Op, side: &Map<String, Value>) -> Result<u32, String> {
         let asked = ["bs", "blocksize"].iter().find_map(|key| self.option(key));
         let varies =
@@ -341,7 +341,7 @@ impl<'a> Job<'a> {
             let size = if op == Op::Write { sizes.next().unwrap_or(read) } else { read };
             return size_bytes(size).ok_or(format!("got bs={asked}, expected a size such as 4k"));
         }
-        // `io_bytes` is in bytes only if there is also `io_kbytes`.
+        // `io_bytes` is in bytes only if `io_kbytes` is present too.
         let counted = side.get("io_kbytes").and(side.get("io_bytes")).and_then(number);
         let ios = side.get("total_ios").and_then(number).filter(|ios| *ios > 0.0);
         let size =
@@ -350,7 +350,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Parses a finite number, which fio writes as a number or as a string.
+/// Parses a finite number; fio writes some numbers as strings.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),
@@ -363,7 +363,7 @@ fn count(text: &str) -> Option<u32> {
     text.parse().ok().filter(|count| *count <= 1 << 20)
 }
 
-/// Parses a size; fio's units are powers of 1024: `4k`, `4096`, `1m`, `64KiB`.
+/// Parses a size such as `4k`, `4096`, `1m` or `64KiB`. fio's units are powers of 1024.
 fn size_bytes(text: &str) -> Option<u32> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -378,8 +378,8 @@ fn size_bytes(text: &str) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)
 }
 
-/// Returns a percentile that fio lists, or computes it from the bins of `json+`, in the latency's
-/// own unit.
+/// Returns a percentile that fio lists, or computes it from the bins of `json+`. The unit is that
+/// of `latency`.
 fn percentile(latency: &Value, percent: f64) -> Option<f64> {
     let listed = latency.get("percentile").and_then(Value::as_object);
     let at = |(key, value): (&String, &Value)| {

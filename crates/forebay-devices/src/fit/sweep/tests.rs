@@ -1,8 +1,8 @@
-//! Tests results of several versions of fio, and invalid files.
+//! Tests parsing the results of several versions of fio, and invalid files.
 
 use super::*;
 
-/// A folder of files with these contents, deleted when dropped.
+/// A folder of test files, deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -28,7 +28,8 @@ impl Drop for Folder {
     }
 }
 
-/// Formats one direction of a job: its rate, and its mean, p99 and maximum latency in microseconds.
+/// Formats one direction of a job: its rate, and its mean, 99th percentile and maximum latency in
+/// us.
 fn side(iops: f64, mean: f64, p99: f64, max: f64) -> String {
     format!(
         r#"{{"io_bytes": 409600, "io_kbytes": 400, "iops": {iops}, "total_ios": 100, "clat_ns": {{"min": 1,
@@ -83,7 +84,7 @@ fn options_of_all_jobs_and_of_one_name_the_rows() {
             ),
         ],
     );
-    // Warnings precede the results, and other output follows them.
+    // fio prints warnings before the results, and other programs may print text after them.
     let warned = format!(
         "fio: {{this}} is a warning\nnote: queue depth will be capped\n{text}\nRun status {{x}}\n"
     );
@@ -266,7 +267,7 @@ fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
     );
     let row = &sweep.unwrap().rows[0];
     assert_eq!((row.iops, row.p50_us, row.p99_us, row.max_us), (100.0, Some(9_000.0), None, None));
-    // A name may contain the word.
+    // `nan` within a job's name must not be replaced.
     let text =
         run("", &[job("a: nan b", 0, r#""rw": "randread""#, &side(9.0, 1e5, 1e5, 1e5), &none())]);
     let folder = Folder::with("nan", &[("x.json", &text)]);

@@ -16,7 +16,7 @@ from .finding import plural, shown
 Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-# The maximum number of reasons listed for missing answers.
+# The maximum number of reasons to list for missing answers.
 _REASONS = 3
 
 
@@ -29,7 +29,7 @@ class Asked:
         if isinstance(traces, (str, os.PathLike)):
             traces = [traces]
         self.traces = [os.fspath(trace) for trace in traces]
-        # Each folder contains the traces of volumes.
+        # Each folder contains one trace per volume.
         options.setdefault("by_volume", None)
         found = sweep(question, self.traces, **options)
         self._short = short(self.traces)
@@ -61,7 +61,7 @@ class Asked:
         for row in failed:
             name = self._named(row["trace"], row["volume"])
             if name not in named:
-                # Reasons that differ only in the trace's name are listed once.
+                # If reasons differ only in the name of the trace, list one of them.
                 files = {row["trace"], row["trace"].rstrip("/") + "/" + row["volume"] + ".parquet"}
                 why = row["error"]
                 for file in sorted(files, key=len, reverse=True):
@@ -94,7 +94,7 @@ def short(traces: Sequence[str]) -> dict[str, str]:
         ends = {trace: "/".join(of[-count:]) for trace, of in parts.items()}
         others = Counter("/".join(of[-count:]) for of in set(map(tuple, parts.values())))
         for trace, end in ends.items():
-            # If one path is a suffix of another, the shorter one is used in full.
+            # If one path is a suffix of another, show the shorter one in full.
             if trace not in names and (others[end] == 1 or count >= len(parts[trace])):
                 names[trace] = end or trace
         if len(names) == len(parts):
@@ -124,7 +124,7 @@ def least(counts: Iterable[int], fraction: float) -> int:
     """
     falling = sorted(counts, reverse=True)
     total = sum(falling)
-    # Corrects floating-point errors, so that 0.9 of 10 is 9.
+    # The small constant compensates for rounding, so that 0.9 of 10 is 9.
     spare = total - -int(-(fraction * total - 1e-9) // 1)
     if not falling:
         return 0

@@ -38,7 +38,7 @@ def flash(
         if not (isinstance(budget, (int, float)) and 0 < budget < float("inf")):
             raise Error(f"budgets_gib: got {budget!r}, expected sizes above 0")
     asked = Asked({"cache": {"block_kib": block_kib}}, traces, output=output, **options)
-    # Rates of all volumes refer to the same duration, that of the whole fleet.
+    # The rates of all volumes refer to the duration of the whole fleet's traces.
     counts, _ = windows(traces, 1000.0, output=output, **options)
     spans = max(max(of, default=0) + 1 for of in counts.values())
     curves: dict[str, list[Point]] = {}
@@ -123,7 +123,7 @@ _HEADS = {
 def hull(curve: Sequence[Point]) -> list[Point]:
     """Returns the upper hull of a rising curve from (0, 0), as far as it rises."""
     kept: list[Point] = [(0.0, 0.0)]
-    # Of points with the same size, the highest comes first.
+    # Among points with the same size, the highest comes first.
     for point in sorted(curve, key=lambda point: (point[0], -point[1])):
         if point[0] <= kept[-1][0] or point[1] <= kept[-1][1]:
             continue

@@ -22,9 +22,9 @@ from .asked import Asked, Traces
 
 _MATTERS = 0.03
 _NAMED = 20
-# The minimum number of volumes per group on average.
+# The minimum average number of volumes per group.
 _EACH = 2
-# A load or kind that does not distinguish groups.
+# The name of a load or kind that does not separate groups.
 _ANY = "any"
 
 

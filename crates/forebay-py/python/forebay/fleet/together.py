@@ -16,12 +16,12 @@ from .asked import Traces, least, windows
 
 Counts = dict[int, int]
 
-# Up to this many volumes, the best pairs are found exhaustively; for more, by local exchange.
+# With at most this many volumes, the best pairs are found exactly; with more, by local exchange.
 _EXACT = 14
-# The number of pairs considered per volume in a large fleet.
+# In a large fleet, the number of partners considered for each volume.
 _NEAR = 48
 _ALL_PAIRS = 160
-# Pairs with a smaller saving have coinciding bursts and should not share a server.
+# If a pair saves less than this share, its bursts coincide and it should not share a server.
 _NEVER = 0.05
 
 _WINDOWED = "IOPS are those of windows, not of a promise in milliseconds: forebay.fleet.needs has these."

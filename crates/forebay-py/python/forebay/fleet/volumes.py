@@ -11,7 +11,7 @@ from .. import Error
 from .asked import Asked, Traces
 from .finding import Finding, Row, percent, plural
 
-# A change that saves less than this share of the price is not worth it.
+# A change that saves less than this share of the price is not recommended.
 _SAVES = 0.01
 
 
@@ -45,7 +45,8 @@ def volumes(
     given = {"type": type, "prices": None if prices is None else os.fspath(prices), "trust_times": trust_times or None}
     question |= {name: value for name, value in given.items() if value is not None}
     if current is not None:
-        # Each volume is asked about every volume that occurs; only its own answer is used.
+        # Each volume is compared with every current volume type, but only the answer for its own is
+        # used.
         question["current"] = sorted(set(current.values())) if isinstance(current, Mapping) else current
     asked = Asked({"volume": question}, traces, output=output, **options)
     rows = [
@@ -91,7 +92,8 @@ def _row(name: str, answer: dict[str, Any]) -> Row:
     depths = answer["depths_ms"]
     best, low = (next((row for row in kept if row["depth_ms"] == depth), None) for depth in (depths[0], depths[-1]))
     now = answer["current"][0] if answer["current"] else None
-    # The commands are those of the best row at the smallest depth at which any volume is fast enough.
+    # The commands belong to the best row at the smallest queue depth with which any volume type is
+    # fast enough.
     apply = answer["apply"] if best else None
     return {
         "volume": name,
@@ -112,7 +114,7 @@ def _row(name: str, answer: dict[str, Any]) -> Row:
     }
 
 
-# What describes a volume to buy.
+# The parameters that define a volume to buy.
 _SETTING = ("type", "gib", "iops", "mibps", "mbps")
 
 

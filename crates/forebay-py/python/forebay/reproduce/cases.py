@@ -26,13 +26,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Environment variables, so that worker processes have the same values.
+#: The names of environment variables that pass these settings to worker processes.
 FOLDER, UNTIL = "FOREBAY_REPRODUCE_CASES", "FOREBAY_REPRODUCE_UNTIL"
 _BYTES_MAX = 64_000_000
-#: Seconds between progress lines if standard error is not a terminal.
+#: The number of seconds between progress lines if standard error is not a terminal.
 EVERY_S = 10.0
 _NONE = object()
-#: Digests of files that do not change while a program runs.
+#: Digests of files, which are assumed not to change while a program runs.
 _DIGESTS: dict[Path, str] = {}
 
 
@@ -64,7 +64,7 @@ def _answers(function: Callable[[T], U], cases: list[T], processes: int) -> Any:
     try:
         yield from pool.map(function, cases)
     finally:
-        # Once the time is over, cases that have not begun are skipped.
+        # When time is up, skip the cases that have not begun.
         pool.shutdown(cancel_futures=True)
 
 
@@ -124,7 +124,7 @@ def _likeness(value: Any) -> str:
         return f"{value.func.__qualname__}{_likeness(value.args)}{_likeness(value.keywords)}"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
-    # A representation as bytes, for arrays and tables.
+    # Pickle works for arrays and tables too.
     return hashlib.sha256(pickle.dumps(value)).hexdigest()
 
 
@@ -159,7 +159,7 @@ def _put(name: Path | None, answer: Any) -> None:
     if name is None:
         return
     name.parent.mkdir(parents=True, exist_ok=True)
-    # The file is renamed only when it is complete.
+    # Rename the file only when it is complete.
     part = name.with_suffix(f".{os.getpid()}")
     part.write_bytes(pickle.dumps(answer))
     part.replace(name)

@@ -16,14 +16,15 @@ class Claim:
     """A claim: a number or a range from a paper. An end of None is unbounded."""
 
     id: str
-    #: Where the paper makes the claim.
+    #: Where in the paper the claim is made.
     source: str
     #: The claim in our words.
     says: str
     unit: str
     low: float | None = None
     high: float | None = None
-    #: Whether a value above the range also supports the claim, as for a gain that exceeds the paper's.
+    #: Whether a value above the range also supports the claim, as it does for a gain larger than
+    #: the paper's.
     more: bool = False
 
     def deviation(self, ours: float) -> float:
@@ -55,7 +56,7 @@ class Row:
     #: The trace, the replay mode and the load.
     case: str
     ours: float | None
-    #: Why our figure differs or is missing.
+    #: The reason why our figure differs or is missing.
     cause: str
 
     @property
@@ -80,7 +81,7 @@ def claims(path: Path) -> dict[str, Claim]:
 
 def load(path: Path) -> dict[str, Any]:
     """Reads a TOML file."""
-    # Python 3.10 has no TOML parser; tomli is equivalent.
+    # Python 3.10 has no TOML parser, but tomli is equivalent.
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     parsed: dict[str, Any] = tomllib.loads(path.read_text())
     return parsed

@@ -16,7 +16,7 @@ from .verdicts import BORNE_OUT, committed, found, out, written
 from .cases import FOLDER, UNTIL, OutOfTime
 from .page import page
 
-#: The papers, in the order of the page.
+#: The papers, in the order in which the page lists them.
 PAPERS = ("bid", "model", "shaping", "raid", "shift")
 
 
@@ -102,7 +102,7 @@ def _ended(options: argparse.Namespace, text: str) -> int:
         if is_whole and (paper / "claims.toml").read_text() != written(claims, paper.name):
             said.append("claims.toml is not what comes out")
     else:
-        # Incomplete results never replace committed ones.
+        # Incomplete results must never replace committed ones.
         own = paper / "table.md" if is_whole else options.work / f"{paper.name}-part.md"
         output = options.output or own
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -42,11 +42,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 class Read(NamedTuple):
     """A parsed table."""
 
-    #: The title of its second-level section.
+    #: The title of the second-level section that contains the table.
     section: str
-    #: The paragraph before the table, on one line.
+    #: The paragraph before the table, joined to one line.
     before: str
-    #: The rows, as dicts by heading.
+    #: The rows, as dicts with the column headings as keys.
     rows: list[dict[str, str]]
 
 

@@ -22,10 +22,11 @@ from .claim import Claim, load
 from .tables import Read, number, read
 
 BORNE_OUT, IN_PART, NOT = "borne out", "in part", "not borne out"
-#: Verdicts for claims without a figure of ours, and for claims that the paper makes only in words.
+#: Verdicts for claims that we have no figure for, and for claims that the paper makes only in
+#: words.
 UNTRIED, UNNUMBERED = "not tried", "no number"
 _WORTH = {BORNE_OUT: 2, IN_PART: 1, NOT: 0}
-#: A figure has moved if it changed by more than this share.
+#: A figure is reported as moved if it changed by more than this share.
 MOVED = 0.02
 #: Reasons that are not worth reporting.
 _EMPTY = {"", "-", "unknown", "within the paper's range", "as the paper says"}
@@ -39,11 +40,11 @@ class Found:
     source: str
     says: str
     verdict: str
-    #: The paper's figure and ours, with the unit.
+    #: The paper's figure and our figure, with their unit.
     paper: str
     ours: str
     reason: str
-    #: For each figure: the case, the paper's value, our value.
+    #: For each figure: the case, the paper's value and our value.
     figures: list[list[str]] = field(default_factory=list)
 
 
@@ -109,7 +110,8 @@ def _of_row(row: dict[str, str], by_says: dict[str, Claim], section: str) -> tup
     known = by_says.get(row["what"])
     if known is not None and known.source == row["source"]:
         return known, _figure(row, row["paper"])
-    # A cell of a table or figure in the paper: all its figures form one claim, or for a table one per workload.
+    # All figures in a cell of the paper's table or figure form one claim; in tables, one per
+    # workload.
     workload = row["case"].split(":")[0].split(",")[0]
     of = f", {workload}" if row["source"].startswith("Table") else ""
     title = section.split(": ")[-1]
@@ -273,7 +275,7 @@ def written(of: list[Found], paper: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # A JSON string is also a TOML string.
+    # JSON strings are also valid TOML strings.
     return json.dumps(text, ensure_ascii=False)
 
 

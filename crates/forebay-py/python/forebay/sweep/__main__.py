@@ -45,7 +45,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--client", metavar="ADDRESS", help="scheduler of a Dask cluster instead")
     parser.add_argument("--retry", action="store_true", help="ask again what failed")
     options = parser.parse_args(words)
-    # Batch systems end a job with SIGTERM; the worker processes must end with it.
+    # Batch systems end a job with SIGTERM, and its worker processes must end too.
     signal.signal(signal.SIGTERM, _terminated)
     try:
         asked = _questions(options.questions)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, int], None]
 """Called with the number of answered cells, the number of all cells, and the number of failed cells."""
 
-# Rows are written when this many have accumulated, or when the first has waited this long.
+# Rows are written when there are this many, or when the oldest has waited this long.
 _ROWS_A_PART = 512
 _SECONDS_A_PART = 2.0
-# Cells are divided into about this many batches, each with a limited number of cells.
+# Cells are divided into about this many batches, each with at most this many cells.
 _BATCHES = 512
 _CELLS_A_BATCH = 32
-# The timeout for connecting to a Dask scheduler.
+# The timeout for connecting to a Dask scheduler, in seconds.
 _SCHEDULER_S = 10
 
 

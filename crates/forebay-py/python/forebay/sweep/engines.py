@@ -19,9 +19,9 @@ from .work import Row, answer_all
 Batch = list[Cell]
 Keep = Callable[[list[Row]], None]
 
-# The maximum number of batches in flight on an executor.
+# The maximum number of batches submitted to an executor at a time.
 _IN_FLIGHT = 256
-# How often a cell may crash its worker before it is given up.
+# The number of times that a cell may crash its worker before it is given up.
 _DEATHS = 2
 
 
@@ -41,14 +41,14 @@ def drive(
     flying: dict[Future[list[Row]], Batch] = {}
     try:
         while waiting or flying:
-            # A cell that may have killed a worker runs alone, so that the culprit can be identified.
+            # A cell that may have killed a worker runs alone, to find out whether it is the cause.
             alone = bool(waiting) and waiting[-1][0].name in deaths
             while waiting and len(flying) < (1 if alone else _IN_FLIGHT):
                 batch = waiting.pop()
                 try:
                     flying[engine.submit(answer_all, batch, storage)] = batch
                 except BrokenExecutor:
-                    # A worker has died, which the batches in flight will report.
+                    # A worker has died, which the submitted batches will report.
                     waiting.append(batch)
                     if not isinstance(engine, Processes):
                         raise
@@ -75,7 +75,7 @@ def drive(
             if why is None:
                 continue
             if isinstance(why, BrokenExecutor):
-                # All batches in flight are lost as well.
+                # The other submitted batches are lost as well.
                 lost += flying.values()
                 flying.clear()
                 if not isinstance(engine, Processes):
@@ -83,7 +83,7 @@ def drive(
                 engine.renew()
             singles = [cell for batch in lost for cell in batch]
             for cell in reversed(singles):
-                # If several cells were in flight, the culprit is unknown.
+                # If several cells were running, it is unknown which one crashed the worker.
                 deaths[cell.name] = deaths.get(cell.name, 0) + (len(singles) == 1)
                 if deaths[cell.name] >= _DEATHS:
                     keep([_died(cell, why)])
@@ -140,7 +140,7 @@ class Processes:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            # Cells in flight would otherwise run to their end although their results are not needed.
+            # Otherwise, running cells would continue although nobody needs their results.
             for process in list((getattr(self.pool, "_processes", None) or {}).values()):
                 process.terminate()
         self.pool.shutdown(cancel_futures=True)

@@ -130,7 +130,7 @@ def _is_parted(trace: str, storage: Mapping[str, Any] | None) -> bool:
         return os.path.isdir(trace)
     try:
         _read(f"{trace.rstrip('/')}/manifest.json", storage)
-    # Errors are reported by the trace's cells.
+    # The cells of the trace will report the error.
     except Exception:
         return False
     return True
@@ -183,6 +183,6 @@ def _likeness(file: str, storage: Mapping[str, Any] | None) -> str:
         about = system.info(path)
         changed = about.get("ETag") or about.get("mtime") or about.get("LastModified")
         return f"{about.get('size')}/{changed}"
-    # Errors are reported by the file's cells.
+    # The cells of the file will report the error.
     except Exception:
         return ""

@@ -117,7 +117,7 @@ def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, A
     said = [_counts(rows, failed)]
     if chosen:
         of_picture, found = _picture(done, *chosen)
-        # The page leads with the result; failures are part of it.
+        # The page begins with the result. If cells failed, that is part of the result.
         said = [*found[:1], *said, *found[1:]] if not failed else [f"{found[0]} {said[0]}", *found[1:]]
     verbs = [verb for verb in dict.fromkeys(row["verb"] for row in rows)]
     tables = [_table(verb, [row for row in done if row["verb"] == verb]) for verb in verbs]

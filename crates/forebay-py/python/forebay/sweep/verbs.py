@@ -66,7 +66,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 """By name. `policy`, `within` and `fraction` are one value each, which lists in a grid make axes of."""
 
 
-# The functions that accept a verb's remaining parameters.
+# The functions that receive the parameters that a verb does not declare.
 _REST: dict[str, Callable[..., Any]] = {
     "simulate": forebay.simulate,
     "plan": forebay.plan_capacity,

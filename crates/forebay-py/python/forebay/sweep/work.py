@@ -36,9 +36,9 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
             trace = fetch(cell.file, cell.likeness, storage)
             found = VERBS[cell.verb](trace, **json.loads(cell.parameters))
         notes = [str(one.message) for one in said if issubclass(one.category, TraceWarning)]
-    # Any error in a cell becomes that cell's answer.
+    # Any exception becomes the answer of the cell.
     except Exception as wrong:
-        # Messages name the address rather than the local copy.
+        # Messages must contain the original address instead of the local copy.
         error = (str(wrong) or type(wrong).__name__).replace(trace, cell.file)
     return {
         "cell": cell.name,

@@ -10,7 +10,7 @@ use crate::naming;
 use crate::rows::RowError;
 
 impl Plan {
-    /// Describes the error.
+    /// Describes the error for a message.
     #[cold]
     pub(crate) fn explain(&self, bad: FieldError, cursor: &Cursor<'_>) -> RowError {
         let column_of = |wanted: fn(&Role) -> bool| self.roles.iter().position(wanted);
@@ -68,7 +68,7 @@ impl Plan {
     }
 }
 
-/// Returns a hint if a time does not fit its unit but is a date of this century in another.
+/// Returns a hint if a time is invalid in its unit but would be a date of this century in another.
 fn other_date(role: &Role, field: &[u8]) -> Option<String> {
     let (Role::At(unit) | Role::End(unit)) = role else { return None };
     let (count, _) = decimal(field)?;

@@ -1,7 +1,7 @@
-//! Counts along a growing line, in a limited number of stretches of equal length: when they are not
-//! enough, neighboring stretches are merged in pairs.
+//! Counts events along a growing line in a limited number of stretches of equal length. When there
+//! are too few stretches, neighbors are merged in pairs.
 
-/// Counts by stretch. At level `l` a stretch covers `2^l` of the finest ones.
+/// The count of each stretch. At level `l`, a stretch is `2^l` times as long as the finest ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folding<const MOST: usize> {
     counts: Vec<u64>,
@@ -9,7 +9,7 @@ pub(super) struct Folding<const MOST: usize> {
 }
 
 impl<const MOST: usize> Folding<MOST> {
-    /// Adds one to the finest stretch `finest`.
+    /// Adds one event in the finest stretch `finest`.
     #[inline]
     pub(super) fn add(&mut self, finest: u64) {
         while finest >> self.level >= MOST as u64 {
@@ -32,7 +32,7 @@ impl<const MOST: usize> Folding<MOST> {
         self.level
     }
 
-    /// Lengthens stretches to those of `level`, if they are shorter.
+    /// Merges stretches until their level is at least `level`.
     pub(super) fn fold_to(&mut self, level: u32) {
         while self.level < level {
             let folded = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -41,7 +41,7 @@ impl<const MOST: usize> Folding<MOST> {
         }
     }
 
-    /// Adds `other`, which must have the same level.
+    /// Adds the counts of `other`, which must have the same level.
     pub(super) fn merge(&mut self, other: &Folding<MOST>) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -50,7 +50,7 @@ impl<const MOST: usize> Folding<MOST> {
         self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Returns the counts from the first stretch to the last that is not empty.
+    /// Returns the counts from the first stretch to the last nonempty one.
     pub(super) fn counts(&self) -> &[u64] {
         &self.counts
     }

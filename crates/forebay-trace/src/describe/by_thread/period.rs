@@ -1,25 +1,25 @@
-//! The periods by which activity is counted.
+//! Divides time into the periods in which requests are counted.
 //!
-//! The default is the paper's half hour ("within a 30-minute period there is no significant
+//! The default length is the paper's half hour ("within a 30-minute period there is no significant
 //! fluctuation"). If a trace has fewer than [`PERIODS_MIN`] periods, the length is halved until it
-//! has enough; beyond [`PERIODS_MAX`] it is doubled.
+//! has enough; if it has more than [`PERIODS_MAX`], the length is doubled.
 
 use forebay_core::Nanos;
 
-/// The paper's period: half an hour.
+/// The length of a period in the paper: half an hour.
 pub(super) const PERIOD: Nanos = Nanos(1_800_000_000_000);
 
-/// The most periods that are counted.
+/// The maximum number of periods that are counted.
 pub(super) const PERIODS_MAX: usize = 512;
 
-/// The least number of complete periods that is aimed for.
+/// The desired minimum number of complete periods.
 pub(super) const PERIODS_MIN: u64 = 8;
 
-/// How often the half hour may be halved: down to 0.86 ms.
+/// How often half an hour may be halved: down to 0.86 ms.
 const HALVINGS: u32 = 21;
 
-/// Divides time into periods. At level `l` a period is the requested length divided by
-/// `2^(halvings - l)`.
+/// Divides time into periods. At level `l`, the length of a period is the requested length divided
+/// by `2^(halvings - l)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     length_ns: u64,
@@ -34,7 +34,7 @@ impl Clock {
         }
     }
 
-    /// Returns the finest period that contains `at_ns`.
+    /// Returns the index of the finest period that contains `at_ns`.
     #[inline]
     pub(super) fn finest(&self, at_ns: u64) -> u64 {
         ((u128::from(at_ns) << self.halvings) / u128::from(self.length_ns)) as u64
@@ -45,7 +45,8 @@ impl Clock {
         self.finest(duration_ns) >> level
     }
 
-    /// Returns the level to show, given counts at level `least`.
+    /// Returns the level to use in the description. Counts are available at level `least` and
+    /// above.
     pub(super) fn level(&self, least: u32, duration_ns: u64) -> u32 {
         let mut level = least;
         while level < self.halvings && self.whole(level + 1, duration_ns) >= PERIODS_MIN {
@@ -74,9 +75,9 @@ mod tests {
         assert_eq!((level(4, 14), clock.seconds(level(4, 14))), (21, 1800.0));
         assert_eq!(clock.whole(21, 4 * HOUR), 8);
         assert_eq!(clock.seconds(clock.level(14, 4 * HOUR - 1)), 900.0);
-        // For a month, periods are 2 hours long: 512 half hours are only ten days.
+        // In a month, periods are 2 hours long, because 512 half hours are only ten days.
         assert_eq!(clock.seconds(level(30 * 24, 23)), 7200.0);
-        // For a second, there are eight to sixteen periods.
+        // In a second, there are between eight and sixteen periods.
         let second = clock.level(2, 1_000_000_000);
         assert!((8..16).contains(&clock.whole(second, 1_000_000_000)));
         assert_eq!((clock.whole(0, 0), clock.level(0, 0)), (0, 0));

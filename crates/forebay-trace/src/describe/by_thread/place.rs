@@ -1,4 +1,4 @@
-//! Where on a volume a thread's requests begin, and whether they continue the previous one.
+//! Tracks where a thread's requests on a volume begin, and whether they continue the previous one.
 
 use crate::begins::Begins;
 use crate::describe::direction;
@@ -6,17 +6,17 @@ use crate::describe::sequential::Run;
 use crate::touched::Touched;
 use crate::trace::Record;
 
-/// The number of stretches per volume: the longest is about 1/64 of the thread's addresses, long
-/// gaps left out, which is the precision of the quarters.
+/// The number of stretches per volume. The longest is about 1/64 of the thread's addresses (without
+/// long gaps), which determines the precision of the quarters.
 const STRETCHES: usize = 128;
 
-/// The least length of a request for this purpose.
+/// The minimum length that a request is assumed to have here.
 const SECTOR_BYTES: u64 = 512;
 
-/// A thread on a volume.
+/// The requests of a thread on a volume.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// The runs of reads and of writes.
+    /// The current runs of reads and of writes.
     runs: [Run; 2],
     begins: Begins,
 }
@@ -28,7 +28,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Adds a request, and returns whether it continues the previous one in its direction.
+    /// Adds a request. Returns whether it continues the previous one in the same direction.
     #[inline]
     pub(super) fn step(&mut self, r: &Record) -> bool {
         self.begins.add(r.offset);
@@ -36,9 +36,10 @@ impl Place {
     }
 }
 
-/// The quarters of the used addresses of all volumes.
+/// Divides the used addresses of all volumes into quarters.
 pub(super) struct Quarters {
-    /// The used parts, in order: volume, first byte, end, and the number of used bytes before it.
+    /// The used parts in order: the volume, the first byte, the end, and the number of used bytes
+    /// before.
     parts: Vec<(u32, u64, u64, u64)>,
     bytes: u64,
 }
@@ -56,7 +57,7 @@ impl Quarters {
         Quarters { parts, bytes }
     }
 
-    /// Returns the number of used bytes before a byte.
+    /// Returns the number of used bytes before `offset`.
     fn rank(&self, volume: u32, offset: u64) -> f64 {
         let after = self.parts.partition_point(|part| (part.0, part.1) <= (volume, offset));
         match after.checked_sub(1).and_then(|number| self.parts.get(number)) {
@@ -68,7 +69,8 @@ impl Quarters {
         }
     }
 
-    /// Counts requests by quarter. A stretch across the end of a quarter is divided proportionally.
+    /// Counts requests by quarter. A stretch that extends across the end of a quarter is divided
+    /// proportionally.
     pub(super) fn counts(&self, volume: u32, place: &Place) -> [f64; 4] {
         let quarter = (self.bytes as f64 / 4.0).max(1.0);
         let mut quarters = [0.0; 4];
@@ -104,7 +106,7 @@ mod tests {
         place
     }
 
-    /// Makes requests for `mib` MiB of a volume, starting at MiB `from`.
+    /// Returns requests for `mib` MiB of a volume, starting at MiB `from`.
     fn used(volume: u32, from: u64, mib: u64) -> Vec<Record> {
         (from..from + mib).map(|n| Record { volume, ..read(0, n * MIB, 512) }).collect()
     }
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(all, [1.0, 1.0, 0.0, 0.0]);
     }
 
-    /// Distant requests do not change the quarters of the others, wherever they are.
+    /// A distant request does not change the quarters of other requests, wherever it is.
     #[test]
     fn distant_requests_leave_the_quarters_of_all_others_as_they_were() {
         let near: Vec<u64> = (0..4096u64).map(|n| n * 2617 % 4096 * MIB).collect();

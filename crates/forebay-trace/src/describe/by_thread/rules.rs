@@ -1,13 +1,13 @@
 //! The rules that classify threads into types.
 //!
-//! The paper names three properties by which types differ, but no bounds. Ours are:
+//! The paper names three properties by which types differ, but gives no bounds. Ours are:
 //!
-//! - *Functionality*: a log thread is a journal of the kernel by its name (`jbd2`, `kjournald`,
-//!   `xfslogd`, `jfsCommit`), or has almost only writes, most of which continue the previous one,
-//!   of a size typical of logs. A thread that streams a file in large requests is not a log. All
-//!   other threads are data threads.
-//! - *Fluctuation*: how much the number of requests per period varies beyond chance, over its mean
-//!   ([`super::rows::Figures::fluctuation`]). A thread for which this is undefined is steady.
+//! - *Functionality*: a log thread either has the name of a kernel journal (`jbd2`, `kjournald`,
+//!   `xfslogd`, `jfsCommit`), or submits almost only writes, most of which continue the previous
+//!   one and have a size that is typical of logs. A thread that streams a file in large requests is
+//!   not a log. All other threads are data threads.
+//! - *Fluctuation*: how much the number of requests per period varies beyond chance, divided by its
+//!   mean ([`super::rows::Figures::fluctuation`]). A thread for which this is undefined is steady.
 //! - *Intensity*: the thread's share of all requests, which is its rate divided by that of all
 //!   threads.
 
@@ -16,19 +16,19 @@ use serde::Serialize;
 /// The bounds of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rules {
-    /// The least share of writes among a log's requests.
+    /// The minimum share of writes among a log's requests.
     pub log_write_share: f64,
-    /// The least share of its writes that continue the previous one.
+    /// The minimum share of a log's writes that continue the previous one.
     pub log_sequential_share: f64,
-    /// The largest mean size of its writes.
+    /// The maximum mean size of a log's writes.
     pub log_write_kib: f64,
-    /// The least number of its requests.
+    /// The minimum number of a log's requests.
     pub log_requests: u64,
-    /// A thread with at least this fluctuation is fluctuating, otherwise it is steady.
+    /// Threads with at least this fluctuation are fluctuating; all others are steady.
     pub fluctuating_ratio: f64,
-    /// A thread with at least this share of all requests has high intensity.
+    /// Threads with at least this share of all requests have high intensity.
     pub high_share: f64,
-    /// A thread with a lower share than this has low intensity.
+    /// Threads with less than this share of all requests have low intensity.
     pub low_share: f64,
 }
 
@@ -46,7 +46,7 @@ impl Default for Rules {
     }
 }
 
-/// The purpose of a thread.
+/// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -64,7 +64,7 @@ pub enum Fluctuation {
     Fluctuating,
 }
 
-/// How much of the load comes from a thread.
+/// How large a thread's share of the load is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -74,7 +74,7 @@ pub enum Intensity {
     Low,
 }
 
-/// The properties that the threads of a type share.
+/// The properties that all threads of a type share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct ThreadKind {
@@ -95,7 +95,7 @@ impl Functionality {
 }
 
 impl ThreadKind {
-    /// Describes fluctuation and intensity in words.
+    /// Describes the fluctuation and the intensity in words.
     pub fn words(self) -> String {
         let intensity = match self.intensity {
             Intensity::High => "high",
@@ -110,7 +110,7 @@ impl ThreadKind {
     }
 }
 
-/// The features of a thread that determine its type.
+/// The features of a thread by which it is classified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) requests: u64,
@@ -121,11 +121,11 @@ pub(super) struct Features {
     pub(super) weight_share: f64,
 }
 
-/// The names of kernel threads that write file system journals.
+/// The names of kernel threads that write file-system journals.
 const JOURNALS: &[&str] = &["jbd2", "kjournald", "xfslogd", "jfsCommit"];
 
 impl Rules {
-    /// Returns the kind of a thread with this name.
+    /// Returns the kind of the thread called `name`.
     pub(super) fn kind(&self, name: &str, features: &Features) -> ThreadKind {
         let is_journal = JOURNALS.iter().any(|journal| name.starts_with(journal));
         let is_log = features.requests >= self.log_requests
@@ -152,7 +152,7 @@ impl Rules {
 mod tests {
     use super::*;
 
-    /// The features of a clear log.
+    /// The features of a thread that is clearly a log.
     const LOG: Features = Features {
         requests: 16,
         write_share: 0.9,

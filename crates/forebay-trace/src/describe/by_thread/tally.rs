@@ -1,4 +1,4 @@
-//! The totals of one thread, one type, or all threads.
+//! The totals of a thread, of a type, or of all threads.
 
 use super::folding::Folding;
 use super::period::PERIODS_MAX;
@@ -7,20 +7,21 @@ use super::rules::Features;
 use crate::describe::{direction, mean_kib, share};
 use crate::trace::Record;
 
-/// Sums over requests.
+/// Sums over the requests of a thread or of several.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// The number of reads and of writes.
     requests: [u64; 2],
     bytes: [u64; 2],
-    /// The number of requests that continue the previous one, and of those for which this is known.
+    /// The number of requests that continue the previous one, and the number for which this is
+    /// known.
     sequential: [u64; 2],
     placed: [u64; 2],
     first_ns: Option<u64>,
     last_ns: u64,
     gap_squares_ns2: f64,
-    /// Whether several threads were merged. Their requests interleave, so the gaps between them are
-    /// unknown.
+    /// Whether this contains several threads. As their requests interleave, the gaps between them
+    /// are unknown.
     is_merged: bool,
     latency_ns: u128,
     measured: u64,
@@ -40,7 +41,7 @@ pub(super) struct Scale {
 }
 
 impl Tally {
-    /// Adds a request in the finest period `period`.
+    /// Adds a request, which arrives in the finest period `period`.
     #[inline]
     pub(super) fn add(&mut self, r: &Record, period: u64, continues: Option<bool>) {
         let direction = direction(r);
@@ -63,7 +64,7 @@ impl Tally {
         self.periods.add(period);
     }
 
-    /// Adds the tally of another thread, whose periods have the same level.
+    /// Adds the tally of another thread. Its periods must have the same level.
     pub(super) fn merge(&mut self, other: &Tally) {
         let add = |to: &mut [u64; 2], from: &[u64; 2]| (0..2).for_each(|at| to[at] += from[at]);
         self.is_merged |= self.requests() > 0;
@@ -100,7 +101,7 @@ impl Tally {
         self.bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// Returns the features that determine the type.
+    /// Returns the features by which the thread is classified.
     pub(super) fn features(&self, scale: &Scale) -> Features {
         Features {
             requests: self.requests(),
@@ -119,7 +120,7 @@ impl Tally {
         let gaps = self.requests().saturating_sub(1);
         let gap_ns = share(span_ns, gaps);
         let located: f64 = self.quarters.iter().sum();
-        // Up to the last complete period, if there were no requests after it.
+        // Extend the counts to the last complete period, even if there are no requests in it.
         let mut activity_requests = self.periods.counts().to_vec();
         let shown = activity_requests.len().max(scale.periods as usize);
         activity_requests.resize(shown, 0);
@@ -147,8 +148,8 @@ impl Tally {
         }
     }
 
-    /// Returns the variation of the requests per period beyond that of chance alone (a Poisson
-    /// process, whose variance equals its mean), over their mean.
+    /// Returns how much the number of requests per period varies beyond chance (a Poisson process,
+    /// whose variance equals its mean), divided by its mean.
     fn fluctuation(&self, periods: u64) -> Option<f64> {
         let counts = self.periods.counts();
         let whole = &counts[..counts.len().min(periods as usize)];
@@ -163,7 +164,7 @@ impl Tally {
     }
 }
 
-/// Returns the standard deviation over the mean, given the mean square.
+/// Returns the standard deviation divided by the mean, given the mean square.
 fn variation(square: f64, mean: f64) -> f64 {
     (square / (mean * mean) - 1.0).max(0.0).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Hand-made traces with known figures.
+//! Tests with small traces whose figures are known.
 
 use forebay_core::Nanos;
 
@@ -40,7 +40,8 @@ fn by(stream: u32, r: Record) -> Record {
     Record { stream, ..r }
 }
 
-/// Makes a database that reads at random, a log that appends, and a thread that wakes up once.
+/// Returns the requests of a database that reads at random, a log that appends, and a thread that
+/// wakes up only once.
 fn mixed() -> Vec<Record> {
     let mut batch = Vec::new();
     for tick in 0..80u64 {
@@ -70,8 +71,8 @@ fn features_of_each_thread_are_those_it_was_made_with() {
     assert_eq!((db.inter_arrival_variation, db.fluctuation), (Some(0.0), Some(0.0)));
     assert_eq!((db.read_write_ratio, db.sequential_share), (None, Some(0.0)));
     assert_eq!((db.latency_mean_ms, db.latency_measured_share), (Some(2.0), Some(80.0 / 81.0)));
-    // All of them use 68 MiB, so a quarter has 17 of them; the last MiB of the database is among
-    // the last.
+    // The threads use 68 MiB in total, so a quarter has 17. The last MiB of the database is in the
+    // last quarter.
     let mut quarters = [0.0, 0.0, 0.0, 1.0];
     (0..80).for_each(|tick| quarters[tick * 7919 % 64 / 17] += 1.0);
     assert_eq!(db.quarter_shares, Some(quarters.map(|count| count / 81.0)));
@@ -81,7 +82,8 @@ fn features_of_each_thread_are_those_it_was_made_with() {
     assert_eq!((wal.quarter_shares, wal.latency_mean_ms), (Some([0.0, 0.0, 0.0, 1.0]), None));
     let batch = &found.rows[2].figures;
     assert_eq!(batch.activity_requests, [0, 0, 0, 0, 0, 8, 0, 0, 0, 0]);
-    // All eight in one of ten periods: mean 0.8, variance 5.76, beyond chance 4.96.
+    // All eight requests are in one of ten periods: the mean is 0.8, the variance 5.76, and beyond
+    // chance 4.96.
     assert!((batch.fluctuation.unwrap() - 4.96f64.sqrt() / 0.8).abs() < 1e-12);
     assert_eq!((batch.sequential_share, batch.active_s), (Some(0.0), 0.875));
 }
@@ -109,13 +111,13 @@ fn types_are_the_sums_of_their_threads_and_all_is_the_sum_of_types() {
     assert_eq!(found.all.weight_share, Some(1.0));
     let first = found.all.quarter_shares.unwrap()[0] * 169.0;
     assert!((first - found.rows[0].figures.quarter_shares.unwrap()[0] * 81.0).abs() < 1e-9);
-    // A type with one thread has that thread's figures.
+    // The figures of a type with a single thread are those of the thread.
     assert_eq!(found.types[1].figures, found.rows[1].figures);
 }
 
 #[test]
 fn a_type_of_several_threads_has_their_figures_together() {
-    // Two identical threads, the second half a second later.
+    // Two threads with equal requests, the second of which starts half a second later.
     let thread = |stream: u32, late: u64| {
         (0..10).map(move |k| by(stream, read(k * SECOND + late, k << 30, 4096)))
     };
@@ -141,7 +143,7 @@ fn rows_are_those_with_most_requests_and_the_rest_is_counted() {
     let found = describe(&batch, &dictionary, options).by_thread.unwrap();
     let labels: Vec<_> = found.rows.iter().map(|row| &row.label[..]).collect();
     assert_eq!((labels, found.threads_hidden, found.threads), (vec!["e/4", "d/3"], 3, 5));
-    // All at one instant: no rate, no gap, no fluctuation.
+    // All requests arrive at the same time, so there is no rate, no gap and no fluctuation.
     let all = &found.all;
     assert_eq!(
         (all.mean_iops, all.fluctuation, all.inter_arrival_mean_ms),
@@ -155,7 +157,7 @@ fn threads_and_places_beyond_what_is_followed_are_added_up() {
     let count = THREADS_MAX as u32 + 3;
     let names = vec!["x"; count as usize];
     let dictionary = dictionary(&names, 5);
-    // Each on five volumes, which gives more pairs than are followed.
+    // Each thread uses five volumes, which makes more pairs than are tracked.
     let batch: Vec<Record> = (0..5 * count)
         .map(|k| Record { volume: k % 5, ..by(k / 5, read(u64::from(k), u64::from(k) << 20, 512)) })
         .collect();
@@ -191,7 +193,7 @@ fn pieces_and_batches_make_no_difference() {
     mixed().chunks(7).for_each(|chunk| describer.add(chunk, &dictionary));
     let pieces = describer.finish(&dictionary, &Notes { format: "test", ..Notes::default() });
     assert_eq!(whole, pieces);
-    // Ten seconds: the period is 1800 s divided by 2^11.
+    // The trace takes ten seconds, so the period is 1800 s divided by 2^11.
     let of = whole.by_thread.unwrap();
     assert_eq!((of.period_s, of.periods), (1800.0 / 2048.0, 11));
 }

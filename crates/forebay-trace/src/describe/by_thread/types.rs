@@ -19,7 +19,8 @@ pub(super) struct Type {
     tally: Tally,
 }
 
-/// Returns the kinds among `threads`, the one with most requests first; numbered by functionality.
+/// Returns the types among `threads`, with the most requests first. They are numbered separately
+/// for each functionality.
 pub(super) fn of(threads: &[Thread<'_>]) -> Vec<Type> {
     let mut types: Vec<Type> = Vec::new();
     for thread in threads {

@@ -1,4 +1,4 @@
-//! Parses one line of blkparse's default text.
+//! Parses a line in blkparse's default format.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::formats::events::rwbs::category;
 use crate::formats::events::text::{Line, Unreadable, Words, device, remap, seconds};
 use crate::formats::events::{Category, Event, Span, What};
 
-/// The beginnings of summary lines and of other blkparse output that is not an event.
+/// The beginnings of blkparse's output lines that are not events, such as those of the summary.
 const SUMMARY: [&[u8]; 20] = [
     b"#",
     b"CPU",
@@ -30,17 +30,17 @@ const SUMMARY: [&[u8]; 20] = [
     b"...",
 ];
 
-/// Actions that are irrelevant for requests; `m` is a message, `UT` an unplug by timer.
+/// Actions that do not concern a request; `m` is a message, `UT` an unplug by timer.
 const OTHERS: [&[u8]; 14] =
     [b"G", b"M", b"F", b"P", b"U", b"UT", b"T", b"S", b"X", b"B", b"W", b"m", b"UI", b"?"];
 
-/// Returns whether a line is a comment or part of the summary at the end.
+/// Parses a line that is a comment or part of the summary. Returns None for any other line.
 pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
     let line = line.trim_ascii();
     if !SUMMARY.iter().any(|begin| line.starts_with(begin)) {
         return None;
     }
-    // The number of events that blktrace dropped.
+    // This line states how many events blktrace dropped.
     let skips = line.strip_prefix(b"Skips:").and_then(|rest| Words(rest).number("").ok());
     Some(match skips {
         Some(count) if count > 0 => Line::Lost(Some(count)),
@@ -48,8 +48,8 @@ pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
     })
 }
 
-/// Returns the event with this action, unless it says nothing of a request; the error is an unknown
-/// action.
+/// Returns the event with this action, or None if it does not concern a request. Fails if the
+/// action is unknown.
 pub(super) fn what(action: &[u8], span: Span) -> Result<Option<What>, Unreadable> {
     Ok(Some(match action {
         b"Q" => What::Queue(span),
@@ -62,7 +62,7 @@ pub(super) fn what(action: &[u8], span: Span) -> Result<Option<What>, Unreadable
     }))
 }
 
-/// Parses a line. The error says which part of an event is invalid.
+/// Parses a line. The error states which part of an event is invalid.
 pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Unreadable> {
     let mut words = Words(line);
     let Some(first) = words.next().filter(|first| first.contains(&b',')) else {
@@ -83,11 +83,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Unreadable> {
     Ok(event(device, words)?.map_or(Line::Other, |(what, name)| Line::Event(made(what), name)))
 }
 
-/// An event, and the name of its process, if the line has it.
+/// An event, and the name of its process if the line contains one.
 type NamedWhat<'a> = (What, Option<&'a [u8]>);
 
-/// Parses an event from its action on: `Q WS 800 + 8 [process]`. Returns it with the name of the
-/// process, unless it says nothing of a request.
+/// Parses an event, starting with its action: `Q WS 800 + 8 [process]`. Returns the event and the
+/// name of its process, or None if it does not concern a request.
 pub(in crate::formats) fn event<'a>(
     device: u32,
     mut words: Words<'a>,
@@ -113,8 +113,8 @@ pub(in crate::formats) fn event<'a>(
     Ok(what(action, span)?.map(|what| (what, name)))
 }
 
-/// Parses the sectors of the event: `sector + count`, only `sector` if it carries no data, or a
-/// number of bytes and a command in parentheses if it is passed through.
+/// Parses the sectors of an event: `sector + count`, only `sector` if it transfers no data, or a
+/// number of bytes and a command in parentheses for a passed-through command.
 fn span(mut span: Span, mut words: Words<'_>) -> Result<(Span, &[u8]), Unreadable> {
     let rest = words.rest();
     if rest.is_empty() {
@@ -138,14 +138,14 @@ fn span(mut span: Span, mut words: Words<'_>) -> Result<(Span, &[u8]), Unreadabl
     Ok((span, words.rest()))
 }
 
-/// Returns whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal
+/// Returns whether parentheses contain a right-aligned time (`-t`) rather than a hexadecimal
 /// command.
 fn elapsed(rest: &[u8]) -> bool {
     let inside = rest[1..].split(|&byte| byte == b')').next().unwrap_or_default().trim_ascii();
     !inside.is_empty() && inside.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the name in the last brackets; empty if blkparse did not know it.
+/// Returns the name in the last brackets, which is empty if blkparse did not know it.
 fn process(rest: &[u8]) -> Result<&[u8], Unreadable> {
     let open = match rest.first() {
         Some(b'(') => rest.windows(3).position(|three| three == b") [").map(|at| at + 2),

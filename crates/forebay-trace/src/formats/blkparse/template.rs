@@ -1,9 +1,10 @@
-//! Lines in a format that the user gave to `blkparse -f`.
+//! Parses lines in a format that the user passed to `blkparse -f`.
 //!
 //! The format string contains blkparse's fields: `%a` action, `%d` RWBS, `%D` device, or `%M` and
-//! `%m`; `%T` seconds and `%t` nanoseconds, `%S` sector, `%n` sectors or `%N` bytes, `%p` process id,
-//! `%C` command, `%s` sequence. Other fields are skipped. Widths are ignored: blanks before a field
-//! may be padding. A field ends where the text after it begins.
+//! `%m` for its numbers, `%T` seconds and `%t` nanoseconds, `%S` sector, `%n` sectors or `%N`
+//! bytes, `%p` process id, `%C` command, `%s` sequence. Other fields are skipped. Widths are
+//! ignored, because spaces before a field may be padding. A field ends where the text after it
+//! begins.
 
 use super::line::{summary, what};
 use crate::fields::digits;
@@ -13,15 +14,15 @@ use crate::formats::events::{Category, Event, ONLY_DEVICE, Span, What};
 
 /// A part of a format string.
 enum Part {
-    /// Text between fields, without blanks; a blank alone if the fields are separated by blanks.
+    /// Text between fields, without spaces around it. A single space if there is nothing else.
     Text(Vec<u8>),
     Field(u8),
 }
 
-/// A format string.
+/// A parsed format string.
 pub(super) struct Template(Vec<Part>);
 
-/// The fields that every format string needs, with their meanings.
+/// The fields that a format string must contain, and their meanings.
 const REQUIRED: [(&[u8], &str); 5] = [
     (b"a", "%a (action)"),
     (b"d", "%d (RWBS)"),
@@ -31,7 +32,7 @@ const REQUIRED: [(&[u8], &str); 5] = [
 ];
 
 impl Template {
-    /// Parses a format string. The error says what it lacks.
+    /// Parses a format string. The error states which field is missing.
     pub(super) fn new(format: &str) -> Result<Template, String> {
         let format = format.replace("\\n", " ").replace("\\t", " ");
         let (mut parts, mut bytes) = (Vec::new(), format.bytes().peekable());
@@ -61,7 +62,8 @@ impl Template {
         self.0.iter().any(|part| matches!(part, Part::Field(letter) if *letter == wanted))
     }
 
-    /// Splits a line into its fields, by their letters; `None` if it has another format.
+    /// Splits a line into its fields, each with its letter. Returns `None` if the line does not
+    /// have this format.
     fn split<'a>(&self, line: &'a [u8]) -> Option<Vec<(u8, &'a [u8])>> {
         let (mut fields, mut rest) = (Vec::with_capacity(self.0.len()), line);
         for (place, part) in self.0.iter().enumerate() {
@@ -74,7 +76,7 @@ impl Template {
                     rest = rest.trim_ascii_start();
                     let end = match self.0.get(place + 1) {
                         Some(Part::Text(text)) => {
-                            // A device has a comma of its own.
+                            // A device itself contains a comma.
                             let own = rest.iter().position(|&byte| byte == b',');
                             let own = own.filter(|_| *letter == b'D').map_or(0, |at| at + 1);
                             let is_last = place + 2 == self.0.len();
@@ -93,13 +95,14 @@ impl Template {
     }
 }
 
-/// Returns where the field at the beginning of `rest` ends, because `text` follows it.
+/// Returns where the field at the beginning of `rest` ends, given the `text` that follows it.
 fn end_before(text: &[u8], rest: &[u8], is_last: bool) -> Option<usize> {
     let mark = text.trim_ascii();
     match mark.is_empty() {
         true if is_last => Some(rest.len()),
         true => Some(word_end(rest)),
-        // The last text ends the line, so names may contain it.
+        // If this text ends the line, its last occurrence counts, because the name before it may
+        // contain it too.
         false if is_last => memchr::memmem::rfind(rest, mark),
         false => memchr::memmem::find(rest, mark),
     }

@@ -81,7 +81,7 @@ fn a_second_run_and_lost_events_are_told() {
 
 const REMAP: &str = "8,16 0 2 0.000000200 5 A RA 900 + 8 <- (253,0) 800\n";
 
-/// A request of a volume that goes on to a disk, where another request follows.
+/// A request to a volume that is remapped to a disk, which also has a request of its own.
 fn layers() -> String {
     let upper = Q.replace("8,16", "253,0");
     let lower = Q.replace("800", "900").replace("0100", "0300");
@@ -123,7 +123,7 @@ fn a_device_without_requests_in_the_trace_is_no_layer() {
 
 #[test]
 fn layers_are_followed_through_a_partition() {
-    // A volume on a partition: blktrace names the disk as the device of both remaps.
+    // The volume is on a partition. blktrace names the disk as the device of both remaps.
     let text = format!(
         "{}8,16 0 2 0.0000002 5 A RA 900 + 8 <- (253,0) 800\n\
          8,16 0 3 0.0000002 5 A RA 2948 + 8 <- (8,17) 900\n{}",
@@ -136,7 +136,7 @@ fn layers_are_followed_through_a_partition() {
     }
 }
 
-/// As multipath shows it: the path has no arrivals of its own but those of a checker.
+/// Events of multipath: the only arrivals at a path are those of the path checker.
 const PATHS: &str = "8,0 0 1 0.0 9 Q R 0 + 8 [multipathd]\n8,0 0 2 0.001 0 C R 0 + 8 [0]\n\
     253,0 0 3 1.0 7 Q W 1000 + 8 [db]\n8,0 0 4 1.00001 7 A W 2000 + 8 <- (253,0) 1000\n\
     8,0 0 5 1.00002 7 D W 2000 + 8 [db]\n8,0 0 6 1.001 0 C W 2000 + 8 [0]\n";
@@ -159,7 +159,8 @@ fn requests_end_with_completions_below_if_they_have_none_above() {
     for layer in [Layer::Top, Layer::Bottom, Layer::Every] {
         let (records, _) = read_at(PATHS, layer).unwrap();
         assert_eq!(records[1].latency.map(|one| one.0), Some(1_000_000));
-        // In two parts, one of them together with what follows, and so many times that none waits.
+        // The request completes in two parts, one of them together with following sectors. There
+        // are so many requests that none has to wait for its own completion any longer.
         let one = |n: u64| {
             let (upper, lower) = (n * 100, 5000 + n * 100);
             format!(
@@ -195,7 +196,7 @@ fn a_requeued_request_counts_once_from_its_first_issue() {
     let lines = |what: &[(&str, &str)]| -> String {
         what.iter().map(|(at, what)| event(at, what)).collect()
     };
-    // With the event of the way back, the second issue may come minutes later.
+    // With a requeue event (R), the second issue may come minutes later.
     let requeued = [("0.0", "D"), ("0.1", "R"), ("30.5", "D"), ("31.0", "C")];
     for text in [&requeued[..], &[("0.0", "D"), ("0.4", "D"), ("0.5", "C")]] {
         let (records, notes) = read(&lines(text)).unwrap();

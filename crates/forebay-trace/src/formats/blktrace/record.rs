@@ -1,7 +1,7 @@
-//! The binary records of one file: 48 bytes each, then a payload of up to 65,535 bytes.
+//! The binary records of one file: 48 bytes each, followed by a payload of up to 65,535 bytes.
 //!
 //! The byte order is that of the traced machine, and is detected from the magic number of the first
-//! record. Only events that a trace of requests needs are decoded; the others are skipped.
+//! record. Only events that concern requests are decoded; the others are skipped.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use crate::formats::events::{Back, Category, Event, Remap, Source, Span, What};
 
 /// The size of a record without its payload.
 const HEAD: usize = 48;
-/// Large enough for the longest record.
+/// The size of the buffer, which exceeds that of the longest record.
 const BUFFER: usize = 128 * 1024;
-/// `0x656174` followed by the version, 7.
+/// The magic number: `0x656174` followed by the version, 7.
 const MAGIC: u32 = 0x6561_7407;
-/// Marks an event or note that has a control group id in the first 8 bytes of its payload.
+/// The flag of events and notes whose payload begins with a control group id of 8 bytes.
 const CGROUP: u16 = 1 << 8;
 
 /// The byte order of a file.
@@ -26,7 +26,7 @@ enum Order {
 }
 
 impl Order {
-    /// Returns the byte order in which `head` begins with the magic number.
+    /// Returns the byte order in which `head` is the magic number, if any.
     fn of(head: &[u8; 4]) -> Option<Order> {
         match *head {
             little if u32::from_le_bytes(little) == MAGIC => Some(Order::Little),
@@ -69,7 +69,7 @@ impl Head<'_> {
         })
     }
 
-    /// Returns what happened, if the record concerns requests.
+    /// Decodes the event, or returns None if it does not concern a request.
     fn what(&self, payload: &[u8]) -> Option<What> {
         let action = self.u32(28);
         let (kind, category) = (action as u16, Category((action >> 16) as u16));
@@ -95,8 +95,8 @@ impl Head<'_> {
         }
     }
 
-    /// Decodes the payload of a remap, which is always in big-endian order: the device above, the
-    /// device of the request, and the sector above.
+    /// Decodes the payload of a remap, which is always big-endian: the device above, the device of
+    /// the request, and the sector above.
     fn remap(&self, payload: &[u8]) -> Option<What> {
         let (from, rest) = payload.split_first_chunk::<4>()?;
         let from_sector = rest.get(4..)?.first_chunk::<8>()?;
@@ -110,12 +110,12 @@ impl Head<'_> {
     }
 }
 
-/// The kinds of records.
+/// The result of reading a record.
 enum Step {
     Event(Event),
-    /// A record that concerns no request.
+    /// A record that does not concern a request.
     Other,
-    /// The end of the file.
+    /// The end of the file was reached.
     End,
 }
 
@@ -125,12 +125,12 @@ pub(crate) struct Cursor {
     input: Box<dyn Read + Send>,
     order: Option<Order>,
     buffer: Vec<u8>,
-    /// The unread part of the buffer.
+    /// The part of the buffer that has not been read yet.
     unread: std::ops::Range<usize>,
     /// The position of the first unread byte in the file.
     at: u64,
     ended: bool,
-    /// The number of events so far, and whether their clock went back.
+    /// The number of events so far, and the steps back of their clock.
     events: u64,
     back: Back,
     pub(crate) warnings: Vec<String>,
@@ -153,13 +153,13 @@ impl Cursor {
         }
     }
 
-    /// Returns whether the file turned out to be empty.
+    /// Returns whether the file is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ended && self.order.is_none() && self.warnings.is_empty()
     }
 
-    /// Makes sure that at least `needed` bytes are unread, or all that remain. `needed` must not
-    /// exceed the buffer.
+    /// Ensures that the buffer contains at least `needed` unread bytes, or all that remain in the
+    /// file. `needed` must not exceed the size of the buffer.
     fn fill(&mut self, needed: usize) -> Result<bool, TraceError> {
         if self.unread.len() >= needed {
             return Ok(true);
@@ -223,7 +223,7 @@ impl Cursor {
         }
     }
 
-    /// Handles the end of the file, which may be inside a record.
+    /// Handles the end of the file, which may be within a record.
     fn end(&mut self) -> Result<Step, TraceError> {
         self.ended = true;
         self.tell_back();
@@ -244,8 +244,8 @@ impl Cursor {
         Ok(Step::End)
     }
 
-    /// Handles a record without the magic number: an error, except for zeros up to the end of the
-    /// file, which a killed blktrace leaves.
+    /// Handles a record without the magic number. This is an error, unless the rest of the file is
+    /// zeros, which blktrace leaves if it is killed.
     fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
         let (got, from) = (shown(&head[..4]), self.at);
         let error = self.malformed(got, EXPECTED, HINT);
@@ -291,7 +291,7 @@ impl Cursor {
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
 const HINT: &str = "is it an intact file of blktrace, version 7?";
 
-/// Formats the first bytes in hexadecimal.
+/// Formats the first bytes in hexadecimal, for a message.
 fn shown(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("bytes {digits}")
@@ -310,7 +310,7 @@ impl Source for Cursor {
     }
 }
 
-/// Returns whether a file that begins like this contains blktrace records.
+/// Returns whether a file that begins with `head` contains blktrace records.
 pub fn sniff(head: &[u8]) -> bool {
     head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
 }

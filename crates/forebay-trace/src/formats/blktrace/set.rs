@@ -1,7 +1,9 @@
-//! Finds the files of a blktrace set, one per CPU: `NAME.blktrace.CPU`, each possibly compressed.
+//! Finds the files of a blktrace set. There is one per CPU, `NAME.blktrace.CPU`, each of which may
+//! be compressed.
 //!
-//! A set is given by its base name, its folder, any one of its files, or a tar of them. Members of
-//! a tar are copied to unlinked temporary files, since all CPUs must be read at the same time.
+//! A set is specified by its base name, its folder, any one of its files, or a tar of them. The
+//! files in a tar are copied to unlinked temporary files, because those of all CPUs must be read at
+//! the same time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,13 +14,14 @@ use crate::error::{Place, TraceError};
 use crate::open::traces_in;
 use crate::unpack;
 
-/// The files of one set: a name for messages, and the content.
+/// The files of a set: the name of each for messages, and its content.
 pub(crate) type Files = Vec<(PathBuf, Box<dyn Read + Send>)>;
 
-/// The number of bytes needed to detect compression or a tar.
+/// The number of bytes from which compression or a tar is detected.
 const HEAD: usize = 512;
 
-/// Splits a file name into base name and CPU, e.g. `sdb` and 3 for `sdb.blktrace.3.zst`.
+/// Splits the name of a file into the base name and the CPU, such as `sdb` and 3 for
+/// `sdb.blktrace.3.zst`.
 pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?;
     let compressed = [".zst", ".xz", ".gz", ".bz2"].iter().find_map(|end| name.strip_suffix(end));
@@ -28,7 +31,7 @@ pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
     Some((base, cpu.parse().ok().filter(|_| digits)?))
 }
 
-/// Returns the files of the set that `path` names, in order of CPU.
+/// Returns the files of the set named by `path`, in order of CPU.
 pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
     if path.is_file() && split_name(path).is_none() {
         return from_one(path);
@@ -36,14 +39,14 @@ pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
     opened(paths(path)?)
 }
 
-/// Returns the paths of the files in the set that `path` names, unless it is a tar.
+/// Returns the paths of the files in the set named by `path`, unless that is a tar.
 pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     if path.is_dir() {
         let paths = listed(path)?.into_iter().filter(|path| split_name(path).is_some()).collect();
         return one_set(path, paths);
     }
     if let Some((base, _)) = split_name(path) {
-        // Opened to get the error if it does not exist.
+        // Opening the file gives the right error if it does not exist.
         open(path)?;
         return siblings(path, base);
     }
@@ -55,7 +58,7 @@ pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(paths)
 }
 
-/// Returns the files of the set `base` in the folder of `path`.
+/// Returns the paths of the set `base` in the folder of `path`.
 fn siblings(path: &Path, base: &str) -> Result<Vec<PathBuf>, TraceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut paths = listed(folder.unwrap_or(Path::new(".")))?;
@@ -72,7 +75,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(paths)
 }
 
-/// Checks that all paths belong to one set and no CPU occurs twice; sorts by CPU.
+/// Checks that all paths belong to one set and that no CPU occurs twice, and sorts them by CPU.
 fn one_set(named: &Path, mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, TraceError> {
     let mut sets: BTreeMap<PathBuf, Vec<u32>> = BTreeMap::new();
     for path in &paths {
@@ -132,7 +135,7 @@ fn opened(paths: Vec<PathBuf>) -> Result<Files, TraceError> {
     Ok(files)
 }
 
-/// Opens a single file: a tar, or the records of all CPUs in one file (`blktrace -o -`).
+/// Opens a single file, which is a tar or contains the records of all CPUs (`blktrace -o -`).
 fn from_one(path: &Path) -> Result<Files, TraceError> {
     let (head, input) = peeked(path, decoded(path, open(path)?)?)?;
     let input = io::Cursor::new(head.clone()).chain(input);
@@ -142,7 +145,7 @@ fn from_one(path: &Path) -> Result<Files, TraceError> {
     Ok(vec![(path.to_owned(), Box::new(input))])
 }
 
-/// Returns up to [`HEAD`] first bytes, and a reader of the whole content.
+/// Returns up to [`HEAD`] bytes from the beginning, and a reader of the whole content.
 fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError> {
     let mut head = Vec::with_capacity(HEAD);
     let read = input.by_ref().take(HEAD as u64).read_to_end(&mut head);
@@ -178,7 +181,7 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
             return Err(not_a_set(path, got, "make the tar anew"));
         }
     }
-    // The rest after the last member has to be read to verify the compressed stream.
+    // Read the rest after the last member, in order to verify the compressed stream.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|e| failed(plain(e)))?;
     if members.is_empty() {
         return Err(not_a_set(path, "a tar without files NAME.blktrace.CPU".to_owned(), ""));
@@ -194,8 +197,8 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
     Ok(files)
 }
 
-/// Strips an error of the tar reader's words if it only wraps another, and of control characters
-/// quoted from a damaged tar.
+/// Removes the words of the tar reader from an error that only wraps another, and control
+/// characters that come from a damaged tar.
 fn plain(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|e| e.source()).map(ToString::to_string);
     let shown = cause.unwrap_or_else(|| error.to_string());

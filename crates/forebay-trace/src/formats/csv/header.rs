@@ -1,13 +1,14 @@
-//! Interprets a header line as a declaration of columns: `time_us,op,offset,size` is
+//! Interprets a header line as a declaration of columns: `time_us,op,offset,size` means
 //! `at:us,op,offset,len,skip=1`.
 //!
-//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the
-//! offset and the length; a completion and a latency determine the time too, and a time that is a
-//! date in the first row needs no unit. Nothing is guessed: if names leave anything open (the unit of
-//! `timestamp`, of `block`), the header is rejected, with a suggestion for the declaration
-//! ([`crate::suggest`]). The text is read exactly according to that declaration, and a note shows it.
+//! The names are those in [`Titles`]. The header must name the time and its unit, the operation,
+//! the offset and the length. Instead of the time, there may be a completion and a latency; and if
+//! the time in the first row is a date, it needs no unit. Nothing is guessed: if the names leave
+//! anything open (the unit of `timestamp` or `block`), the header is rejected, and a declaration is
+//! suggested ([`crate::suggest`]). Otherwise, the text is read exactly according to the
+//! declaration, which is shown in a note.
 //!
-//! Fields are separated by comma, tab, semicolon or blanks, as in [`Columns`]. Blank lines and
+//! Fields are separated by commas, tabs, semicolons or spaces, as in [`Columns`]. Blank lines and
 //! comments (`#`) before the header are ignored.
 
 use std::path::Path;
@@ -28,14 +29,14 @@ use crate::rows::shorten;
 use crate::suggest::{Declaration, LENGTH_UNITS, ROWS, Table, dated_unit, fields};
 use forebay_ask::named;
 
-/// The most columns of a header; for more, a declaration is clearer.
+/// The maximum number of columns in a header. With more columns, a declaration is clearer.
 const COLUMNS_MAX: usize = 128;
-/// The most lines before a header.
+/// The maximum number of lines before the header.
 const TITLES_MAX: usize = 20;
-/// The supported date formats.
+/// The supported date formats, for messages.
 const DATES_READ: &str =
     "2026-01-31 12:00:00.000345 (an existing day, year first; day and time in one column)";
-/// Column separators and how a declaration specifies them. Commas need no setting.
+/// The separators, and how a declaration specifies them. Commas are the default.
 const SEPARATORS: [(Separator, Option<&str>); 5] = [
     (Separator::Byte(b','), None),
     (Separator::Byte(b'\t'), Some("sep=tab")),
@@ -44,11 +45,11 @@ const SEPARATORS: [(Separator, Option<&str>); 5] = [
     (Separator::Blanks, Some("sep=blank")),
 ];
 
-/// An interpreted header.
+/// A header that was interpreted.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(super) columns: Columns,
-    /// The note that shows the interpretation.
+    /// The note that states how the header was interpreted.
     pub(super) note: String,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct Unsure {
 }
 
 impl Unsure {
-    /// Adds that the rows could be those of a preset with another header.
+    /// Adds that the rows could also be those of a preset with a different header.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
         let from = named(&format!("from={name}"));
         self.hint += &format!("; if it is {name}, name that with {from}");
@@ -76,15 +77,15 @@ impl Unsure {
     }
 }
 
-/// Returns whether a line is neither blank nor a comment nor Excel's `sep=;`.
+/// Returns whether a line is neither blank, nor a comment, nor Excel's `sep=;`.
 pub(super) fn says(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let is_excel = line.strip_prefix(b"sep=").is_some_and(|sign| sign.len() <= 1);
     !line.is_empty() && line.first() != Some(&b'#') && !is_excel
 }
 
-/// Interprets the header of a text, its first line; `None` if it does not name the columns of requests.
-/// Lines without columns may precede a header that leaves nothing open.
+/// Interprets the first line of a text as a header. Returns `None` if it does not name the columns
+/// of requests. Lines without columns may precede a header that leaves nothing open.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let lines = (1..).zip(head.split(|&byte| byte == b'\n')).filter(|(_, line)| says(line));
@@ -95,7 +96,7 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     of_lines(&lines).or_else(later)
 }
 
-/// Interprets the first of these numbered lines as a header.
+/// Interprets the first of these lines as a header. Each comes with its number.
 fn of_lines(lines: &[(u64, &[u8])]) -> Option<Result<Header, Unsure>> {
     let ((number, line), rows) = lines.split_first()?;
     let rows: Vec<&[u8]> = rows.iter().map(|(_, row)| *row).collect();
@@ -112,26 +113,26 @@ fn of_lines(lines: &[(u64, &[u8])]) -> Option<Result<Header, Unsure>> {
     told
 }
 
-/// Returns the fields of a line; `None` if there are too few or too many, or if quotes are
-/// broken.
+/// Returns the fields of a line, or `None` if there are too few or too many, or if quotes do not
+/// match.
 fn names(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     fields(line, separator).filter(|fields| (2..=COLUMNS_MAX).contains(&fields.len()))
 }
 
-/// The names of columns.
+/// The names of the columns in a header.
 struct Names<'a> {
     titles: Titles,
     names: Vec<String>,
-    /// The rows after the header, and how their fields are separated.
+    /// The rows after the header.
     rows: &'a [&'a [u8]],
     separator: Separator,
 }
 
-/// A column of times, and its unit if it is known.
+/// A column of times, and the name of its unit, if known.
 type TimeColumn = (usize, Option<&'static str>);
 
 impl Names<'_> {
-    /// Returns how messages show the name of a column.
+    /// Returns the name of a column as shown in messages.
     fn name(&self, column: usize) -> String {
         match self.names.get(column).map(|name| name.trim()).filter(|name| !name.is_empty()) {
             Some(name) => shorten(name.as_bytes()),
@@ -145,17 +146,18 @@ impl Names<'_> {
         Table::new(rows.filter(|row| row.len() >= self.names.len()).collect())
     }
 
-    /// Returns a field of the first row.
+    /// Returns the content of a field in the first row.
     fn first(&self, column: usize) -> Option<String> {
         fields(self.rows.first()?, self.separator)?.get(column).map(|field| field.trim().to_owned())
     }
 
-    /// Returns a declaration without roles.
+    /// Returns a declaration in which no column has a role yet.
     fn declaration(&self) -> Declaration {
         Declaration::new((0..self.names.len()).map(|column| self.name(column)).collect())
     }
 
-    /// Builds the declaration; `None` if no column is an offset, or if there is nothing else.
+    /// Builds the declaration. Returns `None` if no column contains offsets, or if there are only
+    /// offsets.
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
@@ -198,7 +200,7 @@ impl Names<'_> {
         Some(Err(self.unsure(&said, line, separator)))
     }
 
-    /// Declares arrivals, completions and latencies, two of which are enough.
+    /// Declares arrivals, completions and latencies. Two of the three suffice.
     fn times(&self, at: Option<TimeColumn>, said: &mut Declaration) {
         let latency = self.titles.time(&LATENCY, |unit| unit.is_some());
         let latency = latency.and_then(|(column, unit)| Some((column, unit_name(unit?))));
@@ -228,8 +230,8 @@ impl Names<'_> {
         }
     }
 
-    /// Returns the column of times with one of `names`, and the name of its unit. The unit comes
-    /// from the name, or from the first row if that is a date.
+    /// Returns the first column of times with one of `names`, and its unit. The unit comes from the
+    /// name, or from the first row if that contains a date.
     fn moment(&self, names: &[&str]) -> Option<TimeColumn> {
         if let Some((column, Some(ns))) = self.titles.time(names, |unit| unit.is_some()) {
             return Some((column, Some(unit_name(ns))));
@@ -256,8 +258,7 @@ impl Names<'_> {
         said.advise(instead);
     }
 
-    /// Returns a note about a date or a time of day in the first row in an unsupported format; none
-    /// for a number.
+    /// Returns a note if the first row contains a date or time of day in an unsupported format.
     fn calendar(&self, column: usize) -> Option<String> {
         let field = self.first(column)?;
         let digits = field.bytes().filter(u8::is_ascii_digit).count();
@@ -282,7 +283,8 @@ impl Names<'_> {
         said.put(column, format!("{word}{unit}"));
     }
 
-    /// Returns the declaration of a column of operations: words, or truth values for write or read.
+    /// Returns the declaration of a column of operations, which contains words, or truth values for
+    /// write or read.
     fn op(&self, column: usize) -> &'static str {
         if self.titles.is(column, &["is_write", "write"]) {
             "op:0+false+f+no+n/1+true+t+yes+y"
@@ -293,8 +295,8 @@ impl Names<'_> {
         }
     }
 
-    /// Declares the columns that identify the submitter. `process` may be a name or a number, since
-    /// a text name can be either.
+    /// Declares the columns that identify the submitter. `process` may be a name or an id, because
+    /// the same column name is used for both.
     fn submitter(&self, said: &mut Declaration) {
         let any = |names: &[&str]| self.titles.any(names, |_| true);
         if let Some(column) = any(&["stream"]) {
@@ -311,7 +313,8 @@ impl Names<'_> {
         }
     }
 
-    /// Rejects duplicate names. The suggestion declares all of them, so that it is rejected too.
+    /// Rejects duplicate names. The suggested declaration includes all of them, so that it is
+    /// rejected too.
     fn once(&self, said: &mut Declaration) {
         let twice = said.read().find(|column| self.titles.is_twice(*column));
         let Some(column) = twice else { return };
@@ -332,7 +335,7 @@ impl Names<'_> {
         Some(Header { columns, note })
     }
 
-    /// Explains why a column is read as it is.
+    /// Explains why a column is read as declared.
     fn reason(&self, said: &Declaration, column: usize) -> String {
         let (word, role) = (said.word(column), self.titles.role(column));
         match word.split_once(':').map_or((word, ""), |(word, unit)| (word, unit)) {
@@ -366,8 +369,8 @@ impl Names<'_> {
         Unsure { line, got, expected: said.wanted.join(", and "), hint }
     }
 
-    /// Returns the preset whose names of columns are all in the header, with a declaration of them in the order of the
-    /// header.
+    /// Returns the name of a preset whose column names all occur in the header, and a declaration
+    /// of these columns in the order of the header.
     fn preset(&self, line: u64, separator: Option<&str>) -> Option<(&'static str, String)> {
         let presets = FORMATS.iter().filter_map(|format| Some((format.name, format.preset()?)));
         presets.filter(|(_, preset)| preset.has_own_titles()).find_map(|(name, preset)| {
@@ -384,12 +387,12 @@ fn unit_wanted(name: &str) -> String {
     format!("the unit of {name} at its end: _ns, _us, _ms or _s")
 }
 
-/// Returns the option that declares these columns.
+/// Returns the command-line option that declares these columns.
 fn spelled_out(columns: &str) -> String {
     named(&format!("columns={columns}"))
 }
 
-/// Returns the name of a time unit of `ns` nanoseconds in declarations.
+/// Returns the name of the time unit with `ns` nanoseconds in declarations.
 fn unit_name(ns: u64) -> &'static str {
     TIME_UNITS.iter().find(|unit| unit.ns == ns).map_or("ns", |unit| unit.name)
 }

@@ -4,37 +4,38 @@ use crate::order::clock::{APART_NS, long};
 use forebay_ask::named;
 use forebay_show::quantities;
 
-/// The least reported step back, in nanoseconds; the logs of different processors differ by less.
+/// The minimum step back that is reported, in nanoseconds. The logs of different CPUs differ by
+/// less.
 const STEP_NS: u64 = 900_000_000;
-/// After this many events, a smaller step counts too, if the clock goes back by most of the time
-/// since the run began and the processor's event numbers restart at 1.
+/// After this many events, a smaller step is reported too, if the clock goes back by most of the
+/// time since the run began and the event numbers of the CPU restart at 1.
 const RUN_EVENTS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
 const SEQUENCE_MAX: u32 = 16;
 
-/// The clock's steps back.
+/// The steps back of a clock.
 #[derive(Default)]
 pub(crate) struct Back {
-    /// Whether events after a step are placed after those before it.
+    /// Whether the events after a step are placed after those before it.
     splits: bool,
     shift_ns: u64,
     last_ns: u64,
     newest_ns: u64,
-    /// The events of this run, its beginning, and its newest time.
+    /// The number of events in this run, when it began, and its newest time.
     events: u64,
     begun_ns: u64,
-    /// The place and the size of the first step.
+    /// The place and the size of the first step back.
     first: Option<(u64, u64)>,
     steps: u64,
 }
 
 impl Back {
-    /// If `is_wanted`, events after a step are placed after those before it.
+    /// Creates a detector. If `is_wanted`, events after a step are placed after those before it.
     pub(crate) fn splitting(is_wanted: bool) -> Back {
         Back { splits: is_wanted, ..Back::default() }
     }
 
-    /// Processes the next event. Returns its time, and whether another run begins with it.
+    /// Processes the next event. Returns its time, and whether a new run begins with it.
     pub(crate) fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
         let mut time_ns = time_ns.saturating_add(self.shift_ns);
         let is_step = self.is_step(time_ns, sequence);
@@ -51,7 +52,7 @@ impl Back {
         if self.events == 0 {
             (self.begun_ns, self.newest_ns) = (time_ns, time_ns);
         }
-        // Events that were overtaken by the first event of a run stay in that run.
+        // If the first event of a run overtook others of the run, these stay in it.
         let time_ns = if self.splits { time_ns.max(self.begun_ns) } else { time_ns };
         self.events += 1;
         (self.last_ns, self.newest_ns) = (time_ns, self.newest_ns.max(time_ns));
@@ -70,7 +71,7 @@ impl Back {
             && time_ns < self.last_ns
     }
 
-    /// Returns advice that follows the sentence if runs can be split.
+    /// Returns the advice to split runs, if that is possible.
     pub(crate) fn hint(&self) -> String {
         match self.splits {
             true => String::new(),
@@ -81,7 +82,7 @@ impl Back {
         }
     }
 
-    /// Returns the sentence about the steps; `kind` names the kind of places.
+    /// Returns a sentence about the steps back. `kind` is what places are called.
     pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
         if self.splits {

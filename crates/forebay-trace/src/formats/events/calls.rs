@@ -1,8 +1,8 @@
-//! Requests of tracers that number them: one line begins a request, and a later line with the same
-//! key ends it. A format says what a line is ([`CallLine`]).
+//! Combines the requests of tracers that number them: one line begins a request, and a later line
+//! with the same key ends it. Each format defines what its lines mean ([`CallLine`]).
 //!
-//! Invariant: at most [`BEGUN_MAX`] requests wait for their end. Beyond that, and when a key begins
-//! again, a request is returned without a latency, as its end was lost.
+//! Invariant: at most [`BEGUN_MAX`] requests wait for their end. If there are more, or if a key
+//! begins again, the end of a request was lost, and the request is returned without a latency.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader, Record, Stream};
 use forebay_show::plural::{counted, verb};
 
-/// The most requests that wait for their end.
+/// The maximum number of requests that wait for their end.
 const BEGUN_MAX: usize = 1 << 18;
 
-/// The key of a request, unique until the request ends.
+/// The key of a request, which is unique until the request ends.
 pub(crate) type Key = [u64; 2];
 
-/// A request as a line has it.
+/// A request as its line states it.
 pub(crate) struct Request<'a> {
     pub(crate) at_ns: u64,
     pub(crate) op: Op,
@@ -34,59 +34,60 @@ pub(crate) struct Request<'a> {
     pub(crate) stream: Stream,
 }
 
-/// The kinds of lines.
+/// What a line means.
 pub(crate) enum Call<'a> {
     Begin(Key, Request<'a>),
     End(Key, u64),
-    /// The end of a request, unless an earlier line has ended it.
+    /// The end of a request, unless an earlier line ended it.
     AlsoEnd(Key, u64),
-    /// The request of this key failed.
+    /// The request with this key failed.
     Fail(Key),
-    /// A request with its latency, if it is known, and no second line.
+    /// A complete request and its latency, if known. There is no second line.
     Whole(Request<'a>, Option<u64>),
     /// A request that cannot be represented.
     Skipped,
     Other,
 }
 
-/// A format of requests that begin and end in different lines.
+/// A format in which requests begin and end in different lines.
 pub(crate) trait CallLine: Default + Send {
-    /// The format's name.
+    /// The name of the format.
     const NAME: &'static str;
-    /// The layout of its lines, for messages.
+    /// The layout of lines, for messages.
     const LAYOUT: &'static str;
-    /// The number of first lines by which the format is recognized.
+    /// The number of lines at the beginning by which the format is recognized.
     const SNIFFED_LINES: usize = FIRST_LINES;
-    /// How a line can end that certainly is not truncated.
+    /// The endings of lines that are certainly not truncated.
     const ENDINGS: &'static [&'static str] = &[];
 
     /// Returns whether a line shows that a text has this format.
     fn is_line(line: &[u8]) -> bool;
 
-    /// How to record times that count from one moment, if the tool can also print differences.
+    /// How to record absolute times, if the tool can also print differences between lines.
     const ABSOLUTE: &'static str = "";
 
-    /// Returns the time of a line in any unit, if the tool can also print differences.
+    /// Returns the time of a line in any unit, if the tool can also print differences between
+    /// lines.
     fn time(_line: &[u8]) -> Option<u64> {
         None
     }
 
-    /// Parses a line that is not blank.
+    /// Parses a line, which is not blank.
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError>;
 
-    /// Returns the notes for the user at the end.
+    /// Returns notes for the user at the end.
     fn sentences(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Returns whether text that begins like this has a format.
+/// Returns whether text that begins with `head` has format `P`.
 pub(crate) fn sniff<P: CallLine>(head: &[u8]) -> bool {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty()).take(P::SNIFFED_LINES).any(P::is_line)
 }
 
-/// Opens a reader of a format.
+/// Opens a reader of format `P`.
 pub(crate) fn open<P: CallLine + 'static>(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let head = input.content.fill_buf();
     let head = head.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
@@ -97,7 +98,7 @@ pub(crate) fn open<P: CallLine + 'static>(mut input: Input) -> Result<Box<dyn Re
     Ok(ordered(input, log, Dictionary::default()))
 }
 
-/// Refuses text whose times often go back, because they are differences between lines.
+/// Returns an error if times often go back, because they are differences between lines.
 fn refuse_differences<P: CallLine>(path: &Path, head: &[u8]) -> Option<TraceError> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let times: Vec<u64> = whole.split(|&byte| byte == b'\n').filter_map(P::time).collect();
@@ -112,7 +113,7 @@ fn refuse_differences<P: CallLine>(path: &Path, head: &[u8]) -> Option<TraceErro
     (back > 0 && back * 4 >= times.len()).then(refusal)
 }
 
-/// The requests of the lines.
+/// Converts lines to requests.
 struct CallLog<P> {
     parser: P,
     who: Numbering,
@@ -168,17 +169,17 @@ impl<P: CallLine> Log for CallLog<P> {
     }
 }
 
-/// Returns whether a request moves nothing, although it should.
+/// Returns whether a request transfers nothing although its operation should.
 fn is_empty(record: &Record) -> bool {
     record.len == 0 && record.op != Op::Flush
 }
 
-/// The named fields of a line, and what separates a name from its value: `=`, `:` with a blank, or a
-/// blank.
+/// The named fields of a line, and what separates a name from its value: `=`, `:` with a space, or
+/// a space.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8], pub(crate) &'static str);
 
 impl<'a> Fields<'a> {
-    /// Returns the value of the first field of this name.
+    /// Returns the value of the first field called `name`.
     pub(crate) fn value(&self, name: &str) -> Option<&'a [u8]> {
         let Fields(line, mark) = *self;
         if mark == "=" {
@@ -189,7 +190,7 @@ impl<'a> Fields<'a> {
         words(line).skip_while(|word| !is_name(word)).nth(1)
     }
 
-    /// Returns the value of a field that is a number.
+    /// Returns the value of a numeric field.
     pub(crate) fn number(&self, name: &'static str) -> Result<u64, RowError> {
         let word = self.value(name).unwrap_or_default();
         number(word)
@@ -197,7 +198,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Parses a number, decimal or hexadecimal after `0x`.
+/// Parses a number, which is decimal, or hexadecimal after `0x`.
 pub(crate) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok(),
@@ -205,20 +206,21 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// The requests that have begun, by key.
+/// The requests that have begun but not ended, by key.
 #[derive(Default)]
 struct Calls {
     begun: HashMap<Key, (u64, Record)>,
-    /// The keys in the order in which they began.
+    /// The keys in the order in which their requests began.
     order: BTreeMap<u64, Key>,
     next: u64,
     endless: u64,
-    /// The number of ends without a beginning.
+    /// The number of ends whose beginning was not seen.
     unbegun: u64,
 }
 
 impl Calls {
-    /// Begins a request. Returns a request whose end must be lost.
+    /// Begins a request. If this means that the end of an older request was lost, returns the older
+    /// one.
     fn begin(&mut self, key: Key, record: Record) -> Option<Record> {
         let mut lost = self.take(&key);
         if lost.is_none() && self.begun.len() >= BEGUN_MAX {
@@ -232,7 +234,7 @@ impl Calls {
         lost
     }
 
-    /// Ends a request. Returns it with its latency, if it has begun.
+    /// Ends a request. Returns it with its latency, if its beginning was seen.
     fn end(&mut self, key: &Key, end: Nanos) -> Option<Record> {
         let Some(mut record) = self.take(key) else {
             self.unbegun += 1;
@@ -242,14 +244,14 @@ impl Calls {
         Some(record)
     }
 
-    /// Forgets a request, and returns it.
+    /// Removes a request and returns it.
     fn take(&mut self, key: &Key) -> Option<Record> {
         let (number, record) = self.begun.remove(key)?;
         self.order.remove(&number);
         Some(record)
     }
 
-    /// Returns the requests that have not ended, at the end of the trace.
+    /// Returns the requests that have not ended when the trace ends.
     fn rest(&mut self) -> Vec<Record> {
         self.endless += self.begun.len() as u64;
         let order = std::mem::take(&mut self.order);

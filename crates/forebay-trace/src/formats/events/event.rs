@@ -1,22 +1,23 @@
 //! Events of the Linux block layer, limited to what a trace of requests needs.
 //!
-//! The binary records of blktrace, the text output of blkparse, and that of the kernel's tracepoints
-//! are converted to these events.
+//! blktrace's binary records, blkparse's text output and the text of the kernel's tracepoints are
+//! all converted to these events.
 
 use forebay_core::{Flags, Op};
 
-/// The longest plausible request (not a discard), in bytes. Today's kernels queue up to 8 MiB.
+/// The maximum plausible length of a request other than a discard, in bytes. Today's kernels queue
+/// up to 8 MiB.
 const LEN_MAX_BYTES: u32 = 1 << 30;
 
-/// The size of a sector, which does not depend on the device.
+/// The size of a sector, which is the same for all devices.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// One event.
+/// An event of the block layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
-    /// Nanoseconds on the trace's own clock.
+    /// The time in nanoseconds on the trace's own clock.
     pub(crate) time_ns: u64,
-    /// The order among events of one CPU at the same time.
+    /// The number by which events of one CPU with equal times are ordered.
     pub(crate) sequence: u32,
     /// The thread id.
     pub(crate) pid: u32,
@@ -32,13 +33,13 @@ impl Event {
 /// What an event reports.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A request arrived at the block layer (Q).
+    /// A request arrived in the block layer (Q).
     Queue(Span),
-    /// A request was handed to the scheduler (I).
+    /// A request was passed to the scheduler (I).
     Insert(Span),
     /// A request was issued to the driver (D).
     Issue(Span),
-    /// A request went back from the driver to the scheduler, and will be issued again (R).
+    /// The driver returned a request to the scheduler, which will issue it again (R).
     Requeue(Span),
     /// A part of a request, or one or more requests, completed (C).
     Complete(Span),
@@ -46,11 +47,11 @@ pub(crate) enum What {
     Remap(Box<Remap>),
     /// The thread has this name from now on.
     Name(Box<str>),
-    /// Another recording begins: outstanding requests of the previous one never complete.
+    /// A new recording begins. Outstanding requests of the previous one never complete.
     Run,
 }
 
-/// The passage of a request from one layer to the one below.
+/// A request that was passed from one layer to the one below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Remap {
     pub(crate) to: u32,
@@ -60,17 +61,17 @@ pub(crate) struct Remap {
     pub(crate) bytes: u32,
 }
 
-/// The part of a device that an event concerns, with its flags.
+/// The part of a device that an event concerns, and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) sector: u64,
     pub(crate) bytes: u32,
-    /// Major number << 20 | minor number.
+    /// The device: the major number << 20 | the minor number.
     pub(crate) device: u32,
     pub(crate) category: Category,
 }
 
-/// The kernel's categories of an event: the upper half of its action.
+/// The kernel's categories of an event, from the upper half of its action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Category(pub(crate) u16);
 
@@ -80,7 +81,7 @@ impl Category {
     /// A flush, or a flush that precedes the data of a write.
     pub(crate) const FLUSH: Category = Category(1 << 2);
     pub(crate) const SYNC: Category = Category(1 << 3);
-    /// A command passed through to the device; its sector and size are meaningless.
+    /// A command that was passed through to the device. Its sector and size have no meaning.
     pub(crate) const PASSTHROUGH: Category = Category(1 << 9);
     pub(crate) const NOTIFY: Category = Category(1 << 10);
     pub(crate) const AHEAD: Category = Category(1 << 11);
@@ -98,7 +99,7 @@ impl Category {
 }
 
 impl What {
-    /// Returns the part of a device that it concerns, if a request may have that size.
+    /// Returns the part of a device that the event concerns, if a request may have that size.
     pub(crate) fn span(&self) -> Option<&Span> {
         match self {
             What::Queue(span)
@@ -112,8 +113,8 @@ impl What {
 }
 
 impl Span {
-    /// Returns the operation; `None` if the event is not a request that can be represented (a
-    /// passed-through command, a request without direction, a length of zero).
+    /// Returns the operation, or `None` if the event cannot be represented as a request: a
+    /// passed-through command, a request without direction, or a length of zero.
     pub(crate) fn op(&self) -> Option<Op> {
         let category = self.category;
         match () {
@@ -138,12 +139,13 @@ impl Span {
         carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
     }
 
-    /// Returns the first sector after it. Cannot overflow if [`Span::fault`] found nothing.
+    /// Returns the first sector after the span. This cannot overflow if [`Span::fault`] found
+    /// nothing.
     pub(crate) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
     }
 
-    /// Checks for impossible values, and returns the value with what was expected.
+    /// Checks for impossible values. Returns the value and what was expected.
     pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
         if self.category.has(Category::PASSTHROUGH) || self.bytes == 0 {
             return None;
@@ -159,7 +161,7 @@ impl Span {
     }
 }
 
-/// A stream of events, approximately in order of time.
+/// A source of events, approximately in order of time.
 pub(crate) trait Source {
     fn next(&mut self) -> Result<Option<Event>, crate::TraceError>;
 }

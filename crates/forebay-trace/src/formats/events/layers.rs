@@ -1,16 +1,16 @@
-//! Requests that a trace shows at several layers: LVM, md, dm-crypt, multipath, partitions.
+//! Handles requests that a trace shows at several layers: LVM, md, dm-crypt, multipath, partitions.
 //!
-//! A remap (`A`) says that a request of one device goes on to another, or to several. Each request
-//! counts at one layer:
+//! A remap (`A`) means that a request to one device was passed on to another, or to several. Each
+//! request counts at one layer:
 //!
-//! - [`Layer::Bottom`]: a request does not count if another arrived at the place to which it was
-//!   remapped, because that one shows all that became of it.
-//! - [`Layer::Top`]: a request at the sector to which a request of another device of the trace was
-//!   just remapped does not count. Other requests of the lower device do: it may hold more than
-//!   one volume.
+//! - With [`Layer::Bottom`], a request does not count if another one arrived where it was remapped
+//!   to, because the lower request shows everything that happened to it.
+//! - With [`Layer::Top`], a request does not count if a request of another device in the trace was
+//!   just remapped to its sector. Other requests to the lower device do count, because it may
+//!   contain more than one volume.
 //!
-//! A device may show no arrivals but only completions, such as a path of a multipath disk. These end
-//! the requests that were remapped there.
+//! Some devices show only completions and no arrivals, such as a path of a multipath disk. Their
+//! completions end the requests that were remapped to them.
 //!
 //! Since Linux 5.12, tracepoints name the partition of a queued request but the disk of a completed
 //! one, both with sectors of the disk. [`Layers::partition_of`] recognizes such pairs by their
@@ -22,7 +22,7 @@ use super::event::{Category, Remap, SECTOR_BYTES, Span};
 use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 
-/// The layer at which a request counts if a trace shows it at several.
+/// The layer at which requests count if a trace shows them at several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layer {
     /// At the volume nearest to the programs.
@@ -30,45 +30,46 @@ pub enum Layer {
     /// At the device nearest to the hardware.
     #[default]
     Bottom,
-    /// At each layer, so several times.
+    /// At every layer, so that a request may count several times.
     Every,
 }
 
-/// The most remapped requests that are awaited at a lower device.
+/// The maximum number of remapped requests that are expected at lower devices.
 const EXPECTED_MAX: usize = 1 << 16;
 
-/// A device and sector; all flushes of a device have one place.
+/// A device and a sector. All flushes of a device have the same place.
 type Place = (u32, u64);
 
-/// A request that was remapped, or a part of it.
+/// A remapped request, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) device: u32,
     pub(super) id: u64,
-    /// The number of its sectors that were remapped together.
+    /// The number of sectors that were remapped together.
     pub(super) sectors: u64,
 }
 
-/// Follows requests from layer to layer.
+/// Tracks requests from layer to layer.
 #[derive(Default)]
 pub(super) struct Layers {
     pub(super) layer: Layer,
-    /// The requests that are expected at a place, because they were remapped there.
+    /// The requests that are expected at each place, because they were remapped to it.
     expected: BTreeMap<Place, VecDeque<Origin>>,
-    /// The requests that arrived at a place where they do not count, and may be remapped again.
+    /// The requests that arrived at a place without counting there. They may be remapped again.
     passed: HashMap<Place, Origin>,
-    /// The devices to which requests of a device were remapped.
+    /// The devices to which the requests of each device were remapped.
     below: BTreeMap<u32, BTreeSet<u32>>,
-    /// The number of requests that do not count, by their device and the other device that has them.
+    /// The number of requests that do not count, by their device and the device at which they count
+    /// instead.
     left_out: BTreeMap<(u32, u32), u64>,
 }
 
-/// What the arrival of a request means for its layers.
+/// Whether an arriving request counts.
 pub(super) enum Arrival {
     Counts,
-    /// It counts, instead of this request above.
+    /// It counts instead of this request at the layer above.
     CountsFor(u64),
-    /// It counts above.
+    /// It counts at the layer above instead.
     IsLeftOut,
 }
 
@@ -77,13 +78,13 @@ fn place(device: u32, sector: u64, bytes: u32) -> Place {
 }
 
 impl Layers {
-    /// Processes a remap. `request` returns the request that is remapped, if it counts at its device.
+    /// Processes a remap. `request` is the request that was remapped, if it counts at its device.
     pub(super) fn remap(&mut self, remap: &Remap, request: Option<u64>) {
         if remap.from != remap.to {
             self.below.entry(remap.from).or_default().insert(remap.to);
         }
-        // Remaps in a row: from a volume to a partition, and from there to its disk, which is the
-        // device that both events may name.
+        // There may be several remaps in a row: from a volume to a partition, and from there to its
+        // disk. Both events may name the disk as their device.
         let [above, beside] =
             [remap.from, remap.to].map(|device| place(device, remap.from_sector, remap.bytes));
         let own = request.filter(|_| remap.from != remap.to).map(|id| Origin {
@@ -96,7 +97,7 @@ impl Layers {
         self.expect(place(remap.to, remap.sector, remap.bytes), origin);
     }
 
-    /// Returns all devices below a device.
+    /// Returns all devices below a device, directly or indirectly.
     pub(super) fn below(&self, device: u32) -> BTreeSet<u32> {
         let (mut all, mut next) = (BTreeSet::new(), vec![device]);
         while let Some(device) = next.pop() {
@@ -119,7 +120,7 @@ impl Layers {
         self.expected.entry(place).or_default().push_back(origin);
     }
 
-    /// Returns the request that is expected at this place, which happens once.
+    /// Returns the request that is expected at this place, and no longer expects it.
     fn meet(&mut self, place: Place) -> Option<Origin> {
         let origins = self.expected.get_mut(&place)?;
         let origin = origins.pop_front();
@@ -129,7 +130,7 @@ impl Layers {
         origin
     }
 
-    /// Processes the arrival of a request.
+    /// Processes an arriving request.
     pub(super) fn arrive(&mut self, span: &Span) -> Arrival {
         if self.expected.is_empty() {
             return Arrival::Counts;
@@ -150,13 +151,13 @@ impl Layers {
         }
     }
 
-    /// Counts a request of `device` that counts at `other`.
+    /// Counts a request to `device` that counts at `other` instead.
     pub(super) fn count(&mut self, device: u32, other: u32) {
         *self.left_out.entry((device, other)).or_default() += 1;
     }
 
     /// Processes a completion at a device where no request awaits it. Returns the requests that
-    /// were remapped there, and how many of their sectors it completes.
+    /// were remapped to that place, and how many of their sectors it completes.
     pub(super) fn complete(&mut self, span: &Span) -> Vec<(Origin, u64)> {
         if self.expected.is_empty() {
             return Vec::new();
@@ -184,9 +185,9 @@ impl Layers {
         completed
     }
 
-    /// Returns whether `device` can be a partition of `disk`, by the kernel's numbers.
+    /// Returns whether `device` can be a partition of `disk`, according to the kernel's numbering.
     pub(super) fn partition_of(device: u32, disk: u32) -> bool {
-        /// The major number of devices whose minor numbers are assigned on demand.
+        /// The major number of devices whose minor numbers are assigned dynamically.
         const EXTENDED: u32 = 259;
         let (major, is_same) = (device >> 20, device >> 20 == disk >> 20);
         is_same && device > disk && (major == EXTENDED || device - disk < 16)
@@ -216,7 +217,7 @@ impl Layers {
     }
 }
 
-/// Returns the name of a device: its major and minor number.
+/// Returns the name of a device, which consists of its major and minor number.
 pub(super) fn name(device: u32) -> String {
     format!("{},{}", device >> 20, device & 0xf_ffff)
 }

@@ -1,8 +1,8 @@
-//! Sorts events by time: each file's slightly unordered events within a window, then across files
-//! by merging.
+//! Sorts events by time: within a window for each file, whose events are slightly out of order,
+//! then by merging the files.
 //!
-//! Invariant: memory is bounded by twice [`AHEAD`] per file. Events that are further back than the
-//! window come out late, and consumers must handle that.
+//! Invariant: memory is bounded by twice [`AHEAD`] events per file. Events that are late by more
+//! than the window are returned late, and consumers must handle them.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -11,10 +11,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::event::{Event, Source};
 use crate::error::TraceError;
 
-/// The size of the window in events: how far an event may be out of order in its file.
+/// The size of the window: by how many places an event may be out of order within its file.
 const AHEAD: usize = 512;
 
-/// One source with its events sorted within a window.
+/// A source whose events are sorted within a window.
 pub(crate) struct Sorted<S> {
     pub(crate) source: S,
     window: VecDeque<Event>,
@@ -26,7 +26,7 @@ impl<S: Source> Sorted<S> {
         Sorted { source, window: VecDeque::new(), ended: false }
     }
 
-    /// Makes sure that the front of the window is the next event.
+    /// Ensures that the next event is at the front of the window.
     fn fill(&mut self) -> Result<(), TraceError> {
         if self.ended || self.window.len() > AHEAD {
             return Ok(());
@@ -59,15 +59,15 @@ impl<S: Source> Sorted<S> {
     }
 }
 
-/// Several sources, with their events merged by time, then by sequence number.
+/// Merges the events of several sources, by time and then by sequence number.
 pub(crate) struct Merge<S> {
     files: Vec<Sorted<S>>,
-    /// The key of each unfinished file's next event, and the file.
+    /// The key of the next event of each unfinished source, and the index of the source.
     heads: BinaryHeap<Reverse<((u64, u32), usize)>>,
 }
 
 impl<S: Source> Merge<S> {
-    /// Reads the first events of every source.
+    /// Creates the merger and reads the first events of every source.
     pub(crate) fn new(sources: Vec<S>) -> Result<Merge<S>, TraceError> {
         let mut files: Vec<_> = sources.into_iter().map(Sorted::new).collect();
         let mut heads = BinaryHeap::with_capacity(files.len());

@@ -1,24 +1,25 @@
-//! Converts events to records: arrivals, each with the time until its last sector has completed.
+//! Converts events to records: each arrival becomes a record whose latency ends when its last
+//! sector completes.
 //!
-//! Arrivals are queue events. If a trace only has issue events (`blktrace -a issue`), these are
-//! used instead, with a note; if it has none of these either, insert events.
+//! Arrivals are queue events. If a trace has no queue events (`blktrace -a issue`), issue events
+//! are used instead, with a note; if there are no issue events either, insert events.
 //!
-//! - A completion is credited by the sectors it covers (see [`crate::cover`]) to the oldest request
-//!   that awaits them; in a set that lacks the files of some CPUs, to the newest, since an older
-//!   one has most likely lost its completion.
+//! - A completion is credited to the oldest request that awaits its sectors (see [`crate::cover`]).
+//!   If the files of some CPUs are missing, it is credited to the newest instead, because an older
+//!   request has most likely lost its completion.
 //! - A write with a preflush, or one whose FUA the kernel emulates by a flush, ends with an empty
 //!   completion at its sector after the completion of its data. If a device without a cache omits
 //!   the empty completion, that of the data counts.
 //! - An empty flush ends with an empty completion that has the write bit set. The device's own
-//!   flushes have the flush bit and no write bit; they end no request. A device without issue events
-//!   (LVM, md) has none, and completes the flush as it arrived.
-//! - If issues are the arrivals, a request that is issued again counts once ([`reissue`]), with its
-//!   latency from the first issue.
+//!   flushes have the flush bit but not the write bit, and end no request. A device without issue
+//!   events (LVM, md) has no flushes of its own, and completes the flush as it arrived.
+//! - If issues are the arrivals, a request that is issued again counts only once ([`reissue`]),
+//!   with its latency from the first issue.
 //! - A request that the trace shows at several layers counts at one of them ([`super::layers`]).
 //!
 //! Records are returned in order of arrival, each as soon as it and all before it have completed. A
-//! record is returned without a latency [`AGE_MAX_NS`] after its arrival, or when there are
-//! [`PENDING_MAX`] others after it.
+//! record is returned without a latency [`AGE_MAX_NS`] after its arrival, or when [`PENDING_MAX`]
+//! other records follow it.
 
 mod between_layers;
 mod reissue;
@@ -39,16 +40,17 @@ use crate::trace::{BATCH, Dictionary, Notes, Record, SourceFacts};
 pub(crate) use waiting::ONLY_DEVICE;
 use waiting::{LeftOut, Pending, Volumes};
 
-/// The most requests that may wait for their completion at a time.
+/// The maximum number of requests that wait for their completion.
 const PENDING_MAX: usize = 262_144;
 
-/// The most pairs of awaited segment and request, which bounds memory if requests overlap heavily.
+/// The maximum number of pairs of a segment and a request that awaits it. It bounds memory if many
+/// requests overlap.
 const CLAIMS_MAX: usize = 1 << 20;
 
-/// How long to wait for a completion, in nanoseconds of trace time.
+/// How long a request waits for its completion, in nanoseconds of trace time.
 const AGE_MAX_NS: u64 = 60_000_000_000;
 
-/// The number of events without any queue event after which a trace counts as issue-only.
+/// If there is no queue event among this many events, the trace counts as one without queue events.
 const PRELUDE_MAX: usize = 65_536;
 
 /// Converts events to records.
@@ -61,15 +63,15 @@ pub(crate) struct Pairing {
     layers: Layers,
     /// The devices that issue requests to a driver, if queue events are the arrivals.
     issuing: FxHashSet<u32>,
-    /// Whether completions may name the disk of a partition.
+    /// Whether a completion may name the disk of a partition.
     disks_complete: bool,
-    /// Whether any request went back to the scheduler.
+    /// Whether any request was returned to the scheduler.
     has_requeued: bool,
-    /// Whether insert events are the arrivals, because there are no issue events either.
+    /// Whether insert events are the arrivals, because there are neither queue nor issue events.
     inserted: bool,
     /// Whether completions are known to be missing.
     lossy: bool,
-    /// The pending requests in order of arrival; ids count up from `first`.
+    /// The pending requests in order of arrival. Their ids are consecutive, starting with `first`.
     pending: VecDeque<Pending>,
     first: u64,
     now_ns: u64,
@@ -78,9 +80,9 @@ pub(crate) struct Pairing {
     tally: Tally,
 }
 
-/// Which events count as requests.
+/// Which events are the arrivals of requests.
 enum Arrivals {
-    /// No queue event so far; the other events are stored.
+    /// Unknown, because there was no queue event so far. Contains the other events.
     Unknown(Vec<Event>),
     Queued,
     Issued,
@@ -90,12 +92,12 @@ enum Arrivals {
 struct Tally {
     requests: u64,
     without_latency: u64,
-    /// The number of completions that came after their time.
+    /// The number of completions that were late.
     completed_late: u64,
     /// The number of implausible latencies.
     too_long: u64,
     queued_in_issue_only: u64,
-    /// Whether there were completions, but no arrivals.
+    /// Whether there were completions but no arrivals.
     only_completes: bool,
     issued_again: u64,
 }
@@ -123,18 +125,18 @@ impl Pairing {
         }
     }
 
-    /// Chooses the layer at which requests count that the trace shows at several.
+    /// Sets at which layer requests count if the trace shows them at several.
     pub(crate) fn choose(&mut self, layer: Layer) {
         self.layers.layer = layer;
     }
 
-    /// Completions of a disk may end requests of its partitions.
+    /// Permits completions at a disk to end requests to its partitions.
     pub(crate) fn let_disks_complete(&mut self) {
         self.disks_complete = true;
     }
 
-    /// Fills a batch from a source of events, appending the records that are ready. Returns whether
-    /// the source has just ended.
+    /// Fills a batch from a source of events: appends the records that are ready. Returns whether
+    /// the source has ended.
     pub(crate) fn fill(
         &mut self,
         batch: &mut Vec<Record>,
@@ -179,7 +181,7 @@ impl Pairing {
         }
     }
 
-    /// Ends the trace: appends all remaining records and completes the notes.
+    /// Ends the trace: appends all remaining records and adds the notes.
     pub(crate) fn finish(&mut self, ready: &mut Vec<Record>) {
         self.take_as_issued(ready);
         while !self.pending.is_empty() {
@@ -191,13 +193,13 @@ impl Pairing {
         self.notes.warnings.extend(self.streams.sentence());
     }
 
-    /// Returns what is known of the layers.
+    /// Returns facts about the layers of the source.
     pub(crate) fn facts(&self) -> SourceFacts {
         SourceFacts { legs: self.layers.legs(), ..SourceFacts::default() }
     }
 
-    /// If there were no queue events, treats the issue events so far, or else the insert events, if any, as the
-    /// requests.
+    /// If there were no queue events, uses the issue events so far as the arrivals or, failing
+    /// these, the insert events.
     fn take_as_issued(&mut self, ready: &mut Vec<Record>) {
         let Arrivals::Unknown(prelude) = &mut self.arrivals else { return };
         let prelude = std::mem::take(prelude);
@@ -250,8 +252,8 @@ impl Pairing {
         }
     }
 
-    /// Advances the time to the event. If the event is late, its time is raised to the current
-    /// time.
+    /// Advances the current time to that of the event. If the event is late, its time is raised to
+    /// the current time instead.
     fn advance(&mut self, event: &Event) -> bool {
         let is_late = event.time_ns < self.now_ns;
         self.now_ns = self.now_ns.max(event.time_ns);
@@ -285,7 +287,7 @@ impl Pairing {
         };
         let volume = self.volumes.place(span.device);
         self.start_ns.get_or_insert(self.now_ns);
-        // The offset of an empty flush is meaningless, and the text form does not have it.
+        // The offset of an empty flush has no meaning, and the text form lacks it.
         let sector = if op == Op::Flush { 0 } else { span.sector };
         let record = Record {
             at: self.at(),
@@ -384,7 +386,7 @@ impl Pairing {
         self.complete_below(span, at);
     }
 
-    /// Processes an empty completion at a volume. Returns whether it ends a request.
+    /// Processes an empty completion at a volume. Returns whether it ended a request.
     fn complete_flush(&mut self, place: u32, span: &Span, at: Nanos) -> bool {
         let issued = matches!(self.arrivals, Arrivals::Issued);
         let has_own = self.issuing.contains(&span.device);
@@ -405,8 +407,8 @@ impl Pairing {
         false
     }
 
-    /// Credits the sectors of a completion to the requests of a volume. Returns whether any awaited
-    /// them.
+    /// Credits the sectors of a completion to the requests of a volume. Returns whether any request
+    /// awaited them.
     fn credit(&mut self, place: u32, span: &Span, op: Op, at: Nanos) -> bool {
         let Some(volume) = self.volumes.get(place) else { return false };
         let (first, pending, mut is_awaited) = (self.first, &mut self.pending, false);
@@ -417,7 +419,7 @@ impl Pairing {
             pending.awaited = pending.awaited.saturating_sub(sectors);
             if pending.awaited == 0 {
                 pending.record.latency = Some(at - pending.record.at);
-                // A drive that supports FUA gets it with the data, and no flush follows.
+                // A drive that supports FUA completes it with the data, and no flush follows.
                 let native = span.category.has(Category::FUA)
                     && !pending.record.flags.has(forebay_core::Flags::PREFLUSH);
                 pending.done = !pending.trailing || native;
@@ -427,7 +429,7 @@ impl Pairing {
         is_awaited
     }
 
-    /// Returns the oldest record, completed or not.
+    /// Returns the oldest request as a record, whether it has completed or not.
     fn release(&mut self, ready: &mut Vec<Record>) {
         let Some(mut pending) = self.pending.pop_front() else { return };
         let id = self.first;

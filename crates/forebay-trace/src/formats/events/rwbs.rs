@@ -1,11 +1,11 @@
-//! Parses the letters with which blkparse and the kernel's tracepoints describe a request.
+//! Parses the letters (RWBS) by which blkparse and the kernel's tracepoints describe a request.
 
 use super::Category;
 
-/// Returns the direction and flags; `None` for invalid letters.
+/// Returns the direction and the flags, or `None` if letters are invalid.
 ///
-/// An `F` before the direction is a flush, after it FUA. A flush alone, which the kernel spells `F`
-/// or `FF`, has no direction.
+/// An `F` before the direction means a flush, and after it FUA. A flush alone, which the kernel
+/// writes as `F` or `FF`, has no direction.
 pub(crate) fn category(rwbs: &[u8]) -> Option<Category> {
     let mut category = Category::default();
     let mut directed = false;
@@ -20,10 +20,10 @@ pub(crate) fn category(rwbs: &[u8]) -> Option<Category> {
             b'A' => (Category::AHEAD, false),
             b'S' => (Category::SYNC, false),
             b'M' => (Category::META, false),
-            // The barrier of kernels before 2.6.37, and a secure erase.
+            // The barriers of kernels before 2.6.37, and secure erases.
             b'B' => (Category::FLUSH, false),
             b'E' => (Category::default(), false),
-            // An atomic write, and zeros that are written without data.
+            // Atomic writes, and writes of zeros that transfer no data.
             b'U' => (Category::default(), false),
             b'Z' if directed => (Category::default(), false),
             // Of the commands to zones, only the append transfers data.

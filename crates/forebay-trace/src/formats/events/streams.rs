@@ -1,15 +1,15 @@
-//! Numbers threads by id and name.
+//! Assigns numbers to threads, by id and name.
 //!
-//! A thread is named by its own record, which may come before or after its first request. A late
-//! name fills the empty entry; a change of name begins a new stream. Threads for whose names there
-//! is no space form one stream.
+//! A separate record states the name of a thread, before or after its first request. A late name
+//! replaces the missing one; a change of name begins a new stream. Threads whose names do not fit
+//! into memory share one stream.
 
 use std::collections::HashMap;
 
 use crate::naming::Room;
 use crate::trace::{Dictionary, Stream};
 
-/// The name of the stream for all further threads.
+/// The name of the stream that all further threads share.
 const OTHERS: &str = "others";
 
 #[derive(Default)]
@@ -17,22 +17,22 @@ pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
     room: Room,
-    /// The stream of the threads for whose names there is no space.
+    /// The stream of the threads whose names do not fit into memory.
     others: Option<u32>,
 }
 
 #[derive(Default)]
 struct Thread {
     name: String,
-    /// The number of the stream under the current name, once it has a request.
+    /// The number of the stream with the current name, once it has a request.
     number: Option<u32>,
 }
 
 impl Streams {
-    /// Sets the thread's name from now on.
+    /// Sets the name that a thread has from now on.
     pub(crate) fn name(&mut self, pid: u32, name: &str, dictionary: &mut Dictionary) {
         let known = self.threads.get(&pid).map_or("", |thread| &thread.name);
-        // Space for two copies: one for the thread, and one for its streams.
+        // Two copies are needed: one for the thread, and one for its streams.
         let mut has_room = || (0..2).all(|_| self.room.take("name", name.as_bytes()).is_ok());
         if name.is_empty() || known == name || !has_room() {
             return;
@@ -75,7 +75,7 @@ impl Streams {
         })
     }
 
-    /// Returns a warning if threads had to be combined.
+    /// Returns a warning if several threads had to share a stream.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(

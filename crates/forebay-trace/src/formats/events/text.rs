@@ -1,7 +1,9 @@
-//! Text with an event per line, such as the output of blkparse or of the kernel's tracepoints.
+//! Reads text with one event per line, such as the output of blkparse or of the kernel's
+//! tracepoints.
 //!
-//! A format says what a line is ([`EventLine`]). Names of threads, steps back of the clock, lines
-//! that cannot be read, truncated files, lost events and the pairing of events are handled here.
+//! Each format parses its lines ([`EventLine`]). This module handles names of threads, steps back
+//! of the clock, unreadable lines, truncated files, lost events, and combining events into
+//! requests.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,56 +22,56 @@ use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 
-/// The kinds of lines.
+/// What a line contains.
 pub(crate) enum Line<'a> {
-    /// An event, and the name of its thread, if the line has it.
+    /// An event, and the name of its thread if the line contains one.
     Event(Event, Option<&'a [u8]>),
-    /// An event that says nothing of a request.
+    /// An event that does not concern a request.
     Other,
     /// A comment, or part of a summary.
     Summary,
-    /// The tracer lost events; their number, if the line has it.
+    /// The tracer lost events. Contains their number if the line states it.
     Lost(Option<u64>),
     Unknown,
 }
 
-/// The number of unknown lines without an event from which the text has another format.
+/// If this many unknown lines come before the first event, the text has another format.
 const UNKNOWN_MAX: u64 = 1000;
 
 /// The reason why a line that should be an event cannot be read.
 pub(crate) type Unreadable = Cow<'static, str>;
 
-/// A format of events in lines.
+/// A text format with one event per line.
 pub(crate) trait EventLine: Send {
-    /// The format's name.
+    /// The name of the format.
     const NAME: &'static str;
-    /// The layout of its lines, for messages.
+    /// The layout of lines, for messages.
     const LAYOUT: &'static str;
-    /// Whether completions may name the disk of a partition.
+    /// Whether a completion may name the disk of a partition.
     const DISKS_COMPLETE: bool = false;
 
-    /// Parses a line that is not blank.
+    /// Parses a line, which is not blank.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable>;
 
-    /// Returns whether a line without a newline ends like an event, so that no number in it can be
-    /// truncated.
+    /// Returns whether a line without a newline ends like an event, so that its last number cannot
+    /// be truncated.
     fn is_whole(&self, line: &[u8]) -> bool {
         line.trim_ascii_end().ends_with(b"]")
     }
 }
 
-/// Opens a reader of a format.
+/// Opens a reader of the format that `parser` reads.
 pub(crate) fn open(parser: impl EventLine + 'static, input: Input) -> Box<dyn Reader> {
     Box::new(TextEvents::new(parser, input))
 }
 
-/// Returns whether text that begins like this has the format of `parser`: one of its first lines is an
-/// event. Others may be messages of the tools that recorded it.
+/// Returns whether text that begins with `head` has the format of `parser`: one of the first lines
+/// must be an event. Others may be messages of the tools that recorded it.
 pub(crate) fn sniff(mut parser: impl EventLine, head: &[u8]) -> bool {
     first_lines(head).any(|line| matches!(parser.parse(line), Ok(Line::Event(..) | Line::Other)))
 }
 
-/// The requests of the events.
+/// Converts events to requests.
 struct TextEvents<P> {
     events: Sorted<EventLines<P>>,
     pairing: Pairing,
@@ -111,13 +113,13 @@ impl<P: EventLine> Reader for TextEvents<P> {
     }
 }
 
-/// The events of the lines.
+/// Reads events from lines.
 struct EventLines<P> {
     lines: Lines,
     taken: Taken<P>,
 }
 
-/// What has been taken from the lines so far.
+/// The state of reading lines.
 struct Taken<P> {
     parser: P,
     path: PathBuf,
@@ -125,21 +127,21 @@ struct Taken<P> {
     number: u64,
     /// The number of events.
     events: u64,
-    /// The number of lines that are neither event nor summary, and the first of them.
+    /// The number of lines that are neither an event nor part of a summary, and the first of them.
     unknown: u64,
     first_unknown: Option<(u64, String)>,
     unreadable: BadRows,
     rows_bad: u64,
-    /// The note about unreadable lines, at the end.
+    /// The note about unreadable lines, which is known at the end.
     bad_sentence: Option<String>,
     /// Whether the last line was truncated.
     cut_short: bool,
-    /// The number of lines that report lost events, and the number of events they report.
+    /// The number of lines that report lost events, and the number of events that they report.
     lost: (u64, u64),
     back: Back,
-    /// The last name of each thread.
+    /// The current name of each thread.
     names: FxHashMap<u32, Box<[u8]>>,
-    /// Events that are returned before any others.
+    /// Events that must be returned before any others.
     held: VecDeque<Event>,
 }
 
@@ -168,8 +170,8 @@ impl<P: EventLine> EventLines<P> {
 }
 
 impl<P: EventLine> Taken<P> {
-    /// Processes a line, and holds its events. An event without a newline is left out if it may be
-    /// truncated.
+    /// Processes a line and adds its events to `held`. An event without a newline is left out if it
+    /// may be truncated.
     fn take(&mut self, line: &[u8], is_cut: bool) -> Result<(), TraceError> {
         let may_cut = is_cut && self.events > 0;
         match self.parser.parse(line) {
@@ -217,13 +219,13 @@ impl<P: EventLine> Taken<P> {
         self.held.push_back(event);
     }
 
-    /// Handles the end of the text, which is an error if hardly anything in it was an event.
+    /// Handles the end of the text. It is an error if hardly any line was an event.
     fn end(&mut self) -> Result<(), TraceError> {
         self.bad_sentence = self.unreadable.finish(self.number, self.events)?;
         if self.events == 0 { Err(self.no_event()) } else { Ok(()) }
     }
 
-    /// Makes the error for text without events, at its first line that is none.
+    /// Creates the error for text without events, which refers to its first unknown line.
     fn no_event(&self) -> TraceError {
         let first = self.first_unknown.clone().map(|(number, line)| (Place::Line(number), line));
         let (place, got) = first.unwrap_or((Place::File, "no event".to_owned()));
@@ -277,7 +279,7 @@ impl<P: EventLine> Source for EventLines<P> {
     }
 }
 
-/// Makes the error that a file or line of a format is malformed.
+/// Creates the error that a file or a line is malformed in format `P`.
 fn malformed<P: EventLine>(path: &Path, place: Place, got: String) -> TraceError {
     TraceError::Malformed {
         path: path.to_path_buf(),
@@ -295,7 +297,7 @@ fn shown(line: &[u8]) -> String {
     if start.len() < line.len() { format!("{start:?}…") } else { format!("{start:?}") }
 }
 
-/// An iterator over the words of a line that also gives access to the rest of the line.
+/// An iterator over the words of a line, which also provides the rest of the line.
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Words<'a> {
@@ -321,7 +323,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Parses a device `major,minor` as the kernel numbers it.
+/// Parses a device `major,minor` into the kernel's number for it.
 pub(crate) fn device(word: &[u8]) -> Option<u32> {
     let comma = memchr::memchr(b',', word)?;
     let (major, minor) = (word.get(..comma)?, word.get(comma + 1..)?);
@@ -329,7 +331,7 @@ pub(crate) fn device(word: &[u8]) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
 }
 
-/// Parses a remap after its device: `W 2056 + 8 <- (253,0) 8`.
+/// Parses a remap, starting after its device: `W 2056 + 8 <- (253,0) 8`.
 pub(crate) fn remap(to: u32, rest: &[u8]) -> Option<Remap> {
     let (here, there) = rest.split_at(memchr::memmem::find(rest, b"<- (")?);
     let (from, from_sector) =
@@ -343,7 +345,7 @@ pub(crate) fn remap(to: u32, rest: &[u8]) -> Option<Remap> {
     Some(Remap { to, sector, from: device(from)?, from_sector, bytes })
 }
 
-/// Parses seconds with decimals, which are required and at most nine, and returns nanoseconds.
+/// Parses seconds with one to nine decimals. Returns nanoseconds.
 pub(crate) fn seconds(word: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', word)?;
     let is_short = (1..=9).contains(&(word.len() - dot - 1));

@@ -3,7 +3,7 @@ use crate::formats::tests::{drain, input, leniently, message, read};
 use crate::formats::{Input, Layer};
 use forebay_core::{Flags, Op};
 
-/// As perf script prints requests of an old kernel.
+/// Requests of an old kernel, as printed by perf script.
 const PERF: &str = "\
             mkfs  4410 [001]   712.500000: block:block_rq_issue: 8,32 WS 8192 () 2048 + 16 [mkfs]
          swapper     0 [000]   712.500310: block:block_rq_complete: 8,32 WS () 2048 + 16 [0]
@@ -13,7 +13,7 @@ const PERF: &str = "\
          swapper     0 [000]   712.600900: block:block_rq_complete: 8,32 FF () 18446744073709551615 + 0 [0]
 ";
 
-/// As trace_pipe prints requests of a new kernel.
+/// Requests of a new kernel, as printed by trace_pipe.
 const FTRACE: &str = "\
 # tracer: nop
 #
@@ -59,12 +59,13 @@ fn trace_cmd_report_is_read_and_queue_events_are_arrivals() {
         dd-7     [001]   1.100000: block_bio_queue:      8,1 W 2056 + 8 [dd]\n\
         dd-7     [001]   1.100010: block_rq_issue:       8,0 W 4096 () 2056 + 8 [dd]\n\
         idle-0   [000]   1.100500: block_rq_complete:    8,0 W () 2056 + 8 [0]\n";
-    // The queue event names the partition, with sectors of the disk, and the others the disk.
+    // The queue event names the partition, but with sectors of the disk; the other events name the
+    // disk.
     let (records, dictionary, notes) = read(open, text.as_bytes());
     assert_eq!((records.len(), records[0].latency.unwrap().0), (1, 500_000));
     assert_eq!(dictionary.volumes, ["8,0"]);
     assert_eq!(notes.warnings, [""; 0]);
-    // Another disk's completion ends no request.
+    // A completion at another disk ends no request.
     let (records, ..) = read(open, text.replace(" 8,0 ", " 8,16 ").as_bytes());
     assert_eq!(records[0].latency, None);
 }

@@ -1,18 +1,18 @@
-//! The text header of an SRT trace, limited to what requests need: the host, and each disk's sector
-//! size and the uses of its sections.
+//! Parses the text header of an SRT trace as far as requests need it: the host, and for each disk,
+//! the size of its sectors and the uses of its sections.
 //!
-//! It is nested as `name = { number -> { name = value, … } }`. Unknown content is skipped, so
+//! The header is nested: `name = { number -> { name = value, … } }`. Unknown content is skipped, so
 //! nothing in the header can make a trace unreadable.
 
 use std::collections::BTreeMap;
 
-/// The sector size if the header does not specify it.
+/// The sector size in bytes if the header does not state it.
 const SECTOR_BYTES: u64 = 256;
 
-/// The largest plausible sector, in bytes.
+/// The maximum plausible sector size in bytes.
 const SECTOR_BYTES_MAX: u64 = 1 << 16;
 
-/// The deepest nesting that is followed.
+/// The maximum nesting depth.
 const DEPTH_MAX: usize = 16;
 
 /// The contents of the header.
@@ -26,7 +26,7 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn parse(text: &[u8]) -> Header {
         let (mut header, mut path) = (Header::default(), Vec::new());
-        // The name that an opening brace or a value belongs to.
+        // The name that the next opening brace or value belongs to.
         let mut name = String::new();
         for token in tokens(text) {
             match token.as_str() {
@@ -47,7 +47,7 @@ impl Header {
         header
     }
 
-    /// Processes a word: a value if `name` precedes it, else a name or an item.
+    /// Processes a word. If `name` precedes it, it is a value; otherwise, it is a name or an item.
     fn note(&mut self, path: &[String], name: &str, value: &str) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match (path.as_slice(), name) {
@@ -80,7 +80,7 @@ impl Header {
         self.sector_bytes.get(&disk).copied().unwrap_or(SECTOR_BYTES)
     }
 
-    /// Returns the use of a section, or its number.
+    /// Returns the use of a section, or its number if the use is unknown.
     pub(super) fn section(&self, disk: u32, section: u32) -> String {
         let used = self.sections.get(&(disk, section));
         used.cloned().unwrap_or_else(|| format!("section {section}"))
@@ -91,7 +91,7 @@ fn unquoted(value: &str) -> Option<&str> {
     value.strip_prefix('"')
 }
 
-/// Splits the text into words, signs and strings; a string keeps its opening quote.
+/// Splits the text into words, symbols and strings. A string keeps its opening quote.
 fn tokens(text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
     let (mut tokens, mut rest) = (Vec::new(), text.trim_start());

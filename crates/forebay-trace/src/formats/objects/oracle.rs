@@ -1,11 +1,11 @@
-//! libCacheSim's oracleGeneral, the format in which most cache traces are shared: binary records,
-//! little-endian, packed, no header.
+//! libCacheSim's oracleGeneral, in which most cache traces are shared: packed little-endian binary
+//! records without a header.
 //!
-//! 24 bytes per record: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The
-//! last is the number of the request that uses the object again, or -1 or 2^63 - 1 if none does; it
-//! is meant for optimal eviction and is only used here to recognize the format. Epoch: arbitrary;
-//! times are made relative to the first request. There are no operations, so every request counts
-//! as a read. If a file ends within a record, that part is skipped with a note.
+//! A record has 24 bytes: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The
+//! next use is the number of the next request for the object, or -1 or 2^63 - 1 if there is none.
+//! It is meant for optimal eviction; here, it only helps to recognize the format. Epoch: arbitrary;
+//! times are converted to be relative to the first request. There are no operations, so every
+//! request counts as a read. If a file ends within a record, that part is skipped with a note.
 
 use forebay_core::Op;
 
@@ -18,14 +18,14 @@ use crate::trace::{BATCH, Notes, Reader};
 
 /// The size of a record.
 const RECORD_BYTES: usize = 24;
-/// The number of records at the start of a file that are examined to recognize it.
+/// The number of records at the start of a file by which the format is recognized.
 const SNIFFED: usize = 1000;
-/// More requests than any trace has.
+/// A number that exceeds the number of requests in any trace.
 const REQUESTS_MAX: i64 = 1 << 40;
-/// Nanoseconds per second.
+/// The number of nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A record as stored in the file.
+/// A record of the file.
 struct OracleRow {
     time_s: u32,
     id: u64,
@@ -60,7 +60,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
         let row = OracleRow::of(record);
         let is_later = row.time_s >= last_s;
         last_s = row.time_s;
-        // Erased flash, which is all ones, must not be recognized.
+        // Erased flash, whose bits are all ones, must not be recognized as this format.
         is_later && row.is_plausible() && row.size < u32::MAX
     };
     !records.is_empty() && records.iter().take(SNIFFED).all(&mut fits)
@@ -71,7 +71,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::new(Objects::new(Oracle::new(input))).splitting_runs(splits)))
 }
 
-/// The records in the order of the file.
+/// Reads the records in the order of the file.
 struct Oracle {
     frames: Frames,
     ended: bool,

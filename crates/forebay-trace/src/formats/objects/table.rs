@@ -1,15 +1,15 @@
-//! CSV of an object cache as libCacheSim reads it, with columns named by a header.
+//! CSV of an object cache as libCacheSim reads it, with a header that names the columns.
 //!
-//! libCacheSim needs options that assign the columns. Here the header has to name them, with one of
-//! the names in common use ([`NAMES`]): the object and, if present, its size in bytes, the time in
-//! seconds with or without decimals, and the operation. Other columns are not read. Fields are
-//! separated by comma, tab, `|` or semicolon, and may be in double quotes; there is no escaping.
+//! libCacheSim needs options that assign the columns. Here, the header must name them with one of
+//! the common names ([`NAMES`]): the object and, if present, its size in bytes, the time in seconds
+//! with or without decimals, and the operation. Other columns are ignored. Fields are separated by
+//! commas, tabs, `|` or semicolons, and may be in double quotes; there is no escaping.
 //!
 //! Object ids are integers, or any other text, which is represented by a 64-bit hash. Without
 //! sizes, every object counts as one sector; without times, requests are 1 ms apart. Operations:
-//! `get` and `read` read; `set`, `add`, `replace`, `cas`, `append`, `prepend`, `put`, `incr`,
-//! `decr`, `update` and `write` write; others, such as `delete`, are skipped and counted. Without
-//! operations every request counts as a read.
+//! `get` and `read` are reads; `set`, `add`, `replace`, `cas`, `append`, `prepend`, `put`, `incr`,
+//! `decr`, `update` and `write` are writes; others, such as `delete`, are skipped and counted.
+//! Without operations, every request counts as a read.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -54,11 +54,11 @@ const WRITES: [&str; 12] = [
     "set", "add", "replace", "cas", "append", "prepend", "put", "incr", "decr", "update", "write",
     "w",
 ];
-/// The most names of unread columns in a note.
+/// The maximum number of names of ignored columns in a note.
 const UNREAD_SHOWN: usize = 5;
-/// Nanoseconds between requests without times.
+/// The time between requests of a trace without times, in nanoseconds.
 const APART_NS: u64 = 1_000_000;
-/// Nanoseconds per second.
+/// The number of nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ enum Role {
     Op,
 }
 
-/// The roles of the columns.
+/// The column of each role.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     separator: u8,
@@ -77,14 +77,15 @@ struct Header {
     size: Option<usize>,
     time: Option<usize>,
     op: Option<usize>,
-    /// The size of the key, which counts as well.
+    /// The column with the size of the key, which is added to that of the value.
     key_size: Option<usize>,
-    /// The names of columns that are not read.
+    /// The names of columns that are ignored.
     unread: Vec<String>,
 }
 
 impl Header {
-    /// Interprets a first line; `None` if it names no object, or nothing else.
+    /// Interprets the first line as a header. Returns `None` if it names no object, or nothing
+    /// else.
     fn of(line: &[u8]) -> Option<Header> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let separator = *b"\t,|;".iter().find(|byte| line.contains(byte))?;
@@ -105,7 +106,7 @@ impl Header {
     }
 }
 
-/// Returns the fields of a line, without blanks and quotes around them.
+/// Returns the fields of a line, without spaces and quotes around them.
 fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     line.split(move |&byte| byte == separator).map(|field| {
         let field = field.trim_ascii();
@@ -118,8 +119,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').next().and_then(Header::of).is_some()
 }
 
-/// The columns of Twitter's cache traces: time in seconds, key, its size, the size of the value, client, operation
-/// and time to live.
+/// The columns of Twitter's cache traces, which have no header: time in seconds, key, its size, the
+/// size of the value, client, operation and time to live.
 const fn twitter() -> Header {
     let (id, size, time, op) = (1, Some(3), Some(0), Some(5));
     Header { separator: b',', id, size, time, op, key_size: Some(2), unread: Vec::new() }
@@ -144,7 +145,7 @@ pub(crate) fn open_twitter(input: Input) -> Result<Box<dyn Reader>, TraceError> 
     ))
 }
 
-/// Reads the rows behind a header.
+/// Reads the rows after a header.
 fn read(
     splits: bool,
     lines: Lines,
@@ -171,20 +172,20 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(read(input.split_runs, lines, (header, first.trim_ascii()), input.bad_rows_max))
 }
 
-/// The rows in the order of the file.
+/// Reads the rows in the order of the file.
 struct Table {
     lines: Lines,
     header: Header,
-    /// The header line, which may be repeated; empty if there is none.
+    /// The header line, which may be repeated. Empty if there is none.
     names: Vec<u8>,
-    /// Whether the last line was the header again.
+    /// Whether the last line repeated the header.
     begins: bool,
     rows: u64,
     bad: BadRows,
 }
 
 impl Header {
-    /// Parses a row that follows `rows` others; none for an unknown operation.
+    /// Parses a row; `rows` others precede it. Returns None if the operation is unknown.
     fn used(&self, line: &[u8], rows: u64) -> Result<Option<Use>, RowError> {
         let field = |column: usize| {
             let missing = || RowError::new("object", line, "a row with all columns of the header");

@@ -1,12 +1,12 @@
-//! The Arrow schema that Arrow's writers (pyarrow, Polars, pandas) store in a Parquet file's
-//! metadata as `ARROW:schema`.
+//! Decodes the Arrow schema that Arrow's writers (pyarrow, Polars, pandas) store in the metadata of
+//! a Parquet file as `ARROW:schema`.
 //!
-//! Parquet has no type for durations or for times in whole seconds: such columns are plain integers
-//! there, and only this schema has their unit. It is an IPC message in Base64, a FlatBuffer
-//! (`Message.fbs` and `Schema.fbs` of the Arrow format, whose field numbers are given below). Only
-//! the names and these types are decoded.
+//! Parquet has no type for durations or for times in whole seconds. Such columns are plain integers
+//! in Parquet, and only the Arrow schema contains their unit. It is an IPC message in Base64 and a
+//! FlatBuffer (`Message.fbs` and `Schema.fbs` of the Arrow format, whose field numbers are given
+//! below). Only names and the relevant types are decoded.
 
-/// What the Arrow schema adds to the type of a column.
+/// What the Arrow schema says about the type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hint {
     /// Times since 1970 in ticks of `tick_ns` nanoseconds.
@@ -19,14 +19,14 @@ pub(super) enum Hint {
     Date,
     /// Strings.
     Text,
-    /// Nothing in addition to the Parquet type.
+    /// Nothing beyond the Parquet type.
     None,
 }
 
-/// Returns the names of the columns and the hints about their types, or what is wrong with `text`.
+/// Returns the name of each column and the hint about its type, or what is wrong with `text`.
 pub(super) fn hints(text: &str) -> Result<Vec<(String, Hint)>, &'static str> {
     let bytes = base64(text).ok_or("not Base64")?;
-    // A message is preceded by its length and, since Arrow 0.15, a marker.
+    // A message begins with its length, which is preceded by a marker since Arrow 0.15.
     let message = match bytes.strip_prefix(&[0xFF; 4]) {
         Some(rest) => rest.get(4..).unwrap_or_default(),
         None => &bytes,
@@ -37,22 +37,23 @@ pub(super) fn hints(text: &str) -> Result<Vec<(String, Hint)>, &'static str> {
 fn columns(buffer: &Buffer) -> Option<Vec<(String, Hint)>> {
     const SCHEMA: u8 = 1;
     let message = buffer.follow(0)?;
-    // Message: the header's type (1), the header (2).
+    // In a Message, field 1 is the type of the header, and field 2 the header.
     if buffer.byte(buffer.field(message, 1)??)? != SCHEMA {
         return None;
     }
     let schema = buffer.follow(buffer.field(message, 2)??)?;
-    // Schema: the fields (1).
+    // In a Schema, field 1 is the list of fields.
     let Some(fields) = buffer.field(schema, 1)? else { return Some(Vec::new()) };
     let fields = buffer.follow(fields)?;
-    // Each field takes four bytes, so a false count cannot make a short text allocate a large list.
+    // Each entry takes four bytes. Check this, so that a wrong count cannot make a short text
+    // allocate a large list.
     let count = buffer.word(fields)? as usize;
     if count > buffer.0.len() / 4 {
         return None;
     }
     let column = |nth: usize| {
         let field = buffer.follow(fields + 4 + 4 * nth)?;
-        // Field: the name (0), the type's number (2), the type (3).
+        // In a Field, 0 is the name, 2 the number of the type, and 3 the type.
         let name = match buffer.field(field, 0)? {
             Some(name) => buffer.text(buffer.follow(name)?)?,
             None => String::new(),
@@ -68,7 +69,7 @@ fn columns(buffer: &Buffer) -> Option<Vec<(String, Hint)>> {
 }
 
 fn hint(buffer: &Buffer, number: u8, kind: Option<Option<usize>>) -> Option<Hint> {
-    // The unit is the first field of each type; if omitted, the default applies.
+    // In each of these types, field 0 is the unit. If it is omitted, the default applies.
     let tick_ns = |default: u16| {
         let unit = match buffer.field(kind??, 0)? {
             Some(at) => buffer.short(at)?,
@@ -86,7 +87,7 @@ fn hint(buffer: &Buffer, number: u8, kind: Option<Option<usize>>) -> Option<Hint
     })
 }
 
-/// A FlatBuffer: tables whose fields are found through a list of relative offsets.
+/// A FlatBuffer. The fields of its tables are found through a list of relative offsets.
 struct Buffer<'a>(&'a [u8]);
 
 impl Buffer<'_> {
@@ -111,7 +112,7 @@ impl Buffer<'_> {
         at.checked_add(self.word(at)? as usize)
     }
 
-    /// Returns the position of a table's field; `Some(None)` if the table omits it.
+    /// Returns the position of a field in a table, or `Some(None)` if the table omits it.
     fn field(&self, table: usize, number: usize) -> Option<Option<usize>> {
         let back = i32::from_le_bytes(self.bytes(table)?);
         let list = usize::try_from(i64::try_from(table).ok()? - i64::from(back)).ok()?;
@@ -129,7 +130,7 @@ impl Buffer<'_> {
     }
 }
 
-/// Decodes Base64, with or without padding.
+/// Decodes Base64, which may lack padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut held, mut bits) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
     for sign in text.trim_end_matches('=').bytes() {
@@ -155,8 +156,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A schema from pyarrow, with metadata of its own: a column of each relevant type, and some of
-    /// others.
+    /// A schema from pyarrow with metadata of its own. It has a column of each relevant type and
+    /// some of other types.
     const KINDS: &str = concat!(
         "/////8gCAAAQAAAAAAAKAA4ABgAFAAgACgAAAAABBAAQAAAAAAAKAAwAAAAEAAgACgAAADQAAAAEAAAAAQAA",
         "AAwAAAAIAAwABAAIAAgAAAAQAAAABAAAAAEAAAB5AAAAAQAAAHgAAAALAAAAKAIAAOwBAAC8AQAAkAEAAGgB",

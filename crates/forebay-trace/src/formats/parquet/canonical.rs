@@ -39,12 +39,12 @@ pub(crate) const KEY_STREAMS: &str = "forebay.streams";
 /// The metadata key of the volumes.
 pub(crate) const KEY_VOLUMES: &str = "forebay.volumes";
 
-/// The metadata key of the first request's time by the source's clock.
+/// The metadata key of the first request's time on the source's clock.
 pub(crate) const KEY_BEGAN: &str = "forebay.began_ns";
 
-/// The version that is written and read.
+/// The version of the format that is written and read.
 pub(crate) const VERSION: &str = "1";
-/// The units that are written and read.
+/// The units that are written and read, as stored in the metadata.
 pub(crate) const UNIT: &str = "at_ns, latency_ns: ns; offset, len: bytes";
 
 /// A [`Stream`] as stored in the metadata.
@@ -71,11 +71,11 @@ impl From<&StreamText> for Stream {
     }
 }
 
-/// How numbers of streams or volumes are converted to indices.
+/// How the numbers of streams or volumes in the rows are converted to indices.
 enum Numbering {
-    /// The file has a dictionary of this length.
+    /// They are indices into a dictionary of this length.
     Given(u64),
-    /// Indices are assigned in the order of first rows.
+    /// Indices are assigned in the order in which the numbers first appear.
     Found(BTreeMap<u64, u32>),
 }
 
@@ -115,14 +115,14 @@ impl Numbering {
     }
 }
 
-/// The canonical form.
+/// The canonical form of a table.
 pub(super) struct Canonical {
     streams: Numbering,
     volumes: Numbering,
     room: Room,
-    /// Volumes and submitters that have columns with their names.
+    /// Names of volumes and submitters, from columns that contain them.
     named: Named,
-    /// Whether rows have been read.
+    /// Whether any rows were read.
     begun: bool,
     warning: Option<String>,
     /// The number of negative latencies.
@@ -130,8 +130,8 @@ pub(super) struct Canonical {
 }
 
 impl Canonical {
-    /// Returns the stream of each row: by its number, or else by the columns that identify the
-    /// submitter.
+    /// Returns the stream of each row, which is determined by its number or, failing that, by the
+    /// columns that identify the submitter.
     fn streams(
         &mut self,
         columns: &Columns,
@@ -173,7 +173,7 @@ impl Canonical {
         who.map(stream).collect()
     }
 
-    /// Returns the volume of each row, by its number or its name.
+    /// Returns the volume of each row, which is determined by its number or its name.
     fn volumes(
         &mut self,
         columns: &Columns,
@@ -195,7 +195,8 @@ impl Canonical {
     }
 }
 
-/// Returns the index of each row's number in `column`; that of 0 if the column does not exist.
+/// Returns the index for each row's number in `column`. If the column does not exist, the number is
+/// 0.
 fn numbered(
     columns: &Columns,
     column: &str,
@@ -215,9 +216,9 @@ fn numbered(
     (0..columns.rows()).map(index).collect()
 }
 
-/// Returns the zero of a table's times by the source's clock. Tables that we wrote count from their
-/// first request; others have the source's own times. An invalid value is ignored, because the
-/// requests are usable without it.
+/// Returns the zero of a table's times on the source's clock. In tables that Forebay wrote, times
+/// count from the first request; others contain the source's own times. An invalid value is
+/// ignored, because the requests are usable without it.
 pub(super) fn zero(table: &Table) -> Option<Nanos> {
     match table.metadata(KEY_BEGAN) {
         Some(text) => text.parse().ok().map(Nanos),

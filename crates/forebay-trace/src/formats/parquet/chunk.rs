@@ -1,4 +1,4 @@
-//! A column of a row group, read a number of rows at a time.
+//! Reads a column of a row group, several rows at a time.
 
 use ::parquet::column::page::PageReader;
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
@@ -11,16 +11,16 @@ use crate::table::{Column, ColumnKind, Values};
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// The remaining rows of a column.
+/// The remaining rows of a column in a row group.
 pub(super) struct Chunk {
     kind: ColumnKind,
-    /// The reader of the values; for a column of strings, of their numbers.
+    /// The reader of the values. For a column of strings, these are the strings' numbers.
     reader: ColumnReader,
     fresh: Fresh,
 }
 
 impl Chunk {
-    /// Makes a chunk from a column that is not part of a nested field, and its pages.
+    /// Creates a chunk from the pages of a column that is not part of a nested field.
     pub(super) fn new(
         column: ColumnDescPtr,
         pages: Box<dyn PageReader>,
@@ -34,8 +34,8 @@ impl Chunk {
         Ok(Chunk { kind, reader: get_column_reader(column, Box::new(pages)), fresh })
     }
 
-    /// Reads the next rows and replaces those in `column`, which is initially [`Column::of`] and
-    /// has to be passed again for each call.
+    /// Reads the next rows into `column`, replacing those in it. `column` is initially
+    /// [`Column::of`], and must be the same for each call.
     pub(super) fn read(&mut self, rows: usize, column: &mut Column) -> Result<()> {
         let Column { values, missing } = column;
         match (&mut self.reader, values) {
@@ -82,7 +82,7 @@ impl Chunk {
     }
 }
 
-/// Reads the values that are present, without gaps, and which rows are missing.
+/// Reads the values that are present, without gaps, and determines which rows have none.
 fn packed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -126,7 +126,7 @@ fn spread<T: Clone + Default>(values: &mut Vec<T>, missing: &[bool]) {
     values.resize(missing.len(), T::default());
     for (row, missing) in missing.iter().enumerate().rev() {
         if !missing {
-            // There are as many values as rows that are not missing.
+            // The number of values equals that of rows that have one.
             from -= 1;
             values.swap(from, row);
         }

@@ -1,5 +1,5 @@
-//! The columns of a batch, checked: they exist, have a suitable type, and contain no nulls unless
-//! allowed.
+//! Checks the columns of a batch: that they exist, have a suitable type, and contain no nulls
+//! unless these are permitted.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,24 +12,24 @@ use crate::op_flags::{OPS_EXPECTED, op_word};
 use crate::rows::RowError;
 use crate::table::{Batch, Column, ColumnKind, Field, Values};
 
-/// One batch of rows.
+/// A batch of rows.
 pub(super) struct Columns<'a> {
     path: &'a Path,
-    /// The number of rows before this batch.
+    /// The number of rows that precede this batch.
     before: u64,
     fields: &'a [Field],
     batch: &'a Batch,
 }
 
-/// Integers, without nulls unless they were allowed.
+/// A column of integers. It contains no nulls unless they were permitted.
 pub(super) struct Numbers<'a> {
     values: Cow<'a, [i64]>,
-    /// Empty if none is missing.
+    /// Whether each row is null. Empty if no row is.
     missing: Cow<'a, [bool]>,
 }
 
 impl Numbers<'_> {
-    /// Returns the value of a row; `None` for null.
+    /// Returns the value of a row, or `None` if it is null.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         match self.missing.get(row) {
             Some(true) => None,
@@ -37,7 +37,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// Makes a column from converted values, which may be null.
+    /// Creates a column from converted values, some of which may be null.
     fn mapped(
         values: impl Iterator<Item = Option<Result<Option<i64>, TraceError>>>,
     ) -> Result<Numbers<'static>, TraceError> {
@@ -71,7 +71,7 @@ impl<'a> Columns<'a> {
         self.batch.rows
     }
 
-    /// Makes the error that a row of a column is wrong.
+    /// Creates the error that a column is invalid in a row.
     pub(super) fn wrong(&self, row: usize, wrong: RowError) -> TraceError {
         wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
     }
@@ -83,7 +83,7 @@ impl<'a> Columns<'a> {
         found.ok_or_else(|| self.missing(name, ""))
     }
 
-    /// Makes the error that there is no column `name`, nor any of the alternative names.
+    /// Creates the error that there is no column with `name` or any of the alternative names.
     pub(super) fn missing(&self, name: &str, others: &str) -> TraceError {
         let others = if others.is_empty() { String::new() } else { format!(", or {others}") };
         TraceError::Malformed {
@@ -95,7 +95,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Returns the columns' names and types.
+    /// Returns the names and types of the columns.
     pub(super) fn fields(&self) -> &'a [Field] {
         self.fields
     }
@@ -110,7 +110,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Returns a column of integers; nulls are only allowed if `nullable`.
+    /// Returns a column of integers. Nulls are permitted only if `nullable` is true.
     pub(super) fn numbers(&self, name: &str, nullable: bool) -> Result<Numbers<'a>, TraceError> {
         let (kind, column) = self.column(name)?;
         let numbers = match (kind, &column.values) {
@@ -135,7 +135,7 @@ impl<'a> Columns<'a> {
         Ok(numbers)
     }
 
-    /// Checks that no unsigned integer is 2^63 or more.
+    /// Returns an error if an unsigned integer is 2^63 or more.
     fn below_2_to_63(&self, name: &str, numbers: &Numbers) -> Result<(), TraceError> {
         let beyond = |row: &usize| numbers.get(*row).is_some_and(|value| value < 0);
         if numbers.values.iter().all(|value| *value >= 0) {
@@ -147,9 +147,9 @@ impl<'a> Columns<'a> {
             .wrong(row, RowError::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
     }
 
-    /// Returns a column of floating-point numbers that are all integral, which pandas makes of
-    /// integers if any is missing. NaN is null. Numbers beyond the type's exact range are rejected,
-    /// because they have been rounded.
+    /// Returns a column of floating-point numbers that are all integral. pandas converts integers
+    /// to such numbers if any is missing; NaN is null. Numbers beyond the range in which the type
+    /// is exact are rejected, because they were rounded.
     fn whole(
         &self,
         name: &str,
@@ -173,8 +173,8 @@ impl<'a> Columns<'a> {
         Numbers::mapped(present(values, missing).map(|(row, value)| Some(whole(row, value?))))
     }
 
-    /// Returns a column of times in nanoseconds. The unit comes from the type or from the column's
-    /// name.
+    /// Returns a column of times in nanoseconds. Their unit comes from the type or the name of the
+    /// column.
     pub(super) fn times(
         &self,
         found: FoundColumn<'_>,
@@ -211,7 +211,7 @@ impl<'a> Columns<'a> {
         Ok(numbers)
     }
 
-    /// Returns a column of bytes, without nulls.
+    /// Returns a column of offsets or lengths in bytes, without nulls.
     pub(super) fn bytes(&self, found: FoundColumn<'_>) -> Result<Numbers<'a>, TraceError> {
         let numbers = self.numbers(found.name, false)?;
         self.scaled(found.name, numbers, found.unit.unwrap_or(1))
@@ -241,7 +241,8 @@ impl<'a> Columns<'a> {
         Numbers::mapped(given.map(|(row, value)| Some(one(row, value?))))
     }
 
-    /// Converts floating-point numbers in `unit`s, rounding to the nearest integer. NaN is null.
+    /// Converts floating-point numbers in units of `unit`, rounding to the nearest integer. NaN is
+    /// null.
     fn decimals(
         &self,
         name: &str,
@@ -263,7 +264,7 @@ impl<'a> Columns<'a> {
         Numbers::mapped(present(values, missing).map(|(row, value)| Some(one(row, value?))))
     }
 
-    /// Returns a column of operations: words, or truth values for write or read.
+    /// Returns a column of operations, which are words, or truth values for write or read.
     pub(super) fn ops(&self, name: &str) -> Result<Vec<Op>, TraceError> {
         let (_, column) = self.column(name)?;
         let Values::Truths(truths) = &column.values else {
@@ -280,8 +281,8 @@ impl<'a> Columns<'a> {
         self.fields.iter().any(|field| field.name == name)
     }
 
-    /// Translates a column of few distinct strings, each only once, and returns the meaning of
-    /// every row. Null means `of_null`, if that is given.
+    /// Translates a column with few distinct strings, each of which is translated only once.
+    /// Returns the meaning of every row. Null has the meaning `of_null`, if that is given.
     pub(super) fn meanings<T: Clone>(
         &self,
         name: &str,
@@ -296,7 +297,7 @@ impl<'a> Columns<'a> {
         if of_null.is_none() {
             self.without_nulls(name, &column.missing)?;
         }
-        // Distinct texts that no row uses are not errors.
+        // Strings that no row uses are not errors.
         let mut known: Vec<Option<Option<T>>> = vec![None; texts.distinct.len()];
         let text = |index: u32| texts.distinct.get(index as usize).map_or("", String::as_str);
         let found = |(row, index): (usize, Option<u32>)| {
@@ -324,7 +325,7 @@ impl<'a> Columns<'a> {
         Err(self.wrong(row, wrong))
     }
 
-    /// Returns a number that must exist and must not be negative.
+    /// Returns a column of numbers without nulls and negative values.
     pub(super) fn unsigned(
         &self,
         numbers: &Numbers,
@@ -341,7 +342,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Returns a number that may be null but not negative.
+    /// Returns a column of numbers without negative values. Nulls are permitted.
     pub(super) fn optional(
         &self,
         numbers: &Numbers,
@@ -355,7 +356,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Returns the rows with their values, `None` if missing.
+/// Returns the index and the value of each row. The value is `None` if it is missing.
 fn present<T: Copy>(values: &[T], missing: &[bool]) -> impl Iterator<Item = (usize, Option<T>)> {
     let is_missing = |row: usize| missing.get(row).is_some_and(|missing| *missing);
     let values = values.iter().enumerate();

@@ -1,4 +1,4 @@
-//! A Parquet file as a table: the requested columns, in batches, row group by row group.
+//! Reads requested columns of a Parquet file in batches, row group by row group.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,24 @@ use forebay_show::plural::counted;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// The metadata key of the schema that Arrow's writers add.
+/// The metadata key under which Arrow's writers store their schema.
 pub(crate) const KEY_ARROW: &str = "ARROW:schema";
 
-/// An open file.
+/// An open Parquet file.
 pub(super) struct ParquetFile {
     path: PathBuf,
     reader: SerializedFileReader<Prefix>,
-    /// The number of bytes after the last footer; not 0 if the file is cut.
+    /// The number of bytes after the last footer, which is not 0 if the file is truncated.
     beyond_bytes: u64,
     fields: Vec<Field>,
-    /// For each field, its column in the file; a nested field has a column for each of its parts.
+    /// For each field, the index of its column in the file. A nested field has a column for each of
+    /// its parts.
     places: Vec<Option<usize>>,
-    /// The next row group.
+    /// The index of the next row group.
     group: usize,
-    /// The remaining rows of the current row group.
+    /// The number of rows that remain in the current row group.
     left: usize,
-    /// The requested columns of that group, and their fields.
+    /// The requested columns of the current row group, and the index of each one's field.
     chunks: Vec<(usize, Chunk)>,
     batch: Batch,
 }
@@ -75,7 +76,7 @@ impl ParquetFile {
         self.reader.metadata().file_metadata().num_rows()
     }
 
-    /// Returns a note for the user about a file that is cut.
+    /// Returns a note for the user if the file is truncated.
     pub(super) fn note(&self) -> Option<String> {
         (self.beyond_bytes > 0).then(|| {
             format!(
@@ -92,7 +93,8 @@ impl ParquetFile {
         said.filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?))).collect()
     }
 
-    /// Opens the requested columns of the next row group that has rows; `false` at the end.
+    /// Opens the requested columns of the next row group with any rows. Returns false at the end of
+    /// the file.
     fn begin_group(&mut self, wanted: &[usize]) -> Result<bool> {
         while self.group < self.reader.num_row_groups() {
             let group = self.reader.get_row_group(self.group)?;

@@ -1,5 +1,5 @@
-//! Finds the columns of a Parquet table by their names ([`Titles`]) and types. If a time's name has
-//! no unit, its type determines it.
+//! Finds the columns of a Parquet table by their names ([`Titles`]) and types. If the name of a
+//! column of times contains no unit, the type determines it.
 
 use super::shown;
 use crate::columns::date::day_of;
@@ -7,12 +7,12 @@ use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 use crate::table::{ColumnKind, Field};
 
-/// A column that was found for a role.
+/// A column that was found for some role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundColumn<'a> {
-    /// Its name.
+    /// The name of the column.
     pub(super) name: &'a str,
-    /// The unit in nanoseconds or bytes, if the name specifies it.
+    /// The unit in nanoseconds or bytes, if the name contains one.
     pub(super) unit: Option<u64>,
 }
 
@@ -20,18 +20,18 @@ fn titles(fields: &[Field]) -> Titles {
     Titles::new(fields.iter().map(|field| field.name.as_str()))
 }
 
-/// Finds the column of times with one of `names`, with or without a unit suffix.
+/// Finds the column of times with one of `names`, which may have the suffix of a unit.
 pub(super) fn time<'a>(fields: &'a [Field], names: &[&str]) -> Option<FoundColumn<'a>> {
     let (column, unit) = titles(fields).time(names, |_| true)?;
     Some(FoundColumn { name: &fields.get(column)?.name, unit })
 }
 
-/// Finds the column of latencies, if its name or its type specifies the unit.
+/// Finds the column of latencies, if its name or type determines the unit.
 pub(super) fn latency(fields: &[Field]) -> Option<FoundColumn<'_>> {
     time(fields, &LATENCY).filter(|found| found.unit.is_some() || tells_unit(fields, found.name))
 }
 
-/// Returns a note about latencies that are not read because their unit is unknown.
+/// Returns a note about latencies that are ignored because their unit is unknown.
 pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
     Some(format!(
@@ -43,12 +43,12 @@ pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     ))
 }
 
-/// The most names of unread columns in a note.
+/// The maximum number of ignored columns whose names are listed in a note.
 const UNREAD_SHOWN: usize = 5;
 /// The names of index columns that pandas may add.
 const INDICES: [&str; 3] = ["index", "__index_level_0__", "Unnamed: 0"];
 
-/// Returns a note about columns that are not read.
+/// Returns a note about columns that are ignored.
 pub(super) fn unread(fields: &[Field]) -> Option<String> {
     let who = [&THREAD[..], &PROCESS[..], &NAME[..], &VOLUME[..], &["stream", "flags"]].concat();
     let read: Vec<&str> = [
@@ -73,8 +73,8 @@ pub(super) fn unread(fields: &[Field]) -> Option<String> {
     (!unread.is_empty()).then(|| format!("ignored columns: {shown}{more}"))
 }
 
-/// Returns a note if the first time is a few days after 1970 in the unit in its name, and a date of
-/// this century in a unit a thousand times as large.
+/// Returns a note if the first time would be a few days after 1970 in the unit of the column's
+/// name, but a date of this century in a unit that is a thousand times as large.
 pub(super) fn other_date(found: FoundColumn<'_>, first_ns: i64) -> Option<String> {
     const DATES_S: std::ops::Range<i64> = 1_100_000_000..2_200_000_000;
     let unit = found.unit.filter(|&unit| unit <= 1_000_000)?;
@@ -92,8 +92,8 @@ pub(super) fn other_date(found: FoundColumn<'_>, first_ns: i64) -> Option<String
     })
 }
 
-/// Returns the declaration that a table's column names imply, and the names of times, offsets and
-/// lengths. Times of a type with a unit count as ns.
+/// Returns the declaration implied by the names of a table's columns, and the names of those for
+/// times, offsets and lengths. Times whose type has a unit count as ns.
 pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     let at = time(fields, &AT)?;
     let unit = match tells_unit(fields, at.name) {
@@ -115,14 +115,14 @@ fn tells_unit(fields: &[Field], name: &str) -> bool {
     matches!(kind, Some(ColumnKind::Timestamp { .. } | ColumnKind::Duration { .. }))
 }
 
-/// Finds the column of bytes with one of `names`.
+/// Finds the column of offsets or lengths with one of `names`.
 pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<FoundColumn<'a>> {
     let (column, unit) = titles(fields).bytes(names)?;
     Some(FoundColumn { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
-/// Returns a note about an offset or a length whose name specifies no unit while the other's does:
-/// it is read in bytes.
+/// Returns a note if only one of the names of offset and length contains a unit. The other column
+/// is read in bytes.
 pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     let mut extents = titles(fields).extents().into_iter().flatten();
     let (column, _) = extents.find(|(_, unit)| unit.is_none())?;
@@ -136,7 +136,7 @@ pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     ))
 }
 
-/// Finds the column with one of `names` whose type `fits`.
+/// Finds the column with one of `names` whose type satisfies `fits`.
 pub(super) fn any<'a>(
     fields: &'a [Field],
     names: &[&str],

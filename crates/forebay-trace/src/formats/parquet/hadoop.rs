@@ -1,9 +1,10 @@
 //! Captures of queued requests in Parquet, as written by the capture kit of our Hadoop traces.
 //!
-//! Columns used: `time_ns` (from the first event), `pid` (the thread), `tgid` (the process),
-//! `process` (the thread's name), `op` (read, write, discard, flush), `lba` and `sectors` of 512
-//! bytes, `flags` (letters of `PFASM`), `latency_ns`. A stream is a (thread, process, name), so a
-//! thread that changes its name becomes another stream. One volume.
+//! The columns read are: `time_ns` (from the first event), `pid` (the thread), `tgid` (the
+//! process), `process` (the thread's name), `op` (read, write, discard, flush), `lba` and `sectors`
+//! of 512 bytes, `flags` (letters of `PFASM`), and `latency_ns`. A stream is a combination of
+//! thread, process and name, so a thread that changes its name becomes another stream. There is one
+//! volume.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +22,11 @@ use crate::trace::{Dictionary, Record, Stream};
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// The columns used.
+/// The columns that are read.
 const COLUMNS: [&str; 9] =
     ["time_ns", "pid", "tgid", "process", "op", "lba", "sectors", "flags", "latency_ns"];
 
-/// The capture form.
+/// The capture form of a table.
 pub(super) struct Hadoop {
     streams: BTreeMap<Stream, u32>,
     room: Room,

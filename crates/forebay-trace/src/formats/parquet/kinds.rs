@@ -1,5 +1,5 @@
-//! The types of a Parquet file's columns, by its own schema and by the Arrow schema that Arrow's
-//! writers add.
+//! Determines the types of a Parquet file's columns, from its own schema and from the Arrow schema
+//! that Arrow's writers add.
 
 use ::parquet::basic::{
     ConvertedType as Converted, LogicalType as Logical, Repetition, TimeUnit, Type as Physical,
@@ -10,8 +10,8 @@ use ::parquet::schema::types::Type;
 use super::arrow_schema::{self, Hint};
 use crate::table::{ColumnKind, Field};
 
-/// Returns the columns in the file's root, including nested ones. `arrow` is the text of the entry
-/// `ARROW:schema`, if the file has one.
+/// Returns the columns at the root of the file, including nested ones. `arrow` is the metadata
+/// entry `ARROW:schema`, if the file contains it.
 pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, ParquetError> {
     let columns = root.get_fields();
     let hints = match arrow.map(arrow_schema::hints).transpose() {
@@ -32,7 +32,7 @@ pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, Par
     Ok(columns.iter().enumerate().map(field).collect())
 }
 
-/// Returns the type of a column of the root.
+/// Returns the type of a column at the root.
 fn kind(column: &Type, hint: Option<Hint>) -> ColumnKind {
     let info = column.get_basic_info();
     if info.has_repetition() && info.repetition() == Repetition::REPEATED {
@@ -56,7 +56,7 @@ fn integer(bits: u8, signed: bool) -> ColumnKind {
     ColumnKind::Integer { bits, signed }
 }
 
-/// Adds what only the Arrow schema specifies to a type.
+/// Adds information to a type that only the Arrow schema contains.
 fn hinted(kind: ColumnKind, physical: Physical, hint: Option<Hint>) -> ColumnKind {
     let bare = match kind {
         ColumnKind::Integer { bits: 32, signed: true } => physical == Physical::INT32,
@@ -65,7 +65,7 @@ fn hinted(kind: ColumnKind, physical: Physical, hint: Option<Hint>) -> ColumnKin
     };
     match hint {
         Some(Hint::Timestamp { tick_ns }) if bare => ColumnKind::Timestamp { tick_ns },
-        // INT96 may hold dates beyond those that 64 bits can count in nanoseconds.
+        // INT96 may contain dates beyond the range of 64-bit nanoseconds.
         Some(Hint::Timestamp { tick_ns }) if physical == Physical::INT96 => {
             ColumnKind::Timestamp { tick_ns }
         }
@@ -79,7 +79,7 @@ fn hinted(kind: ColumnKind, physical: Physical, hint: Option<Hint>) -> ColumnKin
     }
 }
 
-/// Returns the type by Parquet's own schema.
+/// Returns the type of a column according to Parquet's own schema.
 fn plain(column: &Type) -> ColumnKind {
     let info = column.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());

@@ -1,8 +1,8 @@
-//! Checks the pages of a column on their way to the decoder, and replaces strings by numbers.
+//! Checks the pages of a column before they are decoded, and replaces strings by numbers.
 //!
-//! A column of strings usually has few distinct ones. The decoder would allocate a string for each
-//! row. Instead, each distinct string gets a number here, and the decoder, which treats the column
-//! as integers, returns the number of each row's string.
+//! A column of strings usually contains few distinct ones, but the decoder would allocate a string
+//! for each row. Therefore, each distinct string is assigned a number here. The decoder treats the
+//! column as integers and returns the number of each row's string.
 
 use std::str;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +20,13 @@ use crate::trace::BATCH;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// The limit on the size of the distinct strings of a column in a row group, including
-/// [`ENTRY_BYTES`] for each: twice what the names of a trace may take.
+/// The maximum size of the distinct strings of a column in a row group, including [`ENTRY_BYTES`]
+/// for each. This is twice what the names of a trace may take.
 const TEXTS_BYTES_MAX: usize = 64 << 20;
-/// The approximate memory for a string, in addition to its bytes.
+/// The approximate memory that a string takes in addition to its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Strings that were numbered since the last call of `take`, in the order of their numbers.
+/// The strings that were numbered since the last call to `take`, in the order of their numbers.
 #[derive(Clone, Default)]
 pub(super) struct Fresh(Arc<Mutex<Vec<String>>>);
 
@@ -44,18 +44,18 @@ impl Fresh {
 /// The pages of a column.
 pub(super) struct Pages {
     pages: Box<dyn PageReader>,
-    /// The numbering of the strings, for a column of strings.
+    /// The numbers assigned to strings, for a column of strings.
     numbering: Option<Numbering>,
 }
 
 impl Pages {
-    /// Makes the pages of a column that is not of strings.
+    /// Creates the pages of a column that does not contain strings.
     pub(super) fn new(pages: Box<dyn PageReader>) -> Pages {
         Pages { pages, numbering: None }
     }
 
-    /// Makes the pages of a column of strings, and the description of the column of their numbers.
-    /// New strings go to `fresh`.
+    /// Creates the pages of a column of strings, and the description of the column of their
+    /// numbers. `fresh` receives new strings.
     pub(super) fn of_texts(
         pages: Box<dyn PageReader>,
         column: ColumnDescPtr,
@@ -69,7 +69,7 @@ impl Pages {
     }
 }
 
-/// Returns the description of `column` with another physical type; with 0 definition levels, it
+/// Returns a description like `column` but with another physical type. With 0 definition levels, it
 /// has no nulls.
 fn alike(column: &ColumnDescriptor, physical: Physical, levels: i16) -> Result<ColumnDescPtr> {
     let repetition = if levels > 0 { Repetition::OPTIONAL } else { Repetition::REQUIRED };
@@ -90,7 +90,7 @@ impl Iterator for Pages {
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
-        // The decoder allocates as many values as a dictionary claims to have.
+        // The decoder allocates memory for as many values as a dictionary claims to contain.
         if page.is_dictionary_page() && page.num_values() as usize > page.buffer().len() {
             let text = "a dictionary that claims more values than bytes";
             return Err(ParquetError::General(text.into()));
@@ -110,19 +110,19 @@ impl PageReader for Pages {
     }
 }
 
-/// The numbers of a column's strings.
+/// The numbers assigned to the strings of a column.
 struct Numbering {
     column: ColumnDescPtr,
-    /// The description of its dictionary's entries: a column without nulls.
+    /// A description of the dictionary's entries as a column without nulls.
     entries: ColumnDescPtr,
     known: FxHashMap<Box<str>, i32>,
-    /// The remaining space for more strings.
+    /// The number of bytes that are left for more strings.
     left_bytes: usize,
     fresh: Fresh,
 }
 
 impl Numbering {
-    /// Converts a page of strings to a page of numbers.
+    /// Converts a page of strings to a page of their numbers.
     fn numbered(&mut self, page: Page) -> Result<Page> {
         let by_dictionary = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
         Ok(match page {
@@ -156,8 +156,7 @@ impl Numbering {
         })
     }
 
-    /// Returns the bytes of a data page that specify which values are null; they precede its
-    /// values.
+    /// Returns the bytes of a data page that state which values are null. They precede its values.
     fn levels(&self, page: &Page) -> Result<Vec<u8>> {
         let buffer = page.buffer();
         let length = match page {
@@ -176,8 +175,8 @@ impl Numbering {
         levels.map(<[u8]>::to_vec).ok_or_else(cut)
     }
 
-    /// Appends the numbers of a page's strings to `numbers`, in PLAIN encoding, and returns their
-    /// count.
+    /// Appends the numbers of a page's strings to `numbers`, in PLAIN encoding. Returns how many
+    /// there are.
     fn numbers(
         &mut self,
         page: Page,
@@ -189,7 +188,7 @@ impl Numbering {
         loop {
             texts.clear();
             levels.clear();
-            // Never reads more values at once than the page claims to have.
+            // Read values in batches, because a page may claim to contain any number of them.
             let (rows, ..) = reader.read_records(BATCH, Some(&mut levels), None, &mut texts)?;
             if rows == 0 {
                 return Ok((numbers.into(), count));
@@ -221,7 +220,7 @@ impl Numbering {
     }
 }
 
-/// A reader of a single page.
+/// A page reader that returns a single page.
 struct One(Option<Page>);
 
 impl Iterator for One {
@@ -237,7 +236,7 @@ impl PageReader for One {
         Ok(self.0.take())
     }
 
-    // Only called to skip rows, which never happens here.
+    // This is only called to skip rows, which is never done here.
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
         Ok(None)
     }

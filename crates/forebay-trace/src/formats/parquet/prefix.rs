@@ -1,8 +1,8 @@
-//! The part of a Parquet file up to its last complete footer.
+//! Reads the part of a Parquet file up to its last complete footer.
 //!
-//! Parquet is read from the footer at its end. A trace that a running server writes gets a footer
-//! at each [checkpoint](crate::write::Writer::checkpoint); if the server is killed, everything
-//! before the last of them can be read.
+//! Parquet is read from the footer at its end. A trace written by a running server gets a footer at
+//! each [checkpoint](crate::write::Writer::checkpoint), so if the server is killed, everything
+//! before the last footer can be read.
 
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
@@ -18,13 +18,13 @@ type Result<T> = std::result::Result<T, ParquetError>;
 
 /// The bytes at the end of a footer.
 const MAGIC: &[u8] = b"PAR1";
-/// How far from the end of a file to look for a footer, and how much to read at a time.
+/// How far from the end of a file a footer is searched for, and how many bytes are read at a time.
 const SEARCH_BYTES: u64 = 256 << 20;
 const BLOCK_BYTES: u64 = 1 << 20;
-/// How many places that look like the end of a footer to try.
+/// The maximum number of places to try that look like the end of a footer.
 const TRIES_MAX: usize = 64;
 
-/// The first bytes of a file.
+/// The first part of a file.
 pub(super) struct Prefix {
     file: File,
     bytes: u64,
@@ -56,7 +56,7 @@ impl ChunkReader for Prefix {
     }
 }
 
-/// Opens a file up to its last complete footer; returns also how many bytes are after that.
+/// Opens a file up to its last complete footer. Also returns the number of bytes after it.
 pub(super) fn open(file: File) -> Result<(SerializedFileReader<Prefix>, u64)> {
     let bytes = file.metadata()?.len();
     let prefix = |bytes| Ok::<_, ParquetError>(Prefix { file: file.try_clone()?, bytes });
@@ -66,7 +66,7 @@ pub(super) fn open(file: File) -> Result<(SerializedFileReader<Prefix>, u64)> {
     };
     let mut end = bytes;
     for _ in 0..TRIES_MAX {
-        // The first bytes of a file are the same.
+        // A match at 0 is the beginning of the file, which contains the same bytes.
         let Some(at) = last_magic(&file, bytes, end)?.filter(|at| *at > 0) else { break };
         end = at;
         if let Ok(reader) = SerializedFileReader::new(prefix(at + MAGIC.len() as u64)?) {
@@ -76,13 +76,13 @@ pub(super) fn open(file: File) -> Result<(SerializedFileReader<Prefix>, u64)> {
     Err(error)
 }
 
-/// Returns where the last footer that begins before `end` may end.
+/// Returns the last position before `end` where a footer may end.
 fn last_magic(file: &File, bytes: u64, end: u64) -> Result<Option<u64>> {
     let first = bytes.saturating_sub(SEARCH_BYTES);
     let mut to = end;
     while to > first {
         let from = to.saturating_sub(BLOCK_BYTES).max(first);
-        // A footer may end across two blocks.
+        // The end of a footer may extend across two blocks.
         let until = (to + MAGIC.len() as u64 - 1).min(bytes);
         let mut block = vec![0; (until - from) as usize];
         file.read_exact_at(&mut block, from)?;

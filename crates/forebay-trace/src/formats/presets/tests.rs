@@ -13,7 +13,7 @@ fn message(name: &str, text: &str) -> String {
     message_of(|input| Format::named(name).unwrap().open(input), text.as_bytes())
 }
 
-/// Returns offset, length, volume and operation.
+/// Returns the offset, the length, the volume and the operation of a record.
 fn place(record: &Record) -> (u64, u32, u32, Op) {
     (record.offset, record.len, record.volume, record.op)
 }
@@ -93,7 +93,8 @@ fn spc_messages_name_line_and_column() {
 
 #[test]
 fn each_preset_reads_its_units() {
-    // Two rows 2 ms apart, reads of 4096 bytes at 8192, and the expected volumes.
+    // In each text, two rows are 2 ms apart and read 4096 bytes at 8192. The expected volumes
+    // follow.
     for (name, text, volumes) in [
         ("systor17", "145.001000000,,R,0,8192,4096\n145.003,0.1,R,0,8192,4096\n", &["0"][..]),
         (

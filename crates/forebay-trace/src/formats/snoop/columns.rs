@@ -1,4 +1,4 @@
-//! The columns that a header line lists, and the cells of a row.
+//! Interprets the columns that a header line lists, and splits rows into cells.
 
 use std::array;
 
@@ -6,12 +6,12 @@ use crate::fields::digits;
 use crate::formats::log::words;
 use crate::rows::{RowError, shorten};
 
-/// The contents of a column.
+/// What a column contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Start,
     End,
-    /// A time of day of completion.
+    /// The time of day of the completion.
     Clock,
     Name,
     Pid,
@@ -29,16 +29,16 @@ pub(super) enum Column {
 pub(super) enum Tool {
     Biosnoop,
     Iosnoop,
-    /// `ext4slower` and the like, which trace files.
+    /// `ext4slower` and similar tools, which trace files.
     Fsslower,
 }
 
 const COLUMNS: usize = 12;
 
-/// The heading of offsets in KiB, of tools that trace files.
+/// The heading of offsets in KiB, which tools that trace files print.
 const OFFSET_KIB: &[u8] = b"OFF_KB";
 
-/// The header of tools that trace files and print CSV (`xfsslower -j`).
+/// The header of CSV that tools for files print (`xfsslower -j`).
 const CSV: &str = "ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE";
 
 /// The columns of [`CSV`].
@@ -53,7 +53,7 @@ const CSV_COLUMNS: [Column; 8] = [
     Column::Disk,
 ];
 
-/// The heading of latencies in microseconds instead of milliseconds.
+/// The heading of latencies in microseconds rather than milliseconds.
 const LATENCY_US: &[u8] = b"LAT(us)";
 
 /// The headings of all tools.
@@ -82,7 +82,7 @@ const HEADINGS: [(&[u8], Column); 22] = [
     (LATENCY_US, Column::Latency),
 ];
 
-/// The columns' names in declarations.
+/// The names of columns in declarations.
 const DECLARED: [(Column, &str); 8] = [
     (Column::Name, "name"),
     (Column::Pid, "process"),
@@ -94,7 +94,7 @@ const DECLARED: [(Column, &str); 8] = [
     (Column::Latency, "latency:ms"),
 ];
 
-/// Columns that every header has.
+/// The columns that every header must contain.
 const REQUIRED: [Column; 7] = [
     Column::Name,
     Column::Pid,
@@ -124,25 +124,25 @@ impl Column {
     }
 }
 
-/// The positions of the columns.
+/// The positions of the columns in a row.
 #[derive(Debug)]
 pub(super) struct Layout {
     tool: Tool,
     /// Whether the rows are CSV, with times in microseconds and offsets in bytes.
     is_csv: bool,
-    /// The decimals of latencies down to nanoseconds.
+    /// The unit of latencies as a power of ten in ns: 6 for ms, 3 for us.
     decimals: u32,
-    /// The position of each column among all columns of the header.
+    /// The index of each column among all columns in the header.
     places: [Option<usize>; COLUMNS],
-    /// The number of columns before the name, which may contain blanks, and after it.
+    /// The number of columns before the name, which may contain spaces, and the number after it.
     before: usize,
     behind: usize,
-    /// The headings of columns that are not read, with their positions.
+    /// The headings of ignored columns, with their positions.
     unread: Vec<(usize, String)>,
 }
 
 impl Layout {
-    /// Parses a header line; `None` if the line is not a header.
+    /// Parses a header line. Returns `None` if the line is not a header.
     pub(super) fn of(line: &[u8]) -> Option<Layout> {
         if line.trim_ascii() == CSV.as_bytes() {
             return Layout::of_csv();
@@ -179,7 +179,7 @@ impl Layout {
         Some(Layout { tool, is_csv: true, decimals, places, before: 1, behind, unread: Vec::new() })
     }
 
-    /// Splits a row of CSV into cells. Commas in the last belong to the name of the file.
+    /// Splits a row of CSV into cells. Commas in the last cell are part of the file name.
     fn csv_cells<'a>(&self, line: &'a [u8]) -> Result<Cells<'a>, RowError> {
         let fields: Vec<&[u8]> =
             line.trim_ascii().splitn(CSV_COLUMNS.len(), |&b| b == b',').collect();
@@ -191,20 +191,20 @@ impl Layout {
         Ok(Cells { tool: self.tool, is_csv: true, decimals: self.decimals, line, cells })
     }
 
-    /// Returns the headings of columns that are not read.
+    /// Returns the headings of the columns that are ignored.
     pub(super) fn unread(&self) -> impl Iterator<Item = &str> {
         self.unread.iter().map(|(_, heading)| heading.as_str())
     }
 
-    /// Returns whether an unread column may contain the times, which no other column has: it
-    /// precedes the names.
+    /// Returns whether an ignored column may contain the times, which no other column does. It must
+    /// precede the names.
     pub(super) fn may_have_time(&self) -> bool {
         let has = |column: Column| self.places.get(column as usize).copied().flatten().is_some();
         let is_timed = has(Column::Start) || has(Column::End) || has(Column::Clock);
         !is_timed && self.unread.iter().any(|(place, _)| *place < self.before)
     }
 
-    /// Returns the declaration of these columns, with the times in unread columns.
+    /// Returns a declaration of these columns, with the ignored columns declared as times.
     pub(super) fn declaration(&self) -> String {
         let mut words = vec!["_"; self.before + 1 + self.behind];
         for (column, place) in self.places.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Layout {
         format!("{},sep=blank,skip=1", words.join(","))
     }
 
-    /// Splits a row into cells; `None` if biosnoop knew neither the process nor the disk.
+    /// Splits a row into cells. Returns `None` if biosnoop knew neither the process nor the disk.
     pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, RowError> {
         if self.is_csv {
             return self.csv_cells(line).map(Some);
@@ -252,8 +252,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// Returns how many words the name of the process has, of up to `most`. A file name in the last
-    /// column may contain blanks, too: the first numbers in their places decide.
+    /// Returns how many words the process name has, at most `most`. A file name in the last column
+    /// may also contain spaces, so the first arrangement with numbers in the right places counts.
     fn named(&self, words: &[&[u8]], most: usize) -> usize {
         let fits = |named: &usize| {
             [Column::Pid, Column::Sector, Column::Bytes].into_iter().all(|column| {
@@ -269,7 +269,7 @@ impl Layout {
     }
 }
 
-/// Returns the part of a line that these words span, including the blanks between them.
+/// Returns the part of a line that contains these words, including the spaces between them.
 fn span<'a>(line: &'a [u8], words: &[&'a [u8]]) -> Option<&'a [u8]> {
     let start = words.first()?.as_ptr() as usize - line.as_ptr() as usize;
     let last = words.last()?;
@@ -291,12 +291,12 @@ impl<'a> Cells<'a> {
         self.cells.get(column as usize).copied().flatten()
     }
 
-    /// Returns the cell of a column that every header has.
+    /// Returns the cell of a column that every header contains.
     pub(super) fn get(&self, column: Column) -> &'a [u8] {
         self.find(column).unwrap_or_default()
     }
 
-    /// Returns the decimals of latencies down to nanoseconds.
+    /// Returns the unit of latencies as a power of ten in ns.
     pub(super) fn decimals(&self) -> u32 {
         self.decimals
     }

@@ -17,7 +17,7 @@ fn biosnoop_tells_completions_and_processes() {
          0.000178    supervise      1950   xvdb   R 8   512       0.61\r\n"
     );
     let (records, dictionary, notes) = read(open, text.as_bytes());
-    // 4 us - 740 us, and 178 us - 610 us.
+    // The requests arrived at 4 us - 740 us and at 178 us - 610 us.
     assert_eq!(times(&text), [(0, 740_000), (304_000, 610_000)]);
     assert_eq!((records[0].op, records[0].offset, records[0].len), (Op::Write, 6703390720, 4096));
     assert_eq!(dictionary.volumes, ["xvda1", "xvdb"]);
@@ -185,7 +185,7 @@ fn losses_are_told_wherever_they_stand_and_a_second_header_is() {
     assert_eq!(records.len(), 3);
     assert_eq!(notes.warnings[0], "3 lines say that the tracer lost 16 events");
     assert!(notes.warnings[1].starts_with("1 header line in the middle"));
-    // A process may have this name.
+    // A process may be called "lost".
     let text = format!("{BIOSNOOP}1.0 lost 5 events 1 sda R 8 512 0.5\n");
     assert_eq!(read(open, text.as_bytes()).0.len(), 1);
 }

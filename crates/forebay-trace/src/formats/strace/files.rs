@@ -1,7 +1,7 @@
-//! The files of descriptors, and their positions.
+//! Tracks the files of descriptors, and their positions.
 //!
-//! Threads share their descriptors; a process that is forked has copies, which share the positions.
-//! A descriptor of unknown origin is a file of its own, called by its number.
+//! Threads share their descriptors. A forked process has copies of them, which share the positions.
+//! A descriptor of unknown origin counts as a separate file, whose name is its number.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,18 @@ use forebay_show::plural::{counted, verb};
 /// An open file.
 #[derive(Default)]
 pub(super) struct File {
-    /// Its path; empty for what is not a file.
+    /// The path, or an empty name if this is not a file.
     pub(super) name: Vec<u8>,
     position: u64,
-    /// The furthest end of a transfer.
+    /// The highest end of a transfer.
     end: u64,
     appends: bool,
-    /// The number of descriptors that name it.
+    /// The number of descriptors that refer to the file.
     users: usize,
 }
 
 impl File {
-    /// Returns where a transfer of `len` bytes begins, and moves the position behind it.
+    /// Returns where a transfer of `len` bytes begins, and moves the position past it.
     pub(super) fn advance(&mut self, op: Op, len: u64) -> u64 {
         let begin = if self.appends && op == Op::Write { self.end } else { self.position };
         self.position = begin.saturating_add(len);
@@ -44,18 +44,19 @@ pub(super) struct Files {
     next: usize,
     /// The files of each process, by descriptor.
     tables: Vec<HashMap<u64, usize>>,
-    /// The table of each thread.
+    /// The index into `tables` for each thread.
     threads: HashMap<u32, usize>,
     /// The number of descriptors of unknown origin.
     unknown: u64,
 }
 
-/// Returns the number before the file of a descriptor: `3</etc/passwd>`.
+/// Returns the number before the path of a descriptor: `3</etc/passwd>`.
 pub(super) fn number_of(word: &[u8]) -> &[u8] {
     word.split(|&byte| byte == b'<').next().unwrap_or_default()
 }
 
-/// Returns the path of a descriptor, if `strace -y` printed it: empty if it is no regular file.
+/// Returns the path of a descriptor if `strace -y` printed it, which is empty if it is not a
+/// regular file.
 fn path_of(word: &[u8]) -> Option<&[u8]> {
     let inside = word.get(memchr::memchr(b'<', word)? + 1..)?;
     let inside = inside.strip_suffix(b">").unwrap_or(inside);
@@ -63,7 +64,7 @@ fn path_of(word: &[u8]) -> Option<&[u8]> {
     Some(if is_file { inside } else { b"" })
 }
 
-/// The calls that make descriptors of other things than files.
+/// Calls that create descriptors for other things than files.
 const OTHERS: [&[u8]; 11] = [
     b"socket",
     b"accept",
@@ -92,7 +93,7 @@ impl Files {
         self.next += 1;
     }
 
-    /// Makes a descriptor name a file.
+    /// Makes a descriptor refer to a file.
     fn name(&mut self, thread: u32, descriptor: u64, file: usize) {
         if self.number(thread, descriptor) == Some(file) {
             return;
@@ -124,8 +125,8 @@ impl Files {
         self.tables.get(table)?.get(&descriptor).copied()
     }
 
-    /// Returns the file of a descriptor, as the first argument of a call has it; `None` if it is not
-    /// a file. A descriptor with offsets of its own must be a file.
+    /// Returns the file of a descriptor, given the first argument of a call. Returns `None` if it
+    /// is not a file. With `is_file`, the descriptor must be one, because the call has an offset.
     pub(super) fn find(&mut self, thread: u32, word: &[u8], is_file: bool) -> Option<&mut File> {
         let descriptor = digits(number_of(word))?;
         let path = path_of(word);
@@ -150,7 +151,7 @@ impl Files {
         self.files.get_mut(&number).filter(|file| !file.name.is_empty())
     }
 
-    /// Follows a call that opens, closes or moves a descriptor, or makes a thread.
+    /// Processes a call that opens, closes or duplicates a descriptor, or creates a thread.
     pub(super) fn follow(&mut self, thread: u32, call: &Whole<'_>) {
         let argument = |at: usize| call.arguments.get(at).copied().unwrap_or_default();
         let descriptor = |word: &[u8]| digits(number_of(word));
@@ -209,7 +210,7 @@ impl Files {
         }
     }
 
-    /// Begins a thread, which shares the descriptors of its parent, or a process, which has copies.
+    /// Adds a thread, which shares the descriptors of its parent, or a process, which gets copies.
     fn begin(&mut self, parent: u32, child: u32, shares: bool) {
         let mut table = self.table(parent);
         if !shares {

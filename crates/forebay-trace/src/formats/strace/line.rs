@@ -1,18 +1,18 @@
-//! The parts of a line.
+//! Splits a line of strace's output.
 
 use crate::fields::digits;
 use crate::formats::clock::{DayClock, scaled};
 use crate::rows::RowError;
 
-/// The kinds of lines: with the id of the thread (0 if there is none), the time of the call, and the
-/// text of the call.
+/// What a line contains: the id of the thread (0 if there is none), the time of the call, and its
+/// text.
 pub(super) enum Line<'a> {
     Whole(u32, u64, &'a [u8]),
     /// The first part of an interrupted call.
     Unfinished(u32, u64, &'a [u8]),
-    /// The second part, without the name of the call.
+    /// The second part of an interrupted call, without its name.
     Resumed(u32, &'a [u8]),
-    /// A signal, the end of a process, or a line of something else.
+    /// A signal, the end of a process, or other output.
     Other,
 }
 
@@ -20,16 +20,17 @@ pub(super) enum Line<'a> {
 pub(super) struct Whole<'a> {
     pub(super) name: &'a [u8],
     pub(super) arguments: Vec<&'a [u8]>,
-    /// The first word of the result; `None` if the call failed or never returned.
+    /// The first word of the result, or `None` if the call failed or never returned.
     pub(super) result: Option<&'a [u8]>,
     pub(super) latency_ns: Option<u64>,
 }
 
-/// The clock of the times, which may be times of day, or count from the line before (`-r`).
+/// The clock of the times. They may be times of day, or relative to the previous line (`-r`).
 #[derive(Default)]
 pub(super) struct Times {
     pub(super) day: DayClock,
-    /// The time of the last line, if times count from the line before: the first of them is zero.
+    /// If times are relative to the previous line, their sum up to the last line. The first line is
+    /// at zero.
     sum_ns: Option<u64>,
     is_begun: bool,
 }
@@ -52,7 +53,7 @@ impl Times {
 }
 
 const UNFINISHED: &[u8] = b"<unfinished ...>";
-/// What a call without a time lacks.
+/// What is expected if a call has no time.
 pub(super) const TIME_EXPECTED: &str = "a time before the call (strace -ttt)";
 
 /// Splits a line.
@@ -86,7 +87,7 @@ pub(super) fn parse<'a>(line: &'a [u8], times: &mut Times) -> Result<Line<'a>, R
     })
 }
 
-/// Handles a line without a time: an error if it is a call.
+/// Handles a line without a time, which is an error if it contains a call.
 fn untimed<'a>(first: &[u8], rest: &[u8]) -> Result<Line<'a>, RowError> {
     let is_call = memchr::memchr(b'(', first).is_some_and(|open| {
         open > 0
@@ -127,7 +128,7 @@ pub(super) fn call(text: &[u8]) -> Option<Whole<'_>> {
 }
 
 /// Splits arguments at the commas outside of strings and brackets, up to the closing parenthesis.
-/// Returns them and where the text after it begins.
+/// Returns the arguments and the position after the parenthesis.
 fn arguments(text: &[u8]) -> Option<(Vec<&[u8]>, usize)> {
     let (mut all, mut from, mut depth, mut at) = (Vec::new(), 0, 0u32, 0);
     loop {
@@ -139,7 +140,7 @@ fn arguments(text: &[u8]) -> Option<(Vec<&[u8]>, usize)> {
                 return Some((all, at + 1));
             }
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            // The file of a descriptor (strace -y), whose name may contain anything but this.
+            // The file of a descriptor (strace -y). Its path may contain anything except `>`.
             b'<' if text.get(at + 1) == Some(&b'/') => at += memchr::memchr(b'>', &text[at..])?,
             b',' if depth == 0 => {
                 all.push(text.get(from..at)?.trim_ascii());

@@ -2,7 +2,7 @@ use super::*;
 use crate::formats::events::calls;
 use crate::formats::tests::{message, read};
 
-/// As strace prints a program with a thread and a child.
+/// The output of strace for a program with a thread and a child process.
 const TEXT: &str = r#"41 1767000000.100000 openat(AT_FDCWD, "/srv/a b, (1)", O_RDWR|O_CLOEXEC) = 3 <0.000010>
 41 1767000000.100100 pread64(3, "\0\"),\0"..., 4096, 8192) = 4096 <0.000050>
 41 1767000000.100200 lseek(3, 100, SEEK_SET) = 100 <0.000001>
@@ -42,7 +42,8 @@ fn positions_and_files_are_followed() {
         ]
     );
     assert!(volumes.iter().all(|name| name == "/srv/a b, (1)"), "{volumes:?}");
-    // The write to the terminal, the read at the end, and the call that failed.
+    // Skipped are the write to the terminal, the read at the end of the file, and the call that
+    // failed.
     assert_eq!((notes.rows_skipped, notes.warnings.len()), (3, 0), "{notes:?}");
     assert!(calls::sniff::<Strace>(TEXT.as_bytes()));
 }

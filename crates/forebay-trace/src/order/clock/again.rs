@@ -1,32 +1,33 @@
-//! Decides from the rows that follow a step back whether it begins another run.
+//! Decides whether a step back begins a new run, from the rows that follow it.
 
 use super::{AHEAD_NS, ArrivalRow, Clock};
 use crate::trace::Record;
 
-/// The number of rows that are examined after a step.
+/// The number of rows after a step that are examined.
 pub(in crate::order) const LOOK_AHEAD: usize = 64;
-/// Up to this many rows further back do not belong to another run if the time then jumps to where
-/// it was.
+/// If the time jumps back to where it was after at most this many rows, these do not form a new
+/// run.
 const FEW_ROWS: usize = 3;
-/// The least number of rows before the step for a decision.
+/// The minimum number of rows before the step for a decision.
 const KNOWN_ROWS: u64 = 8;
-/// Rows are out of order all the time if one in this many falls back by the step divided by this
-/// number.
+/// Rows are out of order throughout if at least one in this many of them falls back by the step
+/// divided by this number.
 const RESTLESS_SHARE: usize = 8;
-/// More rows do not belong to another run either if that jump is this many times as long as the
-/// mean gap.
+/// If the time jumps back to where it was after more rows, these do not form a new run if the jump
+/// is at least this many times the mean gap.
 const JUMP_GAPS: u64 = 20;
-/// The least number of rows and the least duration of a run before it can begin again with a small
-/// step.
+/// The minimum number of rows and the minimum duration of a run before a small step can begin a new
+/// one.
 const RUN_ROWS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
-/// The least number of rows if some of them were out of order.
+/// The minimum number of rows if some of them were out of order.
 const SHAKEN_ROWS: u64 = 64;
-/// In a run with rows out of order, one row per this many of the run is examined after a step. If
-/// at least one in this many of those lies above the middle of the step, no run begins again.
+/// In a run with rows out of order, the number of rows examined after a step is that of the run
+/// divided by this. If at least one in this many of them is later than the middle of the step,
+/// there is no new run.
 const SHAKEN_SHARE: usize = 8;
-/// The number of rows that have to stay near the beginning of a run that begins again; the second
-/// is for runs with rows out of order.
+/// The number of rows that must stay near the beginning of a new run. The second number is for runs
+/// with rows out of order.
 const STAY_ROWS: usize = 4;
 const STAY_SHAKEN_ROWS: usize = 24;
 
@@ -49,7 +50,8 @@ impl Clock {
             return false;
         }
         if self.run.is_shaken && run_rows >= SHAKEN_ROWS {
-            // Rows are far out of order all the time, so few of those after this one stay near it.
+            // Rows are far out of order throughout, so few of those after this one stay close to
+            // it.
             let window = (run_rows as usize / SHAKEN_SHARE).min(LOOK_AHEAD);
             let next = &ahead[..ahead.len().min(window)];
             let is_above = |record: &&Record| {
@@ -74,7 +76,7 @@ impl Clock {
         false
     }
 
-    /// Returns whether the run begins again with a row, after a small step back.
+    /// Returns whether a new run begins with a row that follows a small step back.
     pub(super) fn begins_again(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let run = &self.run;
         let (rows, span_ns) =

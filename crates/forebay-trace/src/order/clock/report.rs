@@ -1,4 +1,4 @@
-//! The notes for the user about the clock of a source.
+//! Formats the notes for the user about the clock of a source.
 
 use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
@@ -6,13 +6,12 @@ use forebay_show::quantities;
 
 use super::{APART_NS, Clock, STEPS_SHOWN};
 
-/// With more steps back, they are not separate runs.
+/// If there are more steps back than this, they do not separate runs.
 const RUNS_MAX: u64 = 16;
 const DAY_S: f64 = 86_400.0;
 
 impl Clock {
-    /// Returns notes for the user. `late` is the number of out-of-order rows that could not be
-    /// sorted.
+    /// Returns notes for the user. `late` is the number of rows that were too late to be sorted.
     pub(in crate::order) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
         let back = self.back_sentence(self.moved.saturating_sub(late));
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
@@ -80,7 +79,7 @@ impl Clock {
     }
 }
 
-/// Formats a time that may be years long.
+/// Formats a duration that may be years long.
 pub(crate) fn long(ns: u64) -> String {
     let s = ns as f64 / 1e9;
     match s / DAY_S {

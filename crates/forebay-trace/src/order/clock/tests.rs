@@ -79,9 +79,9 @@ fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
 #[test]
 fn rows_that_changed_places_a_little_are_no_steps() {
     let quiet: [&[(u64, Option<u64>)]; 4] = [
-        // In the order of completions.
+        // Rows in the order of completions.
         &[(9 * S, Some(S)), (2 * S, Some(8 * S)), (9 * S + 1, Some(S))],
-        // A clock of whole seconds.
+        // A clock that counts whole seconds.
         &[(9 * S, None), (7 * S, None), (8 * S, None)],
         &[(9 * S + 5, None), (9 * S - 600_000_000, None), (9 * S, None)],
         &[(0, None), (400 * 3600 * S, None), (800 * 3600 * S, None)],
@@ -90,13 +90,13 @@ fn rows_that_changed_places_a_little_are_no_steps() {
         let (_, said) = clock(Clock::default(), rows.iter().copied());
         assert!(said.is_empty(), "{said:?}");
     }
-    // Many steps, each after a while.
+    // There are many steps, with some time between them.
     let (_, said) = run((0..100_000).map(|n| n / 500 * 3 * S + n % 500 * S / 50 + 3));
     assert!(said[0].contains("goes back 199 times") && !said[0].contains("split_runs"), "{said:?}");
 }
 
-/// Returns arrivals of a trace without latencies, in the order of completions: most requests
-/// take 1 ms, a few take much longer.
+/// Returns the arrival times of a trace without latencies that is in the order of completions. Most
+/// requests take 1 ms; a few take much longer.
 fn by_completion(rate: u64, count: u64, slow: u64, slow_ns: u64, burst: u64) -> Vec<u64> {
     let mut rows: Vec<(u64, u64)> = (0..count)
         .map(|n| {
@@ -107,8 +107,8 @@ fn by_completion(rate: u64, count: u64, slow: u64, slow_ns: u64, burst: u64) -> 
         })
         .collect();
     rows.sort_unstable();
-    // Slow requests that are still outstanding at the end come last, which looks like another
-    // run.
+    // Slow requests that are still outstanding at the end would come last and look like another
+    // run, so remove them.
     let is_fast = |&(end, at): &(u64, u64)| end == at + S / 1000;
     rows.truncate(rows.iter().rposition(is_fast).unwrap_or(0) + 1);
     rows.into_iter().map(|row| row.1).collect()
@@ -133,7 +133,7 @@ fn a_run_is_told_however_short_it_is() {
         for rows in [20u64, 100, 5_000] {
             for start in [0, 1_700_000_000 * S] {
                 let one = |n: u64| start + n * length_ns / rows + n * 7919 % (length_ns / rows / 2);
-                // Almost in order, or out of order because of several processors.
+                // Rows are almost in order, or out of order because of several CPUs.
                 for shaken in [false, true] {
                     let mut first: Vec<u64> = (0..rows).map(one).collect();
                     if shaken && rows > 20 {
@@ -158,7 +158,7 @@ fn a_run_is_told_however_short_it_is() {
     }
 }
 
-/// Queues, elevators and processors reorder rows at the beginning of a trace as well.
+/// At the beginning of a trace, too, queues, elevators and CPUs change the order of rows.
 #[test]
 fn requests_that_overtake_each_other_begin_no_run() {
     for seed in 0..60u64 {

@@ -1,4 +1,5 @@
-//! Thread ids and device numbers, which a blktrace has instead of streams and volumes.
+//! Assigns thread ids and device numbers, which blktrace's format has in place of streams and
+//! volumes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,20 +8,20 @@ use crate::trace::Dictionary;
 use crate::write::entry;
 use forebay_show::plural::{counted, verb};
 
-/// The first id for threads that have none: Linux assigns none as high (PID_MAX_LIMIT).
+/// The first id for threads without one. Linux never assigns ids this high (PID_MAX_LIMIT).
 const NAMELESS_FIRST: u32 = 1 << 22;
 
-/// The first device number for volumes that have none: major 240 is for local use.
+/// The first device number for volumes without one. Major number 240 is for local use.
 const LOCAL_FIRST: u32 = 240 << 20;
 
-/// The threads that have been named so far.
+/// The threads whose names were written.
 #[derive(Default)]
 pub(super) struct Threads {
     names: HashMap<u32, String>,
 }
 
 impl Threads {
-    /// Returns the id of a stream's thread, and its name if that has to be written first.
+    /// Returns the id of a stream's thread, and its name if the name must be written first.
     pub(super) fn of(&mut self, stream: u32, dictionary: &Dictionary) -> (u32, Option<String>) {
         let who = entry(&dictionary.streams, stream);
         let thread = who.and_then(|who| who.thread);
@@ -33,7 +34,7 @@ impl Threads {
         (pid, Some(name.to_owned()))
     }
 
-    /// Describes what is lost of the streams.
+    /// Describes what the format cannot represent of the streams.
     pub(super) fn sentences(&self, dictionary: &Dictionary) -> Vec<String> {
         let of = |what: fn(&crate::Stream) -> bool| {
             dictionary.streams.iter().filter(|stream| what(stream)).count()
@@ -91,7 +92,7 @@ impl Devices {
     }
 }
 
-/// Parses a volume that is called `major,minor`.
+/// Parses the name of a volume that has the form `major,minor`.
 fn parsed(name: &str) -> Option<u32> {
     let (major, minor) = name.split_once(',')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);

@@ -1,15 +1,16 @@
-//! One record of 48 bytes, little-endian, laid out as the kernel's `struct blk_io_trace`.
+//! Encodes a record of 48 bytes, little-endian, with the layout of the kernel's `struct
+//! blk_io_trace`.
 
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::formats::events::Category;
 
-/// `0x656174` followed by the version, 7.
+/// The magic number: `0x656174` followed by the version, 7.
 const MAGIC: u32 = 0x6561_7407;
-/// The bytes for a thread's name, including its final zero.
+/// The number of bytes for a thread's name, including the final zero.
 const NAME_BYTES: usize = 16;
 
-/// An action: its number, and its category in the kernel.
+/// An action: its number and its category in the kernel.
 pub(super) type Action = (u16, u16);
 
 pub(super) const QUEUE: Action = (1, 1 << 4);
@@ -26,7 +27,7 @@ pub(super) struct Event {
     pub(super) action: Action,
     pub(super) categories: u16,
     pub(super) pid: u32,
-    /// Major number << 20 | minor number.
+    /// The device: the major number << 20 | the minor number.
     pub(super) device: u32,
 }
 
@@ -50,7 +51,7 @@ pub(super) fn categories(op: Op, flags: Flags) -> u16 {
 }
 
 impl Event {
-    /// Encodes the record.
+    /// Encodes the event as a record.
     pub(super) fn bytes(&self, sequence: u32) -> [u8; 48] {
         let (kind, filed) = self.action;
         let action = u32::from(self.categories | filed) << 16 | u32::from(kind);
@@ -67,7 +68,8 @@ impl Event {
         bytes
     }
 
-    /// Encodes the record that a thread has a name, and its payload. It has no sequence number.
+    /// Encodes a record that states the name of a thread, and its payload. It has no sequence
+    /// number.
     pub(super) fn name(at: Nanos, pid: u32, device: u32, name: &str) -> [u8; 48 + NAME_BYTES] {
         let notify = (0, Category::NOTIFY.0);
         let note = Event { at, sector: 0, bytes: 0, action: notify, categories: 0, pid, device };
@@ -80,7 +82,7 @@ impl Event {
     }
 }
 
-/// Truncates a name to what a record can hold.
+/// Truncates a name to the length that fits into a record.
 pub(super) fn fitting(name: &str) -> &str {
     let name = name.split('\0').next().unwrap_or_default();
     let mut end = name.len().min(NAME_BYTES - 1);

@@ -1,4 +1,4 @@
-//! The columns of the canonical form: their types, and their values from records.
+//! The columns of the canonical form: their types, and how records are converted to values.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use parquet::schema::types::TypePtr;
 use crate::op_flags::flag_letters;
 use crate::trace::Record;
 
-/// The columns of a file.
+/// The columns of a file, in Parquet's message language.
 const SCHEMA: &str = "message requests {
     required int64 at_ns;
     required binary op (STRING);
@@ -26,7 +26,7 @@ const SCHEMA: &str = "message requests {
 }";
 
 /// The Arrow schema of the columns, as an IPC message in Base64. It makes Arrow's readers use
-/// dictionaries for `op` and `flags`. The Python package's tests check it.
+/// dictionaries for `op` and `flags`. The tests of the Python package check it.
 pub(super) const ARROW: &str = concat!(
     "/////0ACAAAQAAAAAAAKAAwACgAJAAQACgAAAAgAAAAAAQQAVP7//wQAAAAIAAAA4AEAAIQBAAA8AQAAAAEAANAAAA",
     "CgAAAAaAAAAAQAAACo/v//PAAAADQAAAAAAAAFEAAAADAAAAAIABAACAAEAAgAAAAMAAAAAQAAAAAAAABc/v//CAAA",
@@ -43,7 +43,7 @@ pub(super) fn schema() -> Result<TypePtr, ParquetError> {
     parse_message_type(SCHEMA).map(Arc::new)
 }
 
-/// Appends rows to the column at this position.
+/// Appends rows to the column with this index.
 pub(super) fn write(
     column: &mut ColumnWriter<'_>,
     place: usize,
@@ -78,7 +78,7 @@ fn required<T: DataType>(
     to.write_batch(&values, None, None).map(drop)
 }
 
-/// Truncates times beyond 292 years.
+/// Converts a time, clamping it at 292 years.
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }

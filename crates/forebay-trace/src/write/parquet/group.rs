@@ -1,5 +1,5 @@
-//! A full row group, whose columns are encoded and compressed on two threads while the next group
-//! fills.
+//! Encodes and compresses the columns of a full row group on two threads, while the next group is
+//! filled.
 
 use std::panic;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use parquet::schema::types::ColumnDescPtr;
 use super::columns::write;
 use crate::trace::{BATCH, Record};
 
-/// The columns that are encoded on the second thread, chosen so that both threads have about the
-/// same work.
+/// The columns that the second thread encodes, chosen so that both threads have about the same
+/// amount of work.
 const SECOND: [&str; 3] = ["offset", "len", "latency_ns"];
 
 /// An encoded column.
 pub(super) struct Chunk {
     place: usize,
-    /// The bytes as stored in the file.
+    /// The bytes of the column in the file.
     pub(super) bytes: Bytes,
     /// The column's entry in the file's metadata.
     pub(super) about: ColumnCloseResult,
@@ -30,13 +30,13 @@ pub(super) struct Chunk {
 
 type Chunks = Result<Vec<Chunk>, ParquetError>;
 
-/// A group that is being encoded.
+/// A row group that is being encoded.
 pub(super) struct Group {
     threads: [JoinHandle<Chunks>; 2],
 }
 
 impl Group {
-    /// Starts encoding these rows in all columns of the file.
+    /// Starts encoding `rows` for all columns of the file.
     pub(super) fn new(
         rows: Vec<Record>,
         columns: Vec<ColumnDescPtr>,
@@ -56,7 +56,7 @@ impl Group {
         Group { threads }
     }
 
-    /// Returns the encoded columns in order.
+    /// Waits for the encoding and returns the columns in order.
     pub(super) fn finish(self) -> Chunks {
         let mut chunks = Vec::new();
         for thread in self.threads {

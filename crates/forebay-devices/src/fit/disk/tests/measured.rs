@@ -1,11 +1,11 @@
 //! Published fio measurements of three disks: random reads and writes of 4 KiB over the whole
 //! drive, with libaio, direct I/O and one job.
 //!
-//! The first two: louwrentius/fio-plot (BSD 3-Clause), 60 s per row, from `test-data500gb` (a
-//! 7200-rpm SATA disk whose model is not stated) and `benchmark_data/SERVER/IBM_M1015`. The third:
-//! lumir-sliva/ublk-disksim, `docs/VALIDATION.md`, a Seagate ST2000DM006 through NTFS. A row
-//! contains the operation, the queue depth, I/Os per second, and the mean, median, 99th and 99.9th
-//! percentile and maximum of the latency in microseconds.
+//! The first two disks come from louwrentius/fio-plot (BSD 3-Clause), with 60 s per row:
+//! `test-data500gb` (a 7200-rpm SATA disk of unstated model) and `benchmark_data/SERVER/IBM_M1015`.
+//! The third is a Seagate ST2000DM006 measured through NTFS, from `docs/VALIDATION.md` of
+//! lumir-sliva/ublk-disksim. The columns are the operation, the queue depth, the I/Os per second,
+//! and the mean, median, 99th and 99.9th percentile and maximum of the latency in microseconds.
 
 use forebay_core::Op;
 

@@ -1,8 +1,10 @@
-//! Requests that go on to devices below: which of the two counts, and where they complete.
+//! Handles requests that are passed on to lower devices: at which layer they count, and where they
+//! complete.
 //!
 //! A device above others may complete its requests itself, later than the devices below. If it does
-//! not, as a multipath disk of NVMe, the last completion below is theirs. Whether it does is not
-//! known at first, so its first requests wait for their own completion.
+//! not, as for a multipath disk of NVMe, its requests end with their last completion below. It is
+//! not known in advance which is the case, so the first requests of a device wait for their own
+//! completion.
 
 use forebay_core::Nanos;
 
@@ -14,7 +16,8 @@ use super::super::layers::{Layer, name};
 use super::Pairing;
 use super::waiting::{LeftOut, Pending, Volume};
 
-/// After this many requests of a device without own completions, it does not complete any itself.
+/// If this many requests of a device had no completion of its own, the device does not complete
+/// requests itself.
 const BELOW_MIN: u32 = 16;
 
 impl Pairing {
@@ -27,8 +30,8 @@ impl Pairing {
         self.layers.remap(remap, request);
     }
 
-    /// Returns notes about devices of whose requests only some have remaps, as those of dm-crypt and RAID 5: the others
-    /// may count at the devices below, too.
+    /// Returns notes about devices that remap only some of their requests, such as dm-crypt and
+    /// RAID 5. Their other requests may also count at the devices below.
     pub(super) fn unremapped_sentences(&self) -> Vec<String> {
         if self.layers.layer == Layer::Every {
             return Vec::new();
@@ -57,7 +60,7 @@ impl Pairing {
         self.volumes.list().iter().filter_map(sentence).collect()
     }
 
-    /// Leaves out a request that counts as another at the device below.
+    /// Leaves out a request that counts at the device below instead.
     pub(super) fn leave_out_above(&mut self, id: u64, below: u32) {
         let Some(pending) = self.pending(id).filter(|pending| pending.left_out.is_none()) else {
             return;
@@ -69,7 +72,7 @@ impl Pairing {
         }
     }
 
-    /// Processes a completion that no request of its device awaits.
+    /// Processes a completion that no request to its device awaits.
     pub(super) fn complete_below(&mut self, span: &Span, at: Nanos) {
         for (origin, sectors) in self.layers.complete(span) {
             let Some(volume) = self.volumes.find(origin.device) else { continue };
@@ -89,7 +92,8 @@ impl Pairing {
         }
     }
 
-    /// Counts a request that completed below. Once there are enough, none of them waits any longer.
+    /// Counts a request that completed below. When there are enough of them, the device's requests
+    /// no longer wait for completions of its own.
     fn count_below(&mut self, device: u32) {
         let Some(place) = self.volumes.find_place(device) else { return };
         let Some(volume) = self.volumes.get(place) else { return };
@@ -106,7 +110,7 @@ impl Pending {
         self.below.1.is_some() && self.below.0 >= self.end() - self.sector
     }
 
-    /// Completes it with its last completion below, if it has no own one.
+    /// Ends the request with its last completion below, unless the device completed it itself.
     pub(super) fn complete_below(&mut self) {
         if !self.done && self.record.latency.is_none() && self.is_complete_below() {
             self.record.latency = self.below.1.map(|at| at - self.record.at);

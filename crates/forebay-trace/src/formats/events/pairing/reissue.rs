@@ -1,15 +1,15 @@
-//! Handles requests that are issued again: if the driver is busy, the request goes back to the
-//! scheduler and is issued once more, alone, merged with others or in parts. A trace with only
-//! issues and completions shows two issues and one completion.
+//! Handles requests that are issued again: if the driver is busy, a request is returned to the
+//! scheduler and issued once more, alone, merged with others or in parts. A trace that contains
+//! only issues and completions then shows two issues and one completion.
 //!
-//! If the trace also has the event of the way back (R), the next issue of the same sectors belongs
-//! to the same request, however late it comes. Without that event, a second issue can only be
-//! distinguished from another request for the same sectors by what follows. A completion ends the oldest request of exactly its sectors; every other request over
-//! these sectors is then in doubt. If it completes later, it was a separate request. If it is
-//! issued once more, or never completes, it was the same request: it is left out and counted. A
-//! busy driver is retried within [`AGAIN_NS`]; an issue after that is another request, and the
-//! previous one has lost its completion. Empty flushes have no sectors: a flush in doubt is left
-//! out if the next one is issued long after it.
+//! If the trace also contains requeue events (R), the next issue of the same sectors belongs to the
+//! same request, however late it is. Without these events, only what follows distinguishes a second
+//! issue from another request for the same sectors. A completion ends the oldest request for
+//! exactly its sectors; every other request for these sectors is then in doubt. If it completes
+//! later, it was a separate request. If it is issued once more, or never completes, it was the same
+//! request, so it is left out and counted. A busy driver is retried within [`AGAIN_NS`], so a later
+//! issue is another request, and the previous one has lost its completion. Empty flushes have no
+//! sectors: a flush in doubt is left out if the next one is issued long after it.
 
 use std::collections::VecDeque;
 
@@ -18,13 +18,13 @@ use forebay_core::{Nanos, Op};
 use super::waiting::{LeftOut, Pending, Place};
 use super::{Pairing, Span};
 
-/// How many times as long as a completed flush another flush may take that was outstanding at the
-/// same time.
+/// If several flushes are outstanding, a flush may take this many times as long as one that
+/// completed.
 const FLUSH_TIMES: u64 = 10;
-/// The most outstanding requests of one place that are compared; older ones most likely lost their
-/// completions.
+/// The maximum number of outstanding requests for one place that are compared. Older ones have most
+/// likely lost their completions.
 const PLACE_MAX: usize = 64;
-/// A request is issued again within a second of its last issue.
+/// The maximum time between two issues of the same request: one second.
 const AGAIN_NS: u64 = 1_000_000_000;
 
 impl Pairing {
@@ -33,7 +33,7 @@ impl Pairing {
         self.pending.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Processes the return of a request to the scheduler.
+    /// Processes a request that was returned to the scheduler.
     pub(super) fn requeue(&mut self, span: &Span) {
         if let Some(pending) = self.outstanding(span, |pending| !pending.requeued) {
             pending.requeued = true;
@@ -41,7 +41,7 @@ impl Pairing {
         }
     }
 
-    /// Returns whether a request that is being issued went back to the scheduler before.
+    /// Returns whether a request that is being issued had been returned to the scheduler.
     pub(super) fn is_issued_again(&mut self, span: &Span) -> bool {
         if !self.has_requeued {
             return false;
@@ -54,7 +54,7 @@ impl Pairing {
         true
     }
 
-    /// Returns the oldest outstanding request of exactly these sectors that fits.
+    /// Returns the oldest outstanding request for exactly these sectors that satisfies `fits`.
     fn outstanding(
         &mut self,
         span: &Span,
@@ -74,7 +74,8 @@ impl Pairing {
         self.pending.get_mut(index)
     }
 
-    /// Processes the issue of a request: those in doubt with the same sectors were issued again.
+    /// Processes the issue of a request: requests in doubt for the same sectors are the same
+    /// request.
     pub(super) fn issue(&mut self, id: u64, pending: &Pending) {
         let Some(volume) = self.volumes.get(pending.record.volume) else { return };
         if pending.record.op == Op::Flush {
@@ -117,7 +118,7 @@ impl Pairing {
         }
     }
 
-    /// Ends the oldest request of exactly these sectors, and returns whether there is one.
+    /// Ends the oldest request for exactly these sectors. Returns whether there was one.
     pub(super) fn complete_exact(&mut self, span: &Span, op: Op, at: Nanos) -> bool {
         let place: Place = (op as u8, span.sector, span.bytes);
         let volume = self.volumes.find(span.device);
@@ -131,8 +132,8 @@ impl Pairing {
         let mut oldest: Option<(u64, Nanos)> = None;
         let mut last = Nanos::ZERO;
         for (id, issued) in ids.iter().filter_map(issued_at) {
-            // A request issued long before the next has lost its completion, or is not a separate
-            // request.
+            // If a request was issued long before the next, it has lost its completion or is the
+            // same request.
             if oldest.is_none() || issued - last > Nanos(AGAIN_NS) {
                 oldest = Some((id, issued));
             }
@@ -160,8 +161,8 @@ impl Pairing {
         true
     }
 
-    /// Processes the completion of a flush that took `took`: other outstanding flushes are in
-    /// doubt.
+    /// Processes the completion of a flush that took `took`, after which other outstanding flushes
+    /// are in doubt.
     pub(super) fn doubt_flushes(&mut self, span: &Span, at: Nanos, took: Nanos) {
         let Some(volume) = self.volumes.find(span.device) else { return };
         let others = volume.flushes.clone();

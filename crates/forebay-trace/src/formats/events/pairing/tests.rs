@@ -101,8 +101,8 @@ fn an_old_request_is_given_up() {
     assert_eq!(got, [None, Some(3)]);
 }
 
-/// Converts (time, `D` or `C`, sector, sectors) to (offset in sectors, latency) of the
-/// resulting records.
+/// Converts events (time, `D` or `C`, sector, number of sectors) to records (offset in sectors,
+/// latency).
 fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
     let events = events.iter().map(|&(time_ns, action, sector, sectors)| {
         let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
@@ -123,13 +123,14 @@ fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
 fn a_request_that_is_issued_again_counts_once() {
     let d = 'D';
     let c = 'C';
-    // Issued once, twice, and followed by another request for the same sectors.
+    // The request is issued a second time, a third time, and followed by another one for the same
+    // sectors.
     assert_eq!(issued(&[(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)]), (vec![(8, Some(15))], 1));
     let twice = [(0, d, 8, 8), (5, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)];
     assert_eq!(issued(&twice), (vec![(8, Some(15))], 2));
     let next = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (20, d, 8, 8), (23, c, 8, 8)];
     assert_eq!(issued(&next), (vec![(8, Some(15)), (8, Some(3))], 1));
-    // Issued again merged with its neighbor, and in parts.
+    // The request is issued again, merged with its neighbor or in parts.
     let merged = [(0, d, 8, 8), (9, d, 8, 16), (15, c, 8, 16)];
     assert_eq!(issued(&merged), (vec![(8, Some(6))], 1));
     let parts = [(0, d, 8, 16), (5, d, 8, 8), (6, d, 16, 8), (15, c, 8, 8), (16, c, 16, 8)];
@@ -146,10 +147,10 @@ fn a_requeued_request_is_issued_again_however_late() {
     assert_eq!(issued(&one), (vec![(8, Some(late + 5))], 1));
     let flush = [(0, d, 0, 0), (2, r, 0, 0), (400, d, 0, 0), (405, c, 0, 0)];
     assert_eq!(issued(&flush), (vec![(0, Some(405))], 1));
-    // It was merged with its neighbor on the way.
+    // The request was merged with its neighbor before it was issued again.
     let merged = [(0, d, 8, 8), (9, r, 8, 8), (late, d, 8, 16), (late + 5, c, 8, 16)];
     assert_eq!(issued(&merged), (vec![(8, Some(5))], 1));
-    // Another request for the same sectors was issued between.
+    // Between the two issues, another request for the same sectors was issued.
     let two = [(0, d, 8, 8), (1, d, 8, 8), (2, r, 8, 8), (3, d, 8, 8), (5, c, 8, 8), (6, c, 8, 8)];
     assert_eq!(issued(&two), (vec![(8, Some(5)), (8, Some(5))], 1));
 }

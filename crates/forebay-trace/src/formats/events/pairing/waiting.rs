@@ -1,4 +1,4 @@
-//! Requests that wait for their completions, and the outstanding requests of each device.
+//! Stores requests that wait for their completions, by device.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,51 +9,53 @@ use super::super::layers::{Layers, name};
 use crate::cover::Outstanding;
 use crate::trace::{Dictionary, Record};
 
-/// The device of all requests of a format that names none.
+/// The device of all requests in formats that do not name a device.
 pub(crate) const ONLY_DEVICE: u32 = u32::MAX;
 
 pub(super) struct Pending {
-    /// The request. Its volume is the position in [`Volumes`] until it is returned.
+    /// The record of the request. Its volume is the position in [`Volumes`] until the record is
+    /// returned.
     pub(super) record: Record,
     pub(super) sector: u64,
-    /// The sectors that have not completed yet.
+    /// The number of sectors that have not completed yet.
     pub(super) awaited: u64,
     /// Whether an empty completion must follow.
     pub(super) trailing: bool,
     pub(super) done: bool,
-    /// Its sectors that were completed by other requests outstanding at the same time.
+    /// The number of sectors that were also completed by other requests outstanding at the same
+    /// time.
     pub(super) covered: u64,
-    /// Whether it went back to the scheduler and awaits its next issue.
+    /// Whether the request was returned to the scheduler and awaits its next issue.
     pub(super) requeued: bool,
-    /// The number of its sectors that completed at the devices below, and when that was last.
+    /// The number of sectors that completed at lower devices, and when the last of them did.
     pub(super) below: (u64, Option<Nanos>),
-    /// Whether it was remapped to a device below, and whether it shows a request from above.
+    /// Whether the request was remapped to a lower device, and whether it belongs to a request at a
+    /// higher one.
     pub(super) remapped: bool,
     pub(super) continues: bool,
-    /// Whether it does not count, and why.
+    /// The reason why the request does not count, if it does not.
     pub(super) left_out: Option<LeftOut>,
 }
 
-/// Why a request does not count.
+/// The reason why a request does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOut {
-    /// It was issued again, and counts as the later request.
+    /// It was issued again, and only the later request counts.
     IssuedAgain,
     /// It counts at a lower layer.
     Above,
 }
 
-/// The operation, first sector and bytes of a request.
+/// The operation, the first sector and the length in bytes of a request.
 pub(super) type Place = (u8, u64, u32);
 
-/// The outstanding requests of one device.
+/// The outstanding requests to a device.
 #[derive(Default)]
 pub(super) struct Volume {
     pub(super) device: u32,
-    /// Its number in the dictionary, once one of its requests counts.
+    /// The number of the volume in the dictionary, once one of its requests counts.
     number: Option<u32>,
-    /// The disk whose completions end its requests, if it is a partition and the completions name
-    /// the disk.
+    /// If this is a partition whose completions name the disk, that disk.
     disk: Option<u32>,
     pub(super) reads: Outstanding,
     pub(super) writes: Outstanding,
@@ -64,14 +66,15 @@ pub(super) struct Volume {
     pub(super) barriers: BTreeMap<u64, VecDeque<u64>>,
     /// Outstanding requests by place, oldest first, if issues are the arrivals.
     pub(super) issued: HashMap<Place, VecDeque<u64>>,
-    /// Whether any of its requests completed at this device.
+    /// Whether any request completed at this device itself.
     pub(super) completes: bool,
-    /// The number of its requests that completed at devices below.
+    /// The number of requests that completed at lower devices.
     pub(super) completed_below: u32,
-    /// The numbers of its requests that count, without a remap to a device below, and without one from above.
+    /// The number of requests that count here, but were neither remapped to a lower device nor from
+    /// a higher one.
     pub(super) unremapped: u64,
     pub(super) own: u64,
-    /// When one of several empty flushes completed, and how long it took.
+    /// If one of several empty flushes completed: when, and how long it took.
     pub(super) flushed: Option<(Nanos, Nanos)>,
 }
 
@@ -82,7 +85,7 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    /// Returns the position of a device's volume.
+    /// Returns the position of the volume for a device, which is added if necessary.
     pub(super) fn place(&mut self, device: u32) -> u32 {
         let next = self.list.len() as u32;
         let place = *self.places.entry(device).or_insert(next);
@@ -92,7 +95,7 @@ impl Volumes {
         place
     }
 
-    /// Returns the number of a volume in the dictionary.
+    /// Returns the number of a volume in the dictionary, to which it is added if necessary.
     pub(super) fn number(&mut self, place: u32, dictionary: &mut Dictionary) -> u32 {
         let Some(volume) = self.list.get_mut(place as usize) else { return 0 };
         if let Some(number) = volume.number {
@@ -102,7 +105,7 @@ impl Volumes {
             ONLY_DEVICE => "disk".to_owned(),
             device => name(device),
         };
-        // A disk and its partitions may have one name.
+        // A disk and its partitions may have the same name.
         let known = dictionary.volumes.iter().position(|known| *known == name);
         let number = known.unwrap_or_else(|| {
             dictionary.volumes.push(name);
@@ -119,7 +122,7 @@ impl Volumes {
         self.list.get_mut(place as usize)
     }
 
-    /// Returns the position of the volume of a device that has requests.
+    /// Returns the position of the volume for a device, if the device has requests.
     pub(super) fn find_place(&self, device: u32) -> Option<u32> {
         self.places.get(&device).copied()
     }
@@ -129,7 +132,7 @@ impl Volumes {
         self.get(place)
     }
 
-    /// Returns the positions of the volumes that may be partitions of a disk.
+    /// Returns the positions of volumes that may be partitions of a disk.
     pub(super) fn partitions(&self, disk: u32) -> Vec<u32> {
         let is_part = |volume: &Volume| {
             volume.disk == Some(disk)
@@ -141,7 +144,7 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Remembers the disk whose completions end the requests of this partition.
+    /// Records that completions at `disk` end the requests to this partition.
     pub(super) fn belongs_to(&mut self, disk: u32) {
         self.disk = Some(disk);
     }
@@ -154,7 +157,7 @@ impl Volume {
         }
     }
 
-    /// Returns the newest outstanding request at a sector, or the newest flush.
+    /// Returns the newest outstanding request for a sector, or the newest flush.
     pub(super) fn newest(&self, sector: u64, is_flush: bool) -> Option<u64> {
         let flush = self.flushes.back().copied().filter(|_| is_flush);
         let all = [&self.reads, &self.writes, &self.discards];
@@ -171,8 +174,8 @@ impl Pending {
         (self.record.op as u8, self.sector, self.record.len)
     }
 
-    /// Returns whether another request over all of its sectors has completed since it was issued.
-    /// If it never gets its own completion, it was the same request.
+    /// Returns whether another request for all of its sectors has completed since the request was
+    /// issued. If it never gets a completion of its own, both were the same request.
     pub(super) fn is_doubtful(&self) -> bool {
         self.record.latency.is_none()
             && self.covered > 0
@@ -187,8 +190,8 @@ impl Pending {
 impl Volume {
     /// Returns the request that an empty completion ends.
     ///
-    /// Devices that issue requests to a driver have flushes of their own, which `has_own` says. The
-    /// others (LVM, md) complete the flush of the request as it arrived.
+    /// `has_own` says whether the device issues requests to a driver, in which case it also has
+    /// flushes of its own. Other devices (LVM, md) complete the flush of a request as it arrived.
     pub(super) fn end_of_flush(&mut self, span: &Span, issued: bool, has_own: bool) -> Option<u64> {
         let category = span.category;
         if issued {
@@ -209,7 +212,7 @@ impl Volume {
         }
     }
 
-    /// Stops waiting for the oldest request of all.
+    /// Stops waiting for the oldest of all requests.
     pub(super) fn forget(&mut self, id: u64, pending: &Pending) {
         if pending.awaited > 0 && pending.record.op != Op::Flush {
             self.direction(pending.record.op).forget(id, pending.sector, pending.end());
