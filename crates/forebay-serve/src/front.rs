@@ -25,6 +25,7 @@ use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::contract::request::BACKGROUND;
+use forebay_core::contract::volume::VolumeOrder;
 use forebay_core::slab::Slab;
 use forebay_core::{
     Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,
@@ -148,8 +149,11 @@ pub(crate) struct Front {
     joined: Vec<JoinedDrive>,
     /// Regular checks, and when the next one is due.
     scrub: Option<(Scrub, Nanos)>,
-    /// Drives from which the next policy must move data, because its predecessor was doing so.
-    retiring: Vec<u8>,
+    /// The last limit of rebuilding, and the last order to check the volume.
+    limit: Option<VolumeOrder>,
+    check: Option<VolumeOrder>,
+    /// Work on a volume that the next policy must resume, because its predecessor was doing it.
+    resumed: Vec<VolumeOrder>,
 }
 
 impl Front {
@@ -170,7 +174,9 @@ impl Front {
             nudges: 0,
             joined: Vec::new(),
             scrub: None,
-            retiring: Vec::new(),
+            limit: None,
+            check: None,
+            resumed: Vec::new(),
             exports,
             streams,
             stored,

@@ -49,6 +49,8 @@ pub struct ServedVolume {
     pub checks: u64,
     /// Whether a check is in progress, or waits for a rebuild.
     pub is_checking: bool,
+    /// The limit of rebuilding and moving in bytes of data per second; 0 means no limit.
+    pub limit_bytes_per_s: u64,
     /// The background work in progress: `rebuild`, `check` or `move`.
     pub work: Option<String>,
     /// The percentage of the work that is done.
@@ -143,6 +145,7 @@ impl ServedVolume {
             moved_chunks: state.moved_chunks,
             checks: state.checks,
             is_checking: state.is_checking,
+            limit_bytes_per_s: state.limit_bytes_per_s,
             work: state.work.map(|progress| progress.work.name().to_string()),
             work_percent: state.work.map(|work| work.percent()),
             records_left: state.records_left,

@@ -176,6 +176,8 @@ pub struct VolumeState {
     pub checks: u64,
     /// Whether a check is in progress, or waiting for a rebuild.
     pub is_checking: bool,
+    /// The limit of rebuilding and moving in bytes of data per second; 0 means no limit.
+    pub limit_bytes_per_s: u64,
     /// The background work in progress.
     pub work: Option<VolumeProgress>,
     /// The number of records that must be rewritten before every drive has its share of them.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::volume::{VolumeDrive, VolumeOrder};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
@@ -98,6 +98,12 @@ pub(crate) enum Course {
 impl Front {
     /// Executes the orders of other threads, and stops the server if requested.
     pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
+        if self.course == Course::Open {
+            for order in std::mem::take(&mut self.resumed) {
+                // If a drive has failed in the meantime, there is nothing to move from it.
+                let _ = self.order(&order, lanes.wall());
+            }
+        }
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 // The requesting thread may no longer be waiting.
@@ -124,12 +130,6 @@ impl Front {
             (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
             let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
             self.next = Some(Ordered { switch, since: self.now, flush });
-        }
-        if self.course == Course::Open {
-            for member in std::mem::take(&mut self.retiring) {
-                // If the drive has failed in the meantime, there is nothing to move.
-                let _ = self.order(&VolumeOrder::Retire { member }, lanes.wall());
-            }
         }
         if self.course != Course::Held && !self.flushing {
             std::mem::take(&mut self.held).into_iter().for_each(|name| self.begin(name));
@@ -167,12 +167,15 @@ impl Front {
         self.tally.policy = shown(spec);
     }
 
-    /// Releases the policy, and remembers the drives from which it was moving data.
+    /// Releases the policy, and remembers the work on a volume that its successor must resume. A
+    /// check begins anew.
     pub(crate) fn let_policy_go(&mut self) {
         let state = self.policy.take().and_then(|policy| policy.borrow().volume());
-        let drives = state.into_iter().flat_map(|state| state.drives);
-        let leaving = drives.filter(|drive| drive.is_leaving).map(|drive| drive.number);
-        self.retiring = leaving.collect();
+        let Some(state) = state else { return };
+        let retire = |drive: &VolumeDrive| VolumeOrder::Retire { member: drive.number };
+        self.resumed = self.limit.into_iter().collect();
+        self.resumed.extend(state.drives.iter().filter(|drive| drive.is_leaving).map(retire));
+        self.resumed.extend(self.check.filter(|_| state.is_checking));
     }
 
     /// Returns the policy's gauges once it is open.
@@ -186,7 +189,10 @@ impl Front {
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
             self.tally.gauges = policy.borrow().gauges();
-            self.tally.volume = policy.borrow().volume();
+            // A policy that is being opened does not have all of its predecessor's work yet.
+            if self.course != Course::Held || self.tally.volume.is_none() {
+                self.tally.volume = policy.borrow().volume();
+            }
         }
         self.tally.at(now)
     }

@@ -30,6 +30,11 @@ impl Front {
         let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
         let policy = policy.ok_or("its policy is being switched; try again")?;
         policy.borrow_mut().order(now, order)?;
+        match order {
+            VolumeOrder::Limit { .. } => self.limit = Some(*order),
+            VolumeOrder::Check { .. } => self.check = Some(*order),
+            _ => {}
+        }
         // A request of the server's own makes the driver check for due work.
         (self.now, self.nudges) = (self.now.max(now), self.nudges + 1);
         self.ask(Op::Open);

@@ -192,6 +192,7 @@ impl Array {
             moved_chunks: self.counts.moved_roles,
             checks: self.care.checks,
             is_checking: self.care.is_scrubbing(),
+            limit_bytes_per_s: self.care.rate,
             work: self.care.progress().map(progress),
             records_left: self.log.renews,
         }
