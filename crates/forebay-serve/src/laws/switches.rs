@@ -132,7 +132,13 @@ fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
             let sectors = geometry().capacity_bytes() / SECTOR / 16 * 16;
             let Switched { served, after } = switch(&mut volume, DRIVES, seed, sectors, why);
             // If everything written is already durable, nothing fails, and the policy is switched.
-            assert!(after >= ANSWERS || after == 0 && served.outcome.is_ok(), "{after}");
+            let Served { outcome, client, .. } = served;
+            let (answered, failures) = (client.answered, client.failures);
+            let is_quiet = client.is_quiet();
+            assert!(
+                after >= ANSWERS || after == 0 && outcome.is_ok(),
+                "{after} after the switch: {outcome:?}; {answered} answered, {failures} failed, quiet: {is_quiet}"
+            );
             refused += u64::from(after > 0);
         }
         // With three failed drives, the switch is refused only if data acknowledged since the last
