@@ -170,7 +170,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     });
     served.wait("the check begins", |state| state["is_checking"] == true);
     // A switch of policies neither ends the check nor forgets the limit.
-    served.does(&["control", "policy", "socket", "array:over=mq-deadline"]);
+    served.does(&["control", "policy", "socket", "mq-deadline"]);
     let (_, state) = served.state();
     assert_eq!(state["is_checking"], true, "{state:#}");
     assert_eq!(state["limit_bytes_per_s"], 500_000_000, "{state:#}");

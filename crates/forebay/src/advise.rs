@@ -342,9 +342,11 @@ pub fn advise(
             ..told.clone()
         })
     })?;
+    let is_large = input.description.records > replays::LARGE_REQUESTS;
+    let varied = if is_large { drives.at_margins() } else { drives.all() };
     let sensitivity = sensitivity::sensitivity(
         &drives,
-        drives.all().len(),
+        varied.len(),
         [baseline, free],
         setup,
         jobs,

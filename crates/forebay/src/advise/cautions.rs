@@ -4,7 +4,7 @@ use forebay_show::plural::verb;
 
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};
-use super::replays::rough_caution;
+use super::replays::{left_out_caution, rough_caution};
 use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
 use crate::quantities::{counted, millis, percent};
@@ -40,6 +40,7 @@ impl Case<'_> {
         let replays = [Some(self.setup.replay), self.other.map(|other| other.replay)];
         cautions.extend(rough_caution(self.input, replays));
         let description = &self.input.description;
+        cautions.extend(left_out_caution(self.results, description.records));
         let volumes = self.input.extents.len();
         if volumes > 1 {
             cautions.push(format!(

@@ -10,7 +10,7 @@ use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 use serde::Serialize;
 
-use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC};
+use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC, Provider};
 use super::choice::{Choice, Prefer};
 use super::findings::Case;
 use super::judge::TOO_FEW;
@@ -31,6 +31,38 @@ pub(super) struct Schedulers<'a> {
     pub(super) jobs: usize,
     /// Whether to run the schedulers in both open and dependent replay.
     pub(super) both_replays: bool,
+}
+
+/// Above this number of requests, schedulers that no current system has are not simulated, and
+/// neither are drives with other parameters than the catch margin.
+pub(super) const LARGE_REQUESTS: u64 = 4_000_000;
+
+/// Returns the specs of the policies to simulate for a trace of `requests` requests.
+fn tried(current: &str, requests: u64) -> Vec<&str> {
+    let mut names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+    names.retain(|name| !is_left_out(name, requests) || *name == current);
+    let own = Some(current).filter(|current| !names.contains(current));
+    names.iter().copied().chain([EQUAL_SLOTS_SPEC]).chain(own).collect()
+}
+
+fn is_left_out(policy: &str, requests: u64) -> bool {
+    requests > LARGE_REQUESTS && !Provider::of(policy).is_to_be_had()
+}
+
+/// Returns a caution that names the schedulers that were not simulated, if there are any.
+pub(super) fn left_out_caution(results: &[RunResult], requests: u64) -> Option<String> {
+    let is_tried = |name: &&str| results.iter().any(|run| run.policy == *name);
+    let listed = POLICIES.iter().map(|listed| listed.name);
+    let missing: Vec<&str> = listed.filter(|name| !is_tried(name)).collect();
+    (requests > LARGE_REQUESTS && !missing.is_empty()).then(|| {
+        let names = missing.join(", ");
+        let most = LARGE_REQUESTS / 1_000_000;
+        format!(
+            "The trace has more than {most} million requests, so schedulers that no current system has were not tried \
+             ({names}). `forebay simulate TRACE --policy {}` tries one of them.",
+            missing[0]
+        )
+    })
 }
 
 /// The runs of all schedulers in one replay.
@@ -54,9 +86,7 @@ impl Tryout {
         progress: Telling<'_>,
     ) -> Result<Tryout, Error> {
         let Schedulers { current, jobs, .. } = schedulers;
-        let listed = || POLICIES.iter().map(|listed| listed.name);
-        let own = Some(current).filter(|current| listed().all(|name| name != *current));
-        let names: Vec<&str> = listed().chain([EQUAL_SLOTS_SPEC]).chain(own).collect();
+        let names = tried(current, input.description.records);
         let mut runs = run_all(input, bed, &names, setup, jobs, progress)?;
         let yardstick = runs.iter_mut().find(|run| run.result.policy == EQUAL_SLOTS_SPEC);
         yardstick.into_iter().for_each(|run| run.result.policy = EQUAL_SLOTS.to_string());
@@ -222,4 +252,21 @@ pub(super) fn rough_caution(input: &Input, replays: [Option<Replay>; 2]) -> Opti
             crate::quantities::percent(share)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_trace_tries_what_can_be_used_and_what_is_used() {
+        let all = tried("mq-deadline", LARGE_REQUESTS);
+        assert_eq!(all.len(), POLICIES.len() + 1);
+        assert_eq!(tried("bfq:slice-idle-us=0", 1).len(), POLICIES.len() + 2);
+        let large = tried("cfq", LARGE_REQUESTS + 1);
+        for (name, is_tried) in [("cfq", true), ("deadline", false), ("bid", false), ("bfq", true)]
+        {
+            assert_eq!(large.contains(&name), is_tried, "{name}: {large:?}");
+        }
+    }
 }
