@@ -1,10 +1,10 @@
 //! Measures `forebay serve` from a client's viewpoint, with fio's nbd engine.
 //!
 //! 1. Compares `forebay serve` without a policy to `nbdkit file` and `qemu-nbd`: random reads and
-//!   writes of 4 and 256 KiB at depths 1 and 32, on a file in memory and on a file on a disk, with
-//!   and without the page cache. Reports requests per second, and requests per second of the
-//!   server's CPU time. (MB/s have the same ratios.) The target is to be at least as good in every
-//!   row.
+//!    writes of 4 and 256 KiB at depths 1 and 32, on a file in memory and on a file on a disk, with
+//!    and without the page cache. Reports requests per second, and requests per second of the
+//!    server's CPU time. (MB/s have the same ratios.) The target is to be at least as good in every
+//!    row.
 //! 2. Measures what each policy adds to the latency of a request and to the server's CPU time.
 //!
 //! `cargo bench -p forebay-cli --bench serve -- [--short] [--rounds=N] [--seconds=S]
