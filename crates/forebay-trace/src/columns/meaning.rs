@@ -23,7 +23,7 @@ pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnM
     read.zip(&columns.titles).zip(0..).map(meaning).collect()
 }
 
-/// Explains the fields of a format that has its own reader.
+/// Explains the fields of a format that has its own reader, and how the format was recognized.
 pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
     let fields = Format::named(name).map_or(&[][..], |format| format.fields);
     let meaning = |(column, read_as): &(&str, &str)| ColumnMeaning {
@@ -35,7 +35,11 @@ pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
 }
 
 fn in_format(name: &str) -> String {
-    format!("format {name} has it there")
+    let sign = Format::named(name).map_or("", |format| format.sign);
+    match sign.is_empty() {
+        true => format!("format {name} has it there"),
+        false => format!("format {name}, recognized by {sign}"),
+    }
 }
 
 /// Adds the decimal mark that was derived from the rows.
