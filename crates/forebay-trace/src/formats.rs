@@ -90,7 +90,7 @@ pub struct Format {
     pub example: &'static str,
     /// The fields of a row and how they are interpreted, if the format has its own reader.
     pub(crate) fields: &'static [(&'static str, &'static str)],
-    /// What shows that a file has it, if that is not its text.
+    /// The feature by which a binary format is recognized.
     pub(crate) sign: &'static str,
     reads: Reads,
 }

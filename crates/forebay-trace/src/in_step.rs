@@ -35,7 +35,7 @@ const VOLUMES_MAX: usize = 64;
 pub(crate) struct InStep {
     records: usize,
     last_ns: u64,
-    /// The requests of each volume and their bytes.
+    /// The number of requests of each volume, and their total size in bytes.
     requests: BTreeMap<u32, (u64, u64)>,
     recent: VecDeque<Recent>,
     pairs: BTreeMap<(u32, u32), Counterparts>,
@@ -56,8 +56,8 @@ struct Counterparts {
     apart_ns: u64,
     /// The number of counterparts for each difference of offsets.
     distances: HashMap<u64, u64>,
-    /// The requests of the second volume that may be parts of requests of the first, with their bytes and the sum of
-    /// the times between them.
+    /// The number of requests on the second volume that may be parts of requests on the first,
+    /// their total size, and the sum of the times between part and whole.
     parts: u64,
     parts_bytes: u64,
     parts_apart_ns: u64,
@@ -208,7 +208,7 @@ impl InStep {
 }
 
 impl Counterparts {
-    /// Returns whether nearly all counterparts are the same number of bytes apart.
+    /// Returns whether nearly all counterparts have the same difference of offsets.
     fn is_at_one_distance(&self) -> bool {
         let constant = self.distances.values().copied().max().unwrap_or(0);
         self.count > 0 && constant as f64 >= SHARE_MIN * self.count as f64
@@ -304,9 +304,9 @@ mod tests {
                 );
             }
         }
-        // Busy disks of their own, whose requests happen to be near others.
+        // Busy independent disks, whose requests are close to others by chance.
         assert_eq!(stripe(2, 100_000, 40_000, |_| 4096), None);
-        // Far later than any layer needs.
+        // Too late for a layer.
         assert_eq!(stripe(2, 100_000_000, 2_000_000, |_| 4096), None);
     }
 
@@ -316,7 +316,7 @@ mod tests {
             let at = n * 1_000_000;
             // Half of the requests of the first volume have no part anywhere.
             let lower = (at + 5_000, 1 + n as u32 % 4 / 2, n * 65_536, 4096);
-            [(at, 0, n * 4096, 4096)].into_iter().chain((n % 2 == 0).then_some(lower))
+            [(at, 0, n * 4096, 4096)].into_iter().chain(n.is_multiple_of(2).then_some(lower))
         };
         assert_eq!(sentence((0..400).flat_map(own)), None);
     }

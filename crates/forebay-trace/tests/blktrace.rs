@@ -532,7 +532,7 @@ fn long() -> Vec<Vec<u8>> {
             record(1, n * 100, 0x0811_0001, n * 8, 4096, &[]),
             record(2, n * 100 + 50, 0x0881_0008, n * 8, 4096, &[]),
         ];
-        both.extend((n % 10 == 0).then_some(name));
+        both.extend(n.is_multiple_of(10).then_some(name));
         both
     };
     (0..2000).flat_map(request).collect()

@@ -1,5 +1,5 @@
-//! Spans of time, as pandas, Python, DuckDB and Polars write them: `0 days 00:00:00.001`, `1 day, 2:03:04.5`,
-//! `00:00:00.001`, `PT0.001S`.
+//! Parses time spans in the notation of pandas, Python, DuckDB and Polars: `0 days 00:00:00.001`,
+//! `1 day, 2:03:04.5`, `00:00:00.001`, `PT0.001S`.
 
 use crate::fields::{decimal, digits};
 
@@ -8,12 +8,12 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
-    /// Its nanoseconds.
+    /// The length in nanoseconds.
     Ns(u64),
     Negative,
 }
 
-/// Parses a span of time; `None` for anything else, and for numbers.
+/// Parses a time span. Returns `None` for anything else, including plain numbers.
 pub(crate) fn of(field: &[u8]) -> Option<Span> {
     let text = std::str::from_utf8(field).ok()?.trim();
     let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -24,14 +24,14 @@ pub(crate) fn of(field: &[u8]) -> Option<Span> {
     Some(if is_negative && ns > 0 { Span::Negative } else { Span::Ns(ns) })
 }
 
-/// Returns whether a field is certainly a span rather than a time of day.
+/// Returns whether a field must be a time span, because it cannot be a time of day.
 pub(crate) fn is_certain(field: &[u8]) -> bool {
     let has_days = memchr::memmem::find(field, b"day").is_some();
     (has_days || field.starts_with(b"P") || field.starts_with(b"-P")) && of(field).is_some()
 }
 
-/// Parses days and a time: `0 days 00:00:00.001`, `1 day, 2:03:04`, `1 days`, `00:00:00.001`. A negative span has a
-/// sign before its time, too.
+/// Parses days and a time: `0 days 00:00:00.001`, `1 day, 2:03:04`, `1 days`, `00:00:00.001`. In a
+/// negative span, the time may have a plus sign.
 fn clock_ns(text: &str) -> Option<u64> {
     let (days, time) = match text.split_once(" day") {
         Some((days, time)) => {
@@ -54,7 +54,7 @@ fn clock_ns(text: &str) -> Option<u64> {
     days_ns.checked_add(whole.checked_mul(SECOND_NS)?)?.checked_add(ns)
 }
 
-/// Parses what follows the `P` of a duration of ISO 8601: `1DT2H3M0.001S`.
+/// Parses an ISO 8601 duration without its leading `P`: `1DT2H3M0.001S`.
 fn iso_ns(text: &str) -> Option<u64> {
     let (day, time) = text.split_once('T').unwrap_or((text, ""));
     let (mut ns, mut rest, mut any) = (0u64, time, false);

@@ -24,11 +24,11 @@ pub(crate) const TIME_UNITS: &[TimeUnit] = &[
 
 /// Used for columns that contain dates instead of counts.
 pub(crate) const DATE: TimeUnit = TimeUnit { name: "date", ns: 0 };
-/// Spans of time with days, hours, minutes and seconds.
+/// Time spans such as `0 days 00:00:00.001`, instead of counts.
 pub(crate) const TIMEDELTA: TimeUnit = TimeUnit { name: "timedelta", ns: 0 };
 
 impl TimeUnit {
-    /// Returns whether its values are no counts, but dates or spans.
+    /// Returns whether the values are dates or time spans instead of numbers.
     pub(crate) fn is_date(self) -> bool {
         self.ns == 0
     }

@@ -29,7 +29,7 @@ impl Blktrace {
     /// Opens the set named by `path`: its base name (`sdb` for `sdb.blktrace.0` and so on), its
     /// folder, any one of its files, or a tar of them. Files and tar may be compressed.
     ///
-    /// Damage is an error; [`crate::open::open`] leaves out a few records.
+    /// Damaged records are an error. [`crate::open::open`] skips a few of them instead.
     pub fn open(path: &Path) -> Result<Blktrace, TraceError> {
         Blktrace::leaving_out(BadRowsMax::NONE, set::find(path)?)
     }

@@ -84,7 +84,7 @@ impl EventLine for Ftrace {
             return Ok(Line::Other);
         }
         let (span, comm) = span(rest)?;
-        // A request that is done may have no sectors any more.
+        // Completed requests may have no sectors left.
         if event == b"block_io_done" && span.bytes == 0 {
             return Ok(Line::Other);
         }
@@ -152,7 +152,7 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
         let blank = line[..colon].iter().rposition(u8::is_ascii_whitespace);
         let start = blank.map_or(0, |blank| blank + 1);
         let time = line.get(start..colon)?;
-        // A device has a comma, too, but not that many digits after it.
+        // A device number also contains a comma, but followed by fewer digits.
         let mark = memchr::memchr2(b'.', b',', time);
         let decimals = mark.map_or(&b""[..], |mark| &time[mark + 1..]);
         let is_mark = mark.is_some_and(|mark| time[mark] == b'.' || decimals.len() >= 6);

@@ -73,7 +73,7 @@ pub(super) struct LogReader<L> {
     dictionary: Dictionary,
     notes: Notes,
     requests: u64,
-    /// The number of lines that could be read, without headers.
+    /// The number of readable lines, without headers.
     read: u64,
     /// The number of records so far, and how many of them preceded each header after the first.
     records: u64,

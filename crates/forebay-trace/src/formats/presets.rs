@@ -160,7 +160,7 @@ impl Preset {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
         let mut own = self.titles.split(',');
-        // A sign of a comment may precede the names.
+        // The header may be a comment.
         let plain = |name: &str| name.trim_start_matches('#').to_ascii_lowercase();
         own.all(|title| names.next().is_some_and(|name| plain(name) == plain(title)))
     }

@@ -24,14 +24,14 @@ use crate::trace::Stream;
 
 /// The assumed size of a block in bytes.
 const BLOCK_BYTES: u64 = 512;
-/// The key of completions whose request began before the trace: their id is `N/A`.
+/// The key of completions with the id `N/A`, whose requests began before the trace.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The state of reading the output.
 #[derive(Default)]
 pub(super) struct Spdk {
     has_requests: bool,
-    /// The ticks of the time stamp counter per second, if known.
+    /// The frequency of the time stamp counter in hertz, if known.
     tsc_rate: Option<u64>,
 }
 
@@ -59,16 +59,15 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
         found
     })?;
     let is_name = |word: &[u8]| {
-        word.len() > 2
-            && word.iter().all(|&b| b == b'_' || b.is_ascii_uppercase() || b.is_ascii_digit())
+        let is_capital = |b: &u8| *b == b'_' || b.is_ascii_uppercase() || b.is_ascii_digit();
+        word.contains(&b'_') && word.iter().all(is_capital)
     };
     let (mut owner, mut tsc) = (None, None);
     let name = words.find(|word| {
-        let is_owner = word.first().is_some_and(u8::is_ascii_lowercase);
+        let inside = word.strip_suffix(b")").map(|word| word.strip_prefix(b"(").unwrap_or(word));
+        tsc = tsc.or(inside.and_then(number));
+        let is_owner = inside.is_none() && *word != b"(" && !is_name(word);
         owner = owner.or(is_owner.then_some(*word));
-        tsc = tsc.or(word
-            .strip_suffix(b")")
-            .and_then(|word| number(word.strip_prefix(b"(").unwrap_or(word))));
         is_name(word)
     })?;
     Some(Parts { core, us, tsc, owner, name })
@@ -171,7 +170,7 @@ mod tests {
         assert_eq!(notes.warnings.len(), 2, "{notes:?}");
     }
 
-    /// Lines as versions of the tool since 2021 print them.
+    /// Lines of several versions of the tool.
     #[test]
     fn records_of_all_versions_are_read() {
         let lines = |start: &str, end: &str| {
@@ -194,6 +193,12 @@ mod tests {
                 "reactor_0     0: 141193.578 (296506513) b03 BDEV_IO_START            size:      2 id:    i429            type:  2                ctx:   0x7ffb7d48b110   offset:12048            qd:    1",
                 "app_thread    0: 143030.609 (300364278) b03 BDEV_IO_DONE                           id:    i429            time:  1837.031         ctx:   0x7ffb7d48b110   qd:    0",
                 "b03",
+                1_837_031,
+            ),
+            (
+                " 0: 141193.578 Nvme0n1  BDEV_IO_START  size: 2 id: i429 type: 2 offset: 12048 qd: 1",
+                " 0: 143030.609 Nvme0n1  BDEV_IO_DONE  id: i429 time: 1837.031 qd: 0",
+                "Nvme0n1",
                 1_837_031,
             ),
             (

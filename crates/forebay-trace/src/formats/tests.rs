@@ -109,7 +109,7 @@ fn an_odd_line_before_the_first_event_is_accepted() {
     }
 }
 
-/// As editors and file transfers change text.
+/// Changes that editors and file transfers make to text.
 #[test]
 fn line_ends_marks_and_encodings_change_nothing() {
     for format in FORMATS.iter().filter(|format| format.is_text()) {

@@ -73,8 +73,8 @@ pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
     OTHERS.into_iter().find(|(word, ..)| has(word)).map(|(_, what, instead)| (what, instead))
 }
 
-/// Returns whether text is a table of Windows Performance Analyzer that sums up requests: it has their sizes and how
-/// long they took, but not when they began.
+/// Returns whether text is a summary table of Windows Performance Analyzer, which contains sizes and
+/// durations of requests, but not their times.
 fn is_wpa_summary(begin: &[u8]) -> bool {
     let header =
         String::from_utf8_lossy(begin.split(|&byte| byte == b'\n').next().unwrap_or(begin))
@@ -151,7 +151,7 @@ impl Guess {
 /// Splits the first lines by the separator that divides all of them into the same number of fields.
 fn table(head: &[u8]) -> Option<(&'static str, Vec<NumberedRow>)> {
     SEPARATORS.into_iter().find_map(|(separator, word)| {
-        // A line break within quotes breaks two lines.
+        // Skips lines that a line break within quotes makes incomplete.
         let rows =
             lines(head).filter_map(|(number, line)| Some((number, fields(line, separator)?)));
         let rows: Vec<NumberedRow> = rows.collect();

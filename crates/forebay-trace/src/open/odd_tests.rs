@@ -118,7 +118,7 @@ fn only_rows_are_counted() {
     assert!(error.contains("3 of 3 rows so far cannot be read"), "{error}");
 }
 
-/// Insert events count only if nothing else shows when requests arrive.
+/// Unreadable insert events count only if there are no other arrivals.
 #[test]
 fn insert_events_that_are_not_needed_are_no_odd_rows() {
     let event = |us: u64, event: &str, rest: &str| {
@@ -140,7 +140,7 @@ fn insert_events_that_are_not_needed_are_no_odd_rows() {
     assert_eq!(read(blkparse).1.rows_bad, 0);
 }
 
-/// The name of a program or a comment may contain line breaks, in quotes.
+/// Names in quotes may contain line breaks.
 #[test]
 fn quoted_line_breaks_are_read_in_any_row() {
     for separator in [",", ";", "\t", "|"] {
@@ -159,7 +159,7 @@ fn quoted_line_breaks_are_read_in_any_row() {
             assert_eq!((records.len(), notes.rows_bad), (4, 0), "{separator} {at}: {notes:?}");
         }
     }
-    // A quote that never ends does not swallow the rows behind it.
+    // An open quote does not hide the rows after it.
     let rows = (0..300).map(|n| format!("plain,{n},R,0,4096\n")).collect::<String>();
     let text = format!("name,time_ms,op,offset,len\n\"open,0,R,0,4096\n{rows}");
     let (records, notes) = read(text);

@@ -226,7 +226,7 @@ impl Clock {
             self.count_wild(step, rows);
             return;
         }
-        // A row that follows a slow request is ahead of that, but not of the others.
+        // The row after a slow request is later than that request, but not than the others.
         if row.at_ns.saturating_sub(self.newest_ns) >= AHEAD_NS {
             self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
         }
@@ -237,7 +237,7 @@ impl Clock {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;
         let is_back = row.at_ns.abs_diff(step.newest_ns) < step.ns / 2;
-        // A slow request that arrived before the others completed among them.
+        // A slow request arrived earlier but completed among the others.
         let is_slow = row.end_ns().is_some_and(|end_ns| end_ns >= self.last.at_ns);
         if rows > WILD_ROWS || !is_back || is_slow {
             return false;

@@ -19,7 +19,7 @@ use super::{
 };
 use forebay_show::quantities;
 
-/// The minimum number of requests that show a unit if all agree, and of their distinct offsets.
+/// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
 const FEW_PLACES_LEAST: u64 = 4;
 /// The least number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
@@ -89,9 +89,10 @@ impl Sample {
         found.or_else(|| self.beyond(doubt))
     }
 
-    /// Checks a few requests for bytes that are read in sectors: every length, or every offset, is a multiple of 512
-    /// units. So few also come from programs that move large blocks, so this is weak unless a volume would be too
-    /// large for a drive, or requests too long.
+    /// Checks whether a few requests are in bytes although they are read in sectors: every length,
+    /// or every offset, is a multiple of 512 units. Programs that transfer large blocks also make
+    /// such requests, so the evidence is weak unless the volume would be too large for a drive, or
+    /// the requests would be too long.
     pub(super) fn few_places(&self, doubt: &Doubt) -> Option<Finding> {
         let (offset, len) = doubt.lengths().filter(|_| self.requests() >= FEW_PLACES_LEAST)?;
         let in_steps =
@@ -102,7 +103,7 @@ impl Sample {
         let which = match (places, lens) {
             (true, true) => Which::Both,
             (false, true) if offset == 1 => Which::Lens,
-            // Requests at the heads of large blocks are rarely in steps of 4096 units as well.
+            // Programs that read the beginning of each block rarely use steps of 4096 units.
             (true, false)
                 if len == 1 && self.offset_steps.share(offset.trailing_zeros() + 12) == 1.0 =>
             {

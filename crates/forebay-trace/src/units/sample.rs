@@ -207,7 +207,7 @@ impl Sample {
         self.distinct.len() < PLACES_MAX
     }
 
-    /// Returns whether requests go to at least this many places.
+    /// Returns whether there are at least this many distinct offsets.
     pub(super) fn has_distinct(&self, least: usize) -> bool {
         self.distinct.len() >= least
     }

@@ -38,6 +38,8 @@ const VERY_BUSY_REQUESTS: f64 = 500_000.0;
 /// three decimals.
 const FINE_REQUESTS: f64 = 20_000.0;
 const FINE_LEAST: usize = 100;
+/// The same limit for outstanding requests, if there are latencies.
+const FINE_OUTSTANDING: f64 = 64.0;
 /// From this number of requests per second on, a date that is a million times too early causes a
 /// note.
 const FAST_REQUESTS: f64 = 5_000.0;
@@ -189,11 +191,13 @@ impl Sample {
     pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= FINE_LEAST)?;
         let (_, requests) = self.rates()?;
-        // Milliseconds with more than three decimals are as often seconds with six or nine.
+        // Times in ms with more than three decimals are often seconds with six or nine.
         let is_fine = unit.name == "ms" && self.step_ns < unit.ns / 1_000;
         let most = if is_fine { FINE_REQUESTS } else { VERY_BUSY_REQUESTS };
         let is_enough = is_fine || self.records >= SAMPLE_LEAST;
-        if requests <= most || !is_enough || self.outstanding().is_some() {
+        // Latencies show that a drive is that fast, unless they pile up.
+        let is_explained = |n: f64| !is_fine || n <= FINE_OUTSTANDING;
+        if requests <= most || !is_enough || self.outstanding().is_some_and(is_explained) {
             return None;
         }
         let is_likely = |other: &&TimeUnit| {

@@ -146,7 +146,7 @@ pub(crate) struct Cursor {
     /// The number of events so far, and the steps back of their clock.
     events: u64,
     back: Back,
-    /// The number of records so far, whether they could be read or not, and those that could not.
+    /// The number of records so far, including damaged ones.
     records: u64,
     damage: Damage,
     pub(crate) warnings: Vec<String>,
@@ -286,7 +286,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Returns the number of records that were left out, or about that.
+    /// Returns the approximate number of records that were skipped.
     pub(crate) fn records_bad(&self) -> u64 {
         self.damage.records()
     }
@@ -311,7 +311,7 @@ impl Cursor {
     }
 }
 
-/// The number of bytes of the magic number.
+/// The size of the magic number in bytes.
 const MAGIC_BYTES: usize = 4;
 const DAMAGED: &str = "the record is damaged";
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";

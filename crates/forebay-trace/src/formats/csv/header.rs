@@ -34,7 +34,7 @@ use forebay_ask::named;
 const COLUMNS_MAX: usize = 128;
 /// The maximum number of lines before the header.
 const TITLES_MAX: usize = 20;
-/// Names of columns that may have the codes of SCSI commands.
+/// Names of columns that may contain SCSI operation codes.
 const COMMAND: [&str; 5] = ["cmd", "command", "command_type", "opcode", "op_code"];
 /// The supported date formats, for messages.
 const DATES_READ: &str =
@@ -309,8 +309,8 @@ impl Names<'_> {
         said.put(column, format!("{word}{unit}"));
     }
 
-    /// Returns whether the values of a column are two words, of which neither they nor the name show which one means
-    /// a write.
+    /// Returns whether the values of a column are two words, and neither the words nor the name of
+    /// the column show which of them means write.
     fn is_open_pair(&self, column: usize) -> bool {
         !self.titles.is(column, &["is_write", "write", "is_read", "rw"])
             && self.table().may_be_op(column)
@@ -320,7 +320,7 @@ impl Names<'_> {
     /// write or read.
     fn op(&self, column: usize) -> &'static str {
         let is_pair = || self.table().may_be_op(column);
-        // Linux has 1 for a write in everything called rw.
+        // In Linux, everything called rw is 1 for writes.
         if self.titles.is(column, &["is_write", "write"])
             || self.titles.is(column, &["rw"]) && is_pair()
         {

@@ -239,7 +239,8 @@ impl Calls {
         lost
     }
 
-    /// Ends a request. Returns it with its latency, which follows from its beginning, if its beginning was seen.
+    /// Ends a request. If its beginning was seen, returns it with the latency that `latency`
+    /// computes from its arrival.
     fn end(&mut self, key: &Key, latency: impl FnOnce(Nanos) -> Option<Nanos>) -> Option<Record> {
         let Some(mut record) = self.take(key) else {
             self.unbegun += 1;

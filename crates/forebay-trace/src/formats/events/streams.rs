@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::naming::Room;
 use crate::trace::{Dictionary, Stream};
 
-/// The id of threads whose number the trace does not have.
+/// The id of threads whose number is not in the trace.
 pub(crate) const UNKNOWN_THREAD: u32 = u32::MAX;
 
 /// The name of the stream that all further threads share.

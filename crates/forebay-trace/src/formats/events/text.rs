@@ -37,7 +37,7 @@ pub(crate) enum Line<'a> {
 /// If this many unknown lines come before the first event, the text has another format.
 const UNKNOWN_MAX: u64 = 1000;
 
-/// The number of unreadable insert events that may be shown.
+/// The maximum number of unreadable insert events that are stored.
 const INSERTS_SHOWN: usize = 3;
 
 /// The reason why a line that should be an event cannot be read.
@@ -55,8 +55,8 @@ pub(crate) trait EventLine: Send {
     /// Parses a line, which is not blank.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable>;
 
-    /// Returns whether a line that cannot be read is an insert event, which is needed only if there are no
-    /// queue and issue events.
+    /// Returns whether an unreadable line is an insert event. These events are needed only if there
+    /// are neither queue nor issue events.
     fn is_insert(&self, _line: &[u8]) -> bool {
         false
     }
@@ -139,8 +139,9 @@ struct Taken<P> {
     first_unknown: Option<(u64, String)>,
     unreadable: BadRows,
     rows_bad: u64,
-    /// Whether there were queue or issue events, and the first unreadable insert events with the number of all.
+    /// Whether there were queue or issue events.
     has_arrivals: bool,
+    /// The first unreadable insert events, and the number of all of them.
     inserts: (Vec<TraceError>, u64),
     /// The note about unreadable lines, which is known at the end.
     bad_sentence: Option<String>,

@@ -30,7 +30,7 @@ fn latencies(text: &str) -> Vec<Option<u64>> {
     records.iter().map(|record| record.latency.map(|latency| latency.0)).collect()
 }
 
-/// As `trace-cmd report` prints them with -l, -t and -R, and perf script with -F.
+/// Lines of `trace-cmd report` with -l, -t and -R, and of perf script with -F.
 #[test]
 fn lines_of_all_options_are_read() {
     let text = |line: &str| {

@@ -87,7 +87,7 @@ fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
         let [only] = &said[..] else { panic!("{said:?}") };
         assert!(only.contains("up to 1800 s away") && only.contains("is request 1 of"), "{only}");
     }
-    // A request that took 30 s until a disk had spun up is not the end of wild ones.
+    // A request that waited 30 s for a disk to spin up does not end a series of wild rows.
     let woken = (0..10).map(|n| (S + n, Some(1))).chain([
         (31 * S, Some(S)),
         (2 * S, Some(30 * S)),

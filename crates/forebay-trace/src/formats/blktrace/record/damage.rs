@@ -7,17 +7,17 @@ use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::error::TraceError;
 use forebay_show::plural::{counted, verb};
 
-/// The most damaged parts that are listed.
+/// The maximum number of damaged parts that are listed.
 const SHOWN: usize = 3;
 
 /// The damaged parts of a file.
 pub(super) struct Damage {
     bad: BadRows,
-    /// The number of damaged parts and of their bytes, and the number of records that fit there.
+    /// The number of damaged parts, their size, and the number of records that fit into them.
     parts: u64,
     bytes: u64,
     records: u64,
-    /// Where the first ones begin.
+    /// The positions of the first damaged parts.
     first: Vec<String>,
 }
 
@@ -31,10 +31,10 @@ impl Damage {
         self.records
     }
 
-    /// Returns the note about the damaged parts; `records` is the number of all records.
+    /// Returns the note about the damaged parts of a file with `records` records.
     ///
     /// # Errors
-    /// If there are too many of them.
+    /// Fails if too many records are damaged.
     pub(super) fn finish(
         &mut self,
         path: &Path,
@@ -77,10 +77,10 @@ impl Cursor {
         Ok(!fits && memchr::memmem::find(payload, &order.magic()).is_some())
     }
 
-    /// Leaves out at least `least` bytes up to the next intact record, or up to the end of the file.
+    /// Skips at least `least` bytes, up to the next intact record or the end of the file.
     ///
     /// # Errors
-    /// If too much of the file is damaged.
+    /// Fails if every record must be readable.
     #[cold]
     pub(super) fn leave_out(
         &mut self,
@@ -126,7 +126,8 @@ impl Cursor {
         Ok(Step::Other)
     }
 
-    /// Returns whether an intact record, or the beginning of one at the end of the file, is next.
+    /// Returns whether the next bytes are an intact record, or the beginning of one at the end of
+    /// the file.
     fn is_at_record(&mut self, order: Order) -> Result<bool, TraceError> {
         self.fill(HEAD)?;
         let unread = &self.buffer[self.unread.clone()];
