@@ -128,6 +128,9 @@ impl InStep {
                 pair.parts_bytes += u64::from(record.len);
                 pair.parts_apart_ns += apart_ns;
             }
+            if met.len() + 1 >= self.requests.len() {
+                break;
+            }
         }
     }
 
