@@ -242,6 +242,14 @@ fn rw_counts_writes_and_other_pairs_are_asked_for() {
 }
 
 #[test]
+fn flushes_alone_are_no_truth_values() {
+    for name in ["op", "rw"] {
+        let (records, _) = read(format!("time_us,{name},offset,len\n0,F,0,0\n5,F,0,0\n"));
+        assert!(records.iter().all(|record| record.op == Op::Flush) && records.len() == 2);
+    }
+}
+
+#[test]
 fn decimal_commas_of_tracers_are_read() {
     let text = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0,5 a 77 sda W 1000 4096 0,40\n1,000250 a 77 sda W 1000 4096 -0,1\n";
     let (records, notes) = read(text);

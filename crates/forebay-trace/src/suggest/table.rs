@@ -123,13 +123,24 @@ impl Table {
 
     /// Returns whether all values are words for operations. `F` alone may also mean false.
     pub(super) fn is_op(&self, column: usize) -> bool {
+        self.has_op_words(column) && !self.may_be_op(column)
+    }
+
+    /// Returns whether all values are words for operations.
+    fn has_op_words(&self, column: usize) -> bool {
         let (words, fields) = (OpWords::usual(), self.column(column));
         let is_word = |field: &&str| words.word(field.as_bytes()).is_some();
-        !fields.is_empty() && fields.iter().all(is_word) && !self.may_be_op(column)
+        !fields.is_empty() && fields.iter().all(is_word)
+    }
+
+    /// Returns whether the values are two words that may mean read and write, and do not all mean
+    /// operations themselves, as F does.
+    pub(crate) fn is_open_pair(&self, column: usize) -> bool {
+        self.may_be_op(column) && !self.has_op_words(column)
     }
 
     /// Returns whether the values are two words that may mean read and write.
-    pub(crate) fn may_be_op(&self, column: usize) -> bool {
+    pub(super) fn may_be_op(&self, column: usize) -> bool {
         let column = self.column(column);
         let is_of = |pair: &[&str; 2]| {
             column.iter().all(|field| {

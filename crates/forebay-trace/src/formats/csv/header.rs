@@ -313,13 +313,13 @@ impl Names<'_> {
     /// the column show which of them means write.
     fn is_open_pair(&self, column: usize) -> bool {
         !self.titles.is(column, &["is_write", "write", "is_read", "rw"])
-            && self.table().may_be_op(column)
+            && self.table().is_open_pair(column)
     }
 
     /// Returns the declaration of a column of operations, which contains words, or truth values for
     /// write or read.
     fn op(&self, column: usize) -> &'static str {
-        let is_pair = || self.table().may_be_op(column);
+        let is_pair = || self.table().is_open_pair(column);
         // In Linux, everything called rw is 1 for writes.
         if self.titles.is(column, &["is_write", "write"])
             || self.titles.is(column, &["rw"]) && is_pair()
