@@ -16,6 +16,14 @@ use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
 use forebay_show::quantities;
 
+/// The first bytes of the files of recorders, a description, and how to convert them to text.
+const RECORDINGS: [(&[u8], &str, &str); 4] = [
+    (b"\x17\x08\x44tracing", "a recording of trace-cmd", "print it with trace-cmd report"),
+    (b"PERFILE2", "a recording of perf", "print it with perf script"),
+    (b"PML_", "a recording of Process Monitor", "save it as CSV"),
+    (b"\n\r\r\n", "a recording of sysdig", "print it with sysdig -r"),
+];
+
 /// The number of rows to show.
 const SHOWN: usize = 3;
 /// The number of seconds since 1970 (the year 1990) from which a time is shown as a date.
@@ -61,6 +69,9 @@ const OTHERS: [(&str, &str, &str); 5] = [
 
 /// If the content has no requests, returns what it is and what to do instead.
 pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if let Some((_, what, instead)) = RECORDINGS.iter().find(|(sign, ..)| head.starts_with(sign)) {
+        return Some((what, instead));
+    }
     let begin = head.get(..4096).unwrap_or(head);
     if is_wpa_summary(begin) {
         return Some((

@@ -271,6 +271,19 @@ fn tracepoints_with_other_times_are_refused_with_what_to_record() {
 }
 
 #[test]
+fn recordings_are_refused_with_how_to_print_them() {
+    for (begin, tool) in [
+        (&b"\x17\x08\x44tracing6\0\0\x08block_rq_issue"[..], "trace-cmd report"),
+        (b"PERFILE2\x68\0\0\0block_rq_issue", "perf script"),
+        (b"PML_\x09\0\0\0", "CSV"),
+        (b"\n\r\r\n\x1c\0\0\0\x4d\x3c\x2b\x1a", "sysdig -r"),
+    ] {
+        let told = read_as("t", begin, None).unwrap_err();
+        assert!(told.contains("a recording of") && told.contains(tool), "{told}");
+    }
+}
+
+#[test]
 fn summaries_of_windows_are_no_traces() {
     let text = "Line #,Process,IO Type,Count,Disk Service Time (\u{b5}s)<Sum>,IO Time (\u{b5}s)<Sum>,Size (B)<Sum>\n\
                 1,java.exe (42),Read,12,\"1,234.5\",\"2,345.6\",\"65,536\"\n";
