@@ -88,17 +88,32 @@ impl BadRows {
         self.share_max == BadRowsMax::NONE
     }
 
-    /// Counts an unreadable row. `rows` is the number of rows so far, including this one.
+    /// Counts an unreadable row. `read` is the number of readable rows so far.
     ///
     /// # Errors
     /// Fails if there are too many unreadable rows.
     #[cold]
     pub(crate) fn add(
         &mut self,
-        rows: u64,
+        read: u64,
         error: impl FnOnce() -> TraceError,
     ) -> Result<(), TraceError> {
-        self.count += 1;
+        self.add_several(1, error)?;
+        if self.count >= EARLY && self.is_too_many(read) { Err(self.refusal(read)) } else { Ok(()) }
+    }
+
+    /// Counts several unreadable rows in one place. Their share is checked at the end of the file,
+    /// because such a place may be anywhere.
+    ///
+    /// # Errors
+    /// Fails if every row must be readable.
+    #[cold]
+    pub(crate) fn add_several(
+        &mut self,
+        count: u64,
+        error: impl FnOnce() -> TraceError,
+    ) -> Result<(), TraceError> {
+        self.count += count;
         if self.is_strict() {
             return Err(error());
         }
@@ -107,20 +122,19 @@ impl BadRows {
             self.shown.extend(error.in_place());
             self.first.get_or_insert(error);
         }
-        if self.count >= EARLY && self.is_too_many(rows) { Err(self.refusal(rows)) } else { Ok(()) }
+        Ok(())
     }
 
-    /// Returns the note about unreadable rows at the end of a file with `rows` rows, of which
-    /// `read` were readable.
+    /// Returns the note about unreadable rows at the end of a file with `read` readable rows.
     ///
     /// # Errors
     /// Fails if there are too many unreadable rows.
-    pub(crate) fn finish(&mut self, rows: u64, read: u64) -> Result<Option<String>, TraceError> {
+    pub(crate) fn finish(&mut self, read: u64) -> Result<Option<String>, TraceError> {
         if self.count == 0 {
             return Ok(None);
         }
-        if read == 0 || self.count > 1 && self.is_too_many(rows) {
-            return Err(self.refusal(rows));
+        if read == 0 || self.count > 1 && self.is_too_many(read) {
+            return Err(self.refusal(read));
         }
         let (count, shown) = (std::mem::take(&mut self.count), std::mem::take(&mut self.shown));
         let more = count - shown.len() as u64;
@@ -133,19 +147,20 @@ impl BadRows {
         )))
     }
 
-    fn is_too_many(&self, rows: u64) -> bool {
-        self.count as f64 > rows as f64 * self.share_max.0
+    fn is_too_many(&self, read: u64) -> bool {
+        self.count as f64 > (read + self.count) as f64 * self.share_max.0
     }
 
     /// Creates the error about too many unreadable rows, which refers to the first of them.
-    fn refusal(&mut self, rows: u64) -> TraceError {
+    fn refusal(&mut self, read: u64) -> TraceError {
         let told = match self.shown.get(1..) {
             Some(others) if !others.is_empty() => format!("; also {}", others.join("; ")),
             _ => String::new(),
         };
         let told = format!(
-            "{} of {rows} rows so far cannot be read, and {} % may be{told}; to leave them out, use {}",
+            "{} of {} so far cannot be read, and {} % may be{told}; to leave them out, use {}",
             self.count,
+            counted(self.count + read, "row"),
             (self.share_max.0 * 1e6).round() / 1e4,
             named("bad_rows=100%")
         );
@@ -172,8 +187,8 @@ mod tests {
     fn told(share: f64, bad: u64, rows: u64) -> Result<Option<String>, String> {
         let mut counter = BadRows::new(BadRowsMax(share));
         let told = |error: TraceError| error.to_string();
-        (1..=bad).try_for_each(|line| counter.add(rows, || error(line))).map_err(told)?;
-        counter.finish(rows, rows - bad).map_err(told)
+        (1..=bad).try_for_each(|line| counter.add(rows - bad, || error(line))).map_err(told)?;
+        counter.finish(rows - bad).map_err(told)
     }
 
     #[test]
@@ -187,7 +202,13 @@ mod tests {
         for (bad, rows) in [(1, 1), (2, 199), (6, 500), (200, 400)] {
             let refused = told(0.01, bad, rows).unwrap_err();
             assert!(refused.starts_with("t, line 1: got \"x1\", expected a number; "), "{refused}");
-            assert!(refused.contains(" rows so far cannot be read, and 1 % may be"), "{refused}");
+            let early = bad.min(EARLY);
+            let count = format!("; {early} of {} row", rows - bad + early);
+            assert!(
+                refused.contains(&count)
+                    && refused.contains(" so far cannot be read, and 1 % may be"),
+                "{refused}"
+            );
             assert!(refused.ends_with("; is it one?"), "{refused}");
         }
         assert!(told(0.0, 1, 1000).unwrap_err().ends_with("expected a number; is it one?"));

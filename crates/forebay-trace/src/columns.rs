@@ -32,6 +32,7 @@ pub(crate) mod op_words;
 mod plain;
 pub(crate) mod plan;
 pub(crate) mod reader;
+pub(crate) mod span;
 pub(crate) mod spec;
 mod split;
 mod swar;

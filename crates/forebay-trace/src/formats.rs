@@ -90,6 +90,8 @@ pub struct Format {
     pub example: &'static str,
     /// The fields of a row and how they are interpreted, if the format has its own reader.
     pub(crate) fields: &'static [(&'static str, &'static str)],
+    /// The feature by which a binary format is recognized.
+    pub(crate) sign: &'static str,
     reads: Reads,
 }
 
@@ -108,11 +110,18 @@ type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
 impl Format {
     const fn of_code(name: &'static str, about: &'static str, sniff: Sniff, open: Open) -> Format {
-        Format { name, about, example: "", fields: &[], reads: Reads::Code { sniff, open } }
+        Format {
+            name,
+            about,
+            example: "",
+            fields: &[],
+            sign: "",
+            reads: Reads::Code { sniff, open },
+        }
     }
 
     const fn of_columns(name: &'static str, about: &'static str, preset: Preset) -> Format {
-        Format { name, about, example: "", fields: &[], reads: Reads::Columns(preset) }
+        Format { name, about, example: "", fields: &[], sign: "", reads: Reads::Columns(preset) }
     }
 
     const fn showing(self, example: &'static str) -> Format {
@@ -121,6 +130,10 @@ impl Format {
 
     const fn reading(self, fields: &'static [(&'static str, &'static str)]) -> Format {
         Format { fields, ..self }
+    }
+
+    const fn recognized_by(self, sign: &'static str) -> Format {
+        Format { sign, ..self }
     }
 
     /// Returns whether the format is text, so that its example can be read.

@@ -3,6 +3,10 @@
 //! above the other (LVM, md, dm-crypt), or both are halves of a mirror, but the trace does not say
 //! so.
 //!
+//! A volume above several others (a stripe, or LVM over two disks) moves in step with all of them
+//! together: each request of a lower volume is a part of a request of the upper volume, and these
+//! parts add up.
+//!
 //! Only the first [`SAMPLE`] records are examined. Busy volumes whose requests all have the same
 //! length are in step by chance. Therefore, counterparts must either be close to each other
 //! compared with the gaps between requests, or have a constant difference of offsets.
@@ -31,13 +35,20 @@ const VOLUMES_MAX: usize = 64;
 pub(crate) struct InStep {
     records: usize,
     last_ns: u64,
-    requests: BTreeMap<u32, u64>,
-    /// Recent records that lack a counterpart on some volume.
-    recent: VecDeque<Record>,
+    /// The number of requests of each volume, and their total size in bytes.
+    requests: BTreeMap<u32, (u64, u64)>,
+    recent: VecDeque<Recent>,
     pairs: BTreeMap<(u32, u32), Counterparts>,
 }
 
-/// The counterparts on a pair of volumes.
+/// A recent record.
+struct Recent {
+    record: Record,
+    /// The number of its bytes that were found on each other volume.
+    found: BTreeMap<u32, u32>,
+}
+
+/// The counterparts on a pair of volumes. The request on the first volume precedes the other.
 #[derive(Default)]
 struct Counterparts {
     count: u64,
@@ -45,6 +56,11 @@ struct Counterparts {
     apart_ns: u64,
     /// The number of counterparts for each difference of offsets.
     distances: HashMap<u64, u64>,
+    /// The number of requests on the second volume that may be parts of requests on the first,
+    /// their total size, and the sum of the times between part and whole.
+    parts: u64,
+    parts_bytes: u64,
+    parts_apart_ns: u64,
 }
 
 impl InStep {
@@ -56,11 +72,13 @@ impl InStep {
             if self.requests.len() >= VOLUMES_MAX && !self.requests.contains_key(&record.volume) {
                 continue;
             }
-            *self.requests.entry(record.volume).or_default() += 1;
+            let (requests, bytes) = self.requests.entry(record.volume).or_default();
+            (*requests, *bytes) = (*requests + 1, *bytes + u64::from(record.len));
             if self.requests.len() > 1 {
                 self.compare(record);
+                self.find_whole(record);
             }
-            self.recent.push_back(*record);
+            self.recent.push_back(Recent { record: *record, found: BTreeMap::new() });
             if self.recent.len() > RECENT_MAX {
                 self.recent.pop_front();
             }
@@ -72,7 +90,7 @@ impl InStep {
     fn compare(&mut self, record: &Record) {
         let is_near = |other: &&Record| record.at.0 - other.at.0 <= APART_NS;
         let mut met: Vec<u32> = Vec::new();
-        for other in self.recent.iter().rev().take_while(is_near) {
+        for other in self.recent.iter().rev().map(|recent| &recent.record).take_while(is_near) {
             let is_like = other.volume != record.volume
                 && (other.op, other.len) == (record.op, record.len)
                 && !met.contains(&other.volume);
@@ -89,9 +107,80 @@ impl InStep {
         }
     }
 
-    /// Returns a sentence about the first two volumes that move in step, unless both are known to
-    /// be `legs` of one volume.
+    /// Finds the most recent request on each other volume of which `record` may be a part.
+    fn find_whole(&mut self, record: &Record) {
+        let mut met: Vec<u32> = Vec::new();
+        for Recent { record: other, found } in self.recent.iter_mut().rev() {
+            let apart_ns = record.at.0 - other.at.0;
+            if apart_ns > APART_NS {
+                break;
+            }
+            if other.volume == record.volume || other.op != record.op || met.contains(&other.volume)
+            {
+                continue;
+            }
+            let found = found.entry(record.volume).or_default();
+            if other.len - *found >= record.len {
+                *found += record.len;
+                met.push(other.volume);
+                let pair = self.pairs.entry((other.volume, record.volume)).or_default();
+                pair.parts += 1;
+                pair.parts_bytes += u64::from(record.len);
+                pair.parts_apart_ns += apart_ns;
+            }
+            if met.len() + 1 >= self.requests.len() {
+                break;
+            }
+        }
+    }
+
+    /// Returns the volumes whose requests are parts of those of `upper`, if these parts add up to
+    /// the requests of `upper`.
+    fn parts_of(&self, upper: u32) -> Option<Vec<u32>> {
+        let &(requests, bytes) = self.requests.get(&upper)?;
+        let gap_ns = self.last_ns / requests.max(1);
+        let is_part = |pair: &Counterparts, lower: u32| {
+            let all = self.requests.get(&lower).map_or(0, |(requests, _)| *requests);
+            let is_close = pair.parts_apart_ns / pair.parts.max(1) * GAPS_MIN <= gap_ns;
+            pair.parts as f64 >= SHARE_MIN * all as f64 && (is_close || pair.is_at_one_distance())
+        };
+        let all = self.pairs.range((upper, 0)..=(upper, u32::MAX));
+        let parts = all.filter(|((_, lower), pair)| is_part(pair, *lower));
+        let parts: Vec<(u32, &Counterparts)> = parts.map(|(pair, found)| (pair.1, found)).collect();
+        let sum =
+            |of: fn(&Counterparts) -> u64| parts.iter().map(|(_, pair)| of(pair)).sum::<u64>();
+        let is_whole = sum(|pair| pair.parts_bytes) as f64 >= SHARE_MIN * bytes as f64;
+        let is_enough = requests.min(sum(|pair| pair.parts)) >= REQUESTS_MIN;
+        (parts.len() > 1 && is_whole && is_enough)
+            .then(|| parts.into_iter().map(|(lower, _)| lower).collect())
+    }
+
+    /// Returns a sentence about volumes that move in step, unless they are known to be `legs` of
+    /// one volume.
     pub(crate) fn sentence(&self, dictionary: &Dictionary, legs: &[Vec<String>]) -> Option<String> {
+        self.pair_sentence(dictionary, legs).or_else(|| self.parts_sentence(dictionary, legs))
+    }
+
+    fn parts_sentence(&self, dictionary: &Dictionary, legs: &[Vec<String>]) -> Option<String> {
+        let name = |volume: u32| dictionary.volumes.get(volume as usize).map_or("", |name| name);
+        let (upper, parts) = self.requests.keys().find_map(|&upper| {
+            let parts: Vec<&str> = self.parts_of(upper)?.into_iter().map(name).collect();
+            let names = || parts.iter().copied().chain([name(upper)]);
+            let is_known =
+                |legs: &Vec<String>| names().all(|name| legs.iter().any(|leg| leg == name));
+            (!legs.iter().any(is_known)).then_some((name(upper), parts))
+        })?;
+        Some(format!(
+            "the requests of volumes {} are parts of those of volume {upper} at nearly the same times, and add \
+             up to them: {upper} is probably a layer above the others (LVM, md), and each request counts at \
+             both; {} reads only one of them",
+            and(&parts),
+            forebay_ask::named("only_volume=NAME")
+        ))
+    }
+
+    /// Returns a sentence about the first two volumes that move in step.
+    fn pair_sentence(&self, dictionary: &Dictionary, legs: &[Vec<String>]) -> Option<String> {
         let name = |volume: u32| dictionary.volumes.get(volume as usize).map_or("", |name| name);
         let (one, other) = self.pairs.iter().find_map(|(&(one, other), pair)| {
             let names = [name(one), name(other)];
@@ -109,17 +198,31 @@ impl InStep {
     }
 
     fn is_in_step(&self, one: u32, other: u32, pair: &Counterparts) -> bool {
-        let requests = [one, other].map(|volume| self.requests.get(&volume).copied().unwrap_or(0));
+        let requests = [one, other].map(|volume| self.requests.get(&volume).map_or(0, |r| r.0));
         let most = requests.into_iter().max().unwrap_or(0);
         if requests.iter().any(|&count| count < REQUESTS_MIN)
             || (pair.count as f64) < SHARE_MIN * most as f64
         {
             return false;
         }
-        let constant = pair.distances.values().copied().max().unwrap_or(0);
-        let is_constant = constant as f64 >= SHARE_MIN * pair.count as f64;
         let gap_ns = self.last_ns / most;
-        is_constant || pair.apart_ns / pair.count * GAPS_MIN <= gap_ns
+        pair.is_at_one_distance() || pair.apart_ns / pair.count * GAPS_MIN <= gap_ns
+    }
+}
+
+impl Counterparts {
+    /// Returns whether nearly all counterparts have the same difference of offsets.
+    fn is_at_one_distance(&self) -> bool {
+        let constant = self.distances.values().copied().max().unwrap_or(0);
+        self.count > 0 && constant as f64 >= SHARE_MIN * self.count as f64
+    }
+}
+
+/// Lists names: `a, b and c`.
+fn and(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -138,7 +241,7 @@ mod tests {
         records.sort_by_key(|record| record.at);
         let mut in_step = InStep::default();
         in_step.add(&records);
-        let volumes = vec!["dm-0".to_owned(), "sda".to_owned()];
+        let volumes = ["dm-0", "sda", "sdb", "sdc"].map(str::to_owned).to_vec();
         in_step.sentence(&Dictionary { volumes, ..Dictionary::default() }, &[])
     }
 
@@ -172,5 +275,52 @@ mod tests {
         assert!(sentence((0..50).flat_map(|n| both(n, 4096))).is_some());
         assert_eq!(sentence((0..50).flat_map(|n| both(n, 8192))), None);
         assert_eq!(sentence((0..10).flat_map(|n| both(n, 4096))), None);
+    }
+
+    /// Requests of a volume striped over `legs` disks in chunks of 64 KiB, each `later_ns` before its parts.
+    fn stripe(legs: u64, gap_ns: u64, later_ns: u64, len: impl Fn(u64) -> u64) -> Option<String> {
+        const CHUNK: u64 = 65_536;
+        let request = |n: u64| {
+            let (offset, len) = (n * 104_729 % 10_007 * 4096, len(n));
+            let mut all = vec![(n * gap_ns, 0, offset, len)];
+            let mut at = offset;
+            while at < offset + len {
+                let end = ((at / CHUNK + 1) * CHUNK).min(offset + len);
+                let (leg, place) = (at / CHUNK % legs, at / CHUNK / legs * CHUNK + at % CHUNK);
+                all.push((n * gap_ns + later_ns, 1 + leg as u32, place, end - at));
+                at = end;
+            }
+            all
+        };
+        sentence((0..200).flat_map(request))
+    }
+
+    #[test]
+    fn a_volume_above_several_is_the_sum_of_their_requests() {
+        for legs in [2, 3] {
+            for len in [|_| 4096, |n: u64| (n % 40 + 1) * 4096] {
+                let told = stripe(legs, 1_000_000, 8_000, len).unwrap();
+                let names = if legs == 2 { "sda and sdb" } else { "sda, sdb and sdc" };
+                assert!(
+                    told.contains(&format!("volumes {names} are parts of those of volume dm-0")),
+                    "{told}"
+                );
+            }
+        }
+        // Busy independent disks, whose requests are close to others by chance.
+        assert_eq!(stripe(2, 100_000, 40_000, |_| 4096), None);
+        // Too late for a layer.
+        assert_eq!(stripe(2, 100_000_000, 2_000_000, |_| 4096), None);
+    }
+
+    #[test]
+    fn volumes_that_do_not_add_up_are_no_layers() {
+        let own = |n: u64| {
+            let at = n * 1_000_000;
+            // Half of the requests of the first volume have no part anywhere.
+            let lower = (at + 5_000, 1 + n as u32 % 4 / 2, n * 65_536, 4096);
+            [(at, 0, n * 4096, 4096)].into_iter().chain(n.is_multiple_of(2).then_some(lower))
+        };
+        assert_eq!(sentence((0..400).flat_map(own)), None);
     }
 }

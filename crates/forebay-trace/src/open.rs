@@ -66,15 +66,14 @@ fn open_as(
 ) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
     let from = Some(from).filter(|from| !from.is_empty());
     let from = from.map(|name| FormatChoice::new(path, name)).transpose()?;
-    let (split_runs, layer) = (reading.split_runs, reading.layer());
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
             return Ok((partition::merge::read(path)?, Doubt::of("parquet")));
         }
-        Ok(found) if found.is_dir() => return open_set(path, layer),
+        Ok(found) if found.is_dir() => return open_set(path, reading),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The base name of a set is not the name of a file.
-            return open_set(path, layer).map_err(|found| match found {
+            return open_set(path, reading).map_err(|found| match found {
                 TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
                 malformed => malformed,
             });
@@ -103,9 +102,9 @@ fn open_as(
         packing,
         content,
         consumed,
-        split_runs,
+        split_runs: reading.split_runs,
         bad_rows_max: reading.bad_rows_max,
-        layer,
+        layer: reading.layer(),
         parameter,
     };
     Ok(match from {
@@ -364,8 +363,9 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens a blktrace set given by its folder or base name.
-fn open_set(path: &Path, layer: Layer) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
-    Ok((Box::new(Blktrace::open(path)?.at_layer(layer)), Doubt::of("blktrace")))
+fn open_set(path: &Path, reading: &Reading) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
+    let set = Blktrace::open_leaving_out(reading.bad_rows_max, path)?;
+    Ok((Box::new(set.at_layer(reading.layer())), Doubt::of("blktrace")))
 }
 
 fn malformed(path: &Path, got: String, expected: String) -> TraceError {

@@ -95,8 +95,9 @@ impl LongTrims {
 pub(crate) fn names_again_sentence(count: usize) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} in the middle of the file, as if the output of another run began there",
-            counted(count as u64, "header line")
+            "{} {} in the middle of the file, as if the output of another run began there",
+            counted(count as u64, "header line"),
+            verb(count as u64, "is", "are")
         )
     })
 }

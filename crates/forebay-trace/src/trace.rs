@@ -82,7 +82,7 @@ pub struct Notes {
     pub began: Option<Nanos>,
     /// The assumed block size, if the source counts in blocks without recording their size.
     pub own_block_bytes: Option<u32>,
-    /// How the columns of a text were interpreted.
+    /// How the columns of a text, or the fields of another format, were interpreted.
     pub columns: Vec<ColumnMeaning>,
     /// One sentence for each thing that users should know, in the order in which they were noticed.
     pub warnings: Vec<String>,

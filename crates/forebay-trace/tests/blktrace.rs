@@ -98,7 +98,8 @@ fn a_whole_set_has_a_latency_for_each_request() {
     assert_eq!(trace.dictionary.volumes, ["7,6"]);
     assert!(trace.dictionary.streams.iter().all(|stream| !stream.name.is_empty()));
     let began = trace.notes.began;
-    assert_eq!(trace.notes, Notes { format: "blktrace", began, ..Notes::default() });
+    let columns = trace.notes.columns.clone();
+    assert_eq!(trace.notes, Notes { format: "blktrace", began, columns, ..Notes::default() });
     // The sums over all rows of the same trace as converted by another program.
     let sum = |op| {
         let records = trace.records.iter().filter(move |record| record.op == op);
@@ -504,6 +505,104 @@ fn times_that_run_backwards_are_sorted_or_raised() {
     let (records, notes, _) = read(&[("s", many)]).unwrap();
     assert_eq!((records.len(), notes.rows_late), (2001, 1));
     assert!(records.is_sorted_by_key(|record| record.at));
+}
+
+/// Opens one file of a set as users do, with this share of damaged records.
+fn opened(bytes: &[u8], share: &str) -> Result<(Vec<Record>, Notes), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.blktrace.0");
+    fs::write(&path, bytes).unwrap();
+    let told = |error: forebay_trace::TraceError| error.to_string();
+    let mut reader = open(&path, Some(&format!("bad-rows:{share}:"))).map_err(told)?;
+    let (mut records, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).map_err(told)?;
+        if batch.is_empty() {
+            return Ok((records, reader.notes().clone()));
+        }
+        records.extend_from_slice(&batch);
+    }
+}
+
+/// Returns 2000 reads and their completions; a name with a payload follows every tenth.
+fn long() -> Vec<Vec<u8>> {
+    let request = |n: u64| {
+        let name = record(0, n * 100, 0x0400_0000, 0, 0, b"java\0\0\0\0");
+        let mut both = vec![
+            record(1, n * 100, 0x0811_0001, n * 8, 4096, &[]),
+            record(2, n * 100 + 50, 0x0881_0008, n * 8, 4096, &[]),
+        ];
+        both.extend(n.is_multiple_of(10).then_some(name));
+        both
+    };
+    (0..2000).flat_map(request).collect()
+}
+
+#[test]
+fn damage_in_the_middle_is_skipped_up_to_the_next_record() {
+    let records = long();
+    let whole = records.concat();
+    let (all, _) = opened(&whole, "0").unwrap();
+    assert_eq!(all.len(), 2000);
+    let at: usize = records[..2001].iter().map(Vec::len).sum();
+    for (from, bytes, least) in [
+        (at, vec![0xee; 48], 1999),
+        (at, vec![0; 480], 1990),
+        // A magic number, and the first byte of another record.
+        (at + 1, vec![0xee; 1], 1999),
+        (at + 3, 0x6561_7407u32.to_le_bytes().to_vec(), 1999),
+        // The length of a payload, and the length of a request.
+        (at + 46, vec![0xff; 2], 1999),
+        (at + 24, vec![0xff; 4], 1999),
+        (at + 17, vec![0xee; 100], 1997),
+    ] {
+        let mut damaged = whole.clone();
+        damaged[from..from + bytes.len()].copy_from_slice(&bytes);
+        let (some, notes) =
+            opened(&damaged, "1%").unwrap_or_else(|e| panic!("{from} {bytes:?}: {e}"));
+        assert!(
+            (least..=2000).contains(&some.len()),
+            "{from} {bytes:?}: {} of 2000, {notes:?}",
+            some.len()
+        );
+        assert!(notes.rows_bad > 0 && notes.rows_bad < 12, "{notes:?}");
+        let note = notes
+            .warnings
+            .iter()
+            .find(|note| note.contains("damaged and left out (1 part at byte"));
+        assert!(note.is_some_and(|note| note.contains("s.blktrace.0: ")), "{notes:?}");
+        assert!(opened(&damaged, "0").is_err());
+    }
+    // Bytes that were lost or added.
+    for (lost, added) in [(1, 0), (48, 0), (61, 0), (0, 1), (0, 4096)] {
+        let damaged =
+            [&whole[..at + 20], &vec![0xee; added][..], &whole[at + 20 + lost..]].concat();
+        let (some, _) = opened(&damaged, "5%").unwrap();
+        assert!((1996..=2000).contains(&some.len()), "{lost} {added}: {}", some.len());
+    }
+    let mut hollow = whole.clone();
+    hollow[20_000..40_000].fill(0);
+    let error = opened(&hollow, "1%").unwrap_err();
+    assert!(
+        error.contains("byte ") && error.contains("so far cannot be read, and 1 % may be"),
+        "{error}"
+    );
+    assert!(opened(&hollow, "20%").unwrap().0.len() > 1500);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(forebay_testing::longer(40) as u32))]
+
+    /// Bytes that change at one spot cost a few requests.
+    #[test]
+    fn one_damaged_spot_costs_a_few_requests(from in 0.0..1.0f64, bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..200)) {
+        let whole = long().concat();
+        let from = 4800 + ((whole.len() - 5800) as f64 * from) as usize;
+        let mut damaged = whole.clone();
+        damaged[from..from + bytes.len()].copy_from_slice(&bytes);
+        let (some, _) = opened(&damaged, "5%").unwrap();
+        proptest::prop_assert!((1985..=2006).contains(&some.len()), "{}", some.len());
+    }
 }
 
 /// After truncation at any byte, or with bits flipped, reading gives an error or records, but never

@@ -28,6 +28,11 @@ impl Workload {
     /// Formats the rows, with times in units of `time_ns` and with offsets and lengths in units of
     /// `bytes`.
     fn rows(self, time_ns: u64, bytes: u64) -> String {
+        self.first(REQUESTS, time_ns, bytes)
+    }
+
+    /// Writes its first `count` rows.
+    fn first(self, count: u64, time_ns: u64, bytes: u64) -> String {
         let (mut rows, mut state, mut at_ns) =
             (String::new(), self.seed | 1, self.epoch_s * 1_000_000_000);
         let mut draw = |below: u64| {
@@ -36,7 +41,7 @@ impl Workload {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        for _ in 0..REQUESTS {
+        for _ in 0..count {
             at_ns += draw(2 * self.gap_us) * 1_000 + draw(1_000);
             let offset = draw(500_000_000_000 / self.align) * self.align;
             let len = (1 + draw(4)) * self.align;
@@ -114,5 +119,32 @@ proptest! {
             let columns = format!("at:{slower},op,offset,len,sep=comma");
             prop_assert!(!is_silent(&calm.rows(TIMES[time].1, 1), &columns), "{columns}");
         }
+    }
+
+    /// A few requests show bytes, too, unless they are so small that they may be sectors of a program that moves large
+    /// blocks.
+    #[test]
+    fn a_few_bytes_are_not_taken_for_sectors(work in workload(), time in 0..4usize, count in 4u64..32) {
+        let (unit, ns) = TIMES[time];
+        let columns = format!("at:{unit},op,offset:sectors,len:sectors,sep=comma");
+        let work = Workload { align: work.align.max(4096), ..work };
+        prop_assert!(!is_silent(&work.first(count, ns, 1), &columns), "{columns}");
+    }
+
+    /// The same few requests raise no doubt if their units are right.
+    #[test]
+    fn a_few_requests_in_their_units_raise_no_doubt(work in workload(), time in 0..4usize, sectors: bool, count in 1u64..200) {
+        let (unit, ns) = TIMES[time];
+        let (places, bytes) = if sectors { (":sectors", 512) } else { ("", 1) };
+        let columns = format!("at:{unit},op,offset{places},len{places},sep=comma");
+        prop_assert!(is_silent(&work.first(count, ns, bytes), &columns), "{columns}");
+    }
+
+    /// Seconds from the beginning of a trace, which are no dates, have too many decimals for milliseconds.
+    #[test]
+    fn relative_seconds_are_not_taken_for_milliseconds(work in workload(), count in 100u64..2_000) {
+        let work = Workload { epoch_s: 0, ..work };
+        let text = work.first(count, 1_000_000_000, 1);
+        prop_assert!(!is_silent(&text, "at:ms,op,offset,len,sep=comma"));
     }
 }

@@ -23,15 +23,19 @@ pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnM
     read.zip(&columns.titles).zip(0..).map(meaning).collect()
 }
 
-/// Explains the fields of a format that has its own reader.
+/// Explains the fields of a format that has its own reader, and by what a binary format was
+/// recognized.
 pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
-    let fields = Format::named(name).map_or(&[][..], |format| format.fields);
-    let meaning = |(column, read_as): &(&str, &str)| ColumnMeaning {
-        column: (*column).to_owned(),
-        read_as: (*read_as).to_owned(),
-        because: in_format(name),
+    let (fields, sign) =
+        Format::named(name).map_or((&[][..], ""), |format| (format.fields, format.sign));
+    let meaning = |column: &str, read_as: &str, because: String| ColumnMeaning {
+        column: column.to_owned(),
+        read_as: read_as.to_owned(),
+        because,
     };
-    fields.iter().map(meaning).collect()
+    let file = (!sign.is_empty()).then(|| meaning("the file", name, sign.to_owned()));
+    let fields = fields.iter().map(|(column, read_as)| meaning(column, read_as, in_format(name)));
+    file.into_iter().chain(fields).collect()
 }
 
 fn in_format(name: &str) -> String {

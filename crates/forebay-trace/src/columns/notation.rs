@@ -116,7 +116,9 @@ impl Mark {
                         Mark::of_decimal(field)
                     }
                     Role::Offset(_) | Role::Len(_) => Mark::of_whole(field),
-                    Role::At(unit) | Role::End(unit) if unit.is_date() => None,
+                    Role::At(unit) | Role::End(unit) | Role::Latency(unit) if unit.is_date() => {
+                        None
+                    }
                     Role::At(_) | Role::End(_) | Role::Latency(_) => Mark::of_decimal(field),
                     _ => None,
                 };

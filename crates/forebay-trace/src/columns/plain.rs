@@ -114,7 +114,7 @@ impl Plain {
             };
             match role {
                 Role::Skip => {}
-                Role::At(unit) if unit.is_date() => return None,
+                Role::At(unit) | Role::Latency(unit) if unit.is_date() => return None,
                 Role::At(unit) => at = Some((column, *unit)),
                 Role::Latency(unit) => latency = Some((column, *unit)),
                 Role::Offset(unit) => offset = Some((column, *unit)),

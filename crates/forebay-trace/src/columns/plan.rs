@@ -35,6 +35,11 @@ impl FieldError {
         FieldError { from: self.from.saturating_sub(begun), ..self }
     }
 
+    /// Returns whether a quoted field does not end on its line.
+    pub(crate) fn is_open_quote(self) -> bool {
+        self.fault == CellError::Quotes
+    }
+
     /// Changes the error to one about a lack of room for the name.
     fn named(self) -> FieldError {
         FieldError { fault: CellError::Name, ..self }
@@ -206,7 +211,7 @@ impl Plan {
                     (end, end_from) = (ns, from);
                 }),
                 Step::Latency(unit) => optional_time(cursor, *unit, self.mark).map(|ns| {
-                    latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
+                    latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns.max(1)));
                     self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
                 Step::Offset(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
@@ -381,7 +386,8 @@ impl Plan {
     /// Returns whether a line begins with the name of the first column.
     pub(crate) fn is_titled(&self, line: &Cursor<'_>) -> bool {
         let first = field_at(line, line.position());
-        self.titles.first().is_some_and(|title| first.eq_ignore_ascii_case(title.as_bytes()))
+        let plain = |name: &[u8]| name.strip_prefix(b"#").unwrap_or(name).to_ascii_lowercase();
+        self.titles.first().is_some_and(|title| plain(first) == plain(title.as_bytes()))
     }
 
     /// Returns whether a line contains words where numbers are expected.

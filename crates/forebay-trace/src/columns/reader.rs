@@ -32,6 +32,12 @@ pub(crate) enum Header {
     Guessed,
 }
 
+/// The number of lines that are examined to find the separator. The first line may be incomplete,
+/// because of a line break within quotes.
+const SEPARATED_LINES: usize = 20;
+/// The maximum number of lines of a row with line breaks within quotes.
+const JOINED_LINES: u64 = 16;
+
 /// Up to this many negative latencies are always accepted as unknown.
 const BACKWARDS_LEAST: u64 = 100;
 
@@ -119,8 +125,9 @@ impl ColumnReader {
                 self.lines.pass(end + 1, 1);
                 continue;
             }
+            let rows = text.get(..whole).unwrap_or_default();
             let separator =
-                *self.separator.get_or_insert(separator_of(line, self.columns.roles.len()));
+                *self.separator.get_or_insert_with(|| separator_of(rows, self.columns.roles.len()));
             let mut cursor = Cursor::new(text, separator);
             let mut unused = self.plan.dictionary();
             let named = self.plan.is_titled(&cursor);
@@ -202,9 +209,40 @@ impl ColumnReader {
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_trims.sentence());
-        let told = self.bad.finish(self.lines.number(), self.read + self.notes.rows_skipped)?;
+        let told = self.bad.finish(self.read + self.notes.rows_skipped)?;
         self.notes.warnings.extend(told);
         Ok(())
+    }
+
+    /// Reads the next row if one of its quoted fields contains line breaks, which become spaces.
+    /// Returns whether that succeeded.
+    #[cold]
+    fn join(&mut self, batch: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let separator = self.separator.unwrap_or(Separator::Blanks);
+        self.lines.look_ahead()?;
+        let (text, whole) = self.lines.block()?;
+        let (mut row, mut bytes) = (Vec::new(), 0);
+        for lines in 1..=JOINED_LINES {
+            if bytes >= whole {
+                break;
+            }
+            let line = line_at(text, bytes);
+            bytes += line.len() + 1;
+            row.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+            let joined = [&row[..], b"\n"].concat();
+            row.push(b' ');
+            let read = self.plan.row(&mut Cursor::new(&joined, separator), &mut self.dictionary);
+            let Ok(record) = read else { continue };
+            match (record, self.plan.long_len.take()) {
+                (Some(record), None) => batch.push(record),
+                (Some(record), Some(len)) => self.long_trims.split(record, len, batch),
+                (None, _) => self.notes.rows_skipped += 1,
+            }
+            self.read += u64::from(record.is_some());
+            self.lines.pass(bytes, lines);
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// Skips the next row, which cannot be read. If it is another header, this is an error, because
@@ -242,7 +280,8 @@ impl ColumnReader {
             let cut = if is_cut { CUT_HINT } else { "" };
             wrong.at(&path, Place::Line(number), &format!("{again}{cut}{hint}"))
         };
-        if again && self.read > 0 { Err(error()) } else { self.bad.add(number, error) }
+        let read = self.read + self.notes.rows_skipped;
+        if again && self.read > 0 { Err(error()) } else { self.bad.add(read, error) }
     }
 
     /// Sets the maximum share of unreadable rows.
@@ -286,18 +325,25 @@ fn named_again(lines: u64) -> String {
     )
 }
 
-/// Returns the separator of a line: the first that divides it into the declared columns. Commas are
-/// tried last, because they may also be decimal marks.
-fn separator_of(line: &[u8], columns: usize) -> Separator {
-    let line = [line, b"\n"].concat();
-    let divides = |separator: &Separator| {
-        let mut cursor = Cursor::new(&line, *separator);
-        cursor.first();
-        cursor.fields() >= columns.max(2)
+/// Returns the first separator that divides one of the first lines into the declared columns.
+/// Commas are tried last, because they may also be decimal marks.
+fn separator_of(rows: &[u8], columns: usize) -> Separator {
+    let divided = |least: usize| {
+        let divides = |line: &[u8]| {
+            let line = [line, b"\n"].concat();
+            let bytes = [b'\t', b';', b'|', b','].map(Separator::Byte);
+            bytes.into_iter().find(|one| Cursor::new(&line, *one).fields() >= least)
+        };
+        rows.split(|&byte| byte == b'\n').take(SEPARATED_LINES).find_map(divides)
     };
-    let bytes = [b'\t', b';', b'|', b','].map(Separator::Byte);
-    let other = || bytes.into_iter().find(|one| Cursor::new(&line, *one).fields() > 1);
-    bytes.into_iter().find(divides).or_else(other).unwrap_or(Separator::Blanks)
+    let blanks =
+        |line: &[u8]| Cursor::new(&[line, b"\n"].concat(), Separator::Blanks).fields() >= columns;
+    let is_blank = || rows.split(|&byte| byte == b'\n').next().is_some_and(blanks);
+    match divided(columns.max(2)) {
+        Some(separator) => separator,
+        None if is_blank() => Separator::Blanks,
+        None => divided(2).unwrap_or(Separator::Blanks),
+    }
 }
 
 impl Reader for ColumnReader {
@@ -374,7 +420,9 @@ impl Reader for ColumnReader {
             if self.lines.cut() && batch.len() > before {
                 self.judge_cut(batch);
             }
-            if let Some(bad) = failed {
+            if let Some(bad) = failed
+                && !(bad.is_open_quote() && self.join(batch)?)
+            {
                 self.leave_out(bad)?;
             }
         }

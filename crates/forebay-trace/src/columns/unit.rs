@@ -8,7 +8,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) struct TimeUnit {
     /// The name in declarations.
     pub(crate) name: &'static str,
-    /// The length in nanoseconds, which is a power of ten, or 0 for dates.
+    /// The length in nanoseconds, which is a power of ten, or 0 for dates and time spans.
     pub(crate) ns: u64,
 }
 
@@ -24,8 +24,11 @@ pub(crate) const TIME_UNITS: &[TimeUnit] = &[
 
 /// Used for columns that contain dates instead of counts.
 pub(crate) const DATE: TimeUnit = TimeUnit { name: "date", ns: 0 };
+/// Time spans such as `0 days 00:00:00.001`, instead of counts.
+pub(crate) const TIMEDELTA: TimeUnit = TimeUnit { name: "timedelta", ns: 0 };
 
 impl TimeUnit {
+    /// Returns whether the values are dates or time spans instead of numbers.
     pub(crate) fn is_date(self) -> bool {
         self.ns == 0
     }

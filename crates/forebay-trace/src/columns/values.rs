@@ -6,8 +6,9 @@ use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::date;
 use crate::columns::notation::{Mark, PlainNumber, hexadecimal, is_ambiguous, is_unknown};
 use crate::columns::op_words::{OpCode, scsi};
+use crate::columns::span::{self, Span};
 use crate::columns::spec::Role;
-use crate::columns::unit::TimeUnit;
+use crate::columns::unit::{TIMEDELTA, TimeUnit};
 use crate::fields::{decimal, decimal_or_power, digits, whole};
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
@@ -21,6 +22,7 @@ pub(crate) fn expected(role: &Role) -> String {
         Role::At(unit) | Role::End(unit) | Role::Latency(unit) => match unit.name {
             "s" => "seconds such as 12.000345, below 2^64 ns".into(),
             "ticks" | "filetime" => "100 ns ticks below 2^64 ns".into(),
+            "timedelta" => "a span of time such as 0 days 00:00:00.000345 or PT0.000345S".into(),
             "date" => "a date such as 2026-01-31 12:00:00.000345, from 1970 to 2262".into(),
             "ns" => "whole nanoseconds below 2^64; decimals mean that the unit is not ns".into(),
             name => format!("{name} such as 12.345, below 2^64 ns"),
@@ -102,7 +104,12 @@ pub(crate) fn time(
     mark: Option<Mark>,
 ) -> Result<u64, CellError> {
     if unit.is_date() {
-        return date::ns(cursor.field()?).ok_or(CellError::Field);
+        let field = cursor.field()?;
+        return match (unit, span::of(field)) {
+            (TIMEDELTA, Some(Span::Ns(ns))) => Ok(ns),
+            (TIMEDELTA, _) => Err(CellError::Field),
+            _ => date::ns(field).ok_or(CellError::Field),
+        };
     }
     match quick_decimal(cursor, mark) {
         Some((whole, billionths)) => as_ns(unit, whole, billionths),
@@ -135,6 +142,15 @@ pub(crate) fn optional_time(
     unit: TimeUnit,
     mark: Option<Mark>,
 ) -> Result<Option<u64>, CellError> {
+    if unit.is_date() {
+        return match cursor.field()? {
+            field if is_unknown(field) => Ok(None),
+            field => match span::of(field).ok_or(CellError::Field)? {
+                Span::Ns(ns) => Ok(Some(ns)),
+                Span::Negative => Ok(Some(u64::MAX)),
+            },
+        };
+    }
     match quick_decimal(cursor, mark) {
         Some((whole, billionths)) => long_time(unit, whole, billionths).map(Some),
         None => match cursor.field()? {

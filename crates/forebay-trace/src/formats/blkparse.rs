@@ -10,7 +10,7 @@ mod line;
 mod template;
 
 use super::Input;
-use super::events::text::{self, EventLine, Line, Unreadable};
+use super::events::text::{self, EventLine, Line, Unreadable, Words};
 use crate::error::{Place, TraceError};
 use crate::trace::Reader;
 pub(in crate::formats) use line::event;
@@ -26,6 +26,10 @@ impl EventLine for Blkparse {
 
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable> {
         line::parse(line)
+    }
+
+    fn is_insert(&self, line: &[u8]) -> bool {
+        Words(line).nth(5) == Some(&b"I"[..])
     }
 }
 

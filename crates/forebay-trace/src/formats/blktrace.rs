@@ -11,9 +11,11 @@ pub(crate) mod set;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::bad_rows::BadRowsMax;
 use crate::error::{Place, TraceError};
 use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 
+use super::Input;
 use super::events::{Layer, Merge, Pairing};
 pub use record::sniff;
 
@@ -26,8 +28,18 @@ pub struct Blktrace {
 impl Blktrace {
     /// Opens the set named by `path`: its base name (`sdb` for `sdb.blktrace.0` and so on), its
     /// folder, any one of its files, or a tar of them. Files and tar may be compressed.
+    ///
+    /// Damaged records are an error. [`crate::open::open`] skips a few of them instead.
     pub fn open(path: &Path) -> Result<Blktrace, TraceError> {
-        Blktrace::from_readers(set::find(path)?)
+        Blktrace::leaving_out(BadRowsMax::NONE, set::find(path)?)
+    }
+
+    /// Does the same as [`Blktrace::open`], except that a share of the records may be damaged.
+    pub(crate) fn open_leaving_out(
+        bad_rows_max: BadRowsMax,
+        path: &Path,
+    ) -> Result<Blktrace, TraceError> {
+        Blktrace::leaving_out(bad_rows_max, set::find(path)?)
     }
 
     /// Sets at which layer requests count if the trace shows them at several.
@@ -40,8 +52,13 @@ impl Blktrace {
     pub fn from_readers(
         files: Vec<(PathBuf, Box<dyn Read + Send>)>,
     ) -> Result<Blktrace, TraceError> {
+        Blktrace::leaving_out(BadRowsMax::NONE, files)
+    }
+
+    fn leaving_out(bad_rows_max: BadRowsMax, files: set::Files) -> Result<Blktrace, TraceError> {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
-        let cursors = files.into_iter().map(|(path, input)| record::Cursor::new(path, input));
+        let cursors =
+            files.into_iter().map(|(path, input)| record::Cursor::new(path, input, bad_rows_max));
         let mut events = Merge::new(cursors.collect())?;
         let empty: Vec<bool> = events.sources_mut().map(|cursor| cursor.is_empty()).collect();
         if empty.iter().all(|&empty| empty) {
@@ -67,6 +84,12 @@ impl Blktrace {
     pub fn warn(&mut self, sentence: String) {
         self.pairing.notes.warnings.push(sentence);
     }
+}
+
+/// Opens the set to which a file belongs.
+pub(super) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let set = Blktrace::open_leaving_out(input.bad_rows_max, &input.path)?;
+    Ok(Box::new(set.at_layer(input.layer)))
 }
 
 /// Returns a sentence about gaps in the CPU numbers, if there are any.
@@ -98,6 +121,7 @@ impl Reader for Blktrace {
         if ends {
             for cursor in self.events.sources_mut() {
                 self.pairing.notes.warnings.append(&mut cursor.warnings);
+                self.pairing.notes.rows_bad += cursor.records_bad();
             }
         }
         Ok(())

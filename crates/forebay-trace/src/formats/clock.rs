@@ -13,7 +13,8 @@ const BIAS_NS: u64 = 1 << 62;
 /// Parses a decimal number without sign or exponent and multiplies it by ten to the power `places`.
 /// Further digits are dropped. Milliseconds become nanoseconds with 6 places, seconds with 9.
 pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
-    let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
+    // Some systems write decimal commas.
+    let dot = memchr::memchr2(b'.', b',', field).unwrap_or(field.len());
     let (whole, fraction) = field.split_at(dot);
     let fraction = fraction.get(1..).unwrap_or_default();
     if whole.is_empty() && fraction.is_empty() {

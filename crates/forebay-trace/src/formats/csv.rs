@@ -19,8 +19,8 @@ use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
 use crate::bad_rows::BadRows;
-use crate::columns::Columns;
 use crate::columns::reader::{self, ColumnReader};
+use crate::columns::{Columns, meaning};
 use crate::error::{Place, TraceError};
 use crate::fields::{digits, whole};
 use crate::formats::Input;
@@ -124,13 +124,12 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         volumes: BTreeMap::new(),
         room: Room::default(),
         dictionary: Dictionary::default(),
-        notes: Notes { format: "csv", ..Notes::default() },
+        notes: Notes { format: "csv", columns: meaning::of_format("csv"), ..Notes::default() },
         ended: false,
         headers_again: Vec::new(),
         records: 0,
         latencies_below: 0,
         read: 0,
-        rows: 0,
         bad: BadRows::new(input.bad_rows_max),
         open: None,
         long_trims: LongTrims::default(),
@@ -213,12 +212,11 @@ struct Csv {
     records: u64,
     /// The number of negative latencies.
     latencies_below: u64,
-    /// The number of readable rows, and of all rows.
+    /// The number of readable rows.
     read: u64,
-    rows: u64,
     bad: BadRows,
-    /// If the last row cannot be read, the error and the number of the row.
-    open: Option<(TraceError, u64)>,
+    /// The error about the last row, if it cannot be read.
+    open: Option<TraceError>,
     long_trims: LongTrims,
 }
 
@@ -230,7 +228,7 @@ impl Csv {
         }
         let was_left_out = self.open.is_some();
         self.settle(true)?;
-        let told = self.bad.finish(self.rows, self.read)?;
+        let told = self.bad.finish(self.read)?;
         self.notes.warnings.extend(told);
         self.notes.warnings.extend(self.long_trims.sentence());
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
@@ -299,7 +297,7 @@ impl Csv {
 
     /// Counts the last unreadable row, unless the file was truncated within it.
     fn settle(&mut self, is_end: bool) -> Result<(), TraceError> {
-        let Some((error, row)) = self.open.take() else { return Ok(()) };
+        let Some(error) = self.open.take() else { return Ok(()) };
         self.notes.rows_bad += 1;
         let is_cut = is_end && self.source.get_ref().last != b'\n' && self.read > 0;
         if is_cut && !self.bad.is_strict() {
@@ -309,7 +307,7 @@ impl Csv {
             return Ok(());
         }
         let hint = if is_cut { CUT_HINT.trim_end_matches("; ") } else { "" };
-        self.bad.add(row, || if is_cut { error.with_hint(hint) } else { error })
+        self.bad.add(self.read, || if is_cut { error.with_hint(hint) } else { error })
     }
 }
 
@@ -365,7 +363,6 @@ impl Reader for Csv {
                 self.headers_again.push(self.records + batch.len() as u64);
                 continue;
             }
-            self.rows += 1;
             match self.record(&row) {
                 Err(wrong) if is_header(&row) => {
                     let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
@@ -381,7 +378,7 @@ impl Reader for Csv {
                 }
                 Err(wrong) => {
                     let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
-                    self.open = Some((wrong.at(&self.path, place), self.rows));
+                    self.open = Some(wrong.at(&self.path, place));
                     continue;
                 }
             }

@@ -22,3 +22,4 @@ pub(crate) use event::{Category, Event, Remap, SECTOR_BYTES, Source, Span, What}
 pub use layers::Layer;
 pub(crate) use order::{Merge, Sorted};
 pub(crate) use pairing::{ONLY_DEVICE, Pairing};
+pub(crate) use streams::UNKNOWN_THREAD;

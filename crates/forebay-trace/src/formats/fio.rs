@@ -245,7 +245,7 @@ mod tests {
         ] {
             let (records, _, notes) = read(open, one.repeat(2).as_bytes());
             assert_eq!((records.len(), notes.rows_bad), (4, 0), "{notes:?}");
-            let is_told = |told: &String| told.contains("1 header line in the middle");
+            let is_told = |told: &String| told.contains("1 header line is in the middle");
             assert!(notes.warnings.iter().any(is_told), "{notes:?}");
             let mut input = crate::formats::tests::input(one.repeat(2).as_bytes());
             input.split_runs = true;

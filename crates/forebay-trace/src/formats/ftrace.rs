@@ -3,17 +3,21 @@
 //!
 //! A line contains a task, a CPU, a time and an event: `appd-3001 [002] ..... 9904.831159:
 //! block_rq_issue: 259,0 WS 4096 () 498455480 + 8 [appd]`. perf separates the thread id by a space
-//! and puts `block:` before the event. Newer kernels have an I/O priority (`none,0,0`) before the
-//! name. ftrace's tracer `blk` prints the events of blkparse instead: `9904.831159: 259,0 D WS
-//! 498455480 + 8 [appd]`.
+//! and puts `block:` before the event. `trace-cmd report -l` prints the CPU with flags (`2d..1.`)
+//! instead of in brackets, and `trace-cmd report -R` prints fields (`dev=0x800000 sector=800 ...`).
+//! Newer kernels have an I/O priority (`none,0,0`) before the name. ftrace's tracer `blk` prints the
+//! events of blkparse instead: `9904.831159: 259,0 D WS 498455480 + 8 [appd]`.
 //!
 //! Units: seconds of the tracer's clock, sectors of 512 bytes. Epoch: the first request. Requests
 //! are `block_bio_queue` events or, if there are none, `block_rq_issue` events. As in blktrace,
 //! they end with `block_rq_complete` or `block_bio_complete`. Other events are skipped.
 
+use std::borrow::Cow;
+
+use super::events::calls::number;
 use super::events::rwbs::category;
 use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
-use super::events::{Category, Event, Span, What};
+use super::events::{Category, Event, Span, UNKNOWN_THREAD, What};
 use super::{Input, blkparse};
 use crate::error::TraceError;
 use crate::fields::digits;
@@ -23,7 +27,7 @@ use crate::trace::Reader;
 fn what(tracepoint: &[u8], span: Span) -> What {
     match tracepoint {
         b"block_bio_queue" => What::Queue(span),
-        b"block_rq_insert" => What::Insert(span),
+        b"block_rq_insert" | b"block_io_start" => What::Insert(span),
         b"block_rq_issue" => What::Issue(span),
         b"block_rq_requeue" => What::Requeue(span),
         _ => What::Complete(span),
@@ -31,14 +35,16 @@ fn what(tracepoint: &[u8], span: Span) -> What {
 }
 
 /// The tracepoints that concern requests.
-const TRACEPOINTS: [&[u8]; 7] = [
+const TRACEPOINTS: [&[u8]; 9] = [
     b"block_bio_queue",
     b"block_rq_insert",
+    b"block_io_start",
     b"block_rq_issue",
     b"block_rq_requeue",
     b"block_rq_complete",
     b"block_rq_error",
     b"block_bio_complete",
+    b"block_io_done",
 ];
 
 /// The ftrace format.
@@ -59,7 +65,7 @@ impl EventLine for Ftrace {
         };
         let time_ns = seconds(time).ok_or("the time is not in seconds with decimals")?;
         let (pid, name) = match task {
-            b"" => (0, &b"<...>"[..]),
+            b"" => (UNKNOWN_THREAD, &b"<...>"[..]),
             task => thread(task).ok_or("the task has no id")?,
         };
         let made = |what| Event { time_ns, sequence: 0, pid, what };
@@ -78,10 +84,21 @@ impl EventLine for Ftrace {
             return Ok(Line::Other);
         }
         let (span, comm) = span(rest)?;
+        // Completed requests may have no sectors left.
+        if event == b"block_io_done" && span.bytes == 0 {
+            return Ok(Line::Other);
+        }
         let what = what(event, span);
         let is_end = matches!(what, What::Complete(_) | What::Requeue(_));
         let name = if matches!(name, b"<...>") { comm } else { name };
         Ok(Line::Event(made(what), Some(name).filter(|_| !is_end)))
+    }
+
+    fn is_insert(&self, line: &[u8]) -> bool {
+        parts(line).is_some_and(|Parts { event, rest, .. }| {
+            matches!(event, b"block_rq_insert" | b"block_io_start")
+                || device(event).is_some() && Words(rest).next() == Some(&b"I"[..])
+        })
     }
 }
 
@@ -135,7 +152,13 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
         let blank = line[..colon].iter().rposition(u8::is_ascii_whitespace);
         let start = blank.map_or(0, |blank| blank + 1);
         let time = line.get(start..colon)?;
-        if time.contains(&b'.') && time.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+        // A device number also contains a comma, but followed by fewer digits.
+        let mark = memchr::memchr2(b'.', b',', time);
+        let decimals = mark.map_or(&b""[..], |mark| &time[mark + 1..]);
+        let is_mark = mark.is_some_and(|mark| time[mark] == b'.' || decimals.len() >= 6);
+        if is_mark
+            && time.iter().enumerate().all(|(at, byte)| byte.is_ascii_digit() || Some(at) == mark)
+        {
             let mut words = Words(line.get(colon + 1..)?);
             let mut event = words.next()?;
             if digits(event).is_some() {
@@ -158,8 +181,11 @@ fn task(before: &[u8]) -> &[u8] {
         let inside = before.get(at + 1..).and_then(|rest| rest.split(|&byte| byte == b']').next());
         inside.is_some_and(|inside| digits(inside).is_some())
     };
-    let open = memchr::memrchr_iter(b'[', before).find(cpu).unwrap_or(before.len());
-    let task = before.get(..open).unwrap_or_default().trim_ascii();
+    let open = memchr::memrchr_iter(b'[', before).find(cpu);
+    let task = match open {
+        Some(open) => before.get(..open).unwrap_or_default().trim_ascii(),
+        None => without_flags(before.trim_ascii()),
+    };
     // ftrace may also record the process of the thread: `task-pid ( tgid)`.
     match memchr::memrchr(b'(', task) {
         Some(at) if task.ends_with(b")") => task.get(..at).unwrap_or_default().trim_ascii(),
@@ -167,15 +193,26 @@ fn task(before: &[u8]) -> &[u8] {
     }
 }
 
+/// Removes the CPU and the flags that `trace-cmd report -l` prints after a task: `dd-7  1d..2.`.
+fn without_flags(task: &[u8]) -> &[u8] {
+    let start = task.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
+    let (before, last) = task.split_at(start);
+    let flags = last.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(last.len());
+    let is_flags = flags > 0
+        && (4..=6).contains(&(last.len() - flags))
+        && last[flags..].iter().all(|byte| byte.is_ascii_alphanumeric() || b".#".contains(byte));
+    if is_flags && start > 0 { before.trim_ascii() } else { task }
+}
+
 /// Returns the thread id and the name of a task: `name-7` in ftrace, `name 7` or `name 6/7` in
 /// perf.
 fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
     // perf writes -1 for an unknown thread.
     if task.ends_with(b" -1") {
-        return Some((u32::MAX, b"<...>"));
+        return Some((UNKNOWN_THREAD, b"<...>"));
     }
-    let start = task.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'/')?;
-    let (name, ids) = task.split_at(start + 1);
+    let last = task.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'/');
+    let (name, ids) = task.split_at(last.map_or(0, |last| last + 1));
     let id = ids.rsplit(|&byte| byte == b'/').next().filter(|id| !id.is_empty());
     let name = name.strip_suffix(b"-").or_else(|| name.strip_suffix(b" ")).unwrap_or(name);
     let id = digits(id?).and_then(|id| u32::try_from(id).ok())?;
@@ -185,6 +222,9 @@ fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
 /// Parses what follows the name of an event: `8,16 R 4096 () 800 + 8 none,0,0 [appd]`. Only events
 /// of requests contain the number of bytes and a command in parentheses.
 fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
+    if rest.trim_ascii().starts_with(b"dev=") {
+        return span_of_fields(rest);
+    }
     let mut words = Words(rest);
     let device = words.next().and_then(device).ok_or("no device such as 8,0")?;
     let category_ = words.next().and_then(category).ok_or("unknown letters of the operation")?;
@@ -213,6 +253,33 @@ fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     let rest = words.rest();
     let name = memchr::memchr(b'[', rest).and_then(|at| rest.get(at + 1..)?.strip_suffix(b"]"));
     Ok((span, name.unwrap_or_default()))
+}
+
+/// Parses the fields of an event that `trace-cmd report -R` prints: `dev=0x800000 sector=800
+/// nr_sector=8 rwbs=R comm=dd`.
+fn span_of_fields(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
+    let field = |name: &str| {
+        let mut words = Words(rest);
+        words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    };
+    let wanted =
+        |name, reason: &'static str| field(name).and_then(number).ok_or(Cow::Borrowed(reason));
+    let device = match field("dev").unwrap_or_default() {
+        pair if pair.contains(&b',') => device(pair),
+        word => number(word).and_then(|number| u32::try_from(number).ok()),
+    };
+    let device = device.ok_or("dev is no device")?;
+    let category = field("rwbs").and_then(category).ok_or("unknown letters in rwbs")?;
+    let sector = wanted("sector", "sector is not a number")?;
+    let sectors = wanted("nr_sector", "nr_sector is not a number")?;
+    let bytes = sectors.checked_mul(512).and_then(|bytes| u32::try_from(bytes).ok());
+    let bytes = bytes.ok_or("nr_sector is out of range")?;
+    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
+    let span = Span { sector, bytes, device, category };
+    match span.fault() {
+        Some(_) => Err("a request over 1 GiB, or beyond 2^64 bytes".into()),
+        None => Ok((span, field("comm").unwrap_or_default())),
+    }
 }
 
 /// Returns where the command in parentheses begins. A number of bytes may precede it.

@@ -27,6 +27,7 @@ use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
 use super::numbering::Numbering;
+use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
@@ -84,7 +85,11 @@ impl HpSrt {
             header: Header::parse(&text),
             who: Numbering::default(),
             dictionary: Dictionary::default(),
-            notes: Notes { format: "hp-srt", ..Notes::default() },
+            notes: Notes {
+                format: "hp-srt",
+                columns: meaning::of_format("hp-srt"),
+                ..Notes::default()
+            },
             others: 0,
             unfinished: 0,
             ended: false,

@@ -11,6 +11,8 @@ use super::{
 /// All formats, in the order in which they are tried. Those with a signature come first.
 pub static FORMATS: &[Format] = &[
     Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open)
+    .reading(&[("at_ns", "at:ns"), ("op", "op"), ("offset", "offset"), ("len", "len"), ("stream", "stream"), ("volume", "volume"), ("latency_ns", "latency:ns"), ("flags", "flags")])
+    .recognized_by("PAR1 at its beginning, and the version in its metadata")
     .showing("$ forebay convert trace.csv trace.parquet"),
     Format::of_code(
         "hadoop-parquet",
@@ -18,13 +20,17 @@ pub static FORMATS: &[Format] = &[
         parquet::sniff,
         parquet::open_hadoop,
     )
+    .reading(&[("time_ns", "at:ns"), ("pid", "thread"), ("tgid", "process"), ("process", "name"), ("op", "op"), ("lba", "offset:sectors"), ("sectors", "len:sectors"), ("flags", "flags"), ("latency_ns", "latency:ns")])
+    .recognized_by("PAR1 at its beginning, and the columns time_ns, pid, tgid and lba")
     .showing("$ forebay describe traces/terasort.parquet"),
     Format::of_code(
         "blktrace",
         "blktrace binary: base name, folder, tar, or one file of the set",
         |head| blktrace::sniff(head) || is_tar(head),
-        |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?.at_layer(input.layer))),
+        blktrace::open,
     )
+    .reading(&[("time", "at:ns"), ("device", "volume"), ("pid", "thread"), ("action", "op, flags"), ("sector", "offset:sectors"), ("bytes", "len"), ("names of processes", "name"), ("time of the completion (C)", "end:ns")])
+    .recognized_by("the magic number 65617407 at the beginning of each record")
     .showing("$ blktrace -d /dev/sda -o trace -w 60"),
     Format::of_code(
         "hp-srt",
@@ -32,6 +38,8 @@ pub static FORMATS: &[Format] = &[
         hp_srt::sniff,
         hp_srt::open,
     )
+    .reading(&[("seconds, microseconds", "at:us"), ("completion", "latency:us"), ("bytes", "len"), ("block", "offset in sectors of the header's size"), ("device", "volume, name"), ("flags", "op")])
+    .recognized_by("$$TR_IOREC- at its beginning")
     .showing("$ gunzip < cello99.srt.gz > cello99.srt"),
     Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open)
     .reading(&[("time", "at:us"), ("file", "volume"), ("action", "op"), ("offset", "offset"), ("length", "len")])
@@ -43,6 +51,7 @@ pub static FORMATS: &[Format] = &[
         csv::sniff,
         csv::open,
     )
+    .reading(&[("at_ns", "at:ns"), ("op", "op"), ("offset", "offset"), ("len", "len"), ("stream", "stream"), ("volume", "volume"), ("latency_ns", "latency:ns"), ("flags", "flags"), ("thread", "thread"), ("process", "process"), ("name", "name")])
     .showing("time_us,op,offset,len,latency_us\n0,R,4096,8192,105.5\n250,W,65536,4096,\n"),
     Format::of_code(
         "blkparse",
@@ -105,8 +114,8 @@ pub static FORMATS: &[Format] = &[
     .showing("77@1767000000.000100:virtio_blk_handle_read vdev 0x56 req 0x7f sector 16 nsectors 8\n\
          77@1767000000.000400:virtio_blk_rw_complete vdev 0x56 req 0x7f ret 0\n"),
     Format::of_code("spdk", "spdk_trace's records of block devices", calls::sniff::<spdk::Spdk>, calls::open::<spdk::Spdk>)
-    .reading(&[("us", "at:us"), ("type", "op"), ("core", "stream"), ("offset", "offset:sectors"), ("len", "len:sectors"), ("us of BDEV_IO_DONE", "end:us")])
-    .showing("2: 10.500 (22050) BDEV_IO_START id: i7 type: 2 ctx: 0x2000 offset: 16 len: 8\n2: 90.750 (190575) BDEV_IO_DONE id: i7 \
+    .reading(&[("us", "at:us"), ("type", "op"), ("core", "stream"), ("owner (b00)", "volume"), ("offset", "offset:sectors"), ("len, size", "len:sectors"), ("time, or us of BDEV_IO_DONE", "latency:us")])
+    .showing("2: 10.500 b00 BDEV_IO_START id: i7 type: 2 ctx: 0x2000 offset:16 len: 8\n2: 90.750 b00 BDEV_IO_DONE id: i7 \
          time: 80.250 ctx: 0x2000\n"),
     Format::of_code(
         "ftlsim",
@@ -428,6 +437,8 @@ pub static FORMATS: &[Format] = &[
         vscsi::sniff,
         vscsi::open,
     )
+    .reading(&[("time", "at:us"), ("operation", "op:scsi"), ("length", "len"), ("block", "offset:sectors"), ("response (version 2)", "latency:us")])
+    .recognized_by("the version in each of its first records")
     .showing("$ xz -d w01_vscsi.xz"),
     Format::of_code(
         "oracle-general",
@@ -435,6 +446,8 @@ pub static FORMATS: &[Format] = &[
         objects::oracle::sniff,
         objects::oracle::open,
     )
+    .reading(&[("time", "at:s"), ("object", "offset, assigned"), ("size", "len"), ("next use", "_")])
+    .recognized_by("records of 24 bytes with plausible times and next uses")
     .showing("$ zstd -d trace.oracleGeneral.zst"),
     Format::of_code(
         "object-csv",
@@ -443,6 +456,7 @@ pub static FORMATS: &[Format] = &[
         objects::table::sniff,
         objects::table::open,
     )
+    .reading(&[("time", "at:s"), ("obj_id", "offset, assigned"), ("obj_size", "len"), ("op", "op")])
     .showing("time,obj_id,obj_size,op\n0,71,4096,get\n1,72,8192,set\n"),
 ];
 

@@ -73,6 +73,8 @@ pub(super) struct LogReader<L> {
     dictionary: Dictionary,
     notes: Notes,
     requests: u64,
+    /// The number of readable lines, without headers.
+    read: u64,
     /// The number of records so far, and how many of them preceded each header after the first.
     records: u64,
     headers: Vec<u64>,
@@ -95,6 +97,7 @@ impl<L: Log> LogReader<L> {
                 ..Notes::default()
             },
             requests: 0,
+            read: 0,
             records: 0,
             headers: Vec::new(),
             bad: BadRows::new(input.bad_rows_max),
@@ -110,8 +113,8 @@ impl<L: Log> LogReader<L> {
         }
         let rest = self.log.rest();
         self.requests += rest.len() as u64;
-        let read = self.requests + self.notes.rows_skipped;
-        let told = self.bad.finish(self.lines.number(), read)?;
+        let read = if self.requests + self.notes.rows_skipped > 0 { self.read } else { 0 };
+        let told = self.bad.finish(read)?;
         self.notes.warnings.extend(told);
         self.notes.warnings.extend(self.long_trims.sentence());
         self.notes.warnings.extend(self.log.end());
@@ -135,7 +138,7 @@ impl<L: Log> LogReader<L> {
         }
         let cut = if self.lines.cut() { CUT_HINT } else { "" };
         let lines = &self.lines;
-        self.bad.add(number, || {
+        self.bad.add(self.read, || {
             let hint = format!(
                 "{cut}lines of format {} are {}; if this is another format, name it with {}",
                 L::NAME,
@@ -173,7 +176,9 @@ impl<L: Log> Reader for LogReader<L> {
                 self.notes.warnings.extend(self.lines.truncated_note(line));
                 continue;
             }
-            match self.log.line(line, &mut self.dictionary) {
+            let parsed = self.log.line(line, &mut self.dictionary);
+            self.read += u64::from(!matches!(parsed, Ok(Line::Header) | Err(_)));
+            match parsed {
                 Ok(Line::Request(record)) if self.lines.cut() && !self.log.is_whole(&record) => {
                     let (line, why) =
                         (self.lines.number(), "its last number is unlike those before");

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use forebay_core::{Flags, Nanos, Op};
 
 use super::numbering::anonymous;
+use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
 use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
@@ -87,6 +88,7 @@ impl<S: Source> Objects<S> {
             dictionary: anonymous(Some("objects")),
             notes: Notes {
                 format: S::NAME,
+                columns: meaning::of_format(S::NAME),
                 own_block_bytes: Some(SECTOR_BYTES as u32),
                 warnings: vec![placed.into()],
                 ..Notes::default()

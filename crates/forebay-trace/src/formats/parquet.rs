@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::open::{from_pipe, is_pipe};
@@ -75,9 +76,12 @@ fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
     }
     let zero = canonical::zero(&table);
     let fields = &table.fields;
+    let is_ours = table.metadata(canonical::KEY_VERSION).is_some();
+    let columns = if is_ours { meaning::of_format("parquet") } else { found::meanings(fields) };
     let unsure = [found::open_unit(fields), found::unread_latency(fields), found::unread(fields)];
     let mut rows = Rows::<canonical::Canonical>::new(table)?;
     rows.notes.warnings.extend(unsure.into_iter().flatten());
+    rows.notes.columns = columns;
     Ok(Box::new(Ordered::by_clock(rows, zero).splitting_runs(splits)))
 }
 
@@ -255,7 +259,8 @@ impl<S: Schema> Rows<S> {
         let mut dictionary = Dictionary::default();
         let schema = S::new(&table, &mut dictionary)?;
         let warnings = table.note.take().into_iter().collect();
-        let notes = Notes { format: S::NAME, warnings, ..Notes::default() };
+        let columns = meaning::of_format(S::NAME);
+        let notes = Notes { format: S::NAME, columns, warnings, ..Notes::default() };
         let wanted = S::wanted(&table.fields);
         let place = |name: &&str| table.fields.iter().position(|field| field.name == *name);
         let mut wanted: Vec<usize> = wanted.iter().filter_map(place).collect();

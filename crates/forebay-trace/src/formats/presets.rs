@@ -160,7 +160,9 @@ impl Preset {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
         let mut own = self.titles.split(',');
-        own.all(|title| names.next().is_some_and(|name| name.eq_ignore_ascii_case(title)))
+        // The header may be a comment.
+        let plain = |name: &str| name.trim_start_matches('#').to_ascii_lowercase();
+        own.all(|title| names.next().is_some_and(|name| plain(name) == plain(title)))
     }
 
     /// Returns the declared columns. A test checks that the declaration is valid.

@@ -77,7 +77,7 @@ fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, decimals).map(|_| None),
         None => {
-            let whole = word.split(|&byte| byte == b'.').next().unwrap_or_default();
+            let whole = word.split(|&byte| matches!(byte, b'.' | b',')).next().unwrap_or_default();
             let is_long = whole.len() > 11 && whole.iter().all(u8::is_ascii_digit);
             let ns = if is_long { u64::MAX } else { scaled(word, decimals)? };
             Some(Some(ns).filter(|&ns| !is_wrapped(ns, 10u64.pow(decimals))))

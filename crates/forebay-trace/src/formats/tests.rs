@@ -79,6 +79,16 @@ fn examples_are_read_as_their_formats() {
 }
 
 #[test]
+fn fields_of_every_format_are_explained() {
+    for format in FORMATS {
+        let is_explained = !format.fields.is_empty() || format.preset().is_some();
+        // Twitter's traces are read as object-csv.
+        assert!(is_explained || format.name == "twitter", "{}", format.name);
+        assert!(format.is_text() || !format.sign.is_empty(), "{}", format.name);
+    }
+}
+
+#[test]
 fn an_odd_line_before_the_first_event_is_accepted() {
     for odd in [
         "[ perf record: Woken up 1 times to write data ]",
@@ -95,6 +105,45 @@ fn an_odd_line_before_the_first_event_is_accepted() {
             let read = open_text(&text, None).and_then(drain);
             let (records, _, notes) = read.unwrap_or_else(|e| panic!("{}: {e}", format.name));
             assert_eq!((notes.format, records), (alone.format, expected), "{odd}: {notes:?}");
+        }
+    }
+}
+
+/// Changes that editors and file transfers make to text.
+#[test]
+fn line_ends_marks_and_encodings_change_nothing() {
+    for format in FORMATS.iter().filter(|format| format.is_text()) {
+        let (expected, dictionary, notes) =
+            drain(opened(format, Some(format.name)).unwrap()).unwrap();
+        let text = format.example;
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (how, bytes) in [
+            ("line ends of Windows", text.replace('\n', "\r\n").into_bytes()),
+            ("a byte-order mark", format!("\u{feff}{text}").into_bytes()),
+            ("UTF-16", [b"\xff\xfe", &wide[..]].concat()),
+            ("a blank line at the end", format!("{text}\n").into_bytes()),
+            ("no line end", text.trim_end().as_bytes().to_vec()),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("trace_lat.1.log");
+            std::fs::write(&path, bytes).unwrap();
+            let read = crate::open::open(&path, Some(format.name)).and_then(drain);
+            let (records, names, others) =
+                read.unwrap_or_else(|e| panic!("{}, {how}: {e}", format.name));
+            // The last row may be truncated.
+            let least = if how == "no line end" { expected.len() - 1 } else { expected.len() };
+            assert_eq!(records[..least], expected[..least], "{}, {how}", format.name);
+            assert!(
+                how == "no line end" || names == dictionary,
+                "{}, {how}: {names:?}",
+                format.name
+            );
+            assert_eq!(
+                (others.rows_bad, others.rows_skipped),
+                (0, notes.rows_skipped),
+                "{}, {how}: {others:?}",
+                format.name
+            );
         }
     }
 }

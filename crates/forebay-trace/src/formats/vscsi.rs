@@ -19,6 +19,7 @@ use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
 use super::numbering::anonymous;
+use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
@@ -126,7 +127,8 @@ impl Vscsi {
         let Some(version) = version else {
             return Err(unknown_version(&frames));
         };
-        let mut notes = Notes { format: "vscsi", ..Notes::default() };
+        let columns = meaning::of_format("vscsi");
+        let mut notes = Notes { format: "vscsi", columns, ..Notes::default() };
         if version == Version::Two {
             notes.warnings.push(
                 "the response times of vSCSI version 2 are assumed to be microseconds after the \

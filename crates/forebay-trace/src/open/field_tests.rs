@@ -219,7 +219,7 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
     let (records, notes) = read(&text);
     assert_eq!(at(&records), [0, 0, 5 * S, 5 * S]);
     let has = |notes: &Notes, part| notes.warnings.iter().any(|told| told.contains(part));
-    assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
+    assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
     assert!(has(&notes, "the clock goes back by 5.00 s at request 3"), "{notes:?}");
     for from in [SPLIT_RUNS, "split-runs:snoop"] {
         let (records, notes) = read_as("t", &text, Some(from)).unwrap();
@@ -230,10 +230,10 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
                      0,read,0,512,0,v,,,,,\n2000000007,read,0,512,0,v,,,,,\n";
     for csv in [&*rows((0..20).map(|n| n * 100_001)), canonical] {
         let (_, notes) = read(format!("{csv}{csv}"));
-        assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
+        assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
         assert!(has(&notes, "the clock goes back by "), "{notes:?}");
         let (_, notes) = read(format!("\u{feff}{csv}\u{feff}{csv}"));
-        assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
+        assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
         let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
         assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
         // A file with other columns is a different table.

@@ -16,6 +16,14 @@ use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
 use forebay_show::quantities;
 
+/// The first bytes of the files of recorders, a description, and how to convert them to text.
+const RECORDINGS: [(&[u8], &str, &str); 4] = [
+    (b"\x17\x08\x44tracing", "a recording of trace-cmd", "print it with trace-cmd report"),
+    (b"PERFILE2", "a recording of perf", "print it with perf script"),
+    (b"PML_", "a recording of Process Monitor", "save it as CSV"),
+    (b"\n\r\r\n", "a recording of sysdig", "print it with sysdig -r"),
+];
+
 /// The number of rows to show.
 const SHOWN: usize = 3;
 /// The number of seconds since 1970 (the year 1990) from which a time is shown as a date.
@@ -31,7 +39,7 @@ const SEPARATORS: [(Separator, &str); 5] = [
     (Separator::Blanks, "blank"),
 ];
 /// The beginnings of other common files that are not traces, and what to do about them.
-const OTHERS: [(&str, &str, &str); 4] = [
+const OTHERS: [(&str, &str, &str); 5] = [
     (
         "<Results>",
         "the results of diskspd, which contain no requests, only totals",
@@ -48,6 +56,11 @@ const OTHERS: [(&str, &str, &str); 4] = [
         "record a log with write_iolog, or with write_lat_log and log_offset=1",
     ),
     (
+        "block_rq_",
+        "tracepoints whose times are not in seconds",
+        "record them with trace_clock local or mono and without latency-format, or print them with perf script",
+    ),
+    (
         "%util",
         "the output of iostat, which contains no requests, only rates",
         "forebay plan volume --from-counters reads counters; record requests with forebay capture or blktrace",
@@ -56,9 +69,33 @@ const OTHERS: [(&str, &str, &str); 4] = [
 
 /// If the content has no requests, returns what it is and what to do instead.
 pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if let Some((_, what, instead)) = RECORDINGS.iter().find(|(sign, ..)| head.starts_with(sign)) {
+        return Some((what, instead));
+    }
     let begin = head.get(..4096).unwrap_or(head);
+    if is_wpa_summary(begin) {
+        return Some((
+            "a summary table of Windows Performance Analyzer, which contains no times of requests, only totals",
+            "show the columns Init Time, Complete Time, IO Type, Min Offset and Size of its disk table, remove all \
+             columns before the gold bar, and export it again",
+        ));
+    }
     let has = |word: &str| memchr::memmem::find(begin, word.as_bytes()).is_some();
     OTHERS.into_iter().find(|(word, ..)| has(word)).map(|(_, what, instead)| (what, instead))
+}
+
+/// Returns whether text is a summary table of Windows Performance Analyzer, which contains sizes and
+/// durations of requests, but not their times.
+fn is_wpa_summary(begin: &[u8]) -> bool {
+    let header =
+        String::from_utf8_lossy(begin.split(|&byte| byte == b'\n').next().unwrap_or(begin))
+            .to_lowercase();
+    let has = |name: &str| header.contains(name);
+    let took = ["disk service time", "io time", "time in service"].into_iter().any(has);
+    took && has("size")
+        && header.contains(['(', ',', ';', '\t'])
+        && !has("init time")
+        && !has("complete time")
 }
 
 /// Returns a hint with the guessed columns of a text, and what its first rows mean with them.
@@ -125,8 +162,10 @@ impl Guess {
 /// Splits the first lines by the separator that divides all of them into the same number of fields.
 fn table(head: &[u8]) -> Option<(&'static str, Vec<NumberedRow>)> {
     SEPARATORS.into_iter().find_map(|(separator, word)| {
-        let rows = lines(head).map(|(number, line)| Some((number, fields(line, separator)?)));
-        let rows: Vec<NumberedRow> = rows.collect::<Option<_>>()?;
+        // Skips lines that a line break within quotes makes incomplete.
+        let rows =
+            lines(head).filter_map(|(number, line)| Some((number, fields(line, separator)?)));
+        let rows: Vec<NumberedRow> = rows.collect();
         let columns = rows.last()?.1.len();
         let even = rows.iter().filter(|(_, row)| row.len() == columns).count();
         (columns >= COLUMNS_LEAST && even * 10 >= rows.len() * 9).then_some((word, rows))

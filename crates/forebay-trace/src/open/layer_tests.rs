@@ -96,7 +96,9 @@ fn a_repeated_header_and_a_step_back_begin_a_run_however_short() {
         let (records, notes) = read_as("t", &text, Some("split-runs:")).unwrap();
         let times: Vec<u64> = records.iter().map(|record| record.at.0 / 1_000_000).collect();
         assert_eq!(times, [0, 10, 20, 1020, 1030, 1040], "{text}");
-        assert!(notes.warnings.iter().any(|note| note.starts_with("1 header line in the middle")));
+        assert!(
+            notes.warnings.iter().any(|note| note.starts_with("1 header line is in the middle"))
+        );
         let (_, notes) = read(&text);
         assert!(
             notes.warnings.iter().any(|note| note.starts_with("the clock goes back")),

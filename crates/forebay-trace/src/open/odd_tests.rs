@@ -112,6 +112,61 @@ fn a_text_may_be_cut_at_every_byte() {
 }
 
 #[test]
+fn only_rows_are_counted() {
+    let text = format!("# made by hand\n\ntime_us,op,offset,len\n{}", "1,R,x,4096\n".repeat(3));
+    let error = read_as("trace", text, None).unwrap_err();
+    assert!(error.contains("3 of 3 rows so far cannot be read"), "{error}");
+}
+
+/// Unreadable insert events count only if there are no other arrivals.
+#[test]
+fn insert_events_that_are_not_needed_are_no_odd_rows() {
+    let event = |us: u64, event: &str, rest: &str| {
+        format!("a-7 [000] ..... 9.{us:06}: {event}: 8,0 R {rest}\n")
+    };
+    let bad = event(1, "block_rq_insert", "4096 () garbage").repeat(5);
+    let issue = event(2, "block_rq_issue", "4096 () 800 + 8 [a]");
+    let end = event(9, "block_rq_complete", "() 800 + 8 [0]");
+    let (records, notes) = read([bad.clone(), issue.clone(), end.clone()].concat());
+    assert_eq!((records.len(), notes.rows_bad), (1, 0), "{notes:?}");
+    let insert = issue.replace("block_rq_issue", "block_rq_insert");
+    let (records, notes) =
+        read_as("t", [&insert[..], &bad, &end].concat(), Some("bad-rows:100%:")).unwrap();
+    assert_eq!((records.len(), notes.rows_bad), (1, 5), "{notes:?}");
+    let told = read_as("t", [&insert[..], &bad, &end].concat(), None).unwrap_err();
+    assert!(told.contains("block_rq_insert") && told.contains("line 2"), "{told}");
+    let blkparse =
+        "8,0 0 1 1.0 7 I R eight [a]\n8,0 0 2 1.1 7 Q R 8 + 8 [a]\n8,0 0 3 1.2 0 C R 8 + 8 [0]\n";
+    assert_eq!(read(blkparse).1.rows_bad, 0);
+}
+
+/// Names in quotes may contain line breaks.
+#[test]
+fn quoted_line_breaks_are_read_in_any_row() {
+    for separator in [",", ";", "\t", "|"] {
+        let row = |n: u64, name: &str| {
+            format!("{name},{n},R,{},4096\n", n * 4096).replace(',', separator)
+        };
+        let broken = "\"a job\nwith a name\"";
+        for at in 0..4 {
+            let rows: String =
+                (0..4).map(|n| row(n, if n == at { broken } else { "\"plain\"" })).collect();
+            let (records, notes) =
+                read_as("t", &rows, Some("columns:name,at:ms,op,offset,len")).unwrap();
+            assert_eq!((records.len(), notes.rows_bad), (4, 0), "{separator} {at}: {notes:?}");
+            let text = "name,time_ms,op,offset,len\n".replace(',', separator) + &rows;
+            let (records, notes) = read_as("t", &text, None).unwrap();
+            assert_eq!((records.len(), notes.rows_bad), (4, 0), "{separator} {at}: {notes:?}");
+        }
+    }
+    // An open quote does not hide the rows after it.
+    let rows = (0..300).map(|n| format!("plain,{n},R,0,4096\n")).collect::<String>();
+    let text = format!("name,time_ms,op,offset,len\n\"open,0,R,0,4096\n{rows}");
+    let (records, notes) = read(text);
+    assert_eq!((records.len(), notes.rows_bad), (300, 1), "{notes:?}");
+}
+
+#[test]
 fn the_share_is_a_number() {
     for bad in ["bad-rows:x:", "bad-rows:101%:", "bad-rows:-1:", "bad-rows:nan:"] {
         let error = read_as("trace", "x", Some(bad)).unwrap_err();

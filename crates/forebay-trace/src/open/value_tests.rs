@@ -186,6 +186,139 @@ fn truth_values_are_operations_of_their_column() {
 }
 
 #[test]
+fn spans_of_time_are_read() {
+    for (first, second, latency, negative) in [
+        ("0 days 00:00:00", "0 days 00:00:01.5", "0 days 00:00:00.001", "-1 days +23:59:59.999"),
+        ("PT0S", "PT1.5S", "PT0.001S", "-PT0.001S"),
+        ("0 days", "0 days 00:00:01.500000000", "0:00:00.001000", "-1 day, 23:59:59.9"),
+    ] {
+        let quoted = |text: &str| format!("\"{text}\"");
+        let rows = [
+            [quoted(first), "R,0,4096".into(), quoted(latency)].join(","),
+            [quoted(second), "W,4096,4096".into(), "NaT".into()].join(","),
+            [quoted(second), "W,4096,4096".into(), quoted(negative)].join(","),
+        ];
+        let text = format!("time,op,offset,len,latency\n{}\n", rows.join("\n"));
+        let (records, notes) = read(&text);
+        let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.latency.map(|l| l.0))).collect();
+        let at = 1_500_000_000;
+        assert_eq!(seen, [(0, Some(1_000_000)), (at, None), (at, None)], "{text}");
+        assert!(
+            notes.warnings[0].contains("at:timedelta,op,offset,len,latency:timedelta,skip=1"),
+            "{notes:?}"
+        );
+        assert!(
+            notes.warnings.iter().any(|note| note.starts_with("1 latency below zero")),
+            "{notes:?}"
+        );
+    }
+}
+
+#[test]
+fn rw_counts_writes_and_other_pairs_are_asked_for() {
+    for (no, yes) in [("0", "1"), ("False", "True"), ("0.0", "1.0"), ("R", "W"), ("read", "write")]
+    {
+        let rows = format!("\n0,{no},0,512\n5,{yes},0,512\n");
+        let (records, notes) = read(format!("time_us,rw,offset,len{rows}"));
+        assert_eq!((records[0].op, records[1].op, notes.rows_bad), (Op::Read, Op::Write, 0));
+        assert_eq!(
+            notes.warnings[0].contains("taken for writes"),
+            no.len() != 1 && no != "read" || no == "0",
+            "{notes:?}"
+        );
+        let told = read_as("t", format!("time_us,op,offset,len{rows}"), None);
+        match no {
+            "R" | "read" => assert!(told.is_ok()),
+            _ => {
+                let told = told.unwrap_err();
+                assert!(
+                    told.contains("words for reads and writes in \"op\"")
+                        && told.contains("op:WORDS"),
+                    "{told}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn flushes_alone_are_no_truth_values() {
+    for name in ["op", "rw"] {
+        let (records, _) = read(format!("time_us,{name},offset,len\n0,F,0,0\n5,F,0,0\n"));
+        assert!(records.iter().all(|record| record.op == Op::Flush) && records.len() == 2);
+    }
+}
+
+#[test]
+fn decimal_commas_of_tracers_are_read() {
+    let text = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0,5 a 77 sda W 1000 4096 0,40\n1,000250 a 77 sda W 1000 4096 -0,1\n";
+    let (records, notes) = read(text);
+    assert_eq!(
+        (records[1].at.0, records[0].latency, notes.rows_bad),
+        (500_650_000, Some(Nanos(400_000)), 0)
+    );
+}
+
+#[test]
+fn tracepoints_with_other_times_are_refused_with_what_to_record() {
+    for time in ["54us :", "196549233333:"] {
+        let text = format!(
+            "# tracer: nop\n  rep-7   [007] .... {time} block_rq_issue: 8,0 R 4096 () 8 + 8 [rep]\n"
+        );
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains("not in seconds") && told.contains("trace_clock local"), "{told}");
+    }
+}
+
+#[test]
+fn recordings_are_refused_with_how_to_print_them() {
+    for (begin, tool) in [
+        (&b"\x17\x08\x44tracing6\0\0\x08block_rq_issue"[..], "trace-cmd report"),
+        (b"PERFILE2\x68\0\0\0block_rq_issue", "perf script"),
+        (b"PML_\x09\0\0\0", "CSV"),
+        (b"\n\r\r\n\x1c\0\0\0\x4d\x3c\x2b\x1a", "sysdig -r"),
+    ] {
+        let told = read_as("t", begin, None).unwrap_err();
+        assert!(told.contains("a recording of") && told.contains(tool), "{told}");
+    }
+}
+
+#[test]
+fn summaries_of_windows_are_no_traces() {
+    let text = "Line #,Process,IO Type,Count,Disk Service Time (\u{b5}s)<Sum>,IO Time (\u{b5}s)<Sum>,Size (B)<Sum>\n\
+                1,java.exe (42),Read,12,\"1,234.5\",\"2,345.6\",\"65,536\"\n";
+    for text in [text.to_owned(), text.replace(',', ";"), text.replace(',', "\t")] {
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(
+            told.contains("summary table of Windows Performance Analyzer")
+                && told.contains("Init Time"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn headers_of_vscsi_exports_are_understood_or_named() {
+    for text in [
+        "#Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)\n1,4096,1,write,8,100\n",
+        "Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)\n1,4096,1,write,8,100\n",
+    ] {
+        let (records, _) = read(text);
+        assert_eq!((records[0].op, records[0].offset, records[0].len), (Op::Write, 4096, 4096));
+    }
+    for (commands, declared) in
+        [(["28", "2a"], "op:scsi"), (["40", "42"], "op:8+40+136+168/10+42+138+170")]
+    {
+        let [read, write] = commands;
+        let text = format!(
+            "sn,len,nSG,cmd,ver,lbn,ts\n1,4096,1,{read},256,8,100\n2,512,1,{write},256,16,250\n"
+        );
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains(declared) && told.contains("offset:sectors"), "{told}");
+    }
+}
+
+#[test]
 fn columns_are_explained() {
     let because = |text: &str, column: &str| {
         let (_, notes) = read(text);
@@ -209,4 +342,43 @@ fn columns_are_explained() {
     assert_eq!(because(biosnoop, "LAT(ms), QUE(ms)"), "latency:ms: format snoop has it there");
     let blkparse = "8,0 0 1 1.0 7 Q R 8 + 8 [a]\n8,0 1 2 1.1 0 C R 8 + 8 [0]\n";
     assert_eq!(because(blkparse, "seconds"), "at:s: format blkparse has it there");
+}
+
+#[test]
+fn fields_of_binary_formats_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("t.csv");
+    std::fs::write(&csv, "time_us,op,offset,len\n0,R,0,4096\n9,W,4096,512\n").unwrap();
+    for (name, field, sign) in [
+        (
+            "t.parquet",
+            "at_ns: at:ns: format parquet has it there",
+            "the file: parquet: PAR1 at its beginning, and the version in its metadata",
+        ),
+        (
+            "t.blktrace.0",
+            "bytes: len: format blktrace has it there",
+            "the file: blktrace: the magic number 65617407 at the beginning of each record",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        let mut reader = crate::open::open(&csv, None).unwrap();
+        let mut writer =
+            crate::write::create(&path, None, &crate::write::ProtectedFiles::default()).unwrap();
+        let mut batch = Vec::new();
+        loop {
+            reader.read(&mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            writer.write(&batch, reader.dictionary()).unwrap();
+        }
+        writer.finish(reader.dictionary(), reader.notes()).unwrap();
+        let opened = crate::open::open(&path, None).unwrap();
+        let shown =
+            |m: &crate::ColumnMeaning| format!("{}: {}: {}", m.column, m.read_as, m.because);
+        let columns: Vec<String> = opened.notes().columns.iter().map(shown).collect();
+        assert_eq!(columns[0], sign);
+        assert!(columns.iter().any(|column| column == field), "{columns:?}");
+    }
 }

@@ -13,8 +13,8 @@
 //! - Any step back counts in the first row after a repeated header.
 //! - None of the others counts if the time soon *returns* by a jump to where it was, because this
 //!   is a slow request in the order of completions ([`again::returns`]).
-//! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later or earlier than
-//!   the rows on both sides.
+//! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later, or at least
+//!   [`FAR_NS`] earlier, than the rows on both sides.
 
 mod again;
 mod report;
@@ -29,9 +29,14 @@ use crate::trace::Record;
 /// The minimum step back that is reported.
 const STEP_NS: u64 = 900_000_000;
 /// The minimum step ahead of a wild timestamp.
-pub(crate) const AHEAD_NS: u64 = 3_600_000_000_000;
+const AHEAD_NS: u64 = 10_000_000_000;
+/// The minimum step back of a wild timestamp. Shorter steps back may be slow requests in the order
+/// of completions.
+const FAR_NS: u64 = 3_600_000_000_000;
 /// The maximum number of consecutive wild rows.
 const WILD_ROWS: u64 = 16;
+/// The maximum number of wild rows at the beginning, which are later than all rows after them.
+const WILD_FIRST_ROWS: u64 = 2;
 /// The time between runs that are placed one after another.
 pub(crate) const APART_NS: u64 = 1_000_000_000;
 /// The maximum number of steps back that are listed individually.
@@ -168,6 +173,14 @@ impl Clock {
         let is_first = self.headers_again.binary_search(&(self.rows - 1)).is_ok();
         let is_step = is_first || self.is_step(row, ahead);
         self.run.is_shaken = true;
+        let begins_wild =
+            !self.splits && !is_first && self.rows <= WILD_FIRST_ROWS + 1 && back_ns >= AHEAD_NS;
+        if is_step && begins_wild {
+            self.count_wild(Step { row: 1, ns: back_ns, newest_ns: row.at_ns }, self.rows - 1);
+            self.run = Run { first_ns: row.at_ns, ..Run::default() };
+            self.newest_ns = row.at_ns;
+            return row.at_ns;
+        }
         if is_step {
             self.steps += 1;
             self.run = Run { before: self.rows - 1, first_ns: row.at_ns, ..Run::default() };
@@ -204,8 +217,8 @@ impl Clock {
     /// Processes a step ahead, which may follow a few rows that are far earlier than the others.
     fn step_ahead(&mut self, row: ArrivalRow) {
         let ns = row.at_ns - self.last.at_ns;
-        let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= AHEAD_NS;
-        let ends = |step: &Step| row.at_ns.saturating_add(AHEAD_NS) > step.newest_ns;
+        let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= FAR_NS;
+        let ends = |step: &Step| row.at_ns.saturating_add(FAR_NS) > step.newest_ns;
         if let Some(step) = self.back.pop_if(|step| few(step) && ends(step)) {
             let rows = self.rows - step.row;
             (self.steps, self.moved) = (self.steps - 1, self.moved.saturating_sub(rows));
@@ -213,15 +226,20 @@ impl Clock {
             self.count_wild(step, rows);
             return;
         }
-        self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
+        // The row after a slow request is later than that request, but not than the others.
+        if row.at_ns.saturating_sub(self.newest_ns) >= AHEAD_NS {
+            self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
+        }
     }
 
     /// Returns whether the row follows a few rows that are far ahead of the others.
     fn is_back_from_wild(&mut self, row: ArrivalRow) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;
-        let is_back = row.at_ns < step.newest_ns.saturating_add(AHEAD_NS / 2);
-        if rows > WILD_ROWS || !is_back {
+        let is_back = row.at_ns.abs_diff(step.newest_ns) < step.ns / 2;
+        // A slow request arrived earlier but completed among the others.
+        let is_slow = row.end_ns().is_some_and(|end_ns| end_ns >= self.last.at_ns);
+        if rows > WILD_ROWS || !is_back || is_slow {
             return false;
         }
         self.ahead = None;

@@ -3,9 +3,11 @@
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::date_ns;
 use crate::columns::notation::{Mark, PlainNumber, hexadecimal};
-use crate::columns::op_words::OpWords;
+use crate::columns::op_words::{OpWords, scsi};
+use crate::columns::span::{self, Span};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::fields::{decimal, decimal_or_power};
+use forebay_core::Op;
 
 /// The maximum number of rows that are examined.
 pub(crate) const ROWS: usize = 50;
@@ -28,6 +30,9 @@ const PAIRS: [[&str; 2]; 7] = [
     ["1", "2"],
     ["in", "out"],
 ];
+
+/// The declaration of operations that are SCSI operation codes in decimal.
+const SCSI_DECIMAL: &str = "op:8+40+136+168/10+42+138+170";
 
 /// The first rows of a text.
 #[derive(Default)]
@@ -118,9 +123,20 @@ impl Table {
 
     /// Returns whether all values are words for operations. `F` alone may also mean false.
     pub(super) fn is_op(&self, column: usize) -> bool {
+        self.has_op_words(column) && !self.may_be_op(column)
+    }
+
+    /// Returns whether all values are words for operations.
+    fn has_op_words(&self, column: usize) -> bool {
         let (words, fields) = (OpWords::usual(), self.column(column));
         let is_word = |field: &&str| words.word(field.as_bytes()).is_some();
-        !fields.is_empty() && fields.iter().all(is_word) && !self.may_be_op(column)
+        !fields.is_empty() && fields.iter().all(is_word)
+    }
+
+    /// Returns whether the values are two words that may mean read and write, and do not all mean
+    /// operations themselves, as F does.
+    pub(crate) fn is_open_pair(&self, column: usize) -> bool {
+        self.may_be_op(column) && !self.has_op_words(column)
     }
 
     /// Returns whether the values are two words that may mean read and write.
@@ -135,12 +151,30 @@ impl Table {
         !column.is_empty() && PAIRS.iter().any(is_of)
     }
 
+    /// Returns the declaration of a column of SCSI operation codes, in hexadecimal or decimal.
+    pub(crate) fn scsi(&self, column: usize) -> Option<&'static str> {
+        let column = self.column(column);
+        let are = |is: fn(&str) -> bool| !column.is_empty() && column.iter().all(|field| is(field));
+        let is_hexadecimal =
+            |field: &str| matches!(scsi(field.as_bytes()), Some(Some(Op::Read | Op::Write)));
+        let is_decimal =
+            |field: &str| SCSI_DECIMAL.split([':', '+', '/']).any(|word| word == field);
+        match () {
+            () if are(is_hexadecimal) => Some("op:scsi"),
+            () if are(is_decimal) => Some(SCSI_DECIMAL),
+            () => None,
+        }
+    }
+
     /// Returns how certain it is that the values of a column are times. Returns `None` if they
     /// cannot be.
     pub(super) fn times(&self, column: usize) -> Option<Times> {
         let fields = self.column(column);
         if !fields.is_empty() && fields.iter().all(|field| date_ns(field.as_bytes()).is_some()) {
             return Some(Times::In("date"));
+        }
+        if !fields.is_empty() && fields.iter().all(|field| span::is_certain(field.as_bytes())) {
+            return Some(Times::In("timedelta"));
         }
         let values = self.decimals(column)?;
         let dated = dated_unit(values.first()?.0);
@@ -166,7 +200,10 @@ impl Table {
     pub(super) fn precedes(&self, one: usize, other: usize) -> bool {
         let at = |field: &str| match date_ns(field.as_bytes()) {
             Some(ns) => Some((ns, 0)),
-            None => self.decimal(field),
+            None => match span::of(field.as_bytes()) {
+                Some(Span::Ns(ns)) => Some((ns, 0)),
+                _ => self.decimal(field),
+            },
         };
         self.column(one)
             .into_iter()

@@ -13,13 +13,15 @@
 //! - If one of them is right and the other is not, a request that continues the previous one begins
 //!   after 1/512, or 512 times, its length ([`super::sample::Runs`]).
 
-use super::sample::{Runs, Sample};
+use super::sample::{Runs, Sample, Steps};
 use super::{
     DRIVE_BYTES_MAX, Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX,
 };
 use forebay_show::quantities;
 
-/// The minimum number of runs from which a unit is recognized.
+/// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
+const FEW_PLACES_LEAST: u64 = 4;
+/// The least number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
 /// The size of a large drive in bytes.
 const LARGE_DRIVE_BYTES: u64 = 1 << 44;
@@ -85,6 +87,33 @@ impl Sample {
             }),
         };
         found.or_else(|| self.beyond(doubt))
+    }
+
+    /// Checks whether a few requests are in bytes although they are read in sectors: every length,
+    /// or every offset, is a multiple of 512 units. Programs that transfer large blocks also make
+    /// such requests, so the evidence is weak unless the volume would be too large for a drive, or
+    /// the requests would be too long.
+    pub(super) fn few_places(&self, doubt: &Doubt) -> Option<Finding> {
+        let (offset, len) = doubt.lengths().filter(|_| self.requests() >= FEW_PLACES_LEAST)?;
+        let in_steps =
+            |steps: &Steps, unit: u64| unit > 1 && steps.share(unit.trailing_zeros() + 9) == 1.0;
+        let places =
+            in_steps(&self.offset_steps, offset) && self.has_distinct(FEW_PLACES_LEAST as usize);
+        let lens = in_steps(&self.len_steps, len) && self.mean_len() >= LARGE_BYTES;
+        let which = match (places, lens) {
+            (true, true) => Which::Both,
+            (false, true) if offset == 1 => Which::Lens,
+            // Programs that read the beginning of each block rarely use steps of 4096 units.
+            (true, false)
+                if len == 1 && self.offset_steps.share(offset.trailing_zeros() + 12) == 1.0 =>
+            {
+                Which::Places
+            }
+            _ => return None,
+        };
+        let is_absurd = self.end > DRIVE_BYTES_MAX || self.is_too_long();
+        let evidence = if is_absurd { Evidence::Odd } else { Evidence::Weak };
+        Some(self.in_bytes(doubt, which, evidence))
     }
 
     fn mean(&self) -> String {

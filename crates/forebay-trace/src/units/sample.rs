@@ -15,7 +15,7 @@ const IN_STEPS_SHARE: f64 = 0.97;
 /// A mean latency above this, in nanoseconds, is impossible, because the device would time out.
 const MEAN_LATENCY_NS: f64 = 10e9;
 /// The maximum duration of a burst of requests, in nanoseconds.
-const BURST_NS: u64 = 1_000_000_000;
+pub(super) const BURST_NS: u64 = 1_000_000_000;
 /// The minimum latency of a request in nanoseconds. Even memory on a bus takes longer.
 const LATENCY_NS_LEAST: u64 = 1_000;
 /// The maximum length of requests that programs submit, in bytes.
@@ -184,7 +184,7 @@ impl Sample {
         let median_end = self.ends.get(self.ends.len() / 2).copied().unwrap_or(0);
         let is_far = self.records >= FEW_LEAST && median_end > DRIVE_BYTES_MAX;
         let is_enough = self.requests() >= PLACES_LEAST || is_far;
-        let places = is_enough.then(|| self.places(doubt)).flatten();
+        let places = if is_enough { self.places(doubt) } else { self.few_places(doubt) };
         let date = began.and_then(|began| self.date(doubt, began));
         let certain = |finding: &Option<Finding>| {
             finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
@@ -199,12 +199,17 @@ impl Sample {
             .into_iter()
             .flatten()
             .reduce(|first, next| if next.evidence > first.evidence { next } else { first });
-        strongest.or_else(|| self.busy(doubt)).or_else(|| self.latencies())
+        strongest.or_else(|| self.busy(doubt)).or_else(|| self.latencies(doubt))
     }
 
     /// Returns whether requests go to so few places that their offsets reveal no step.
     pub(super) fn is_at_few_places(&self) -> bool {
         self.distinct.len() < PLACES_MAX
+    }
+
+    /// Returns whether there are at least this many distinct offsets.
+    pub(super) fn has_distinct(&self, least: usize) -> bool {
+        self.distinct.len() >= least
     }
 
     /// Returns whether more than a few requests are longer than those that programs submit.

@@ -338,6 +338,25 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     assert!(warned.len() == 1 && warned[0].contains("within 1 us"), "{warned:?}");
 }
 
+/// Times in seconds with six decimals in a column of ms.
+#[test]
+fn relative_seconds_read_as_milliseconds_are_noted() {
+    let rows = |times: fn(u64) -> String, latency_ms: &str| -> String {
+        (0..400u64).map(|n| format!("{},{latency_ms},{},8,R\n", times(n), drawn(n) * 8)).collect()
+    };
+    let every_2_ms = |n: u64| format!("0.{:06}", n * 2_000 + drawn(n) % 900);
+    let columns = |unit: &str| format!("at:{unit},latency:ms,offset:sectors,len:sectors,op");
+    for latency_ms in ["4.5", "0.9", "-"] {
+        let text = rows(every_2_ms, latency_ms);
+        let warned = told(&columns("ms"), &text).unwrap();
+        assert!(warned.len() == 1 && warned[0].contains("may be in s"), "{latency_ms}: {warned:?}");
+        assert_eq!(told(&columns("s"), &text), Ok(vec![]));
+    }
+    // A fast drive, with times in nanoseconds.
+    let fast = |n: u64| format!("{}.{:06}", n / 40, n % 40 * 25_000 + drawn(n) % 9_000);
+    assert_eq!(told(&columns("ms"), &rows(fast, "0.08")), Ok(vec![]));
+}
+
 /// Random lengths of one or two sectors in bytes, and times in seconds in a column of ms.
 #[test]
 fn short_requests_in_bytes_and_short_times_in_seconds_are_noted() {

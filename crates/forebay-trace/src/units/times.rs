@@ -11,7 +11,7 @@
 
 use forebay_core::Nanos;
 
-use super::sample::Sample;
+use super::sample::{BURST_NS, Sample};
 use super::{
     Doubt, Evidence, FEW_LEAST, Finding, GAP_MAX_NS, GAP_STEPS_MAX, RATE_MAX, REQUESTS_MAX,
     SAMPLE_LEAST,
@@ -34,6 +34,12 @@ const YEAR_S: f64 = 31_556_952.0;
 const BUSY_REQUESTS: f64 = 150_000.0;
 /// The same limit if latencies show that the machine can.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
+/// The limit without latencies, and the minimum number of requests, if times in ms have more than
+/// three decimals.
+const FINE_REQUESTS: f64 = 20_000.0;
+const FINE_LEAST: usize = 100;
+/// The same limit for outstanding requests, if there are latencies.
+const FINE_OUTSTANDING: f64 = 64.0;
 /// From this number of requests per second on, a date that is a million times too early causes a
 /// note.
 const FAST_REQUESTS: f64 = 5_000.0;
@@ -183,9 +189,15 @@ impl Sample {
     /// Checks whether there are more requests than machines can send, if there are no latencies to
     /// compare them with.
     pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
-        let unit = doubt.unit().filter(|_| self.records >= SAMPLE_LEAST)?;
+        let unit = doubt.unit().filter(|_| self.records >= FINE_LEAST)?;
         let (_, requests) = self.rates()?;
-        if requests <= VERY_BUSY_REQUESTS || self.outstanding().is_some() {
+        // Times in ms with more than three decimals are often seconds with six or nine.
+        let is_fine = unit.name == "ms" && self.step_ns < unit.ns / 1_000;
+        let most = if is_fine { FINE_REQUESTS } else { VERY_BUSY_REQUESTS };
+        let is_enough = is_fine || self.records >= SAMPLE_LEAST;
+        // Latencies show that a drive is that fast, unless they pile up.
+        let is_explained = |n: f64| !is_fine || n <= FINE_OUTSTANDING;
+        if requests <= most || !is_enough || self.outstanding().is_some_and(is_explained) {
             return None;
         }
         let is_likely = |other: &&TimeUnit| {
@@ -198,7 +210,12 @@ impl Sample {
             evidence: Evidence::Weak,
             got: format!("{requests:.0} requests/s on one volume with times in {}", unit.name),
             expected: format!(
-                "at most {VERY_BUSY_REQUESTS:.0}, which few machines send: the times may be in {}",
+                "at most {most:.0}, {}: the times may be in {}",
+                if is_fine {
+                    "as most machines send, with times of at most three decimals"
+                } else {
+                    "which few machines send"
+                },
                 other.name
             ),
             instead: counted_in(doubt, other),
@@ -207,7 +224,7 @@ impl Sample {
 
     /// Checks whether latencies are consistent with the times between arrivals, and with the number
     /// of bytes transferred.
-    pub(super) fn latencies(&self) -> Option<Finding> {
+    pub(super) fn latencies(&self, doubt: &Doubt) -> Option<Finding> {
         let weak = |got: String, expected: &str| {
             let (evidence, expected) = (Evidence::Weak, expected.to_owned());
             Some(Finding { evidence, got, expected, instead: Vec::new() })
@@ -221,6 +238,21 @@ impl Sample {
                 format!("{outstanding:.0} outstanding requests on average"),
                 "fewer than 10000: the times may be in larger units, or the latencies in smaller ones",
             );
+        }
+        let outstanding = self.outstanding().filter(|_| self.last_ns >= BURST_NS);
+        let per_volume = outstanding.map(|n| n / self.volumes.len().max(1) as f64);
+        if let Some(outstanding) = per_volume.filter(|n| *n > OUTSTANDING_MANY)
+            && let Some(unit) = doubt.unit()
+            && let Some(larger) = TIME_UNITS.iter().find(|larger| larger.ns == unit.ns * 1_000)
+            && self.plausible(1_000.0, None)
+        {
+            let instead = counted_in(doubt, larger);
+            let got = format!("{outstanding:.0} outstanding requests per volume on average");
+            let expected = format!(
+                "at most {OUTSTANDING_MANY}: the times may be in {} instead of {}",
+                larger.name, unit.name
+            );
+            return Some(Finding { evidence: Evidence::Weak, got, expected, instead });
         }
         if self.is_faster_than_any() {
             let rate = quantities::rate(RATE_MAX);

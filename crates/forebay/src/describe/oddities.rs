@@ -22,26 +22,8 @@ const TAIL_TIMES: f64 = 50.0;
 const WRITES_PER_FLUSH: f64 = 20.0;
 
 pub(super) fn oddities(of: &Description) -> Vec<String> {
-    let all = [
-        lost(of),
-        unknown(of),
-        shared_times(of),
-        bursts(of),
-        interrupted(of),
-        flushes(of),
-        tail(of),
-    ];
+    let all = [unknown(of), shared_times(of), bursts(of), interrupted(of), flushes(of), tail(of)];
     all.into_iter().flatten().take(SAID_MAX).collect()
-}
-
-/// Reports rows that were skipped because they could not be read.
-fn lost(of: &Description) -> Option<String> {
-    (of.rows_skipped > 0).then(|| {
-        format!(
-            "{} of the trace could not be read and were left out.",
-            counted(of.rows_skipped, "row")
-        )
-    })
 }
 
 /// Reports requests without a recorded latency, if others have one.

@@ -10,7 +10,7 @@ use super::line::{summary, what};
 use crate::fields::digits;
 use crate::formats::events::rwbs::category;
 use crate::formats::events::text::{EventLine, Line, Unreadable, device, remap};
-use crate::formats::events::{Category, Event, ONLY_DEVICE, Span, What};
+use crate::formats::events::{Category, Event, ONLY_DEVICE, Span, UNKNOWN_THREAD, What};
 
 /// A part of a format string.
 enum Part {
@@ -129,8 +129,10 @@ impl EventLine for Template {
         let nanos = number(b't', "%t is not a number")?.unwrap_or(0);
         let time_ns = seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(nanos));
         let time_ns = time_ns.ok_or("%T is out of range")?;
-        let pid = number(b'p', "%p is not a number")?.unwrap_or(0);
-        let pid = u32::try_from(pid).map_err(|_| "%p is out of range")?;
+        let pid = match number(b'p', "%p is not a number")? {
+            Some(pid) => u32::try_from(pid).map_err(|_| "%p is out of range")?,
+            None => UNKNOWN_THREAD,
+        };
         let sequence = number(b's', "%s is not a number")?.unwrap_or(0) as u32;
         let device = match (find(b'D'), find(b'M'), find(b'm')) {
             (Some(both), ..) => device(both).ok_or("%D is not a device")?,
@@ -165,6 +167,11 @@ impl EventLine for Template {
         }
         let name = find(b'C').filter(|_| !matches!(action, b"C" | b"R"));
         Ok(what(action, span)?.map_or(Line::Other, |what| Line::Event(event(what), name)))
+    }
+
+    fn is_insert(&self, line: &[u8]) -> bool {
+        let fields = self.split(line).unwrap_or_default();
+        fields.iter().any(|(letter, field)| *letter == b'a' && *field == b"I")
     }
 
     fn is_whole(&self, line: &[u8]) -> bool {

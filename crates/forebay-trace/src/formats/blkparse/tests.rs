@@ -32,6 +32,19 @@ fn mixed_line_ends_comments_and_summary_are_passed_over() {
 }
 
 #[test]
+fn a_format_without_process_ids_has_unknown_threads() {
+    let format = "%T.%t %D %a %d %S %n %C\\n";
+    let input = Input {
+        parameter: Some(format.to_owned()),
+        ..input(b"1.0 8,0 Q R 8 8 a\n1.1 8,0 Q R 16 8 b\n1.2 8,0 Q R 24 8 a\n1.3 8,0 C R 8 8 0\n")
+    };
+    let (records, dictionary, _) = drain(open(input).unwrap()).unwrap();
+    let streams: Vec<_> = dictionary.streams.iter().map(|s| (s.thread, s.name.as_str())).collect();
+    assert_eq!(streams, [(None, "a"), (None, "b")]);
+    assert_eq!(records.iter().map(|r| r.stream).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[test]
 fn text_that_is_no_event_is_an_error_before_the_first_and_counted_later() {
     let error = read("hello\n").err().unwrap().to_string();
     assert!(error.contains("trace, line 1: got \"hello\""), "{error}");

@@ -1,13 +1,18 @@
 //! The binary records of one file: 48 bytes each, followed by a payload of up to 65,535 bytes.
 //!
 //! The byte order is that of the traced machine, and is detected from the magic number of the first
-//! record. Only events that concern requests are decoded; the others are skipped.
+//! record. Only events that concern requests are decoded; the others are skipped. Damaged parts are
+//! skipped up to the next record, as far as [`BadRowsMax`] allows ([`damage`]).
+
+mod damage;
 
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::bad_rows::BadRowsMax;
 use crate::error::{Place, TraceError};
 use crate::formats::events::{Back, Category, Event, Remap, Source, Span, What};
+use damage::Damage;
 
 /// The size of a record without its payload.
 const HEAD: usize = 48;
@@ -32,6 +37,14 @@ impl Order {
             little if u32::from_le_bytes(little) == MAGIC => Some(Order::Little),
             big if u32::from_be_bytes(big) == MAGIC => Some(Order::Big),
             _ => None,
+        }
+    }
+
+    /// Returns the bytes of the magic number.
+    fn magic(self) -> [u8; 4] {
+        match self {
+            Order::Little => MAGIC.to_le_bytes(),
+            Order::Big => MAGIC.to_be_bytes(),
         }
     }
 }
@@ -133,11 +146,18 @@ pub(crate) struct Cursor {
     /// The number of events so far, and the steps back of their clock.
     events: u64,
     back: Back,
+    /// The number of records so far, including damaged ones.
+    records: u64,
+    damage: Damage,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Cursor {
-    pub(crate) fn new(path: PathBuf, input: Box<dyn Read + Send>) -> Cursor {
+    pub(crate) fn new(
+        path: PathBuf,
+        input: Box<dyn Read + Send>,
+        bad_rows_max: BadRowsMax,
+    ) -> Cursor {
         let buffer = vec![0; BUFFER];
         Cursor {
             path,
@@ -149,6 +169,8 @@ impl Cursor {
             ended: false,
             events: 0,
             back: Back::default(),
+            records: 0,
+            damage: Damage::new(bad_rows_max),
             warnings: Vec::new(),
         }
     }
@@ -191,6 +213,11 @@ impl Cursor {
         let Some(order) = self.checked_order(bytes) else { return self.foreign(*bytes) };
         self.order = Some(order);
         let size = HEAD + Head { bytes, order }.payload();
+        if self.has_wrong_length(size, order)? {
+            let got = format!("a record of {size} bytes");
+            let error = self.malformed(got, "another record after it", DAMAGED);
+            return self.leave_out(MAGIC_BYTES, order, error);
+        }
         if !self.fill(size)? {
             return self.end();
         }
@@ -199,11 +226,16 @@ impl Cursor {
         let head = Head { bytes, order };
         let Some(what) = head.what(&rest[..size - HEAD]) else {
             self.skip(size);
+            self.records += 1;
             return Ok(Step::Other);
         };
         let (time_ns, sequence, pid) = (head.u64(8), head.u32(4), head.u32(32));
-        self.check(&what)?;
+        if let Some((got, expected)) = what.span().and_then(Span::fault) {
+            let error = self.malformed(got, expected, DAMAGED);
+            return self.leave_out(size, order, error);
+        }
         self.skip(size);
+        self.records += 1;
         self.events += 1;
         if !matches!(what, What::Name(_)) {
             self.back.follow(self.events, time_ns, sequence);
@@ -216,17 +248,9 @@ impl Cursor {
         (self.order.is_none_or(|order| order == found)).then_some(found)
     }
 
-    fn check(&self, what: &What) -> Result<(), TraceError> {
-        match what.span().and_then(Span::fault) {
-            Some((got, expected)) => Err(self.malformed(got, expected, "the record is damaged")),
-            None => Ok(()),
-        }
-    }
-
     /// Handles the end of the file, which may be within a record.
     fn end(&mut self) -> Result<Step, TraceError> {
-        self.ended = true;
-        self.tell_back();
+        self.finish()?;
         let rest = &self.buffer[self.unread.clone()];
         if rest.is_empty() {
             return Ok(Step::End);
@@ -244,28 +268,27 @@ impl Cursor {
         Ok(Step::End)
     }
 
-    /// Handles a record without the magic number. This is an error, unless the rest of the file is
-    /// zeros, which blktrace leaves if it is killed.
+    /// Handles a record without the magic number. The file is damaged there, unless the rest of it
+    /// is zeros, which blktrace leaves if it is killed.
     fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
-        let (got, from) = (shown(&head[..4]), self.at);
-        let error = self.malformed(got, EXPECTED, HINT);
-        if self.order.is_none() {
-            return Err(error);
+        let error = self.malformed(shown(&head[..MAGIC_BYTES]), EXPECTED, HINT);
+        match self.order {
+            Some(order) => self.leave_out(0, order, error),
+            None => Err(error),
         }
-        while self.fill(1)? {
-            if self.buffer[self.unread.clone()].iter().any(|&byte| byte != 0) {
-                return Err(error);
-            }
-            self.skip(self.unread.len());
-        }
+    }
+
+    /// Completes the notes at the end of the file.
+    fn finish(&mut self) -> Result<(), TraceError> {
         self.ended = true;
         self.tell_back();
-        self.warnings.push(format!(
-            "{}: {} zero bytes from byte {from} to the end are ignored (was blktrace killed?)",
-            self.path.display(),
-            self.at - from
-        ));
-        Ok(Step::End)
+        self.warnings.extend(self.damage.finish(&self.path, self.records)?);
+        Ok(())
+    }
+
+    /// Returns the approximate number of records that were skipped.
+    pub(crate) fn records_bad(&self) -> u64 {
+        self.damage.records()
     }
 
     fn tell_back(&mut self) {
@@ -288,6 +311,9 @@ impl Cursor {
     }
 }
 
+/// The size of the magic number in bytes.
+const MAGIC_BYTES: usize = 4;
+const DAMAGED: &str = "the record is damaged";
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
 const HINT: &str = "is it an intact file of blktrace, version 7?";
 

@@ -16,7 +16,8 @@ use std::path::Path;
 use crate::columns::Columns;
 use crate::columns::cursor::Separator;
 use crate::columns::date;
-use crate::columns::unit::{DATE, TIME_UNITS};
+use crate::columns::span;
+use crate::columns::unit::{DATE, TIME_UNITS, TIMEDELTA};
 use crate::error::{Place, TraceError};
 use crate::fields::decimal_or_power;
 use crate::formats::FORMATS;
@@ -33,6 +34,8 @@ use forebay_ask::named;
 const COLUMNS_MAX: usize = 128;
 /// The maximum number of lines before the header.
 const TITLES_MAX: usize = 20;
+/// Names of columns that may contain SCSI operation codes.
+const COMMAND: [&str; 5] = ["cmd", "command", "command_type", "opcode", "op_code"];
 /// The supported date formats, for messages.
 const DATES_READ: &str =
     "2026-01-31 12:00:00.000345 (an existing day, year first; day and time in one column)";
@@ -148,7 +151,8 @@ impl Names<'_> {
 
     /// Returns the content of a field in the first row.
     fn first(&self, column: usize) -> Option<String> {
-        fields(self.rows.first()?, self.separator)?.get(column).map(|field| field.trim().to_owned())
+        let mut rows = self.rows.iter().filter_map(|row| fields(row, self.separator));
+        rows.find_map(|row| row.get(column).map(|field| field.trim().to_owned()))
     }
 
     /// Returns a declaration in which no column has a role yet.
@@ -170,6 +174,7 @@ impl Names<'_> {
         let offset = offset.or_else(|| Some((any(&OFFSET_UNSURE)?, None)))?;
         let len = len.or_else(|| Some((any(&LEN_UNSURE)?, None)));
         let op = any(&OP);
+        let command = any(&COMMAND).and_then(|column| Some((column, self.table().scsi(column)?)));
         if at.is_none() && len.is_none() && op.is_none() {
             return None;
         }
@@ -181,8 +186,21 @@ impl Names<'_> {
             None => said.wanted.push("a name for the length (len, size, sectors, ...)".into()),
         }
         match op {
+            Some(column) if self.is_open_pair(column) => {
+                let name = self.name(column);
+                said.put(column, "op:WORDS");
+                said.wanted.push(format!("words for reads and writes in {name}, such as R and W"));
+                said.advise(format!(
+                    "its words for reads and writes, such as 0/1, for the WORDS of {name}"
+                ));
+            }
             Some(column) => said.put(column, self.op(column)),
-            None => said.wanted.push("a name for the operation (op, rw, is_write, ...)".into()),
+            None => {
+                said.wanted.push("a name for the operation (op, rw, is_write, ...)".into());
+                if let Some((column, word)) = command {
+                    said.put(column, word);
+                }
+            }
         }
         if let Some(column) = any(&VOLUME) {
             said.put(column, "volume");
@@ -204,6 +222,12 @@ impl Names<'_> {
     fn times(&self, at: Option<TimeColumn>, said: &mut Declaration) {
         let latency = self.titles.time(&LATENCY, |unit| unit.is_some());
         let latency = latency.and_then(|(column, unit)| Some((column, unit_name(unit?))));
+        let latency = latency.or_else(|| {
+            let (column, _) = self.titles.time(&LATENCY, |_| true)?;
+            let is_span =
+                self.first(column).is_some_and(|field| span::of(field.as_bytes()).is_some());
+            is_span.then_some((column, TIMEDELTA.name))
+        });
         let end = self.moment(&END);
         if let Some((column, unit)) = latency {
             said.put(column, format!("latency:{unit}"));
@@ -238,7 +262,9 @@ impl Names<'_> {
         }
         let (column, _) = self.titles.time(names, |_| true)?;
         let field = self.first(column)?;
-        date::ns(field.as_bytes()).map(|_| (column, Some(DATE.name)))
+        let is_span = span::is_certain(field.as_bytes());
+        let unit = if is_span { Some(TIMEDELTA) } else { date::ns(field.as_bytes()).map(|_| DATE) };
+        unit.map(|unit| (column, Some(unit.name)))
     }
 
     fn arrival(&self, (column, unit): TimeColumn, said: &mut Declaration) {
@@ -283,10 +309,21 @@ impl Names<'_> {
         said.put(column, format!("{word}{unit}"));
     }
 
+    /// Returns whether the values of a column are two words, and neither the words nor the name of
+    /// the column show which of them means write.
+    fn is_open_pair(&self, column: usize) -> bool {
+        !self.titles.is(column, &["is_write", "write", "is_read", "rw"])
+            && self.table().is_open_pair(column)
+    }
+
     /// Returns the declaration of a column of operations, which contains words, or truth values for
     /// write or read.
     fn op(&self, column: usize) -> &'static str {
-        if self.titles.is(column, &["is_write", "write"]) {
+        let is_pair = || self.table().is_open_pair(column);
+        // In Linux, everything called rw is 1 for writes.
+        if self.titles.is(column, &["is_write", "write"])
+            || self.titles.is(column, &["rw"]) && is_pair()
+        {
             "op:0+false+f+no+n/1+true+t+yes+y"
         } else if self.titles.is(column, &["is_read"]) {
             "op:1+true+t+yes+y/0+false+f+no+n"
@@ -331,7 +368,11 @@ impl Names<'_> {
         columns.titles = self.names.clone();
         columns.reasons = (0..self.names.len()).map(|column| self.reason(said, column)).collect();
         let unread = said.unread().map_or(String::new(), |names| format!("; not read: {names}"));
-        let note = format!("the header names the columns, read as {}{unread}", spelled_out(text));
+        let rw =
+            said.column("op").filter(|op| self.titles.is(*op, &["rw"]) && said.word(*op) != "op");
+        let rw = rw.map_or("", |_| "; 1 and true in rw are taken for writes, as in Linux");
+        let note =
+            format!("the header names the columns, read as {}{unread}{rw}", spelled_out(text));
         Some(Header { columns, note })
     }
 
@@ -347,6 +388,7 @@ impl Names<'_> {
                 None => "the name is unknown".into(),
             },
             (_, "date") => "its name, and a date in the first row".into(),
+            (_, "timedelta") => "its name, and a span of time in the first row".into(),
             ("at" | "end" | "latency", unit) => format!("its name, which gives the unit {unit}"),
             ("offset" | "len", "") => "its name; without another unit, it is in bytes".into(),
             ("offset" | "len", "sectors") => "its name, which means sectors of 512 bytes".into(),

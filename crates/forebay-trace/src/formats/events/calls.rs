@@ -38,6 +38,8 @@ pub(crate) struct Request<'a> {
 pub(crate) enum Call<'a> {
     Begin(Key, Request<'a>),
     End(Key, u64),
+    /// The end of a request, with its latency.
+    EndAfter(Key, u64),
     /// The end of a request, unless an earlier line ended it.
     AlsoEnd(Key, u64),
     /// The request with this key failed.
@@ -135,7 +137,10 @@ impl<P: CallLine> Log for CallLog<P> {
         let made = match self.parser.parse(line)? {
             Call::Begin(key, request) => self.calls.begin(key, record(request)?),
             Call::AlsoEnd(key, _) if !self.calls.begun.contains_key(&key) => None,
-            Call::End(key, at_ns) | Call::AlsoEnd(key, at_ns) => self.calls.end(&key, Nanos(at_ns)),
+            Call::End(key, at_ns) | Call::AlsoEnd(key, at_ns) => {
+                self.calls.end(&key, |begin| at_ns.checked_sub(begin.0).map(Nanos))
+            }
+            Call::EndAfter(key, ns) => self.calls.end(&key, |_| Some(Nanos(ns))),
             Call::Fail(key) => {
                 return Ok(self.calls.take(&key).map_or(Line::Other, |_| Line::Skipped));
             }
@@ -234,13 +239,14 @@ impl Calls {
         lost
     }
 
-    /// Ends a request. Returns it with its latency, if its beginning was seen.
-    fn end(&mut self, key: &Key, end: Nanos) -> Option<Record> {
+    /// Ends a request. If its beginning was seen, returns it with the latency that `latency`
+    /// computes from its arrival.
+    fn end(&mut self, key: &Key, latency: impl FnOnce(Nanos) -> Option<Nanos>) -> Option<Record> {
         let Some(mut record) = self.take(key) else {
             self.unbegun += 1;
             return None;
         };
-        record.latency = end.0.checked_sub(record.at.0).map(Nanos);
+        record.latency = latency(record.at);
         Some(record)
     }
 
@@ -291,8 +297,8 @@ mod tests {
         let mut calls = Calls::default();
         assert_eq!(calls.begin([1, 0], record(1)), None);
         assert_eq!(calls.begin([2, 0], record(2)), None);
-        assert_eq!(calls.end(&[1, 0], Nanos(5)).unwrap().latency, Some(Nanos(4)));
-        assert_eq!(calls.end(&[1, 0], Nanos(6)), None);
+        assert_eq!(calls.end(&[1, 0], |_| Some(Nanos(4))).unwrap().latency, Some(Nanos(4)));
+        assert_eq!(calls.end(&[1, 0], |_| None), None);
         assert_eq!(calls.begin([2, 0], record(7)).unwrap().at, Nanos(2));
         assert_eq!(calls.rest().len(), 1);
         let told = calls.sentences();

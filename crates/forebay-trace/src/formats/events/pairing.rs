@@ -34,6 +34,7 @@ use rustc_hash::FxHashSet;
 use super::event::{Category, Event, SECTOR_BYTES, Span, What};
 use super::layers::{Arrival, Layer, Layers};
 use super::streams::Streams;
+use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Record, SourceFacts};
@@ -106,7 +107,7 @@ impl Pairing {
     pub(crate) fn new(format: &'static str, lossy: bool) -> Pairing {
         Pairing {
             dictionary: Dictionary::default(),
-            notes: Notes { format, ..Notes::default() },
+            notes: Notes { format, columns: meaning::of_format(format), ..Notes::default() },
             streams: Streams::default(),
             arrivals: Arrivals::Unknown(Vec::new()),
             volumes: Volumes::default(),

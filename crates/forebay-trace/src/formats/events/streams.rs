@@ -9,6 +9,9 @@ use std::collections::HashMap;
 use crate::naming::Room;
 use crate::trace::{Dictionary, Stream};
 
+/// The id of threads whose number is not in the trace.
+pub(crate) const UNKNOWN_THREAD: u32 = u32::MAX;
+
 /// The name of the stream that all further threads share.
 const OTHERS: &str = "others";
 
@@ -59,7 +62,8 @@ impl Streams {
         if let Some(number) = thread.number {
             return number;
         }
-        let stream = Stream { thread: Some(pid), process: None, name: thread.name.clone() };
+        let known = (pid != UNKNOWN_THREAD).then_some(pid);
+        let stream = Stream { thread: known, process: None, name: thread.name.clone() };
         let number = *self.numbers.entry(stream).or_insert_with_key(|stream| {
             dictionary.streams.push(stream.clone());
             (dictionary.streams.len() - 1) as u32

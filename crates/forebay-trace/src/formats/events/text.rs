@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 
 use super::{Back, Event, Pairing, Remap, SECTOR_BYTES, Sorted, Source, What};
 use crate::bad_rows::BadRows;
-use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::first_lines;
@@ -38,6 +37,9 @@ pub(crate) enum Line<'a> {
 /// If this many unknown lines come before the first event, the text has another format.
 const UNKNOWN_MAX: u64 = 1000;
 
+/// The maximum number of unreadable insert events that are stored.
+const INSERTS_SHOWN: usize = 3;
+
 /// The reason why a line that should be an event cannot be read.
 pub(crate) type Unreadable = Cow<'static, str>;
 
@@ -52,6 +54,12 @@ pub(crate) trait EventLine: Send {
 
     /// Parses a line, which is not blank.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable>;
+
+    /// Returns whether an unreadable line is an insert event. These events are needed only if there
+    /// are neither queue nor issue events.
+    fn is_insert(&self, _line: &[u8]) -> bool {
+        false
+    }
 
     /// Returns whether a line without a newline ends like an event, so that its last number cannot
     /// be truncated.
@@ -81,7 +89,6 @@ impl<P: EventLine> TextEvents<P> {
     fn new(parser: P, input: Input) -> TextEvents<P> {
         let mut pairing = Pairing::new(P::NAME, false);
         pairing.choose(input.layer);
-        pairing.notes.columns = meaning::of_format(P::NAME);
         if P::DISKS_COMPLETE {
             pairing.let_disks_complete();
         }
@@ -132,6 +139,10 @@ struct Taken<P> {
     first_unknown: Option<(u64, String)>,
     unreadable: BadRows,
     rows_bad: u64,
+    /// Whether there were queue or issue events.
+    has_arrivals: bool,
+    /// The first unreadable insert events, and the number of all of them.
+    inserts: (Vec<TraceError>, u64),
     /// The note about unreadable lines, which is known at the end.
     bad_sentence: Option<String>,
     /// Whether the last line was truncated.
@@ -158,6 +169,8 @@ impl<P: EventLine> EventLines<P> {
             first_unknown: None,
             unreadable: BadRows::new(bad_rows_max),
             rows_bad: 0,
+            has_arrivals: false,
+            inserts: (Vec::new(), 0),
             bad_sentence: None,
             cut_short: false,
             lost: (0, 0),
@@ -192,11 +205,17 @@ impl<P: EventLine> Taken<P> {
                 }
             }
             Err(reason) => {
-                let (number, path) = (self.number, &self.path);
+                let place = Place::Line(self.number);
+                let got = || format!("{} ({reason})", shown(line));
+                if self.parser.is_insert(line) {
+                    if self.inserts.0.len() < INSERTS_SHOWN && !self.has_arrivals {
+                        self.inserts.0.push(malformed::<P>(&self.path, place, got()));
+                    }
+                    self.inserts.1 += 1;
+                    return Ok(());
+                }
                 self.rows_bad += 1;
-                self.unreadable.add(number, || {
-                    malformed::<P>(path, Place::Line(number), format!("{} ({reason})", shown(line)))
-                })?;
+                self.unreadable.add(self.events, || malformed::<P>(&self.path, place, got()))?;
             }
         }
         Ok(())
@@ -204,6 +223,7 @@ impl<P: EventLine> Taken<P> {
 
     fn event(&mut self, mut event: Event, name: Option<&[u8]>) {
         self.events += 1;
+        self.has_arrivals |= matches!(event.what, What::Queue(_) | What::Issue(_));
         let (time_ns, begins) = self.back.follow(self.number, event.time_ns, event.sequence);
         event.time_ns = time_ns;
         if begins {
@@ -221,7 +241,18 @@ impl<P: EventLine> Taken<P> {
 
     /// Handles the end of the text. It is an error if hardly any line was an event.
     fn end(&mut self) -> Result<(), TraceError> {
-        self.bad_sentence = self.unreadable.finish(self.number, self.events)?;
+        let (shown, inserts) = std::mem::take(&mut self.inserts);
+        if !self.has_arrivals {
+            self.rows_bad += inserts;
+            let rest = inserts - shown.len() as u64;
+            for error in shown {
+                self.unreadable.add(self.events, || error)?;
+            }
+            if rest > 0 {
+                self.unreadable.add_several(rest, TraceError::no_row)?;
+            }
+        }
+        self.bad_sentence = self.unreadable.finish(self.events)?;
         if self.events == 0 { Err(self.no_event()) } else { Ok(()) }
     }
 
@@ -347,7 +378,7 @@ pub(crate) fn remap(to: u32, rest: &[u8]) -> Option<Remap> {
 
 /// Parses seconds with one to nine decimals. Returns nanoseconds.
 pub(crate) fn seconds(word: &[u8]) -> Option<u64> {
-    let dot = memchr::memchr(b'.', word)?;
+    let dot = memchr::memchr2(b'.', b',', word)?;
     let is_short = (1..=9).contains(&(word.len() - dot - 1));
     is_short.then(|| crate::formats::clock::scaled(word, 9))?
 }

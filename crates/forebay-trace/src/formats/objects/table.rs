@@ -271,7 +271,7 @@ impl Source for Table {
         while uses.len() < BATCH {
             let Some(line) = self.lines.next()? else {
                 let read = self.rows - self.bad.count();
-                notes.warnings.extend(self.bad.finish(self.lines.number(), read)?);
+                notes.warnings.extend(self.bad.finish(read)?);
                 notes.warnings.extend(self.lines.cut_note());
                 break;
             };
@@ -290,7 +290,8 @@ impl Source for Table {
                 Err(wrong) => {
                     let number = self.lines.number();
                     let path = self.lines.path();
-                    self.bad.add(number, || wrong.at(path, Place::Line(number), ""))?;
+                    let read = self.rows - self.bad.count();
+                    self.bad.add(read, || wrong.at(path, Place::Line(number), ""))?;
                     notes.rows_bad += 1;
                 }
             }
@@ -355,7 +356,7 @@ mod tests {
         let one = "\u{feff}time,obj_id,obj_size\n0,1,512\n1,2,512\n".to_owned();
         let (records, _, notes) = read(open, (one.clone() + &one).as_bytes());
         assert_eq!((records.len(), notes.rows_bad), (4, 0), "{notes:?}");
-        assert!(notes.warnings.iter().any(|told| told.contains("1 header line in the middle")));
+        assert!(notes.warnings.iter().any(|told| told.contains("1 header line is in the middle")));
         let mut input = crate::formats::tests::input((one.clone() + &one).as_bytes());
         input.split_runs = true;
         let (records, ..) = open(input).and_then(crate::formats::tests::drain).unwrap();

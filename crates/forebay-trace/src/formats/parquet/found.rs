@@ -6,6 +6,7 @@ use crate::columns::date::day_of;
 use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 use crate::table::{ColumnKind, Field};
+use crate::trace::ColumnMeaning;
 
 /// A column that was found for some role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,59 @@ pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     };
     let text = format!("at:{unit},op,offset{},len{}", of(offset), of(len));
     Some((text, [at.name, offset.name, len.name].map(str::to_owned)))
+}
+
+/// A column's name, how it is read, and why.
+type Meaning<'a> = (&'a str, String, &'static str);
+
+fn timed<'a>(fields: &[Field], role: &str, found: FoundColumn<'a>) -> Meaning<'a> {
+    if tells_unit(fields, found.name) {
+        return (found.name, role.to_owned(), "its name, and the unit of its type");
+    }
+    let unit = TIME_UNITS.iter().find(|unit| Some(unit.ns) == found.unit);
+    let unit = unit.map_or(String::new(), |unit| format!(":{}", unit.name));
+    (found.name, format!("{role}{unit}"), "its name")
+}
+
+fn counted_in_bytes<'a>(role: &str, found: FoundColumn<'a>) -> Meaning<'a> {
+    let unit = match found.unit {
+        Some(512) => ":sectors",
+        Some(1024) => ":kib",
+        _ => "",
+    };
+    (found.name, format!("{role}{unit}"), "its name")
+}
+
+/// Explains how the columns of another tool's table are read.
+pub(super) fn meanings(fields: &[Field]) -> Vec<ColumnMeaning> {
+    let named = |role: &str, names: &[&str], fits: fn(&ColumnKind) -> bool| {
+        Some((any(fields, names, fits)?, role.to_owned(), "its name"))
+    };
+    let either = |_: &ColumnKind| true;
+    let read = [
+        time(fields, &AT).map(|found| timed(fields, "at", found)),
+        latency(fields).map(|found| timed(fields, "latency", found)),
+        bytes(fields, &OFFSET).map(|found| counted_in_bytes("offset", found)),
+        bytes(fields, &LEN).map(|found| counted_in_bytes("len", found)),
+        named("op", &OP, either),
+        named("volume", &VOLUME, either),
+        named("stream", &["stream"], either),
+        named("thread", &THREAD, is_number),
+        named("process", &PROCESS, is_number),
+        named("name", &NAME, is_text),
+        named("flags", &["flags"], either),
+    ];
+    let meaning = |field: &Field| {
+        let found = read.iter().flatten().find(|(name, ..)| *name == field.name);
+        let (read_as, because) = found.map_or(
+            ("_", "the name is unknown, or another column has its role"),
+            |(_, role, because)| (role.as_str(), *because),
+        );
+        let (column, read_as, because) =
+            (field.name.clone(), read_as.to_owned(), because.to_owned());
+        ColumnMeaning { column, read_as, because }
+    };
+    fields.iter().map(meaning).collect()
 }
 
 fn tells_unit(fields: &[Field], name: &str) -> bool {

@@ -184,7 +184,7 @@ fn losses_are_told_wherever_they_stand_and_a_second_header_is() {
     let (records, _, notes) = read(open, text.as_bytes());
     assert_eq!(records.len(), 3);
     assert_eq!(notes.warnings[0], "3 lines say that the tracer lost 16 events");
-    assert!(notes.warnings[1].starts_with("1 header line in the middle"));
+    assert!(notes.warnings[1].starts_with("1 header line is in the middle"));
     // A process may be called "lost".
     let text = format!("{BIOSNOOP}1.0 lost 5 events 1 sda R 8 512 0.5\n");
     assert_eq!(read(open, text.as_bytes()).0.len(), 1);

@@ -1,6 +1,6 @@
 //! Decides whether a step back begins a new run, from the rows that follow it.
 
-use super::{AHEAD_NS, ArrivalRow, Clock};
+use super::{ArrivalRow, Clock, FAR_NS};
 use crate::trace::Record;
 
 /// The number of rows after a step that are examined.
@@ -36,7 +36,7 @@ impl Clock {
     pub(super) fn returns(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let run_rows = self.rows - self.run.before;
-        if back_ns >= AHEAD_NS {
+        if back_ns >= FAR_NS {
             return false;
         }
         let falls = |pair: &&[Record]| {

@@ -71,6 +71,30 @@ fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
         let start = "2 requests have timestamps up to ";
         assert!(only.starts_with(start) && only.contains("request 1501"), "{only}");
     }
+    for (ns, told) in [(30 * 60 * S, "1800 s"), (45 * S, "45.0 s"), (11 * S, "11.0 s")] {
+        for rows in [1, 3] {
+            let is_wild = |n: u64| (1000..1000 + rows).contains(&n);
+            let (_, said) = run((0..3000).map(|n| n * 5_000_001 + if is_wild(n) { ns } else { 0 }));
+            let [only] = &said[..] else { panic!("{said:?}") };
+            assert!(
+                only.contains(&format!("up to {told} away")) && only.contains("request 1001"),
+                "{only}"
+            );
+        }
+    }
+    for rows in [1, 2] {
+        let (_, said) = run((0..3000).map(|n| n * 5_000_001 + if n < rows { 1800 * S } else { 0 }));
+        let [only] = &said[..] else { panic!("{said:?}") };
+        assert!(only.contains("up to 1800 s away") && only.contains("is request 1 of"), "{only}");
+    }
+    // A request that waited 30 s for a disk to spin up does not end a series of wild rows.
+    let woken = (0..10).map(|n| (S + n, Some(1))).chain([
+        (31 * S, Some(S)),
+        (2 * S, Some(30 * S)),
+        (32 * S, Some(1)),
+    ]);
+    let (_, said) = clock(Clock::default(), woken);
+    assert!(said.is_empty(), "{said:?}");
     let ahead = (0..3000).map(|n| n * 5_000_001 + if n == 7 { YEARS_10 } else { 0 });
     let (_, said) = run(ahead);
     assert!(said.len() == 1 && said[0].contains("up to 3652 days away"), "{said:?}");
