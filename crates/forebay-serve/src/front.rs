@@ -48,6 +48,7 @@ pub(crate) use device::{Attachment, header_of};
 use gone::Gone;
 use memory::MemoryWatch;
 use permitted::permitted;
+use volume::EarlierCounts;
 pub(crate) use volume::Replacement;
 
 /// The length in bytes of the pieces in which zeros are written.
@@ -154,6 +155,8 @@ pub(crate) struct Front {
     check: Option<VolumeOrder>,
     /// Work on a volume that the next policy must resume, because its predecessor was doing it.
     resumed: Vec<VolumeOrder>,
+    /// What the volume's earlier policies counted.
+    earlier: EarlierCounts,
 }
 
 impl Front {
@@ -177,6 +180,7 @@ impl Front {
             limit: None,
             check: None,
             resumed: Vec::new(),
+            earlier: EarlierCounts::default(),
             exports,
             streams,
             stored,

@@ -417,7 +417,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("large.spc");
         // Ten requests of 1 GiB, each made twice, touch 2.6 million blocks of 4 KiB.
-        let row = |n: u64| format!("0,{},{},R,{n}.0\n", (n % 10) << 21, 1u64 << 30);
+        let row = |n: u64| format!("0,{},{},R,{n}.0\n", ((n % 10) << 21) + 8, 1u64 << 30);
         std::fs::write(&path, (0..20).map(row).collect::<String>()).unwrap();
         let mut reader = forebay_trace::open::open(&path, None).unwrap();
         let blocks = 10 << 18;

@@ -107,7 +107,6 @@ pub(super) fn check(Arguments(ask): Arguments<CheckAsk>) -> anyhow::Result<()> {
     if volume.checks == before.checks {
         return Err(anyhow::anyhow!("the check was cancelled"));
     }
-    // Switching the policy resets the counters, so `before` may be larger.
     let rotten = volume.rotten_blocks.saturating_sub(before.rotten_blocks);
     let repaired = volume.repaired_chunks.saturating_sub(before.repaired_chunks);
     tell(&match (rotten, repaired) {

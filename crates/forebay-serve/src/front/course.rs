@@ -17,7 +17,7 @@ use forebay_core::contract::volume::{VolumeDrive, VolumeOrder};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
-use super::volume::Carried;
+use super::volume::{Carried, EarlierCounts};
 use super::{Attachment, Front, PendingRequest, Replacement, Streams};
 use crate::config::{Named, shown};
 use crate::export::Export;
@@ -171,7 +171,8 @@ impl Front {
     /// check begins anew.
     pub(crate) fn let_policy_go(&mut self) {
         let state = self.policy.take().and_then(|policy| policy.borrow().volume());
-        let Some(state) = state else { return };
+        let Some(state) = state.map(|state| self.earlier.with(state)) else { return };
+        self.earlier = EarlierCounts::of(&state);
         let retire = |drive: &VolumeDrive| VolumeOrder::Retire { member: drive.number };
         self.resumed = self.limit.into_iter().collect();
         self.resumed.extend(state.drives.iter().filter(|drive| drive.is_leaving).map(retire));
@@ -191,7 +192,8 @@ impl Front {
             self.tally.gauges = policy.borrow().gauges();
             // A policy that is being opened does not have all of its predecessor's work yet.
             if self.course != Course::Held || self.tally.volume.is_none() {
-                self.tally.volume = policy.borrow().volume();
+                let volume = policy.borrow().volume();
+                self.tally.volume = volume.map(|state| self.earlier.with(state));
             }
         }
         self.tally.at(now)

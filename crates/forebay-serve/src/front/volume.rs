@@ -24,6 +24,41 @@ pub(crate) struct Replacement {
     pub(crate) done: Carried,
 }
 
+/// What the policies that served a volume before the current one counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EarlierCounts {
+    checks: u64,
+    drives_failed: u64,
+    rotten_blocks: u64,
+    repaired_chunks: u64,
+    moved_chunks: u64,
+}
+
+impl EarlierCounts {
+    /// Returns the state of a volume with these counts included.
+    pub(super) fn with(self, state: VolumeState) -> VolumeState {
+        VolumeState {
+            checks: state.checks + self.checks,
+            drives_failed: state.drives_failed + self.drives_failed,
+            rotten_blocks: state.rotten_blocks + self.rotten_blocks,
+            repaired_chunks: state.repaired_chunks + self.repaired_chunks,
+            moved_chunks: state.moved_chunks + self.moved_chunks,
+            ..state
+        }
+    }
+
+    /// Returns the counts of `state`.
+    pub(super) fn of(state: &VolumeState) -> EarlierCounts {
+        EarlierCounts {
+            checks: state.checks,
+            drives_failed: state.drives_failed,
+            rotten_blocks: state.rotten_blocks,
+            repaired_chunks: state.repaired_chunks,
+            moved_chunks: state.moved_chunks,
+        }
+    }
+}
+
 impl Front {
     /// Passes an order to the policy.
     pub(super) fn order(&mut self, order: &VolumeOrder, now: Nanos) -> Result<(), String> {
