@@ -1,4 +1,4 @@
-//! The memory of named buffers, which implements a driver's [`Slots`].
+//! The memory of named buffers, which implements a driver's [`Slots`](forebay_core::Slots).
 //!
 //! A buffer lives while it is held; then its memory is reused. Names are not reused immediately: a
 //! name recurs only after 255 others for the same entry, so that using a released name is detected.

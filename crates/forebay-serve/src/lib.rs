@@ -4,7 +4,7 @@
 //! answered when they are finished. Sockets and disks share one ring, on one thread for each back.
 //! The policies are those of the simulator.
 //!
-//! From client to disk: [`address`] and [`listen`] accept clients, `handshake` negotiates an
+//! From client to disk: [`mod@address`] and [`listen`] accept clients, `handshake` negotiates an
 //! export, `front` converts the input to requests, `drive` presents them to the driver, and `back`
 //! contains the targets.
 

@@ -78,10 +78,11 @@ impl Gaps {
         let of_most = self.long.iter().find(is_most)?;
         let (longest_ns, before) = of_most.longest;
         Some(format!(
-            "except for {}, the whole trace consists of {}; the longest lasts {} and ends at request {} \
+            "only {} of the whole trace is outside {}; {} lasts {} and ends at request {} \
              of {}: if a clock was set, or a timestamp is wrong, all rates are wrong too",
             quantities::seconds(rest_ns(of_most) as f64 / 1e9),
             counted(of_most.gaps, "gap"),
+            if of_most.gaps == 1 { "it" } else { "the longest" },
             long(longest_ns),
             before + 1,
             self.requests
@@ -118,9 +119,7 @@ mod tests {
         let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
         let told = said((0..100).map(jump)).unwrap();
         assert!(
-            told.starts_with(
-                "except for 98.0 s, the whole trace consists of 1 gap; the longest lasts 3650 days"
-            ),
+            told.starts_with("only 98.0 s of the whole trace is outside 1 gap; it lasts 3650 days"),
             "{told}"
         );
         assert!(told.contains("ends at request 51 of 100"), "{told}");

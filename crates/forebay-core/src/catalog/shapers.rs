@@ -1,4 +1,4 @@
-//! Builds shapers by name. Each has one line in [`SHAPERS`] and one arm in [`with_shaper`].
+//! Builds shapers by name. Each has one line in [`SHAPERS`] and one arm in `with_shaper`.
 
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Class};

@@ -328,7 +328,7 @@ impl Plan {
                 self.room.take("", &whole).map_err(|_| last.named())?;
                 let number = dictionary.volumes.len() as u32;
                 self.volumes.add(&whole, number);
-                dictionary.volumes.push(String::from_utf8_lossy(&whole).into_owned());
+                dictionary.volumes.push(unquoted_name(&whole));
                 number
             }
         };
@@ -374,7 +374,7 @@ impl Plan {
                 dictionary.streams.push(Stream {
                     thread: ids[THREAD],
                     process: ids[PROCESS],
-                    name: String::from_utf8_lossy(fields[NAME].unwrap_or_default()).into_owned(),
+                    name: unquoted_name(fields[NAME].unwrap_or_default()),
                 });
                 number
             }
@@ -444,4 +444,20 @@ fn field_at<'a>(cursor: &Cursor<'a>, from: usize) -> &'a [u8] {
     let mut cursor = *cursor;
     cursor.go(from);
     cursor.field().unwrap_or_default()
+}
+
+/// Returns a name as text. A quoted field doubles the quotes that belong to it.
+fn unquoted_name(field: &[u8]) -> String {
+    String::from_utf8_lossy(field).replace("\"\"", "\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_that_belong_to_a_name_are_single() {
+        assert_eq!(unquoted_name(b"disk \"\"A\"\""), "disk \"A\"");
+        assert_eq!(unquoted_name(b"plain"), "plain");
+    }
 }

@@ -118,7 +118,8 @@ impl Values {
     /// Returns the reason why the values of the log at `path`, which begins with `head`, are not
     /// latencies.
     fn refusal(self, path: &Path, head: &[u8]) -> Option<TraceError> {
-        let values = match (self, Evidence::of(head).other()) {
+        let evidence = Evidence::of(head);
+        let values = match (self, evidence.other()) {
             (Values::Other(values), _) => format!("{values}, according to its name"),
             (Values::Untold, Some(values)) => values.into(),
             _ => return None,
@@ -128,7 +129,10 @@ impl Values {
             place: Place::File,
             got: format!("a fio log whose values are {values}"),
             expected: "latencies: record them with write_lat_log".into(),
-            hint: format!("to read its requests without latencies, use {}", requests()),
+            hint: match evidence.offsets {
+                0 => "it has no offsets, so its requests cannot be read either".into(),
+                _ => format!("to read its requests without latencies, use {}", requests()),
+            },
         })
     }
 
@@ -166,6 +170,8 @@ struct Evidence {
     /// The number of values that, as nanoseconds, would mean a higher bandwidth than any device
     /// has.
     impossible: u64,
+    /// The number of entries with an offset.
+    offsets: u64,
 }
 
 /// A bandwidth in bytes per nanosecond that no device reaches: 64 GB/s, four times that of a
@@ -180,8 +186,10 @@ impl Evidence {
         let mut evidence = Evidence::default();
         let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
         let entries = whole.split(|&byte| byte == b'\n').filter_map(|line| Entry::parse(line).ok());
-        for Entry { value_ns: value, len, .. } in entries.filter(|entry| entry.direction < 2) {
+        for entry in entries.filter(|entry| entry.direction < 2) {
+            let Entry { value_ns: value, len, .. } = entry;
             evidence.entries += 1;
+            evidence.offsets += u64::from(entry.offset().is_ok());
             evidence.ones += u64::from(value == 1);
             evidence.impossible += u64::from(value.saturating_mul(BYTES_PER_NS_MAX) < len);
         }
@@ -378,6 +386,12 @@ mod tests {
         let told = named("job_bw.1.log", text).unwrap_err();
         assert!(told.contains("values are bandwidths in KiB/s, according to its name"), "{told}");
         assert!(told.ends_with(&requests()), "{told}");
+        let without_offsets = "0, 4096, 1, 4096\n1, 8192, 0, 4096\n2, 4096, 1, 8192\n";
+        let told = named("job_bw.1.log", without_offsets).unwrap_err();
+        assert!(
+            told.ends_with("it has no offsets, so its requests cannot be read either"),
+            "{told}"
+        );
         assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());
         let (_, said) = named("job.log", text).unwrap();
         assert!(said.iter().any(|told| told.contains("does not say that its values")), "{said:?}");

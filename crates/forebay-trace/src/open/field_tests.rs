@@ -154,7 +154,7 @@ fn a_clock_that_is_set_is_told() {
     );
     let (_, notes) = read(ahead(1500, 3000));
     assert!(
-        only(&notes).contains("1 gap; the longest lasts 3652 days and ends at request 1501"),
+        only(&notes).contains("1 gap; it lasts 3652 days and ends at request 1501"),
         "{notes:?}"
     );
     let zero = rows((0..3000).map(|n| if n == 7 { 0 } else { 20 * YEARS_US + us(n) }));

@@ -12,7 +12,7 @@
 //!   the run, and the following rows stay there ([`again`]).
 //! - Any step back counts in the first row after a repeated header.
 //! - None of the others counts if the time soon *returns* by a jump to where it was, because this
-//!   is a slow request in the order of completions ([`again::returns`]).
+//!   is a slow request in the order of completions ([`again`]).
 //! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later, or at least
 //!   [`FAR_NS`] earlier, than the rows on both sides.
 

@@ -4,7 +4,7 @@
 //! Computes the speed of one server that serves all requests first come, first served. A faster
 //! server answers no request later, so the least speed is found exactly. The floor is the highest
 //! speed that any tier needs alone. Below the floor, no scheduler keeps the promise, and neither do
-//! several servers with that total speed ([`super::in_time`]).
+//! several servers with that total speed ([`mod@super::in_time`]).
 //!
 //! Separate servers for the tiers, and Miser, are not covered. There, the requests that one tier
 //! puts aside go to the next. If costs differ, several sets of admitted requests are equally large
