@@ -292,6 +292,8 @@ impl Cursor {
     }
 
     fn tell_back(&mut self) {
+        let wild = self.back.wild_sentence("event");
+        self.warnings.extend(wild.map(|told| format!("{told} ({})", self.path.display())));
         let Some(told) = self.back.sentence("event") else { return };
         self.warnings.push(format!(
             "{told} ({}): a clock was set there, or another recording begins; record each run in \

@@ -2,6 +2,7 @@
 
 use crate::order::clock::{APART_NS, long};
 use forebay_ask::named;
+use forebay_show::plural::{counted, verb};
 use forebay_show::quantities;
 
 /// The minimum step back that is reported, in nanoseconds. The logs of different CPUs differ by
@@ -12,15 +13,31 @@ const STEP_NS: u64 = 900_000_000;
 const RUN_EVENTS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
 const SEQUENCE_MAX: u32 = 16;
+/// An event whose time is at least this far from the events before and after it is *wild*: it does
+/// not begin a run.
+const WILD_NS: u64 = 10_000_000_000;
 
 /// The steps back of a clock.
 #[derive(Default)]
 pub(crate) struct Back {
+    run: Run,
+    /// The state before the last event, with its place, if that event may be wild.
+    doubt: Option<(u64, Run)>,
+    /// The number of wild events, and the place and the distance of the first.
+    wild: u64,
+    wild_first: Option<(u64, u64)>,
+}
+
+/// The state of the run that is being read.
+#[derive(Clone, Copy, Default)]
+struct Run {
     /// Whether the events after a step are placed after those before it.
     splits: bool,
     shift_ns: u64,
     last_ns: u64,
     newest_ns: u64,
+    /// The time of the last event in the recording.
+    recorded_ns: u64,
     /// The number of events in this run, when it began, and its newest time.
     events: u64,
     begun_ns: u64,
@@ -32,11 +49,64 @@ pub(crate) struct Back {
 impl Back {
     /// Creates a detector. If `is_wanted`, events after a step are placed after those before it.
     pub(crate) fn splitting(is_wanted: bool) -> Back {
-        Back { splits: is_wanted, ..Back::default() }
+        Back { run: Run { splits: is_wanted, ..Run::default() }, ..Back::default() }
     }
 
     /// Processes the next event. Returns its time, and whether a new run begins with it.
     pub(crate) fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
+        if let Some((wild, before)) = self.doubt.take()
+            && let Some(ns) = self.run.was_wild(&before, time_ns)
+        {
+            self.wild += 1;
+            self.wild_first.get_or_insert((wild, ns));
+            self.run = before;
+        }
+        let before = self.run;
+        let followed = self.run.follow(place, time_ns, sequence);
+        let is_far = self.run.last_ns.abs_diff(before.last_ns) >= WILD_NS || followed.1;
+        self.doubt = (before.events > 0 && is_far).then_some((place, before));
+        followed
+    }
+
+    /// Returns the advice to split runs, if that is possible.
+    pub(crate) fn hint(&self) -> String {
+        match self.run.splits {
+            true => String::new(),
+            false => format!(
+                ": if another recording begins there, {} appends it instead",
+                named("split_runs=true")
+            ),
+        }
+    }
+
+    /// Returns a sentence about wild events. `kind` is what places are called.
+    pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
+        let (place, ns) = self.wild_first?;
+        Some(format!(
+            "{} {} from those before and after, the first by {} at {kind} {place}",
+            counted(self.wild, "event"),
+            verb(self.wild, "is at least 10 s away", "are at least 10 s away"),
+            long(ns)
+        ))
+    }
+
+    /// Returns a sentence about the steps back. `kind` is what places are called.
+    pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
+        self.run.sentence(kind)
+    }
+}
+
+impl Run {
+    /// Returns how far the last event was from those around it, if it was wild: `before` is the
+    /// state before it, and `next_ns` the recorded time of the event after it.
+    fn was_wild(&self, before: &Run, next_ns: u64) -> Option<u64> {
+        let recorded_ns = self.recorded_ns.abs_diff(before.recorded_ns);
+        let is_back = next_ns.abs_diff(before.recorded_ns) < recorded_ns / 2;
+        (recorded_ns >= WILD_NS && is_back).then_some(recorded_ns)
+    }
+
+    fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
+        self.recorded_ns = time_ns;
         let mut time_ns = time_ns.saturating_add(self.shift_ns);
         let is_step = self.is_step(time_ns, sequence);
         if is_step {
@@ -71,19 +141,8 @@ impl Back {
             && time_ns < self.last_ns
     }
 
-    /// Returns the advice to split runs, if that is possible.
-    pub(crate) fn hint(&self) -> String {
-        match self.splits {
-            true => String::new(),
-            false => format!(
-                ": if another recording begins there, {} appends it instead",
-                named("split_runs=true")
-            ),
-        }
-    }
-
     /// Returns a sentence about the steps back. `kind` is what places are called.
-    pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
+    fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
         if self.splits {
             return Some(format!(
@@ -99,5 +158,44 @@ impl Back {
              earlier ones"
         );
         Some(sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Returns the times of events 10 ms apart, of which event 50 has the time `wild_ns`, and the
+    /// sentences about wild events and steps back.
+    fn followed(wild_ns: u64, splits: bool) -> (Vec<u64>, [Option<String>; 2]) {
+        let mut back = Back::splitting(splits);
+        let at = |n: u64| if n == 50 { wild_ns } else { 1000 * S + n * S / 100 };
+        let times = (0..100).map(|n| back.follow(n + 1, at(n), 40).0).collect();
+        (times, [back.wild_sentence("line"), back.sentence("line")])
+    }
+
+    #[test]
+    fn a_wild_event_begins_no_run() {
+        for splits in [false, true] {
+            for wild_ns in [1030 * S, 100_000_000 * S, 900 * S, 0] {
+                let (times, [wild, _]) = followed(wild_ns, splits);
+                let wild = wild.unwrap();
+                assert!(wild.starts_with("1 event is at least 10 s away"), "{wild}");
+                assert!(wild.ends_with("at line 51"), "{wild}");
+                assert_eq!(times[51], 1000 * S + 51 * S / 100, "{wild_ns} {splits}");
+                assert_eq!(times[99], 1000 * S + 99 * S / 100);
+            }
+            // A pause is not wild, and neither is a second run.
+            let mut back = Back::splitting(splits);
+            for at in [S, 2 * S, 40 * S, 41 * S, S, 2 * S, 3 * S] {
+                back.follow(1, at, 40);
+            }
+            assert_eq!(back.wild_sentence("line"), None);
+            assert!(back.sentence("line").is_some());
+        }
+        // Only a step that remains is reported.
+        assert_eq!(followed(0, false).1[1], None);
     }
 }

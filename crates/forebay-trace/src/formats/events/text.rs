@@ -265,6 +265,7 @@ impl<P: EventLine> Taken<P> {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        warnings.extend(self.back.wild_sentence("line"));
         if let Some(sentence) = self.back.sentence("line") {
             warnings.push(sentence + &self.back.hint());
         }
