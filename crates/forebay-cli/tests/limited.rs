@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use assert_cmd::Command;
+use forebay_play::AS_RECORDED;
 use forebay_testing::below;
 use serde_json::Value;
 
@@ -119,10 +120,6 @@ fn load(seed: u64, op: char, count: std::ops::Range<u64>, mean_ms: u64, kib: u64
     }
     text
 }
-
-/// A policy that dispatches each request at once and unchanged.
-const AS_RECORDED: &str =
-    "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
 
 #[test]
 #[ignore = "slow: make test-full"]

@@ -316,7 +316,7 @@ impl VolumeType {
                 QueuesName::Shared => Queues::Shared,
                 QueuesName::PerDirection => Queues::PerDirection,
             },
-            slice: self.file.slice_ms.map(Nanos::from_millis_f64),
+            slice: self.file.slice(),
             read_latency: latency(own_latency.read_us),
             write_latency: latency(own_latency.write_us),
             capacity_bytes: capacity as u64,

@@ -549,7 +549,7 @@ fn worth_telling<'a>(
 ) -> Vec<&'a RunResult> {
     let named = |policy: &str| results.iter().find(|run| run.policy == policy);
     let today = today.and_then(|today| named(&today.policy));
-    let fastest = ranking.iter().find(|ranked| ranked.from.is_to_be_had());
+    let fastest = ranking.iter().find(|ranked| ranked.from.is_obtainable());
     let fastest = fastest.and_then(|ranked| named(&ranked.policy));
     let mut told: Vec<&RunResult> = Vec::new();
     for run in [Some(baseline), Some(free), today, fastest].into_iter().flatten() {

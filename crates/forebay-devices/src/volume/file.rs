@@ -3,8 +3,9 @@
 //! As in files for drives, the names of keys include units, and unknown keys are errors.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
+use forebay_core::Nanos;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -24,7 +25,7 @@ pub(super) struct VolumeFile {
     #[serde(default)]
     pub(super) queues: QueuesName,
     /// The length of a slice in `blk-throttle`, in ms. Without it, buckets fill evenly.
-    pub(super) slice_ms: Option<f64>,
+    slice_ms: Option<Spanned<f64>>,
     #[serde(default)]
     knobs: BTreeMap<String, Spanned<KnobTable>>,
     #[serde(default)]
@@ -108,10 +109,18 @@ pub(super) struct LatencyTable {
     pub(super) write_us: f64,
 }
 
+/// The lengths of a slice.
+const SLICE_MS: RangeInclusive<f64> = 1.0..=10_000.0;
+
 /// The largest value that a knob may have.
 const KNOB_MAX: f64 = 1e15;
 
 impl VolumeFile {
+    /// Returns the length of a slice; `None` if tokens come evenly.
+    pub(super) fn slice(&self) -> Option<Nanos> {
+        self.slice_ms.as_ref().map(|ms| Nanos::from_millis_f64(*ms.get_ref()))
+    }
+
     pub(super) fn parse(text: &str) -> Result<VolumeFile, TomlError> {
         let file: VolumeFile =
             toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))?;
@@ -128,6 +137,11 @@ impl VolumeFile {
                 Err(fault(span, format!("{key}: no knob '{wrong}', expected one of {known}")))
             })
         };
+        if let Some(slice) = self.slice_ms.as_ref().filter(|ms| !SLICE_MS.contains(ms.get_ref())) {
+            let (least, most) = (SLICE_MS.start(), SLICE_MS.end());
+            let told = format!("slice_ms: got {}, expected {least} to {most}", slice.get_ref());
+            return Err(fault(slice.span(), told));
+        }
         for limit in self.limits()? {
             check_formula("rule", &limit.bound, limit.span)?;
         }

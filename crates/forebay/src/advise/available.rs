@@ -50,7 +50,7 @@ impl Provider {
     }
 
     /// Returns whether users can still obtain the scheduler.
-    pub(super) fn is_to_be_had(self) -> bool {
+    pub(super) fn is_obtainable(self) -> bool {
         matches!(self, Provider::Linux | Provider::Forebay)
     }
 

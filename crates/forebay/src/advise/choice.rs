@@ -419,7 +419,7 @@ impl<'a> Choice<'a> {
 
     fn can_be_had(&self, run: usize) -> bool {
         let from = Provider::of(self.policy(run));
-        let may = from.is_to_be_had() && (self.own || from != Provider::Forebay);
+        let may = from.is_obtainable() && (self.own || from != Provider::Forebay);
         run == self.baseline || may && self.may_be_used(run)
     }
 

@@ -273,7 +273,7 @@ impl Case<'_> {
 
     /// Returns the available schedulers, in the order of the ranking.
     fn to_be_had(&self) -> impl Iterator<Item = &Ranked> {
-        self.ranking.iter().filter(|ranked| ranked.from.is_to_be_had())
+        self.ranking.iter().filter(|ranked| ranked.from.is_obtainable())
     }
 
     /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if nobody

@@ -46,7 +46,7 @@ fn tried(current: &str, requests: u64) -> Vec<&str> {
 }
 
 fn is_left_out(policy: &str, requests: u64) -> bool {
-    requests > LARGE_REQUESTS && !Provider::of(policy).is_to_be_had()
+    requests > LARGE_REQUESTS && !Provider::of(policy).is_obtainable()
 }
 
 /// Returns a caution that names the schedulers that were not simulated, if there are any.
@@ -268,5 +268,12 @@ mod tests {
         {
             assert_eq!(large.contains(&name), is_tried, "{name}: {large:?}");
         }
+    }
+
+    #[test]
+    fn what_was_not_tried_is_named() {
+        assert_eq!(left_out_caution(&[], LARGE_REQUESTS), None);
+        let told = left_out_caution(&[], LARGE_REQUESTS + 1).unwrap();
+        assert!(told.contains("(noop, ") && told.contains("--policy noop"), "{told}");
     }
 }

@@ -16,7 +16,9 @@ use super::throttle::{Measure, Throttle};
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     bucket: usize,
-    rate_per_ns: f64,
+    /// The tokens that a slice adds: exact for whole rates and slices of 100 ms, so that no rounding
+    /// moves a request to the next slice.
+    per_slice: f64,
     tokens: f64,
 }
 
@@ -46,8 +48,8 @@ impl Slices {
             let own = buckets.filter(|(_, one)| side_of(one.direction) == Some(side));
             let own = own.filter(|(_, one)| one.measure == measure);
             let spent = |(bucket, one): (usize, &super::Bucket)| {
-                let rate_per_ns = one.rate_per_s / 1e9;
-                Spent { bucket, rate_per_ns, tokens: 0.0 }
+                let per_slice = one.rate_per_s * slice_ns / 1e9;
+                Spent { bucket, per_slice, tokens: 0.0 }
             };
             own.map(spent).collect()
         };
@@ -104,15 +106,15 @@ impl Window {
         for spent in &self.bytes {
             // A slice that begins exactly now does not count yet, unless it is the first.
             let begun = ((now_ns - self.start_ns) / slice_ns).ceil().max(1.0);
-            let excess = spent.tokens + cost.bytes - begun * slice_ns * spent.rate_per_ns;
+            let excess = spent.tokens + cost.bytes - begun * spent.per_slice;
             if excess > 0.0 {
-                now_ns = self.start_ns + begun * slice_ns + excess / spent.rate_per_ns;
+                now_ns = self.start_ns + (begun + excess / spent.per_slice) * slice_ns;
                 decides = Some(spent.bucket);
             }
         }
         for spent in &self.ops {
             let begun = ((now_ns - self.start_ns) / slice_ns).floor() + 1.0;
-            let needed = ((spent.tokens + cost.ops) / (slice_ns * spent.rate_per_ns)).ceil();
+            let needed = ((spent.tokens + cost.ops) / spent.per_slice).ceil();
             if needed > begun {
                 now_ns = self.start_ns + (needed - 1.0) * slice_ns;
                 decides = Some(spent.bucket);
@@ -131,7 +133,7 @@ impl Window {
         }
         self.start_ns += before * slice_ns;
         for spent in self.ops.iter_mut().chain(&mut self.bytes) {
-            let added = (before * slice_ns * spent.rate_per_ns).floor();
+            let added = (before * spent.per_slice).floor();
             spent.tokens = (spent.tokens - added).max(0.0);
         }
     }

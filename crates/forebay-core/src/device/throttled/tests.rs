@@ -428,3 +428,13 @@ fn slices_limit_each_direction_apart() {
     assert_eq!(device.decides(Nanos(1), Op::Write), None);
     assert_eq!(device.decides(Nanos(1), Op::Read), Some(0));
 }
+
+#[test]
+fn each_slice_releases_exactly_its_tokens() {
+    for each in 1..=700 {
+        let all = reads(&vec![(0, 4 * KIB); 3 * each as usize]);
+        let slices = (0..3 * each).map(|number| number / each * 100_000);
+        let times = times_us(&sliced(vec![ops(10.0 * each as f64, 0.0)]), &all);
+        assert_eq!(times, slices.collect::<Vec<u64>>(), "{each} per slice");
+    }
+}

@@ -23,9 +23,10 @@ pub(crate) struct Back {
     run: Run,
     /// The state before the last event, with its place, if that event may be wild.
     doubt: Option<(u64, Run)>,
-    /// The number of wild events, and the place and the distance of the first.
+    /// The number of wild events, the place of the first, and the greatest distance.
     wild: u64,
-    wild_first: Option<(u64, u64)>,
+    wild_first: u64,
+    wild_ns: u64,
 }
 
 /// The state of the run that is being read.
@@ -57,8 +58,9 @@ impl Back {
         if let Some((wild, before)) = self.doubt.take()
             && let Some(ns) = self.run.was_wild(&before, time_ns)
         {
+            self.wild_first = if self.wild == 0 { wild } else { self.wild_first };
             self.wild += 1;
-            self.wild_first.get_or_insert((wild, ns));
+            self.wild_ns = self.wild_ns.max(ns);
             self.run = before;
         }
         let before = self.run;
@@ -81,13 +83,15 @@ impl Back {
 
     /// Returns a sentence about wild events. `kind` is what places are called.
     pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
-        let (place, ns) = self.wild_first?;
-        Some(format!(
-            "{} {} from those before and after, the first by {} at {kind} {place}",
-            counted(self.wild, "event"),
-            verb(self.wild, "is at least 10 s away", "are at least 10 s away"),
-            long(ns)
-        ))
+        (self.wild > 0).then(|| {
+            format!(
+                "{} {} up to {} away from those before and after (the first is at {kind} {})",
+                counted(self.wild, "event"),
+                verb(self.wild, "has a timestamp", "have timestamps"),
+                long(self.wild_ns),
+                self.wild_first
+            )
+        })
     }
 
     /// Returns a sentence about the steps back. `kind` is what places are called.
@@ -182,8 +186,8 @@ mod tests {
             for wild_ns in [1030 * S, 100_000_000 * S, 900 * S, 0] {
                 let (times, [wild, _]) = followed(wild_ns, splits);
                 let wild = wild.unwrap();
-                assert!(wild.starts_with("1 event is at least 10 s away"), "{wild}");
-                assert!(wild.ends_with("at line 51"), "{wild}");
+                assert!(wild.starts_with("1 event has a timestamp up to "), "{wild}");
+                assert!(wild.ends_with("(the first is at line 51)"), "{wild}");
                 assert_eq!(times[51], 1000 * S + 51 * S / 100, "{wild_ns} {splits}");
                 assert_eq!(times[99], 1000 * S + 99 * S / 100);
             }

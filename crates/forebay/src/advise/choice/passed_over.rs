@@ -188,7 +188,7 @@ impl Choice<'_> {
                 Provider::KernelOnly => PassedOver::KernelOnly,
                 Provider::EqualSlots => PassedOver::Yardstick,
                 Provider::Forebay if !self.own => PassedOver::NeedsServer,
-                from if from.is_to_be_had() => PassedOver::FallsBehind,
+                from if from.is_obtainable() => PassedOver::FallsBehind,
                 _ => PassedOver::NotToBeHad,
             });
         }
