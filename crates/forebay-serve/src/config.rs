@@ -73,10 +73,23 @@ pub struct Back {
 /// Regular checks of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrub {
-    /// The time from the start of the server, or from the start of a check, to the next check.
+    /// The time between the beginnings of two checks.
     pub every: Nanos,
     /// The maximum rate in bytes of data per second.
     pub bytes_per_s: u64,
+}
+
+impl Scrub {
+    /// The time that checks are counted from, since 1970: the first Sunday, at 01:00 UTC.
+    const FIRST: Nanos = Nanos::from_secs((3 * 24 + 1) * 3600);
+
+    /// Returns when the first check after `since_1970` begins. This does not depend on when the server
+    /// was started, so that a server that is often restarted still checks its volumes.
+    pub(crate) fn next_after(self, since_1970: Nanos) -> Nanos {
+        let every = self.every.0.max(1);
+        let phase = Scrub::FIRST.0 % every;
+        Nanos((since_1970.0.saturating_sub(phase) / every + 1) * every + phase)
+    }
 }
 
 /// The placement of a disk's blocks (docs/serve.md).
@@ -437,5 +450,34 @@ impl Back {
                  an export, or leave {key} out"
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_begin_at_times_that_restarts_do_not_change() {
+        let hours = |hours: u64| Nanos::from_secs(hours * 3600);
+        let scrub = |every| Scrub { every, bytes_per_s: 1 };
+        let (daily, weekly) = (scrub(hours(24)), scrub(hours(7 * 24)));
+        // Sunday, 29 November 2026, 01:00 UTC.
+        let sunday = Nanos::from_secs(1_795_914_000);
+        assert_eq!(weekly.next_after(sunday), sunday + hours(7 * 24));
+        for later in 1..=7 * 24 {
+            assert_eq!(weekly.next_after(sunday + hours(later) - Nanos(1)), sunday + hours(7 * 24));
+            assert_eq!(
+                daily.next_after(sunday + hours(later) - Nanos(1)),
+                sunday + hours(later.div_ceil(24) * 24)
+            );
+        }
+        // Whenever and however often the server is started, checks are an interval apart.
+        for every in [1, 12, 24, 10 * 24].map(hours) {
+            let first = scrub(every).next_after(sunday);
+            assert_eq!(scrub(every).next_after(first - Nanos(1)), first);
+            assert_eq!(scrub(every).next_after(first), first + every);
+        }
+        assert_eq!(weekly.next_after(Nanos::ZERO), Scrub::FIRST);
     }
 }

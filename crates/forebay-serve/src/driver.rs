@@ -28,6 +28,7 @@ use crate::journal::Journal;
 use crate::lanes::Lanes;
 use crate::outputs::Outputs;
 use crate::paired::Paired;
+use crate::record::time_of_day;
 use crate::request_memory::RequestMemory;
 use crate::tally::{Counting, Tally};
 use crate::traces::{TraceExchange, Traces};
@@ -260,7 +261,7 @@ fn drive<L: Wired>(
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
     front.share(memory);
-    front.scrub(back.scrub);
+    front.scrub(back.scrub, time_of_day());
     front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
     // If nothing receives this, another back has failed and nothing is served.

@@ -148,7 +148,7 @@ pub(crate) struct Front {
     nudges: u32,
     /// The drives that joined a volume since the start.
     joined: Vec<JoinedDrive>,
-    /// Regular checks, and when the next one is due.
+    /// Regular checks, and when the next one is due, since 1970.
     scrub: Option<(Scrub, Nanos)>,
     /// The last limit of rebuilding, and the last order to check the volume.
     limit: Option<VolumeOrder>,

@@ -296,7 +296,7 @@ impl RecordedTrace for Issued {
 }
 
 /// Returns the time since 1970.
-fn time_of_day() -> Nanos {
+pub(crate) fn time_of_day() -> Nanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Nanos(since.as_nanos() as u64)
 }

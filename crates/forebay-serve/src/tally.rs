@@ -16,6 +16,7 @@ use crate::front::Front;
 use crate::journal::Journal;
 use crate::paired::Paired;
 use crate::protocol::{Command, Header};
+use crate::record::time_of_day;
 
 /// The maximum recorded latency in microseconds; longer ones are clamped.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -340,7 +341,7 @@ impl Watch for Counting {
     fn stops(&mut self, wall: Nanos) -> bool {
         if self.journal.listens(wall) {
             self.tell_events();
-            self.front.borrow_mut().scrub_if_due(wall);
+            self.front.borrow_mut().scrub_if_due(wall, time_of_day());
         }
         if self.journal.is_due(wall) {
             self.look(wall);

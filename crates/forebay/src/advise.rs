@@ -229,7 +229,7 @@ pub struct AdviceOptions {
     /// Which figure decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The maximum number of parallel runs. Fewer run at a time if their pending requests might not
-    /// fit into 1 GB.
+    /// fit into a quarter of the memory.
     pub jobs: usize,
     /// Whether to simulate the schedulers in both open and dependent replay, if open replay was
     /// requested and the trace records latencies.

@@ -4,6 +4,7 @@
 //! several parts fail, the error of the first one in that order is returned. Progress callbacks run
 //! on the calling thread.
 
+use std::fs;
 use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,8 +18,11 @@ use crate::input::Input;
 use crate::progress::{ProgressReport, Telling, unheard};
 use crate::replayed::{Replay, Setup};
 
-/// The maximum memory for the waiting requests of all concurrent runs.
-const WAITING_BYTES_MAX: u64 = 1 << 30;
+/// The least memory that is assumed to be free for the waiting requests of all concurrent runs.
+const WAITING_BYTES_LEAST: u64 = 1 << 30;
+
+/// The share of the machine's memory that the waiting requests of all concurrent runs may take.
+const WAITING_MEMORY_SHARE: u64 = 4;
 
 /// The memory that a waiting request takes in open replay: `elevator/block` uses 64 bytes.
 const WAITING_BYTES: u64 = 64;
@@ -32,10 +36,37 @@ pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
+/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the machine
+/// has, or of what this process's container may use.
+fn waiting_bytes_max() -> u64 {
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_kib = meminfo.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
+    let limits = [
+        total_kib.map(|kib| kib << 10),
+        number("/sys/fs/cgroup/memory.max"),
+        number("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    ];
+    let memory = limits.into_iter().flatten().min().unwrap_or(0);
+    WAITING_BYTES_LEAST.max(memory / WAITING_MEMORY_SHARE)
+}
+
 /// Returns how many of `jobs` runs may run concurrently without exceeding the memory limit, but at
 /// least one. `waiting_max` is the highest number of requests that wait at any time in a run of
 /// `input`; `None` if unknown, in which case all might wait.
 pub(crate) fn within_memory(
+    jobs: usize,
+    input: &Input,
+    setup: Setup,
+    waiting_max: Option<u64>,
+) -> usize {
+    within(waiting_bytes_max(), jobs, input, setup, waiting_max)
+}
+
+fn within(
+    bytes_max: u64,
     jobs: usize,
     input: &Input,
     setup: Setup,
@@ -47,7 +78,7 @@ pub(crate) fn within_memory(
         Replay::Dependent => requests.min(AHEAD_MAX as u64) * HELD_BYTES,
         Replay::Open => waiting_max.unwrap_or(requests).saturating_mul(WAITING_BYTES),
     };
-    let fitting = WAITING_BYTES_MAX / bytes.max(1);
+    let fitting = bytes_max / bytes.max(1);
     jobs.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
 }
 
@@ -276,13 +307,16 @@ mod tests {
     #[test]
     fn fewer_run_where_more_would_not_fit() {
         let mut input = sample::read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
+        input.description.records = 20_000_000;
         let (open, closed) =
             (Setup::default(), Setup { replay: Replay::Closed, ..Setup::default() });
-        assert_eq!(within_memory(4, &input, open, None), 4);
-        input.description.records = 20_000_000;
-        assert_eq!(within_memory(4, &input, open, None), 1, "all may wait");
-        assert_eq!(within_memory(4, &input, open, Some(1_000_000)), 4);
-        assert_eq!(within_memory(4, &input, open, Some(5_000_000)), 3);
-        assert_eq!(within_memory(4, &input, closed, Some(0)), 1);
+        let fit = |setup, waiting_max| within(1 << 30, 4, &input, setup, waiting_max);
+        assert_eq!(fit(open, None), 1, "all may wait");
+        assert_eq!(fit(open, Some(1_000_000)), 4);
+        assert_eq!(fit(open, Some(5_000_000)), 3);
+        assert_eq!(fit(closed, Some(0)), 1);
+        assert!(within_memory(4, &input, open, Some(1_000_000)) == 4);
+        input.description.records = 100;
+        assert_eq!(within(1 << 30, 4, &input, open, None), 4);
     }
 }

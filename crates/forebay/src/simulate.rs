@@ -28,6 +28,7 @@ use crate::statistics::{Figures, Statistics};
 
 mod bed;
 mod devices;
+mod late;
 mod order_bound;
 mod page;
 mod ruling;
@@ -41,6 +42,7 @@ pub use crate::replayed::{
 pub use bed::Bed;
 pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
+pub use late::LateCount;
 pub use order_bound::LeastTime;
 pub(crate) use stretch::Stretch;
 pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
@@ -312,6 +314,7 @@ impl<'a> Visit<'a> {
             idle: Idle::new(self.stretch.idle_needed),
             slices: self.bed.slices.then(Slices::default),
             judged: (self.bed.judged == Some(self.policy)).then(Judged::default),
+            late: self.bed.late,
         };
         let workload = Metered::new(replayed, self.meter);
         let visited =
@@ -325,7 +328,7 @@ struct Ready<'a> {
     opened: Vec<&'a OpenDevice>,
     devices: Vec<DeviceModel>,
     workload: Metered<'a, Replayed<'a>>,
-    watch: Watch,
+    watch: Watch<'a>,
     imputed_share: f64,
 }
 

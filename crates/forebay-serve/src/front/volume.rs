@@ -101,21 +101,18 @@ impl Front {
     }
 
     /// Checks the volume regularly from now on.
-    pub(crate) fn scrub(&mut self, scrub: Option<Scrub>) {
-        self.scrub = scrub.map(|scrub| (scrub, scrub.every));
+    pub(crate) fn scrub(&mut self, scrub: Option<Scrub>, since_1970: Nanos) {
+        self.scrub = scrub.map(|scrub| (scrub, scrub.next_after(since_1970)));
     }
 
-    /// Begins a regular check if it is due. If another check is in progress, nothing happens.
-    pub(crate) fn scrub_if_due(&mut self, now: Nanos) {
-        let Some((scrub, due)) = &mut self.scrub else { return };
-        if *due > now {
-            return;
-        }
-        *due = now + scrub.every;
-        let bytes_per_s = scrub.bytes_per_s;
-        if self.volume_state(true).is_some_and(|state| !state.is_checking) {
-            // If the policy is being switched, this check is skipped.
-            let _ = self.order(&VolumeOrder::Check { bytes_per_s }, now);
+    /// Begins a regular check if it is due, unless another check is in progress.
+    pub(crate) fn scrub_if_due(&mut self, now: Nanos, since_1970: Nanos) {
+        let Some((scrub, _)) = self.scrub.filter(|(_, due)| *due <= since_1970) else { return };
+        let Some(state) = self.volume_state(true) else { return };
+        let order = VolumeOrder::Check { bytes_per_s: scrub.bytes_per_s };
+        // While the policy is being switched, orders fail; the check stays due.
+        if state.is_checking || self.order(&order, now).is_ok() {
+            self.scrub = Some((scrub, scrub.next_after(since_1970)));
         }
     }
 

@@ -203,7 +203,7 @@ impl<'a> Clients<'a> {
                     .collect();
                 if got != expected {
                     self.complain(format!(
-                        "a scan has {} keys, gets {}",
+                        "a scan returned {} keys, expected {}",
                         got.len(),
                         expected.len()
                     ));

@@ -4,14 +4,16 @@
 //! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler.
 //! Arrivals are as recorded.
 
-use forebay_core::Device;
+use std::ops::ControlFlow;
+
+use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use super::redundancy::with_data;
 use super::{Remedy, RemedyKind, Setting};
 use crate::error::Error;
 use crate::progress::{ProgressReport, Telling};
-use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
+use crate::simulate::{Bed, LateCount, Replay, RunResult, Setup, run_on};
 
 /// The numbers of striped disks to try.
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
@@ -23,14 +25,17 @@ const CHUNKS_MAX: u16 = 8;
 /// How much longer than the recording a run may take and still count as keeping up, as a share.
 pub(super) const LATE_SHARE: f64 = 0.01;
 
+/// How soon striped disks have to answer 99 % of reads and 99 % of writes to count as keeping up.
+const ANSWERED_WITHIN: Nanos = Nanos::from_secs(1);
+
 /// Returns whether striped disks finish by the end of the recording, and answer 99 % of reads and
-/// 99 % of writes within a second. The second condition is necessary because an array accepts every
+/// 99 % of writes within [`ANSWERED_WITHIN`]. The second condition is necessary because an array accepts every
 /// request immediately, so its lag does not show a backlog.
 fn is_kept_up(run: &RunResult, span_s: f64) -> bool {
     let figures = &run.figures;
     let tails = [figures.read_p99_ms, figures.write_p99_ms];
     figures.makespan_s <= span_s * (1.0 + LATE_SHARE)
-        && tails.into_iter().flatten().all(|ms| ms <= 1000.0)
+        && tails.into_iter().flatten().all(|ms| ms <= ANSWERED_WITHIN.as_millis_f64())
 }
 
 /// The number of disks, or the size of flash, that would keep up with the load.
@@ -83,9 +88,17 @@ impl Enough {
             let what = format!("level=raid0:update=in-place:chunk-kib=512:chunks={chunks}");
             let (policy, _) = with_data(input, bed, &what, current, setup)?;
             let told = ProgressReport { doing: format!("trying {disks} disks"), done_share: 1.0 };
-            let run = run_on(input, bed, &policy, setup, &mut |_| progress(&told))?;
-            if is_kept_up(&run.result, span_s) {
-                return Ok(Some(disks));
+            let late = LateCount::new(input, ANSWERED_WITHIN);
+            let bed = Bed { late: Some(&late), ..bed };
+            let mut tell = |_| match late.is_exceeded() {
+                true => ControlFlow::Break(()),
+                false => progress(&told),
+            };
+            match run_on(input, bed, &policy, setup, &mut tell) {
+                Err(Error::Stopped) if late.is_exceeded() => {}
+                Err(error) => return Err(error),
+                Ok(run) if is_kept_up(&run.result, span_s) => return Ok(Some(disks)),
+                Ok(_) => {}
             }
         }
         Ok(None)
@@ -110,7 +123,7 @@ mod tests {
     use super::*;
     use crate::advise::default_flash;
     use crate::devices::open;
-    use crate::progress::unheard;
+    use crate::progress::{unheard, untold};
     use crate::retrodict::tests::{input_of, records};
 
     /// Reads take disk time on any number of disks, even if the trace never wrote the data that
@@ -129,5 +142,25 @@ mod tests {
         assert!(light < heavy, "{light:?} {heavy:?}");
         assert!((3..=12).contains(&heavy.unwrap()), "{heavy:?}");
         assert_eq!(heaviest, None);
+    }
+
+    /// A run that may end early because of late requests would not have been in time.
+    #[test]
+    fn late_requests_exclude_a_percentile_within_the_limit() {
+        let (device, setup) = (open("sata250").unwrap(), Setup::default());
+        let ends_early = |gap_us: u64| {
+            let input = input_of(records(3000, gap_us));
+            let late = LateCount::new(&input, ANSWERED_WITHIN);
+            let bed = Bed { late: Some(&late), ..Bed::of(&device) };
+            let run = run_on(&input, bed, "mq-deadline", setup, &mut untold).unwrap();
+            let figures = run.result.figures;
+            let p99_ms = [figures.read_p99_ms, figures.write_p99_ms].into_iter().flatten();
+            let longest_ms = p99_ms.fold(0.0, f64::max);
+            assert!(!late.is_exceeded() || longest_ms > 1000.0, "{gap_us}: {longest_ms} ms");
+            assert!(late.is_exceeded() || longest_ms < 1100.0, "{gap_us}: {longest_ms} ms");
+            late.is_exceeded()
+        };
+        let early: Vec<bool> = (4..20).map(|step| ends_early(step * 500)).collect();
+        assert!(early[0] && !early[15], "{early:?}");
     }
 }

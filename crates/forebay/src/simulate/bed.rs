@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::quantities::{bytes, counted, percent};
 use crate::replayed::Setup;
-use crate::simulate::RunResult;
+use crate::simulate::{LateCount, RunResult};
 
 /// The devices that a trace is simulated on.
 #[derive(Clone, Copy)]
@@ -33,12 +33,14 @@ pub struct Bed<'a> {
     pub slices: bool,
     /// The policy whose run is compared with the recording, if any (see [`crate::retrodict`]).
     pub judged: Option<&'a str>,
+    /// Counts late requests, if the run may end early because of them.
+    pub late: Option<&'a LateCount>,
 }
 
 impl<'a> Bed<'a> {
     /// Creates a test bed with a single device.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
-        Bed { disk, disks: 1, flash: None, failures: &[], slices: false, judged: None }
+        Bed { disk, disks: 1, flash: None, failures: &[], slices: false, judged: None, late: None }
     }
 
     /// Returns the devices that `policy` uses, disks first. Schedulers do not use the flash.

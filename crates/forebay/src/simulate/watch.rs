@@ -7,11 +7,12 @@ use crate::contention::Contention;
 use crate::head::HeadTrace;
 use crate::idle::Idle;
 use crate::retrodict::Judged;
+use crate::simulate::LateCount;
 use crate::slices::Slices;
 use crate::statistics::Statistics;
 
 /// All observers of a run.
-pub(super) struct Watch {
+pub(super) struct Watch<'a> {
     pub(super) disks: u16,
     pub(super) statistics: Statistics<DeviceModel>,
     pub(super) contention: Contention,
@@ -19,9 +20,10 @@ pub(super) struct Watch {
     pub(super) idle: Idle,
     pub(super) slices: Option<Slices>,
     pub(super) judged: Option<Judged>,
+    pub(super) late: Option<&'a LateCount>,
 }
 
-impl Observer for Watch {
+impl Observer for Watch<'_> {
     #[inline]
     fn arrived(&mut self, request: &Request) {
         self.statistics.arrived(request);
@@ -51,6 +53,9 @@ impl Observer for Watch {
         }
         if let Some(judged) = &mut self.judged {
             judged.finished(now, done);
+        }
+        if let Some(late) = self.late {
+            late.finished(now, done);
         }
     }
 }
