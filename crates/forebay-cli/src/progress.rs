@@ -1,5 +1,6 @@
 //! Shows progress on standard error if that is a terminal.
 
+use std::fmt::Write;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use forebay::progress::ProgressReport;
 use forebay_trace::unpack::Consumed;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// The number of bytes that must have been read before the share of the file is meaningful. Some
 /// formats are read from the end, or keep their data in other files.
@@ -54,7 +55,7 @@ impl Progress {
         const STEPS: u64 = 1000;
         if self.bar.length().is_none() {
             self.bar.set_length(STEPS);
-            style(&self.bar, "{wide_bar} {percent} % {msg} [{elapsed}, {eta} left]");
+            style(&self.bar, "{wide_bar} {percent} % {msg} [{elapsed}{left}]");
         }
         self.bar.set_message(told.doing.clone());
         self.bar.set_position((told.done_share * STEPS as f64) as u64);
@@ -80,7 +81,7 @@ impl Progress {
                 self.bar.set_length(length);
                 style(
                     &self.bar,
-                    "{wide_bar} {percent} % {msg} [{binary_bytes_per_sec}, {elapsed}, {eta} left]",
+                    "{wide_bar} {percent} % {msg} [{binary_bytes_per_sec}, {elapsed}{left}]",
                 );
             }
             self.bar.set_position(consumed.min(length));
@@ -91,12 +92,40 @@ impl Progress {
 
 fn style(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+            if let Some(left) = left(state.elapsed(), state.fraction().into()) {
+                // A bar that cannot be drawn is not worth an error.
+                let _ = write!(text, ", {:#} left", HumanDuration(left));
+            }
+        }));
     }
+}
+
+/// Estimates the remaining time from the whole time so far, because steps differ too much for an
+/// estimate from the latest. Returns `None` while too little is done for an estimate.
+fn left(elapsed: Duration, done_share: f64) -> Option<Duration> {
+    const SHARE_LEAST: f64 = 0.02;
+    const ELAPSED_LEAST: Duration = Duration::from_secs(2);
+    let is_known = done_share >= SHARE_LEAST && elapsed >= ELAPSED_LEAST;
+    is_known.then(|| elapsed.mul_f64(1.0 / done_share.min(1.0) - 1.0))
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remaining_time_is_estimated_once_enough_is_done() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(left(minute, 0.0), None);
+        assert_eq!(left(Duration::from_secs(1), 0.5), None);
+        assert_eq!(left(minute, 0.25), Some(3 * minute));
+        assert_eq!(left(minute, 1.0), Some(Duration::ZERO));
     }
 }

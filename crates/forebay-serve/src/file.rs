@@ -4,17 +4,18 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use forebay_core::Nanos;
 use forebay_devices as devices;
 use forebay_live::Driver;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::{Address, address};
-use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, Scrub, SocketAccess};
+use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, SocketAccess};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
-use crate::protocol::PAYLOAD_MAX;
+use values::{bytes, group, memory, mode, scrub, span};
+
+mod values;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -341,41 +342,6 @@ fn streams(who: Who) -> Streams {
     }
 }
 
-/// The default rate of regular checks in bytes per second.
-const SCRUB_RATE_BYTES: u64 = 50_000_000;
-
-/// Parses the interval of regular checks and their rate.
-fn scrub(every: Option<&str>, rate: Option<&str>) -> Result<Option<Scrub>, String> {
-    let Some(every) = every else {
-        return match rate {
-            None => Ok(None),
-            Some(_) => Err("scrub_rate: has no effect without scrub = \"weekly\"".into()),
-        };
-    };
-    let hours = match (every, parts(every)) {
-        ("daily", _) => 24.0,
-        ("weekly", _) => 7.0 * 24.0,
-        ("monthly", _) => 30.0 * 24.0,
-        (_, Some((hours, "h"))) => hours,
-        (_, Some((days, "d"))) => 24.0 * days,
-        _ => 0.0,
-    };
-    if !(1.0..=24.0 * 3660.0).contains(&hours) {
-        return Err(format!(
-            "scrub: got '{every}', expected \"daily\", \"weekly\", \"monthly\", or from 1 hour on, as in \
-             \"12h\" or \"10d\""
-        ));
-    }
-    let bytes_per_s = match rate {
-        None => SCRUB_RATE_BYTES,
-        Some(rate) => bytes(rate).map_err(|what| format!("scrub_rate: {what}"))?,
-    };
-    match bytes_per_s {
-        0 => Err("scrub_rate: got 0, expected a size per second, as in \"50MB\"".into()),
-        _ => Ok(Some(Scrub { every: Nanos::from_millis_f64(hours * 3.6e6), bytes_per_s })),
-    }
-}
-
 /// Rejects keys that have no effect on an emulated device.
 fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(), String> {
     let key = match (page_cache, depth) {
@@ -407,92 +373,6 @@ fn within(key: &str, count: u32) -> Result<u32, String> {
 
 fn device(name: &str) -> Result<Box<devices::OpenDevice>, String> {
     devices::open(name).map(Box::new).map_err(|error| error.to_string())
-}
-
-/// Splits a quantity into number and unit.
-fn parts(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let number: f64 = text[..unit].parse().ok()?;
-    Some((number, text[unit..].trim()))
-}
-
-/// Parses a size, such as `10GiB` or `500MB`.
-fn bytes(text: &str) -> Result<u64, String> {
-    let expected =
-        || format!("got '{text}', expected a size with its unit, as in \"10GiB\" or \"512B\"");
-    let (number, unit) = parts(text).ok_or_else(expected)?;
-    let factor: u64 = match unit {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        "kB" => 1000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(expected()),
-    };
-    let bytes = number * factor as f64;
-    match bytes.fract() == 0.0 && bytes < 9e18 {
-        true => Ok(bytes as u64),
-        false => Err(expected()),
-    }
-}
-
-/// Parses the memory for requests, which must suffice for the two longest requests.
-fn memory(text: &str) -> Result<u64, String> {
-    let least = 2 * u64::from(PAYLOAD_MAX);
-    match bytes(text)? {
-        bytes if bytes < least => {
-            Err(format!("got '{text}', expected at least {}MiB, two requests", least >> 20))
-        }
-        bytes => Ok(bytes),
-    }
-}
-
-/// Parses permissions, such as `0660`.
-fn mode(text: &str) -> Result<u32, String> {
-    let digits = text.strip_prefix("0o").unwrap_or(text);
-    match u32::from_str_radix(digits, 8) {
-        Ok(mode) if mode <= 0o777 => Ok(mode),
-        _ => Err(format!("got '{text}', expected permissions in octal, as in \"0660\"")),
-    }
-}
-
-/// Returns the number of a group given by its number or name.
-fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let number = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
-    });
-    let unknown = || format!("got '{text}', expected a group of /etc/group, or its number");
-    number.ok_or_else(unknown)
-}
-
-/// Parses a duration, such as `10ms` or `1.5s`.
-fn span(text: &str) -> Result<Nanos, String> {
-    let expected =
-        || format!("got '{text}', expected a time with its unit, as in \"10ms\" or \"1s\"");
-    let (number, unit) = parts(text).ok_or_else(expected)?;
-    let ms = match unit {
-        "us" => number / 1e3,
-        "ms" => number,
-        "s" => number * 1e3,
-        _ => return Err(expected()),
-    };
-    let span = Nanos::from_millis_f64(ms);
-    match span > Nanos::ZERO && ms <= 86_400_000.0 {
-        true => Ok(span),
-        false => {
-            Err(format!("got '{text}', expected more than 0 and at most 24 hours, in us, ms or s"))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -557,27 +437,6 @@ on = "safe"
             assert!(said.contains("line 1") && said.contains(what), "{said}");
         }
         assert_eq!(told(&format!("memory = '64MiB'\n{disk}")).unwrap().memory_bytes, 64 << 20);
-    }
-
-    #[test]
-    fn a_volume_is_checked_regularly() {
-        let of = |every: Option<&str>, rate| scrub(every, rate);
-        let hours = |hours: u64| Nanos::from_millis(hours * 3_600_000);
-        let every = |text| of(Some(text), None).unwrap().unwrap().every;
-        assert_eq!(["daily", "weekly", "12h", "10d"].map(every), [24, 168, 12, 240].map(hours));
-        let rate = of(Some("weekly"), Some("1MiB")).unwrap().unwrap().bytes_per_s;
-        assert_eq!((rate, of(None, None).unwrap()), (1 << 20, None));
-        for (every, rate, what) in [
-            (Some("often"), None, "got 'often', expected \"daily\""),
-            (Some("10m"), None, "got '10m'"),
-            (Some("0h"), None, "from 1 hour on"),
-            (Some("weekly"), Some("50"), "scrub_rate: got '50'"),
-            (Some("weekly"), Some("0MB"), "scrub_rate: got 0"),
-            (None, Some("50MB"), "has no effect without scrub"),
-        ] {
-            let said = of(every, rate).unwrap_err();
-            assert!(said.contains(what), "{said}");
-        }
     }
 
     #[test]

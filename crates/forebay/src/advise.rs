@@ -10,6 +10,8 @@
 //! save device work: total time is the time the disk works, and is called busy time. In closed
 //! replay, total time is the time until the last completion.
 
+use std::ops::{ControlFlow, Range};
+
 use forebay_ask::{named, suggestion};
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
@@ -254,12 +256,25 @@ impl Default for AdviceOptions {
     }
 }
 
-/// The progress bar's position, as a share of all work, when the schedulers' runs are complete. The
-/// runs on the plain disk, the runs on drives with other assumed parameters, and the remaining
-/// remedies follow.
-const SCHEDULERS_SHARE: f64 = 0.5;
-const PLAIN_SHARE: f64 = 0.55;
+/// The progress bar's position, as a share of all work, when the schedulers' runs are complete; then
+/// those on drives with other catch margins, on the plain disk, on drives with other assumed
+/// parameters, and with the remaining remedies. The search for what would keep up follows.
+const SCHEDULERS_SHARE: f64 = 0.4;
+const MARGINS_SHARE: f64 = 0.52;
+const PLAIN_SHARE: f64 = 0.56;
 const ASSUMED_SHARE: f64 = 0.7;
+const REMEDIES_SHARE: f64 = 0.9;
+
+/// Returns a progress callback for the part of the work between two positions of the bar.
+fn part(
+    share: Range<f64>,
+    progress: Telling<'_>,
+) -> impl FnMut(&ProgressReport) -> ControlFlow<()> {
+    move |told: &ProgressReport| {
+        let done_share = share.start + told.done_share * (share.end - share.start);
+        progress(&ProgressReport { done_share, ..told.clone() })
+    }
+}
 
 /// Simulates every listed scheduler for `input` on `device`, then the other remedies, adding
 /// `flash` where a remedy needs flash. Makes several runs in parallel, and reports its activity to
@@ -296,9 +311,8 @@ pub fn advise(
     let judged = unchecked.is_none().then_some(current);
     let bed = Bed { slices: true, judged, ..Bed::of(device) };
     let schedulers = replays::Schedulers { current, jobs, both_replays };
-    let tried = Tryouts::of(input, bed, setup, schedulers, &mut |told: &ProgressReport| {
-        progress(&ProgressReport { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
-    })?;
+    let share = 0.0..SCHEDULERS_SHARE;
+    let tried = Tryouts::of(input, bed, setup, schedulers, &mut part(share, progress))?;
     let trust = match &unchecked {
         Some(why) => Trust::unchecked(why),
         None => Trust::of(&setting, &tried, fit, &mut untold)?,
@@ -322,9 +336,7 @@ pub fn advise(
         setup,
         elsewhere,
         jobs,
-        &mut |told: &ProgressReport| {
-            progress(&ProgressReport { done_share: SCHEDULERS_SHARE, ..told.clone() })
-        },
+        &mut part(SCHEDULERS_SHARE..MARGINS_SHARE, progress),
     )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice).filter(|today| today.policy != current);
@@ -335,13 +347,8 @@ pub fn advise(
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
     let again = worth_telling(results, &ranking, baseline, free, today.as_ref());
-    let plain = Plain::of(input, device, &again, setup, jobs, &mut |told: &ProgressReport| {
-        let share = PLAIN_SHARE - SCHEDULERS_SHARE;
-        progress(&ProgressReport {
-            done_share: SCHEDULERS_SHARE + told.done_share * share,
-            ..told.clone()
-        })
-    })?;
+    let share = MARGINS_SHARE..PLAIN_SHARE;
+    let plain = Plain::of(input, device, &again, setup, jobs, &mut part(share, progress))?;
     let is_large = input.description.records > replays::LARGE_REQUESTS;
     let varied = if is_large { drives.at_margins() } else { drives.all() };
     let sensitivity = sensitivity::sensitivity(
@@ -350,13 +357,7 @@ pub fn advise(
         [baseline, free],
         setup,
         jobs,
-        &mut |told: &ProgressReport| {
-            let share = ASSUMED_SHARE - PLAIN_SHARE;
-            progress(&ProgressReport {
-                done_share: PLAIN_SHARE + told.done_share * share,
-                ..told.clone()
-            })
-        },
+        &mut part(PLAIN_SHARE..ASSUMED_SHARE, progress),
     )?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
@@ -383,10 +384,13 @@ pub fn advise(
         span_s,
     };
     let Tried { remedies, sizing, defragmentation, with_flash } =
-        trial.all(jobs, ASSUMED_SHARE..1.0, progress)?;
+        trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;
     let behind = tried.behind();
     let enough = match behind {
-        Some(_) => Some(Enough::of(&setting, &remedies, span_s, progress)?),
+        Some(_) => {
+            let mut tell = part(REMEDIES_SHARE..1.0, progress);
+            Some(Enough::of(&setting, &remedies, span_s, &mut tell)?)
+        }
         None => None,
     };
     let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);

@@ -202,7 +202,10 @@ impl<'a, T> Parts<'a, T> {
     fn hear(&mut self, news: News<T>) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
-            News::Counted(part, count) => self.under_way[part] = Some(count),
+            // A part that consists of several runs counts each of them from 0.
+            News::Counted(part, count) => {
+                self.under_way[part] = self.under_way[part].max(Some(count));
+            }
             News::Ended(part, answer) => {
                 self.under_way[part] = None;
                 self.answers[part] = Some(answer);
@@ -283,10 +286,13 @@ mod tests {
     #[test]
     fn progress_rises_within_its_share_and_can_stop_all() {
         let mut told = Vec::new();
-        let work = |_: usize, tell: Tell<'_>| match (1..=4).any(|count| tell(count).is_break()) {
-            true => Err(Error::Stopped),
-            false => Ok(()),
-        };
+        // As a part does that consists of two runs.
+        let counts = (1..=4).chain(1..=4);
+        let work =
+            |_: usize, tell: Tell<'_>| match counts.clone().any(|count| tell(count).is_break()) {
+                true => Err(Error::Stopped),
+                false => Ok(()),
+            };
         let mut keep = |now: &ProgressReport| {
             told.push((now.doing.clone(), now.done_share));
             std::ops::ControlFlow::Continue(())

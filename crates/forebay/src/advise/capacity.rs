@@ -82,17 +82,23 @@ impl Enough {
             return Ok(None);
         }
         let setup = Setup { replay: Replay::Open, ..setting.setup };
-        for disks in DISKS {
+        let steps = input.description.records.saturating_mul(2).max(1) as f64;
+        for (nth, disks) in DISKS.into_iter().enumerate() {
             let bed = Bed { disks, ..Bed::of(device) };
             let chunks = disks.min(CHUNKS_MAX);
             let what = format!("level=raid0:update=in-place:chunk-kib=512:chunks={chunks}");
             let (policy, _) = with_data(input, bed, &what, current, setup)?;
-            let told = ProgressReport { doing: format!("trying {disks} disks"), done_share: 1.0 };
+            let doing = format!("trying {disks} disks");
+            let mut told = ProgressReport { doing, done_share: 0.0 };
             let late = LateCount::new(input, ANSWERED_WITHIN);
             let bed = Bed { late: Some(&late), ..bed };
-            let mut tell = |_| match late.is_exceeded() {
-                true => ControlFlow::Break(()),
-                false => progress(&told),
+            let mut tell = |count: u64| {
+                let share = (count as f64 / steps).min(1.0);
+                told.done_share = (nth as f64 + share) / DISKS.len() as f64;
+                match late.is_exceeded() {
+                    true => ControlFlow::Break(()),
+                    false => progress(&told),
+                }
             };
             match run_on(input, bed, &policy, setup, &mut tell) {
                 Err(Error::Stopped) if late.is_exceeded() => {}

@@ -26,18 +26,19 @@
 //! figures may it be 3 % worse than the baseline or the chosen scheduler. Of two uses of flash, the
 //! one that needs less flash is chosen, unless the other is better by another tenth.
 
+mod figure;
 mod passed_over;
-
-use serde::Serialize;
 
 use super::Sensitivity;
 use super::available::Provider;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
-use crate::quantities::{millis, seconds};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
+pub use figure::Prefer;
 pub use passed_over::PassedOver;
+
+use figure::Figure;
 
 /// Returns the factor that converts the ratio of two runs' busy times into the ratio of their total
 /// times. Slices record busy time but not total time, so the total time of a resample is assumed to
@@ -52,109 +53,6 @@ const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
 
 /// The share by which a simpler scheduler may be worse than the best one and still be chosen.
 const NEAR_SHARE: f64 = 0.1;
-
-/// Which figure decides among schedulers that no other scheduler beats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Prefer {
-    /// Prefers the least total time: busy time of the device, or the time until the last
-    /// completion.
-    Total,
-    /// Prefers the lowest 99th percentile of read latencies.
-    Reads,
-    /// Prefers the lowest 99th percentile of write latencies.
-    Writes,
-    /// Prefers the least product of all figures that count.
-    #[default]
-    Balance,
-}
-
-impl Prefer {
-    /// All preferences, in the order in which help lists them.
-    pub const ALL: [Prefer; 4] = [Prefer::Total, Prefer::Reads, Prefer::Writes, Prefer::Balance];
-
-    /// Returns the preference's name, as `--prefer` accepts it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Prefer::Total => "total",
-            Prefer::Reads => "reads",
-            Prefer::Writes => "writes",
-            Prefer::Balance => "balance",
-        }
-    }
-
-    /// Returns the preference called `name`.
-    pub fn named(name: &str) -> Option<Prefer> {
-        Prefer::ALL.into_iter().find(|prefer| prefer.name() == name)
-    }
-
-    fn figure(self) -> Option<Figure> {
-        match self {
-            Prefer::Total => Some(Figure::Total),
-            Prefer::Reads => Some(Figure::Reads),
-            Prefer::Writes => Some(Figure::Writes),
-            Prefer::Balance => None,
-        }
-    }
-}
-
-/// A figure in which schedulers are compared; lower is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
-    Total,
-    Reads,
-    Writes,
-    ReadMean,
-    ReadMedian,
-    WriteMean,
-    WriteMedian,
-}
-
-impl Figure {
-    fn of(self, run: &RunResult) -> Option<f64> {
-        match self {
-            Figure::Total => Some(run.total_s()),
-            Figure::Reads => run.figures.read_p99_ms,
-            Figure::Writes => run.figures.write_p99_ms,
-            Figure::ReadMean => run.figures.read_mean_ms,
-            Figure::ReadMedian => run.figures.read_p50_ms,
-            Figure::WriteMean => run.figures.write_mean_ms,
-            Figure::WriteMedian => run.figures.write_p50_ms,
-        }
-    }
-
-    fn resampled(self, run: &Compared) -> Option<f64> {
-        match self {
-            Figure::Total => Some(run.busy_s),
-            Figure::Reads => run.read_p99_ms,
-            Figure::Writes => run.write_p99_ms,
-            Figure::ReadMean => run.read_mean_ms,
-            Figure::ReadMedian => run.read_p50_ms,
-            Figure::WriteMean => run.write_mean_ms,
-            Figure::WriteMedian => run.write_p50_ms,
-        }
-    }
-
-    fn told(self, value: f64) -> String {
-        match self {
-            Figure::Total => seconds(value),
-            _ => millis(value),
-        }
-    }
-
-    /// Returns the figure's name. The name of total time depends on the replay of `run`.
-    fn name(self, run: &RunResult) -> &'static str {
-        match self {
-            Figure::Total => run.replay.total_name(),
-            Figure::Reads => "read p99",
-            Figure::Writes => "write p99",
-            Figure::ReadMean => "read mean",
-            Figure::ReadMedian => "read median",
-            Figure::WriteMean => "write mean",
-            Figure::WriteMedian => "write median",
-        }
-    }
-}
 
 /// How a run compares with the baseline, by the rule in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

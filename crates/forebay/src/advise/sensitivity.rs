@@ -82,7 +82,7 @@ pub(super) fn on_every_drive<'a>(
     progress: Telling<'_>,
 ) -> Result<(Choice<'a>, Vec<Unsure>), Error> {
     let (mut sure, mut unsure): (Vec<String>, Vec<Unsure>) = (Vec::new(), Vec::new());
-    let count = drives.at_margins().len();
+    let (count, mut done_share) = (drives.at_margins().len(), 0.0);
     loop {
         let used = [choice.best(), choice.today()].into_iter().flatten();
         let unknown = |policy: &&str| !sure.iter().any(|known| known == policy);
@@ -94,7 +94,14 @@ pub(super) fn on_every_drive<'a>(
             let mut fails = None;
             for (choice, setup, how) in std::iter::once(leading).chain(other) {
                 let runs = [choice.baseline(), run];
-                let there = sensitivity(drives, count, runs, setup, jobs, progress)?;
+                // The number of comparisons is unknown, so each takes half of the remaining bar.
+                let (begun, left) = (done_share, (1.0 - done_share) / 2.0);
+                done_share += left;
+                let mut tell = |told: &ProgressReport| {
+                    let done_share = begun + told.done_share * left;
+                    progress(&ProgressReport { done_share, ..told.clone() })
+                };
+                let there = sensitivity(drives, count, runs, setup, jobs, &mut tell)?;
                 if !there.iter().all(|one| choice.holds(&run.policy, one)) {
                     fails = Some((there, how));
                     break;

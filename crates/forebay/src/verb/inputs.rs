@@ -1,0 +1,406 @@
+//! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs, and replays.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named};
+use forebay_core::replay::Intensity;
+use forebay_show::quantities::percent;
+use forebay_trace::ahead::Ahead;
+use forebay_trace::bad_rows::BadRowsMax;
+use forebay_trace::formats::Layer;
+use forebay_trace::streams::StreamBy;
+use forebay_trace::unpack::Consumed;
+use forebay_trace::write::ProtectedFiles;
+use forebay_trace::{Columns, Reader, TraceError, open};
+
+use super::{Session, warn_notes};
+use crate::error::Error;
+use crate::input::{self, Opening};
+use crate::jobs;
+use crate::layout::Map;
+use crate::model::open::open_any;
+use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+/// The value of the option that treats each volume separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByVolume {
+    /// Treat each volume separately.
+    Volume,
+}
+
+impl Value for ByVolume {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
+
+    fn parse(text: &str) -> Result<ByVolume, String> {
+        match text {
+            "volume" => Ok(ByVolume::Volume),
+            _ => Err(format!("got '{text}', expected volume")),
+        }
+    }
+}
+
+/// The parts of a trace that an option treats separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracePart {
+    /// Treat each volume separately.
+    Volume,
+    /// Treat each stream separately.
+    Stream,
+}
+
+impl Value for TracePart {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "volume", about: "each volume" },
+        Choice { name: "stream", about: "each stream" },
+    ];
+
+    fn parse(text: &str) -> Result<TracePart, String> {
+        match text {
+            "volume" => Ok(TracePart::Volume),
+            "stream" => Ok(TracePart::Stream),
+            _ => Err(format!("got '{text}', expected volume or stream")),
+        }
+    }
+}
+
+/// A trace that the caller supplies, such as a table in memory.
+pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Returns the trace's name for messages.
+    fn name(&self) -> &Path;
+    /// Returns the files that the trace is read from.
+    fn kept(&self) -> ProtectedFiles;
+    /// Opens the trace at its beginning.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read.
+    fn open(&self) -> Result<Box<dyn Reader>, TraceError>;
+}
+
+/// The value of the option that names a trace: a file, or an object that the caller supplies.
+#[derive(Clone)]
+pub struct TraceInput {
+    path: PathBuf,
+    object: Option<Arc<dyn OpenTrace>>,
+}
+
+impl std::fmt::Debug for TraceInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl TraceInput {
+    /// Returns the trace's name for messages.
+    pub fn name(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the trace is a file, and not an object that the caller supplies.
+    pub fn is_file(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Returns the files that the trace is read from.
+    pub fn kept(&self) -> ProtectedFiles {
+        self.object
+            .as_ref()
+            .map_or_else(|| ProtectedFiles::trace(&self.path), |object| object.kept())
+    }
+}
+
+impl From<Arc<dyn OpenTrace>> for TraceInput {
+    fn from(object: Arc<dyn OpenTrace>) -> TraceInput {
+        TraceInput { path: object.name().to_path_buf(), object: Some(object) }
+    }
+}
+
+impl From<PathBuf> for TraceInput {
+    fn from(path: PathBuf) -> TraceInput {
+        TraceInput { path, object: None }
+    }
+}
+
+impl Value for TraceInput {
+    const WORD: &'static str = "TRACE";
+    const TAKES: Takes = Takes::Trace;
+    const PYTHON: &'static str = "TraceLike";
+
+    fn parse(text: &str) -> Result<TraceInput, String> {
+        Ok(PathBuf::from(text).into())
+    }
+
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<TraceInput>> {
+        if let Some(paths) = given.as_object::<Vec<PathBuf>>(input.name) {
+            return Some(paths.iter().cloned().map(TraceInput::from).collect());
+        }
+        let objects = given.as_object::<Vec<TraceInput>>(input.name)?;
+        Some(objects.clone())
+    }
+}
+
+forebay_ask::ask! {
+    /// How traces are read
+    pub struct SourceAsk("") {
+        /// The trace's format, where Forebay does not recognize it (docs/traces.md lists the formats)
+        from: Option<String> [.word("FORMAT")],
+        /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
+        ///
+        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at:date and end:date); op (words, or op:R/W,
+        /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
+        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
+        /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
+        columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
+        /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
+        /// is placed 1 s after the end of the previous one
+        split_runs: bool,
+        /// Read only the requests of this volume of the trace
+        only_volume: Option<String> [.word("NAME")],
+        /// Where a request counts that the trace shows at several layers (LVM, md, dm-crypt, multipath, partitions)
+        layer: Option<LayerInput> [.otherwise("bottom, unless only one volume is read")],
+        /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
+        /// one an error
+        bad_rows: BadRowsMax = "1%",
+        /// If the trace is a model: the seed for the requests generated from it
+        model_seed: u64 = "0" [.word("N")],
+    }
+}
+
+impl SourceAsk {
+    /// Opens a trace, or a model in place of a trace. Files are read on a separate thread.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read.
+    pub fn open(
+        &self,
+        trace: &TraceInput,
+        consumed: Consumed,
+    ) -> Result<Box<dyn Reader>, TraceError> {
+        match &trace.object {
+            Some(object) => object.open(),
+            None => {
+                let reader =
+                    open_any(&trace.path, self.from().as_deref(), self.model_seed, consumed)?;
+                Ok(Box::new(Ahead::new(reader)))
+            }
+        }
+    }
+
+    /// Returns the format of the trace in the form that [`open::open`] accepts.
+    pub fn from(&self) -> Option<String> {
+        let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
+        let from = self.from.clone().or_else(columns);
+        let mut prefix = String::new();
+        if self.split_runs {
+            prefix += open::SPLIT_RUNS;
+        }
+        if self.bad_rows != BadRowsMax::default() {
+            prefix += &format!("{}{}:", open::BAD_ROWS, self.bad_rows);
+        }
+        if let Some(LayerInput(layer)) = self.layer {
+            let word = open::LAYERS.iter().find(|(_, known)| *known == layer);
+            prefix += word.map_or("", |(word, _)| word);
+        }
+        if let Some(volume) = &self.only_volume {
+            prefix += &format!("{}{}:{volume}", open::VOLUME, volume.len());
+        }
+        match prefix.is_empty() {
+            true => from,
+            false => Some(prefix + &from.unwrap_or_default()),
+        }
+    }
+
+    /// Reads the whole trace. Passes warnings about what was skipped to `session`.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read.
+    pub fn read(
+        &self,
+        trace: &TraceInput,
+        stream_by: StreamBy,
+        session: &mut dyn Session,
+    ) -> Result<input::Input, Error> {
+        let consumed = session.begin("reading", Some(trace.name()));
+        let (source, again) = (self.clone(), trace.clone());
+        let opening: Opening = Box::new(move || source.open(&again, Consumed::clone(&consumed)));
+        let name = trace.name();
+        let read = &mut |records| session.read(name, records);
+        let input = input::Input::read_from(name, opening, stream_by, read)?;
+        warn_notes(session, name, &input.notes);
+        Ok(input)
+    }
+}
+
+/// The value of the option for the layer of the kernel at which requests are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerInput(pub Layer);
+
+impl Value for LayerInput {
+    const WORD: &'static str = "LAYER";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "bottom", about: "at the device nearest to the hardware" },
+        Choice { name: "top", about: "at the volume nearest to the programs" },
+    ];
+
+    fn parse(text: &str) -> Result<LayerInput, String> {
+        match text {
+            "bottom" => Ok(LayerInput(Layer::Bottom)),
+            "top" => Ok(LayerInput(Layer::Top)),
+            _ => Err(format!("got '{text}', expected bottom or top")),
+        }
+    }
+}
+
+forebay_ask::ask! {
+    /// What counts as a stream
+    pub struct StreamsAsk("") {
+        /// What counts as one stream. All of a kernel's write-back workers are one
+        stream_by: StreamsBy = "thread",
+    }
+}
+
+impl StreamsAsk {
+    /// Returns what counts as one stream: a thread, a process or a name.
+    pub fn by(&self) -> StreamBy {
+        self.stream_by.0
+    }
+}
+
+/// The value of the option for what counts as one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamsBy(pub StreamBy);
+
+impl Value for StreamsBy {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "thread", about: "each thread" },
+        Choice { name: "process", about: "each process with its threads" },
+        Choice { name: "name", about: "everything of the same name" },
+    ];
+
+    fn parse(text: &str) -> Result<StreamsBy, String> {
+        text.parse()
+            .map(StreamsBy)
+            .map_err(|_| format!("got '{text}', expected thread, process or name"))
+    }
+}
+
+/// A device, given by its name, its file or a spec.
+#[derive(Clone, Debug)]
+pub struct DeviceInput(pub String);
+
+impl Value for DeviceInput {
+    const WORD: &'static str = "DEVICE";
+    const TAKES: Takes = Takes::Path;
+    const PYTHON: &'static str = "str | PathLike[str]";
+
+    fn parse(text: &str) -> Result<DeviceInput, String> {
+        Ok(DeviceInput(text.to_string()))
+    }
+
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<DeviceInput>> {
+        let paths = given.as_object::<Vec<PathBuf>>(input.name)?;
+        let names = paths.iter().map(|path| path.to_string_lossy());
+        let each = |name: std::borrow::Cow<'_, str>| -> Vec<DeviceInput> {
+            match input.arity {
+                Arity::List => name.split(',').map(|one| DeviceInput(one.to_string())).collect(),
+                _ => vec![DeviceInput(name.into_owned())],
+            }
+        };
+        Some(names.flat_map(each).collect())
+    }
+}
+
+forebay_ask::ask! {
+    /// How many simulations run at a time
+    pub struct JobsAsk("") {
+        /// The most simulations to run at a time, fewer if memory is short; the results are the same
+        jobs: Option<u16> [.short('j').word("N").between(1.0, 1024.0).otherwise("one per processor")],
+    }
+}
+
+impl JobsAsk {
+    /// Returns the maximum number of parallel runs.
+    pub fn count(&self) -> usize {
+        self.jobs.map_or_else(jobs::all, usize::from)
+    }
+}
+
+forebay_ask::ask! {
+    /// How a trace is replayed
+    pub struct ReplayAsk("") {
+        /// When requests arrive
+        replay: Replay = "open",
+        /// How many times as fast as recorded requests arrive
+        intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
+        /// What to do with addresses beyond the device
+        map: Map = "scale",
+    }
+}
+
+impl ReplayAsk {
+    /// Returns the setup of a run. Warns `session` if `input` is poorly suited to this replay.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read again.
+    pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
+        let known = input.known_latency_share();
+        if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
+            let said = format!(
+                "only {} of the requests have a recorded latency; dependent replay does not know \
+                 what waited for the others",
+                percent(known)
+            );
+            session.warn(&input.path, &said);
+        }
+        if self.replay == Replay::Closed {
+            let share = imputed_share(input)?;
+            let thin = match share > IMPUTED_SHARE_MAX {
+                true => format!("; {} says more here", named("replay=open")),
+                false => String::new(),
+            };
+            if share > 0.0 {
+                let said =
+                    format!("{} of the latencies are missing and imputed{thin}", percent(share));
+                session.warn(&input.path, &said);
+            }
+        }
+        let intensity = Intensity::new(self.intensity).unwrap_or(Intensity::RECORDED);
+        Ok(Setup { replay: self.replay, intensity, map: self.map, ..Setup::default() })
+    }
+}
+
+impl Value for Replay {
+    const WORD: &'static str = "MODE";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "open", about: "at their recorded times" },
+        Choice {
+            name: "closed",
+            about: "each at its recorded pause after the previous completion",
+        },
+        Choice {
+            name: "dependent",
+            about: "each at its recorded pause after the completion that its task may have waited \
+                for; write-back waits for nothing",
+        },
+    ];
+
+    fn parse(text: &str) -> Result<Replay, String> {
+        text.parse()
+    }
+}
+
+impl Value for Map {
+    const WORD: &'static str = "HOW";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "scale", about: "scale all addresses after removing long gaps" },
+        Choice { name: "wrap", about: "take addresses modulo the capacity" },
+        Choice { name: "clip", about: "leave the requests out" },
+    ];
+
+    fn parse(text: &str) -> Result<Map, String> {
+        text.parse()
+    }
+}
