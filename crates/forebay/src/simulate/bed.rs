@@ -211,6 +211,13 @@ fn fresh_after_all(
 mod tests {
     use super::*;
     use crate::devices::open;
+    use crate::progress::untold;
+    use crate::retrodict::tests::{input_of, records};
+    use crate::simulate::run_on;
+
+    fn run(input: &Input, bed: Bed<'_>, policy: &str) -> Result<RunResult, Error> {
+        Ok(run_on(input, bed, policy, Setup::default(), &mut untold)?.result)
+    }
 
     #[test]
     fn a_worn_drive_that_collects_nothing_is_told_of() {
@@ -226,6 +233,26 @@ mod tests {
         let fresh = open("samsung-830:capacity-gb=4");
         assert_eq!(fresh_after_all(&fresh, 1 << 20, Some(1.0)), None);
         assert_eq!(fresh_after_all(&open("fixed:100"), 1 << 20, Some(1.0)), None);
+    }
+
+    /// As md does, an array that is written in place writes no more than what clients write, even if
+    /// a drive is missing.
+    #[test]
+    fn small_writes_to_a_degraded_array_stay_small() {
+        let (disk, input) = (open("sata250").unwrap(), input_of(records(2000, 20_000)));
+        let written_bytes = |level: &str, disks: u16, failures: &[Failure]| -> u64 {
+            let bed = Bed { disks, failures, ..Bed::of(&disk) };
+            let policy =
+                format!("array:level={level}:update=in-place:chunk-kib=512:filled-mib=102400");
+            let run = run(&input, bed, &policy).unwrap();
+            run.devices.iter().map(|device| device.written_bytes).sum()
+        };
+        let missing = [Failure::parse("lane=0:from-s=0").unwrap()];
+        for (level, disks) in [("raid10", 2), ("raid6", 6)] {
+            let [whole, degraded] = [&[][..], &missing].map(|it| written_bytes(level, disks, it));
+            // Writes that were under way when the drive failed are repeated.
+            assert!(whole > 0 && degraded <= whole + (4 << 20), "{level}: {degraded} of {whole}");
+        }
     }
 
     #[test]

@@ -66,13 +66,17 @@ impl Array {
         (job.level, job.old, job.new) = (level, old, old);
         (job.new.level, job.new.kind) = (Some(level), kind);
         let writes = written(level, chunks, touched);
-        let is_new = |role| self.drives.lane(old.places[role]).is_none();
-        let whole = self.is_fresh() || each(writes).any(is_new);
-        let job = &mut self.jobs[key as usize];
-        job.span(chunk, 1, whole);
         let mut new = job.new;
         let room = self.allot(number, &mut new, level, writes).is_some();
+        // Whatever gets a new cell is written there in full. A role that no drive can hold is not
+        // written at all, so a degraded unit writes no more than it would with all its drives.
+        let has_new_cell = |role: usize| {
+            let [is, was] = [&new, &old].map(|unit| self.drives.lane(unit.places[role]));
+            is.is_some() && was.is_none()
+        };
+        let whole = self.is_fresh() || each(writes).any(has_new_cell);
         let job = &mut self.jobs[key as usize];
+        job.span(chunk, 1, whole);
         (job.new, job.writes) = (if room { new } else { old }, writes);
         room
     }
