@@ -242,7 +242,7 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     let (said, _) = ends(&mut advise(&measured, &["--device", "fixed:100"]), 0);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("model's read p50 is 100 % and its p99 100 % off what your disk did"),
+        said.contains("model's read p50 is 100 % too high and its p99 100 % too high"),
         "{said}"
     );
     let (said, _) = ends(&mut advise(&measured, &[]), 0);

@@ -30,7 +30,7 @@ def test_a_known_device_is_off_by_what_it_is_slower():
 def test_advise_has_its_line_of_trust():
     rows = recorded(300, 5_000_000)
     trust = forebay.advise(rows, device="fixed:100").trust
-    assert trust["is_checked"] and "read p50 is 100 % and its p99 100 % off what your disk did" in trust["said"]
+    assert trust["is_checked"] and "read p50 is 100 % too high and its p99 100 % too high" in trust["said"]
     assert trust["retrodiction"]["reads"]["requests"] == 300 and trust["fit"] is None
     unknown = forebay.advise(rows).trust
     assert not unknown["is_checked"] and "not checked: the recording's device is unknown" in unknown["said"]

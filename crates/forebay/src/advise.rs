@@ -310,13 +310,19 @@ pub fn advise(
     let unchecked = trust::why_not(&setting, device_named || fit_device);
     let judged = unchecked.is_none().then_some(current);
     let bed = Bed { slices: true, judged, ..Bed::of(device) };
-    let schedulers = replays::Schedulers { current, jobs, both_replays };
+    let schedulers = replays::Schedulers {
+        current,
+        jobs,
+        both_replays,
+        clock_step_ms: times.step().as_millis_f64() / setup.intensity.times(),
+    };
     let share = 0.0..SCHEDULERS_SHARE;
     let tried = Tryouts::of(input, bed, setup, schedulers, &mut part(share, progress))?;
     let trust = match &unchecked {
         Some(why) => Trust::unchecked(why),
         None => Trust::of(&setting, &tried, fit, &mut untold)?,
     };
+    let trust = trust.with_clock(times).with_recorded(&setting, &tried);
     let Tryouts { leading, other } = &tried;
     let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
     let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();

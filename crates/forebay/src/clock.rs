@@ -298,6 +298,15 @@ impl Times {
         }
     }
 
+    /// Returns the length of the clock's steps, if requests share them. Latencies in a replay are
+    /// uncertain by as much.
+    pub(crate) fn step(self) -> Nanos {
+        match self {
+            Times::Coarse { step, .. } | Times::Crowded { step, .. } => step,
+            Times::Usable | Times::None | Times::Same => Nanos::ZERO,
+        }
+    }
+
     /// Returns a caution about arrivals that a usable clock hides, or may hide.
     pub(crate) fn caution(self) -> Option<String> {
         self.caution_though().filter(|_| self.why_not().is_none())

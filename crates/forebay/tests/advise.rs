@@ -62,6 +62,31 @@ fn scattered(index: u64) -> u64 {
     index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (800 * GIB) / 4096 * 4096
 }
 
+/// Returns random reads by a database every 30 ms for a minute, and a backup that reads on from 20 s to
+/// 40 s.
+fn database_and_backup() -> Vec<Record> {
+    let database = (0..2000).map(|n| read(n * 30_000, 0, scattered(n), 8 * KIB));
+    let backup = |n: u64| read(20_000_000 + n * 20_000, 1, 600 * GIB + n * 256 * KIB, 256 * KIB);
+    database.chain((0..1000).map(backup)).collect()
+}
+
+/// A disk that is busy 40 % of the time has streams that meet, although nothing is to be gained by
+/// another order.
+#[test]
+fn the_reason_names_the_streams_that_compete() {
+    let advice = advice(database_and_backup());
+    let why = advice.why.unwrap();
+    assert!(why.contains("reader-0 and reader-1"), "{}: {why}", advice.headline);
+}
+
+/// Less than two seconds of load may be a burst: they do not show that the disk is saturated.
+#[test]
+fn a_burst_saturates_no_disk() {
+    let short = advice((0..150).map(|n| read(n * 9_000, 0, scattered(n), 4 * KIB)).collect());
+    assert!(!short.headline.contains("saturated"), "{}", short.headline);
+    assert!(short.why.as_ref().is_some_and(|why| why.contains("of 1.34 s")), "{:?}", short.why);
+}
+
 /// Bursts of reads all over the disk, each by a different process. Only sorting by address helps,
 /// and it must sort across processes.
 #[test]

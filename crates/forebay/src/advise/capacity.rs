@@ -23,7 +23,7 @@ const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
 const CHUNKS_MAX: u16 = 8;
 
 /// How much longer than the recording a run may take and still count as keeping up, as a share.
-pub(super) const LATE_SHARE: f64 = 0.01;
+const LATE_SHARE: f64 = 0.01;
 
 /// How soon striped disks have to answer 99 % of reads and 99 % of writes to count as keeping up.
 const ANSWERED_WITHIN: Nanos = Nanos::from_secs(1);

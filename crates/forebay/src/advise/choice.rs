@@ -10,6 +10,9 @@
 //!    it is better in at least one figure and in none more than 3 % worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
 //!    one: the one with the least total time, read tail, write tail, or product of these figures.
+//!    If the product decides, a scheduler with a figure that is a tenth worse than the baseline's
+//!    beyond chance, or a third worse at all, cannot be chosen. Latencies that differ by less than the step of the trace's clock
+//!    count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
 //!    them, and the pick is not better in one figure while the other is better in none. If the
@@ -54,6 +57,9 @@ const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
 /// The share by which a simpler scheduler may be worse than the best one and still be chosen.
 const NEAR_SHARE: f64 = 0.1;
 
+/// The share by which no figure may be worse than the baseline's, even if that may be chance.
+const HARM_SHARE: f64 = 1.0 / 3.0;
+
 /// How a run compares with the baseline, by the rule in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunStanding {
@@ -84,6 +90,8 @@ pub(crate) struct Choice<'a> {
     other_moves: bool,
     /// Whether Forebay's own schedulers may be chosen.
     own: bool,
+    /// By how much latencies must differ to count as different: the step of the trace's clock.
+    clock_step_ms: f64,
     /// Indices of runs that are not better than the baseline on every drive that the device might
     /// be.
     unsure: Vec<usize>,
@@ -117,6 +125,7 @@ impl<'a> Choice<'a> {
             agreed: None,
             other_moves: false,
             own: true,
+            clock_step_ms: 0.0,
             unsure: Vec::new(),
         }
     }
@@ -138,6 +147,11 @@ impl<'a> Choice<'a> {
     /// is not simulated.
     pub(super) fn without_own(self) -> Self {
         Choice { own: false, ..self }
+    }
+
+    /// Treats latencies that differ by less than the step of the trace's clock as equal.
+    pub(super) fn with_clock_step(self, clock_step_ms: f64) -> Self {
+        Choice { clock_step_ms, ..self }
     }
 
     /// Returns whether a scheduler should replace the baseline in one of the replays, but none
@@ -203,9 +217,10 @@ impl<'a> Choice<'a> {
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
         let scale =
             if figure == Figure::Total { total_scale(&self.runs[a], &self.runs[b]) } else { 1.0 };
-        point
-            .zip(ratio)
-            .is_some_and(|((is, was), (_, high))| is < was * (1.0 - share) && high * scale < 1.0)
+        let least = if figure == Figure::Total { 0.0 } else { self.clock_step_ms };
+        point.zip(ratio).is_some_and(|((is, was), (_, high))| {
+            is < was * (1.0 - share) && was - is >= least && high * scale < 1.0
+        })
     }
 
     /// Returns the figure in which run `a` is better than `b` by the largest share; `None` if `a`
@@ -301,8 +316,9 @@ impl<'a> Choice<'a> {
     fn is_told_apart(&self, best: usize, other: usize) -> bool {
         let less =
             |a: usize, b: usize| self.figures.iter().any(|figure| self.is_less(*figure, a, b));
-        self.is_better_by(SHARE_THAT_MATTERS, best, other)
-            || (less(best, other) && !less(other, best))
+        let is_better = self.is_better_by(SHARE_THAT_MATTERS, best, other);
+        let exceeds_clock = self.clock_step_ms == 0.0 || less(best, other);
+        is_better && exceeds_clock || less(best, other) && !less(other, best)
     }
 
     /// Returns the runs of candidates that no other candidate beats.
@@ -327,6 +343,16 @@ impl<'a> Choice<'a> {
         run == self.baseline || is_whole && !self.falls_behind(&self.runs[run])
     }
 
+    /// Returns whether no figure of `run` is a tenth worse than the baseline's beyond chance, or a
+    /// third worse at all, unless the user prefers one figure to the others.
+    fn is_harmless(&self, run: usize) -> bool {
+        let is_harmed = |figure: &Figure| {
+            self.is_less_by(NEAR_SHARE, *figure, self.baseline, run)
+                || self.share(*figure, run, self.baseline) > 1.0 + HARM_SHARE
+        };
+        self.prefer != Prefer::Balance || !self.figures.iter().any(is_harmed)
+    }
+
     /// Returns whether the device is overloaded in `run` but not in the baseline's run.
     pub(super) fn falls_behind(&self, run: &RunResult) -> bool {
         !self.baseline().figures.is_overloaded() && run.figures.is_overloaded()
@@ -342,7 +368,8 @@ impl<'a> Choice<'a> {
     /// Returns the runs that may be chosen: those of available schedulers that are confirmed by
     /// both replays.
     fn candidates(&self) -> Vec<usize> {
-        let may = |run: &usize| self.can_be_had(*run) && self.is_agreed(*run);
+        let may =
+            |run: &usize| self.can_be_had(*run) && self.is_agreed(*run) && self.is_harmless(*run);
         (0..self.runs.len()).filter(may).collect()
     }
 

@@ -7,8 +7,8 @@ use forebay_show::plural::{listed, verb};
 mod load;
 
 use super::available::{EQUAL_SLOTS, served};
-use super::capacity::LATE_SHARE;
 use super::choice::Choice;
+use super::headline::BURST_SHARE;
 use super::judge::{
     SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy, tells_latencies,
 };
@@ -25,6 +25,8 @@ use crate::throttling::Throttling;
 
 /// The utilization from which on a device counts as nearly saturated, although it keeps up.
 const SATURATED_SHARE: f64 = 0.85;
+/// The length of a trace, in seconds, below which its load may be that of a single burst.
+const SHORT_S: f64 = 30.0;
 
 /// The results that the findings are derived from.
 pub(super) struct Case<'a> {
@@ -88,7 +90,7 @@ impl Case<'_> {
     /// Explains that the device cannot keep up; returns an empty string if it can.
     fn behind_in_full(&self) -> String {
         let Some(run) = self.behind else { return String::new() };
-        if run.figures.makespan_s <= self.span_s * (1.0 + LATE_SHARE) {
+        if run.figures.makespan_s <= self.span_s * (1.0 + BURST_SHARE) {
             return format!(
                 "In bursts this {} falls up to {} behind {} with requests as recorded, though it catches up. ",
                 self.drive(),
@@ -213,7 +215,7 @@ impl Case<'_> {
                 None => String::new(),
             };
             return format!(
-                "Nothing to gain: the trace keeps the {drive} busy for {busy} of the time, so requests seldom meet \
+                "Nothing to gain: the trace keeps the {drive} busy for {busy}, so requests seldom meet \
                  and there is little to reorder{tail}. {}",
                 self.stay(),
             );
@@ -228,7 +230,7 @@ impl Case<'_> {
             )
         });
         format!(
-            "Nothing is sure to be gained: the trace keeps the {drive} busy for {busy} of the time, in bursts: 99 % of \
+            "Nothing is sure to be gained: the trace keeps the {drive} busy for {busy}, in bursts: 99 % of \
              {kind} are answered within {within} {}.{chance} {}",
             under(&baseline.policy),
             self.stay(),
@@ -250,17 +252,27 @@ impl Case<'_> {
         }
     }
 
-    /// Formats the device's utilization, as a share of the time.
+    /// Formats the device's utilization, as in "17 % of the time" or, for a short trace, "90 % of
+    /// 1.2 s".
     pub(super) fn busy(&self) -> String {
-        match self.share_busy() {
+        let share = match self.share_busy() {
             share if share < 0.001 => "less than 0.1 %".to_string(),
             share => percent(share),
+        };
+        match self.is_short() {
+            true => format!("{share} of {}", seconds(self.span_s)),
+            false => format!("{share} of the time"),
         }
+    }
+
+    /// Returns whether the trace is so short that it may be a single burst.
+    fn is_short(&self) -> bool {
+        self.span_s < SHORT_S
     }
 
     /// Returns whether the device keeps up, but is busy nearly all the time.
     pub(super) fn is_saturated(&self) -> bool {
-        self.behind.is_none() && self.share_busy() >= SATURATED_SHARE
+        self.behind.is_none() && self.share_busy() >= SATURATED_SHARE && !self.is_short()
     }
 
     /// Formats the recommendation to keep the present scheduler, because none is better.

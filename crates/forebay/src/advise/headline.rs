@@ -4,9 +4,10 @@
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
-use super::capacity::LATE_SHARE;
 use super::findings::Case;
-use super::judge::{SHARE_THAT_MATTERS, TAIL_FINE_MS, TOO_FEW, tail_of, tells_latencies};
+use super::judge::{
+    SHARE_THAT_MATTERS, TAIL_FINE_MS, TOO_FEW, UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
+};
 use super::{Provider, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
@@ -15,6 +16,11 @@ use crate::statistics::Figures;
 /// The share of the time lost by moving heads between streams, below which streams are not given as
 /// the reason.
 const BETWEEN_THAT_MATTERS: f64 = 0.1;
+/// How much longer than the recording a run must take for the load as a whole, and not only its
+/// bursts, to be more than the device can do.
+pub(super) const BURST_SHARE: f64 = 0.1;
+/// The share of a disk's busy time that its heads must move for movement to be given as the reason.
+const MOVING_THAT_MATTERS: f64 = 0.1;
 /// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;
 
@@ -39,7 +45,7 @@ impl Case<'_> {
         }
         let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
         let enough = self.enough.and_then(|enough| enough.said());
-        if needs_s > self.span_s * (1.0 + LATE_SHARE) {
+        if needs_s > self.span_s * (1.0 + BURST_SHARE) {
             let would = enough.map(|enough| format!("{enough} would"));
             return format!(
                 "This {drive} cannot keep up: it needs {} for requests that come in {}; {}.",
@@ -120,13 +126,13 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "The {} is nearly saturated, busy {} of the time; no scheduler is sure to help, so add \
-                 another before the load grows.",
+                "The {} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier \
+                 load needs another.",
                 self.drive(),
                 self.busy()
             ),
             Verdict::LoadTooLow => format!(
-                "{keep}: the {} is busy {} of the time, and nothing is sure to help.",
+                "{keep}: the {} is busy {}, and nothing is sure to help.",
                 self.drive(),
                 self.busy()
             ),
@@ -164,18 +170,21 @@ impl Case<'_> {
         let moving_s = contention.between_streams_s + contention.within_streams_s;
         let figures = &self.baseline.figures;
         let between = contention.between_streams_s / moving_s.max(1e-9);
-        let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS;
+        let moves = moving_s >= MOVING_THAT_MATTERS * figures.busy_s;
+        let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS && moves;
+        let seldom_meet = self.verdict == Verdict::LoadTooLow
+            && (!tells || self.share_busy() < UTILISATION_THAT_MATTERS);
         match contention.fights.first().filter(|_| tells) {
             _ if self.throttling.is_some() => {
                 "a volume delays requests by its limits, which no order of requests changes"
                     .to_string()
             }
-            _ if self.verdict == Verdict::LoadTooLow => {
+            _ if seldom_meet => {
                 let how = match tail_of(self.baseline) <= TAIL_FINE_MS {
                     true => "requests seldom meet",
                     false => "requests meet only in bursts",
                 };
-                format!("{how}: the {} is busy {} of the time", self.drive(), self.busy())
+                format!("{how}: the {} is busy {}", self.drive(), self.busy())
             }
             Some(pair) => format!(
                 "{} of the time lost moving heads is lost between streams; the costliest pair, {} and {}, costs {}",
@@ -185,16 +194,14 @@ impl Case<'_> {
                 percent(pair.cost_s / moving_s)
             ),
             None if self.device.model.cylinders() > 0 => format!(
-                "the {} is busy {} of the time, {} of that moving heads",
+                "the {} is busy {}, {} of that moving heads",
                 self.drive(),
                 self.busy(),
                 percent(figures.moving_share())
             ),
-            None => format!(
-                "the {} is busy {} of the time, and has no heads to move",
-                self.drive(),
-                self.busy()
-            ),
+            None => {
+                format!("the {} is busy {}, and has no heads to move", self.drive(), self.busy())
+            }
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) const SHARE_THAT_MATTERS: f64 = 0.03;
 /// Tail latencies that differ by at least this share count as different.
 pub(super) const TAIL_THAT_MATTERS: f64 = 0.2;
 /// The utilization below which requests seldom overlap.
-const UTILISATION_THAT_MATTERS: f64 = 0.1;
+pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 /// The number of requests that a 99th percentile must be based on; with fewer, a handful of
 /// requests would determine it.
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;

@@ -31,6 +31,8 @@ pub(super) struct Schedulers<'a> {
     pub(super) jobs: usize,
     /// Whether to run the schedulers in both open and dependent replay.
     pub(super) both_replays: bool,
+    /// The step of the trace's clock, if requests share its steps, else 0.
+    pub(super) clock_step_ms: f64,
 }
 
 /// Above this number of requests, schedulers that no current system has are not simulated, and
@@ -72,6 +74,7 @@ pub(super) struct Tryout {
     pub(super) runs: Vec<(String, Run)>,
     pub(super) results: Vec<RunResult>,
     resampled: Resampled,
+    clock_step_ms: f64,
     /// Whether the device is so slow that the detour through a server adds little to its latency
     /// (docs/serve-measured.md, section 2).
     is_slow: bool,
@@ -85,7 +88,7 @@ impl Tryout {
         schedulers: Schedulers<'_>,
         progress: Telling<'_>,
     ) -> Result<Tryout, Error> {
-        let Schedulers { current, jobs, .. } = schedulers;
+        let Schedulers { current, jobs, clock_step_ms, .. } = schedulers;
         let names = tried(current, input.description.records);
         let mut runs = run_all(input, bed, &names, setup, jobs, progress)?;
         let yardstick = runs.iter_mut().find(|run| run.result.policy == EQUAL_SLOTS_SPEC);
@@ -95,11 +98,13 @@ impl Tryout {
         let results = runs.iter().map(|run| run.result.clone()).collect();
         let runs = runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
         let is_slow = bed.disk.model.cylinders() > 0;
-        Ok(Tryout { current: current.to_string(), setup, runs, results, resampled, is_slow })
+        let current = current.to_string();
+        Ok(Tryout { current, setup, runs, results, resampled, clock_step_ms, is_slow })
     }
 
     pub(super) fn choice(&self, prefer: Prefer) -> Choice<'_> {
-        let choice = Choice::new(&self.results, &self.current, &self.resampled, prefer);
+        let choice = Choice::new(&self.results, &self.current, &self.resampled, prefer)
+            .with_clock_step(self.clock_step_ms);
         if self.is_slow { choice } else { choice.without_own() }
     }
 

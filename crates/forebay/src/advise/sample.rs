@@ -251,9 +251,8 @@ pub(crate) fn advice() -> Advice {
             "Under noop the disk spends 62 % of its busy time moving heads.".to_string(),
         ],
         trust: crate::advise::Trust {
-            said:
-                "On this trace the model's read p50 is 8 % and its p99 22 % off what your disk did"
-                    .to_string(),
+            said: "On this trace the model's read p50 is 8 % too high and its p99 22 % too low"
+                .to_string(),
             is_checked: true,
             ..crate::advise::Trust::unchecked("")
         },

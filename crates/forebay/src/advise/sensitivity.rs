@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::choice::Choice;
 use super::drives::Drives;
-use super::judge::{TOO_FEW, tells_latencies};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use crate::devices::Varied;
 use crate::error::Error;
 use crate::progress::{ProgressReport, Telling};
@@ -120,6 +120,21 @@ pub(super) fn on_every_drive<'a>(
 }
 
 impl Sensitivity {
+    /// Returns whether a figure gets better here and worse under `assumed`, or the reverse, by enough
+    /// to matter in both.
+    fn turns(&self, assumed: &Sensitivity) -> bool {
+        let figures = [
+            (Some(self.gain_share), Some(assumed.gain_share)),
+            (self.read_p99_gain_share, assumed.read_p99_gain_share),
+            (self.write_p99_gain_share, assumed.write_p99_gain_share),
+        ];
+        let turns = |(here, there): (Option<f64>, Option<f64>)| {
+            let (here, there) = (here.unwrap_or(0.0), there.unwrap_or(0.0));
+            here.min(there) <= -SHARE_THAT_MATTERS && here.max(there) >= SHARE_THAT_MATTERS
+        };
+        figures.into_iter().any(turns)
+    }
+
     /// Formats the savings, as in "3 % of disk busy time and 12 % of read p99".
     pub(super) fn saved(&self, total: &str) -> String {
         let shares = [
@@ -183,8 +198,7 @@ pub(super) fn told(
     let figures: Vec<String> = figures.into_iter().filter_map(one).collect();
     let mut parts: Vec<&str> = all.iter().map(|one| &one.part[..]).collect();
     parts.dedup();
-    let loses = |one: &&Sensitivity| (one.gain_share < 0.0) != (assumed.gain_share < 0.0);
-    let turns = all.iter().find(loses).map(|one| {
+    let turns = all.iter().find(|one| one.turns(&assumed)).map(|one| {
         format!(
             " With {} it turns round: measure the drive (docs/measure-a-drive.md) before you rely on it.",
             one.with
@@ -229,6 +243,9 @@ mod tests {
         .unwrap();
         assert!(calm.contains("one by one (memory for reads): clook saves 8 % to 15 % of disk busy time (12 % as assumed)"), "{calm}");
         assert!(calm.ends_with(&format!(" against {}.", baseline.policy)), "{calm}");
+        // A sign that changes within 3 % tells nothing.
+        let slight = told(&[one("twice the memory for reads", 101.0)], runs, "disk busy time");
+        assert!(!slight.unwrap().contains("turns round"));
         let turned = told(
             &[one("half the memory for reads", 92.0), one("twice the memory for reads", 103.0)],
             runs,

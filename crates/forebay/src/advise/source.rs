@@ -78,7 +78,7 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
         });
     };
     let within_ms = reads.p99_ms?;
-    (within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
+    (0.0 < within_ms && within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
         format!(
             "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
              where the last one ended, which no disk can; {}",
@@ -89,13 +89,9 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     })
 }
 
-/// Formats how much faster the recorded device was than the model in `run`; `None` if it was not
-/// faster.
-pub(super) fn was_faster(
-    description: &Description,
-    run: &RunResult,
-    device: &str,
-) -> Option<String> {
+/// Formats how much faster the recorded device was than the model in `run`, as in "half of its reads
+/// took less than 378 us, here less than 13.1 ms"; `None` if it was not faster.
+pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
     let reads = measured(&description.read_latency, description.reads);
     let writes = measured(&description.write_latency, description.writes);
     let (kind, latency, ms) = match (reads, writes) {
@@ -104,9 +100,20 @@ pub(super) fn was_faster(
         (None, None) => return None,
     };
     let recorded_ms = latency.p50_ms?;
-    if ms < recorded_ms * SLOWER_TIMES {
-        return None;
-    }
+    (ms >= recorded_ms * SLOWER_TIMES).then(|| {
+        let [recorded, here] = [recorded_ms, ms].map(millis);
+        format!("half of its {kind} took less than {recorded}, here less than {here}")
+    })
+}
+
+/// Formats how much faster the recorded device was than the model in `run`, with the rates of both;
+/// `None` if it was not faster.
+pub(super) fn was_faster(
+    description: &Description,
+    run: &RunResult,
+    device: &str,
+) -> Option<String> {
+    let faster = faster(description, run)?;
     let duration_s = description.duration_s;
     let rate = |s: f64| significant(run.figures.requests as f64 / s.max(1e-9));
     let rates = match run.figures.makespan_s > duration_s * LONGER_TIMES {
@@ -118,10 +125,8 @@ pub(super) fn was_faster(
         false => String::new(),
     };
     Some(format!(
-        "The device of the recording was faster than {device}: half of its {kind} took less than {}, here less than \
-         {}{rates}. This is about {device}, not about the recorded device; name that with --device.",
-        millis(recorded_ms),
-        millis(ms),
+        "The device of the recording was faster than {device}: {faster}{rates}. This is about {device}, not about the \
+         recorded device; name that with --device.",
     ))
 }
 

@@ -7,12 +7,14 @@
 //! recorded one.
 
 use forebay_ask::named;
+use forebay_core::Nanos;
 use serde::Serialize;
 
-use super::Setting;
 use super::fit::DeviceFit;
 use super::judge::TOO_FEW;
 use super::replays::Tryouts;
+use super::{Setting, source};
+use crate::clock::Times;
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
@@ -65,6 +67,34 @@ impl Trust {
         }
     }
 
+    /// Adds the step of the trace's clock, if it is coarse, to the first sentence.
+    pub(super) fn with_clock(self, times: Times) -> Trust {
+        let step = times.step();
+        if step == Nanos::ZERO {
+            return self;
+        }
+        let (first, rest) = self.said.split_once(". ").unwrap_or((&self.said, ""));
+        let first = first.trim_end_matches('.');
+        let clock = format!("the trace's clock has steps of {}", millis(step.as_millis_f64()));
+        let said = format!("{first}; {clock}. {rest}").trim_end().to_string();
+        Trust { said, ..self }
+    }
+
+    /// Says how much faster the recorded device was than the model, if the model was not compared
+    /// with the recording and is so slow that it stands for another device.
+    pub(super) fn with_recorded(self, setting: &Setting<'_>, tried: &Tryouts) -> Trust {
+        let (description, policy) = (&setting.input.description, setting.current);
+        let run = tried.leading.results.iter().find(|run| run.policy == policy);
+        match run.and_then(|run| source::faster(description, run)).filter(|_| !self.is_checked) {
+            None => self,
+            Some(faster) => {
+                let said =
+                    format!("Little: the recorded device was faster: {faster}. {}", self.said);
+                Trust { said, ..self }
+            }
+        }
+    }
+
     /// Builds the statement from the runs in `tried`, comparing the run of the current scheduler
     /// with the recording.
     pub(super) fn of(
@@ -109,7 +139,9 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     };
     let mut all =
         [&of.reads, &of.writes].into_iter().flatten().filter(|one| one.requests >= TOO_FEW);
-    let is_off = |one: &DirectionAnswer| one.p50_error_share.is_some_and(is_far_off);
+    let is_off = |one: &DirectionAnswer| {
+        [one.p50_error_share, one.p99_error_share].into_iter().flatten().any(is_far_off)
+    };
     let little = if all.any(is_off) { "Little: " } else { "" };
     let on = if little.is_empty() { "On" } else { "on" };
     Some(format!(
@@ -121,9 +153,8 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     ))
 }
 
-/// Formats the deviation of each latency: "model's read p50 is 8 % and its p99 22 % off what your
-/// disk did"; above a factor of two, "read p50 is 3 times and its p99 0.1 times what your disk
-/// took". Returns `None` if there are too few requests to compare.
+/// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3 times
+/// too low". Returns `None` if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
@@ -139,17 +170,24 @@ fn is_far_off(error_share: f64) -> bool {
     !(-0.5..=1.0).contains(&error_share)
 }
 
+/// Formats a deviation, as in "8 % too low" or, above a factor of two, "3 times too high".
+fn deviation(error_share: f64) -> String {
+    let ratio = 1.0 + error_share;
+    let which = if error_share < 0.0 { "low" } else { "high" };
+    match is_far_off(error_share) {
+        true => format!("{} times too {which}", significant(ratio.max(1.0 / ratio.max(1e-9)))),
+        false => match (error_share.abs() * 100.0).round() / 100.0 {
+            0.0 => "0 % off".to_string(),
+            share => format!("{} too {which}", percent(share)),
+        },
+    }
+}
+
 fn direction(name: &str, of: &DirectionAnswer) -> Option<String> {
-    let (p50, p99) = (of.p50_error_share?, of.p99_error_share?);
-    let share = |error: f64| percent((error.abs() * 100.0).round() / 100.0);
-    let times = |error: f64| format!("{} times", significant(1.0 + error));
-    let (p50, p99, of_what) = match [p50, p99].into_iter().any(is_far_off) {
-        true => (times(p50), times(p99), "what your disk took"),
-        false => (share(p50), share(p99), "off what your disk did"),
-    };
+    let (p50, p99) = (deviation(of.p50_error_share?), deviation(of.p99_error_share?));
     (of.requests >= TOO_FEW).then(|| {
         format!(
-            "{name} p50 is {p50} and its p99 {p99} {of_what} ({} for {}, {} for {})",
+            "{name} p50 is {p50} and its p99 {p99} ({} for {}, {} for {})",
             millis(of.modelled_p50_ms),
             millis(of.recorded_p50_ms),
             millis(of.modelled_p99_ms),

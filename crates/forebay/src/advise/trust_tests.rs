@@ -21,9 +21,13 @@ fn the_line_says_how_far_the_model_is_off() {
     let device = open("st1000nm0011").unwrap();
     let input = recorded(records(1500, 9_000), &device, "mq-deadline");
     let trust = advised(&input, &device, Setup::default(), true).trust;
-    let said = "On this trace the model's read p50 is 0 % and its p99 0 % off what your disk did (";
+    let said = "On this trace the model's read p50 is 0 % off and its p99 0 % off (";
     assert!(trust.is_checked && trust.said.starts_with(said), "{}", trust.said);
-    assert!(trust.said.contains("and its write p50 is 0 % and its p99 0 % off"), "{}", trust.said);
+    assert!(
+        trust.said.contains("and its write p50 is 0 % off and its p99 0 % off"),
+        "{}",
+        trust.said
+    );
     let taken = "That takes your disk for st1000nm0011 under mq-deadline, in open replay, by 1500 requests.";
     assert!(trust.said.ends_with(taken), "{}", trust.said);
     let other = trust.other_replay.unwrap();
@@ -32,8 +36,27 @@ fn the_line_says_how_far_the_model_is_off() {
     let trust = advised(&input, &slower, Setup::default(), true).trust;
     let reads = trust.retrodiction.unwrap().reads.unwrap();
     let times = significant(1.0 + reads.p50_error_share.unwrap());
-    let off = format!("Little: on this trace the model's read p50 is {times} times and");
+    let off = format!("Little: on this trace the model's read p50 is {times} times too high and");
     assert!(trust.said.starts_with(&off), "{off}: {}", trust.said);
+}
+
+#[test]
+fn the_first_sentence_names_a_coarse_clock_and_a_faster_device() {
+    let coarse = |step| Times::Coarse { step, per_stamp: 2.0, share: 1.0 };
+    let said = |times| Trust::unchecked("the recording's device is unknown").with_clock(times).said;
+    let plain = "The model is not checked: the recording's device is unknown";
+    assert_eq!(said(Times::Usable), format!("{plain}."));
+    let step = Nanos::from_micros(6550);
+    let with_step = format!("{plain}; the trace's clock has steps of 6.55 ms.");
+    assert_eq!(said(coarse(step)), with_step);
+    // What is recorded as 0.4 ms and takes a disk 10 ms was not recorded on this disk.
+    let mut fast = records(1500, 90_000);
+    fast.iter_mut().for_each(|record| record.latency = Some(Nanos::from_micros(400)));
+    let device = open("st1000nm0011").unwrap();
+    let trust = advised(&input_of(fast), &device, Setup::default(), false).trust;
+    let faster =
+        "Little: the recorded device was faster: half of its reads took less than 400 µs, here";
+    assert!(trust.said.starts_with(faster), "{}", trust.said);
 }
 
 #[test]

@@ -240,6 +240,25 @@ fn a_noisy_tail_hides_no_gain() {
     assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
 }
 
+/// A gain in one figure does not pay for a loss of a third in another, unless the user prefers it.
+#[test]
+fn what_harms_a_figure_is_chosen_only_by_who_prefers_the_other() {
+    let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, 252.0, 60.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
+    assert_eq!(chosen(&runs, Prefer::Writes).0, "mq-deadline");
+    let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, 182.0, 60.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "mq-deadline");
+}
+
+/// A clock that steps by 6.55 ms does not show a difference of 1.5 ms.
+#[test]
+fn gains_below_the_step_of_the_clock_do_not_count() {
+    let runs = [run("none", 80.0, 16.2, 9.72), run("mq-deadline", 80.0, 16.0, 8.25)];
+    let runs = Runs::of(&runs);
+    let best = |step_ms| runs.choice(Prefer::Balance).with_clock_step(step_ms).best();
+    assert_eq!([0.0, 1.0, 6.55].map(best), ["mq-deadline", "mq-deadline", "none"].map(Some));
+}
+
 /// Among equally good schedulers, one that beats the baseline is chosen over a simpler one.
 #[test]
 fn what_is_better_in_all_is_chosen_before_what_is_simpler() {
