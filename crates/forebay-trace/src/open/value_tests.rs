@@ -418,6 +418,12 @@ fn times_of_day_continue_over_midnight() {
         None,
     );
     assert!(told.unwrap_err().contains("expected a time of day such as 23:59:59.000345"));
+    // A day in another column would be lost.
+    for day in ["2026-01-31", "31.01.2026", "1/31/26"] {
+        let text = format!("date,time,op,offset,len\n{day},23:59:59.25,R,0,4096\n");
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains("day and time in one column"), "{told}");
+    }
     let told = read_as("t", "23:59:59,R,81920,512\n23:59:59.5,W,4096,4096\n", None).unwrap_err();
     assert!(told.contains("at:clock,op,offset"), "{told}");
 }
@@ -443,6 +449,8 @@ fn sizes_may_state_their_unit() {
     }
     let (records, _) = read("time_us;op;offset;size\n0;R;0;1,5 MB\n0;R;0;0,5 KiB\n");
     assert_eq!((records[0].len, records[1].len), (3 << 19, 512));
+    let told = read_as("t", "time_us,op,offset,size\n0,R,1f000,512\n", None).unwrap_err();
+    assert!(told.contains("hexadecimal numbers need the prefix 0x"), "{told}");
     for bad in ["4XB", "1.3KB", "-4KB", "4 K B", "KB", "4e3KB"] {
         let text = format!("time_us,op,offset,size\n0,R,0,{bad}\n");
         let told = read_as("t", text, None).unwrap_err();

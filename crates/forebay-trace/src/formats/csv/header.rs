@@ -268,10 +268,22 @@ impl Names<'_> {
         let field = field.as_bytes();
         let unit = match span::is_certain(field) {
             true => Some(TIMEDELTA),
-            false if time_of_day(field).is_some() => Some(CLOCK),
+            false if time_of_day(field).is_some() && !self.has_day() => Some(CLOCK),
             false => date::ns(field).map(|_| DATE),
         };
         unit.map(|unit| (column, Some(unit.name)))
+    }
+
+    /// Returns whether any column contains days, which a time of day in another column lacks.
+    fn has_day(&self) -> bool {
+        let is_day = |field: String| {
+            let parts: Vec<&str> = field.split(['-', '/', '.']).collect();
+            let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+            let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+            parts.iter().all(is_number)
+                && matches!(lengths[..], [4, 1 | 2, 1 | 2] | [1 | 2, 1 | 2, 2 | 4])
+        };
+        (0..self.names.len()).filter_map(|column| self.first(column)).any(is_day)
     }
 
     fn arrival(&self, (column, unit): TimeColumn, said: &mut Declaration) {
