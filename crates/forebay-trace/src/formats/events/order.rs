@@ -163,7 +163,9 @@ mod tests {
         }
     }
 
-    fn merged(lists: Vec<Vec<(u64, u32)>>) -> (Vec<(u64, u32)>, Vec<([usize; 2], u64)>) {
+    type Key = (u64, u32);
+
+    fn merged(lists: Vec<Vec<Key>>) -> (Vec<Key>, Vec<([usize; 2], u64)>) {
         let sources = lists.into_iter().map(|list| Listed(list.into_iter())).collect();
         let mut merge = Merge::new(sources).unwrap();
         let keys = std::iter::from_fn(|| merge.next().unwrap()).map(|event| event.key());

@@ -112,8 +112,7 @@ fn a_missing_time_begins_no_run() {
             }
             let at = |n: u64| if zeros.contains(&n) { 0 } else { start + n * S / 2 };
             for splits in [false, true] {
-                let mut one = Clock::default();
-                one.splits = splits;
+                let one = Clock { splits, ..Clock::default() };
                 let (read, said) = clock(one, (0..1000).map(|n| (at(n), None)));
                 let case = format!("{start}, {zeros:?}, {splits}: {said:?}");
                 assert_eq!(read[998], start + 998 * S / 2, "{case}");

@@ -14,12 +14,13 @@ impl Clock {
     /// except the next few. `ahead` contains the following rows.
     ///
     /// In the order of completions, a slow request may look like that. Therefore, a row that is
-    /// earlier by less than [`FAR_NS`] must be alone, and precede the whole run.
+    /// earlier by less than [`FAR_NS`] must be alone, have a time of 0, which may be missing, and
+    /// precede the whole run.
     pub(super) fn is_wild(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let is_far = back_ns >= FAR_NS;
-        let is_first = back_ns >= AHEAD_NS && row.at_ns <= self.run.first_ns;
-        if !is_far && !is_first
+        let is_missing = row.at_ns == self.shift_ns && row.at_ns <= self.run.first_ns;
+        if !is_far && (!is_missing || back_ns < AHEAD_NS)
             || self.rows - 1 - self.run.before < KNOWN_ROWS
             || self.is_explained(row, STEP_NS)
         {
