@@ -5,13 +5,10 @@ use crate::trace::Record;
 
 /// The minimum number of rows before a row that is wild because it is earlier than the others.
 const KNOWN_ROWS: u64 = 3;
-/// The maximum number of rows at the end of the file that are wild if they are earlier than the
-/// others.
-const LAST_ROWS: usize = 2;
 
 impl Clock {
     /// Returns whether the row is far earlier than the rows before it, and than the rows after it
-    /// except the next few. `ahead` contains the following rows.
+    /// except the next few. `ahead` contains the following rows, and is empty for the last row.
     ///
     /// In the order of completions, a slow request may look like that. Therefore, a row that is
     /// earlier by less than [`FAR_NS`] must be alone, have a time of 0, which may be missing, and
@@ -26,7 +23,7 @@ impl Clock {
         {
             return false;
         }
-        if ahead.len() < LAST_ROWS && is_far {
+        if ahead.is_empty() && is_far {
             return true;
         }
         // Missing times have the same value in all rows.
