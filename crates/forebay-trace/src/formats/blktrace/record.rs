@@ -273,8 +273,10 @@ impl Cursor {
     /// it show the byte order.
     fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
         let error = self.malformed(shown(&head[..MAGIC_BYTES]), EXPECTED, HINT);
-        self.fill(BUFFER)?;
-        self.order = self.order.or_else(|| damage::order_in(&self.buffer[self.unread.clone()]));
+        if self.order.is_none() {
+            self.fill(BUFFER)?;
+            self.order = damage::order_in(&self.buffer[self.unread.clone()]);
+        }
         match self.order {
             Some(order) => self.leave_out(0, order, error),
             None => Err(error),
