@@ -137,6 +137,13 @@ fn a_missing_time_begins_no_run() {
 }
 
 #[test]
+fn late_rows_at_the_end_are_not_wild() {
+    let (read, said) = run((10..75_010).chain([3, 4]).map(|n| n * S));
+    assert_eq!(read[75_000..], [3 * S, 4 * S]);
+    assert!(said.len() == 1 && said[0].starts_with("the clock goes back by 20.8 h"), "{said:?}");
+}
+
+#[test]
 fn rows_that_changed_places_a_little_are_no_steps() {
     let quiet: [&[(u64, Option<u64>)]; 4] = [
         // Rows in the order of completions.
