@@ -80,6 +80,8 @@ def blktrace():
     seed("blktrace", "big-endian", b"\0" + big)
     seed("blktrace", "zeros-at-the-end", b"\0" + merged + bytes(96))
     seed("blktrace", "cut", b"\0" + split[:-20])
+    seed("blktrace", "damaged-first", b"\0" + b"\xee" * 48 + plain)
+    seed("blktrace", "copied", b"\x80" + plain + plain)
     return plain, split, merged
 
 
@@ -166,6 +168,8 @@ def columns():
     seed("csv", "named", named)
     seed("csv", "named-crlf", "\ufeff\r\n\"time (s)\"; \"offset\" ;size;is_write\r\n1;0;512;0\r\n2;512;512;True")
     seed("csv", "named-blank", "at_ns op offset_kib sectors stream\n1 R 4 8 a\n2  w 8 8 b\n")
+    seed("csv", "named-clock", "Attaching 2 probes...\ntime op offset len\n23:59:59.5 R 0 4KB\n"
+         "00:00:00.25 W 2MiB 512\n00:00:00.3 flush -1.0 0.0\n@start[7]: 1\n")
     seed("csv", "named-unsure", "timestamp,op,block,size\n1,R,0,512\n")
     seed("open", "csv-named", named)
     dsa = "{0} 0 303567 7 0\n{1} 1 55590 6 1\n\n{1}\t1  9 0 1\r\n"
@@ -194,6 +198,8 @@ def columns():
          + row.replace("500", "").replace("java", '"a; b"').replace("SM", ""))
     seed("columns", "blank", "offset:blocks:4096,every=10ms,op=read,len=512,sep=blank,skip=1\nx\n 7\n8\t\n")
     seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\ufeff1,r,x,2,1\n")
+    seed("columns", "clock", "end:clock,latency:us,op:0/1,offset,len\n23:59:59.9,5,0,0,4KiB\n"
+         "00:00:00.1,5,1,1.5MB,512B\n")
     seed("columns", "wrong", "at:hours,op\n1,r\n")
     return spc, msr, csv
 
@@ -341,6 +347,19 @@ def events():
             "0x0  len:  1\n"
             "2:     90.750 (190575)   BDEV_IO_DONE     id:    i7   time:  80.250  ctx:  0x2000\n"
         ),
+        ("spdk", "zones"): (
+            "0: 10.0 b1 BDEV_IO_START id: i1 type: 13 offset: 16 len: 8\n"
+            "0: 20.0 b1 BDEV_IO_DONE id: i1 time: 10.0\n"
+            "0: 30.0 b1 BDEV_IO_START id: i2 type: 3 offset: 0 len: 16777216\n"
+            "0: 40.0 b1 BDEV_IO_START id: i3 type: 9 offset: 0 len: 4194304\n"
+            "0: 50.0 b1 BDEV_IO_DONE id: i2 time: 20.0\n"
+        ),
+        ("ftrace", "rest-issued-again"): (
+            "fio-7 [001] ..... 1.000000: block_rq_issue: 8,0 W 4096 () 800 + 8 none,0,0 [fio]\n"
+            "fio-7 [001] ..... 1.000100: block_rq_complete: 8,0 W () 800 + 4 none,0,0 [0]\n"
+            "fio-7 [001] ..... 1.000110: block_rq_issue: 8,0 W 2048 () 804 + 4 none,0,0 [fio]\n"
+            "fio-7 [001] ..... 1.000300: block_rq_complete: 8,0 W () 804 + 4 none,0,0 [0]\n"
+        ),
         ("blkparse", "remaps"): (
             "253,0 1 1 0.000000000 7 Q W 800 + 8 [a]\n"
             "8,0 1 2 0.000001000 7 A W 900 + 8 <- (253,0) 800\n"
@@ -367,6 +386,7 @@ def records():
                    for n, op in enumerate([0x28, 0x2A, 0x88, 0x12, 0x35]))
     seed("vscsi", "version-1", one)
     seed("vscsi", "version-2-cut", two[:-3])
+    seed("vscsi", "damaged", b"\xff" * 32 + one)
     header = (
         b'$$TR_IOREC-1.3 (x)\nsystem = "a.b";\ndisks = { 3 -> { sectorsize = 1024,\n'
         b'seekparms = {616, 3450}, sections = { 8 -> { "/", size = (1 2) } } } };\n\x0c'
@@ -378,6 +398,7 @@ def records():
     ])
     seed("hp-srt", "plain", srt)
     seed("hp-srt", "cut", srt[:-9])
+    seed("hp-srt", "damaged", srt + bytes(8) + srt[len(header):])
     return {"vscsi": one, "hp-srt": srt}
 
 

@@ -2,7 +2,7 @@
 
 pub mod blkparse;
 pub mod blktrace;
-mod clock;
+pub(crate) mod clock;
 pub mod csv;
 pub mod disksim_valid;
 pub(crate) mod events;

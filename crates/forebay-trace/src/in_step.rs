@@ -1,7 +1,7 @@
 //! Detects volumes that move in step: most requests on one have a counterpart on the other, with
 //! the same operation and length and at nearly the same time. Probably, one of them is a layer
 //! above the other (LVM, md, dm-crypt), or both are halves of a mirror, but the trace does not say
-//! so.
+//! so. The volume below may also have requests of its own, for example of other partitions.
 //!
 //! A volume above several others (a stripe, or LVM over two disks) moves in step with all of them
 //! together: each request of a lower volume is a part of a request of the upper volume, and these
@@ -21,8 +21,13 @@ const SAMPLE: usize = 1 << 14;
 const REQUESTS_MIN: u64 = 20;
 /// The maximum time between counterparts, in nanoseconds.
 const APART_NS: u64 = 1_000_000;
-/// The minimum share of requests on each volume that must have a counterpart.
+/// The minimum share of requests on the volume above that must have a counterpart.
 const SHARE_MIN: f64 = 0.9;
+/// How many times as many requests a volume may have as it has counterparts. The others are its own.
+const OTHERS_MAX: f64 = 10.0;
+/// The minimum number of requests on the volume above if the other has requests of its own, and
+/// only their order in time shows that they belong together.
+const CAUSED_MIN: u64 = 50;
 /// How many times as long as the time between counterparts the gaps between requests must be.
 const GAPS_MIN: u64 = 10;
 /// The maximum number of recent records that are compared with the next one.
@@ -44,23 +49,31 @@ pub(crate) struct InStep {
 /// A recent record.
 struct Recent {
     record: Record,
-    /// The number of its bytes that were found on each other volume.
-    found: BTreeMap<u32, u32>,
+    /// The number of its bytes that were found on other volumes.
+    found: u32,
+    /// The volumes on which it has counterparts, and the differences of their offsets.
+    counterparts: Vec<(u32, u64)>,
 }
 
 /// The counterparts on a pair of volumes. The request on the first volume precedes the other.
 #[derive(Default)]
 struct Counterparts {
+    /// The number of requests that have a counterpart, each of which is a counterpart only once.
     count: u64,
     /// The sum of the times between counterparts.
     apart_ns: u64,
-    /// The number of counterparts for each difference of offsets.
+    /// The number of counterparts that are nearer than the like request on the second volume before
+    /// them.
+    nearer: u64,
+    /// The number of requests that have a counterpart at each difference of offsets.
     distances: HashMap<u64, u64>,
     /// The number of requests on the second volume that may be parts of requests on the first,
     /// their total size, and the sum of the times between part and whole.
     parts: u64,
     parts_bytes: u64,
     parts_apart_ns: u64,
+    /// The number of parts that are nearer than the request on the second volume before the whole.
+    parts_nearer: u64,
 }
 
 impl InStep {
@@ -78,7 +91,8 @@ impl InStep {
                 self.compare(record);
                 self.find_whole(record);
             }
-            self.recent.push_back(Recent { record: *record, found: BTreeMap::new() });
+            let counterparts = Vec::new();
+            self.recent.push_back(Recent { record: *record, found: 0, counterparts });
             if self.recent.len() > RECENT_MAX {
                 self.recent.pop_front();
             }
@@ -88,48 +102,81 @@ impl InStep {
 
     /// Finds the counterpart of a record among the recent records on each other volume.
     fn compare(&mut self, record: &Record) {
-        let is_near = |other: &&Record| record.at.0 - other.at.0 <= APART_NS;
-        let mut met: Vec<u32> = Vec::new();
-        for other in self.recent.iter().rev().map(|recent| &recent.record).take_while(is_near) {
+        let mut met: Vec<(u32, Option<usize>)> = Vec::new();
+        for (index, recent) in self.recent.iter_mut().enumerate().rev() {
+            let other = &recent.record;
+            if record.at.0 - other.at.0 > APART_NS {
+                break;
+            }
             let is_like = other.volume != record.volume
                 && (other.op, other.len) == (record.op, record.len)
-                && !met.contains(&other.volume);
-            if is_like {
-                met.push(other.volume);
-                let pair = self.pairs.entry((other.volume, record.volume)).or_default();
+                && met.iter().all(|&(volume, _)| volume != other.volume);
+            if !is_like {
+                continue;
+            }
+            let is_first = recent.counterparts.iter().all(|&(volume, _)| volume != record.volume);
+            met.push((other.volume, is_first.then_some(index)));
+            let pair = self.pairs.entry((other.volume, record.volume)).or_default();
+            let distance = record.offset.wrapping_sub(other.offset);
+            let is_new =
+                recent.counterparts.iter().all(|known| *known != (record.volume, distance));
+            if is_new && pair.distances.len() < SAMPLE {
+                *pair.distances.entry(distance).or_default() += 1;
+            }
+            if is_first {
                 pair.count += 1;
                 pair.apart_ns += record.at.0 - other.at.0;
-                let distance = record.offset.wrapping_sub(other.offset);
-                if pair.distances.len() < SAMPLE {
-                    *pair.distances.entry(distance).or_default() += 1;
-                }
+            }
+            recent.counterparts.push((record.volume, distance));
+        }
+        for (volume, first) in met {
+            let is_like = |other: &Record| other.len == record.len;
+            let is_nearer = first.is_some_and(|index| self.is_nearer(index, record, is_like));
+            if let Some(pair) = self.pairs.get_mut(&(volume, record.volume)) {
+                pair.nearer += u64::from(is_nearer);
             }
         }
     }
 
+    /// Returns whether `record` is nearer to the recent record at `index` than the request before
+    /// that one that is on the volume of `record`, has the same operation and satisfies `fits`. A
+    /// request follows the request that caused it, but is as far from the next as from the previous
+    /// request of an independent volume.
+    fn is_nearer(&self, index: usize, record: &Record, fits: impl Fn(&Record) -> bool) -> bool {
+        let Some(Recent { record: whole, .. }) = self.recent.get(index) else { return false };
+        let before = self.recent.range(..index).rev().map(|recent| &recent.record);
+        let is_like =
+            |other: &&Record| other.volume == record.volume && other.op == record.op && fits(other);
+        let apart = record.at - whole.at;
+        before.take(RECENT_MAX).find(is_like).is_none_or(|other| apart < whole.at - other.at)
+    }
+
     /// Finds the most recent request on each other volume of which `record` may be a part.
     fn find_whole(&mut self, record: &Record) {
-        let mut met: Vec<u32> = Vec::new();
-        for Recent { record: other, found } in self.recent.iter_mut().rev() {
+        let mut met: Vec<(u32, usize)> = Vec::new();
+        for (index, recent) in self.recent.iter_mut().enumerate().rev() {
+            let other = &recent.record;
             let apart_ns = record.at.0 - other.at.0;
-            if apart_ns > APART_NS {
+            if apart_ns > APART_NS || met.len() + 1 >= self.requests.len() {
                 break;
             }
-            if other.volume == record.volume || other.op != record.op || met.contains(&other.volume)
-            {
+            let is_met = met.iter().any(|&(volume, _)| volume == other.volume);
+            if other.volume == record.volume || other.op != record.op || is_met {
                 continue;
             }
-            let found = found.entry(record.volume).or_default();
-            if other.len - *found >= record.len {
-                *found += record.len;
-                met.push(other.volume);
+            if other.len - recent.found >= record.len {
+                recent.found += record.len;
+                met.push((other.volume, index));
                 let pair = self.pairs.entry((other.volume, record.volume)).or_default();
                 pair.parts += 1;
                 pair.parts_bytes += u64::from(record.len);
                 pair.parts_apart_ns += apart_ns;
             }
-            if met.len() + 1 >= self.requests.len() {
-                break;
+        }
+        for (volume, index) in met {
+            let nearer = self.is_nearer(index, record, |_| true);
+            if let Some(pair) = self.pairs.get_mut(&(volume, record.volume)) {
+                pair.parts_nearer += u64::from(nearer);
             }
         }
     }
@@ -141,8 +188,11 @@ impl InStep {
         let gap_ns = self.last_ns / requests.max(1);
         let is_part = |pair: &Counterparts, lower: u32| {
             let all = self.requests.get(&lower).map_or(0, |(requests, _)| *requests);
+            let share = pair.parts as f64 / all.max(1) as f64;
             let is_close = pair.parts_apart_ns / pair.parts.max(1) * GAPS_MIN <= gap_ns;
-            pair.parts as f64 >= SHARE_MIN * all as f64 && (is_close || pair.is_at_one_distance())
+            let is_nearer = pair.parts_nearer as f64 >= SHARE_MIN * pair.parts as f64;
+            let is_caused = is_close && (share >= SHARE_MIN || is_nearer);
+            share * OTHERS_MAX >= 1.0 && (is_caused || pair.is_at_one_distance(pair.parts))
         };
         let all = self.pairs.range((upper, 0)..=(upper, u32::MAX));
         let parts = all.filter(|((_, lower), pair)| is_part(pair, *lower));
@@ -198,23 +248,30 @@ impl InStep {
     }
 
     fn is_in_step(&self, one: u32, other: u32, pair: &Counterparts) -> bool {
-        let requests = [one, other].map(|volume| self.requests.get(&volume).map_or(0, |r| r.0));
-        let most = requests.into_iter().max().unwrap_or(0);
-        if requests.iter().any(|&count| count < REQUESTS_MIN)
-            || (pair.count as f64) < SHARE_MIN * most as f64
-        {
+        let count = |volume| self.requests.get(&volume).map_or(0, |requests| requests.0);
+        let (upper, lower) = (count(one), count(other));
+        let most = upper.max(lower);
+        // The volume below may have requests of its own, but the one above may not.
+        let is_known = |found: u64| found as f64 >= SHARE_MIN * upper as f64;
+        let is_equal = upper.min(lower) as f64 >= SHARE_MIN * most as f64;
+        if upper.min(lower) < REQUESTS_MIN || most as f64 > OTHERS_MAX * upper as f64 {
             return false;
         }
-        let gap_ns = self.last_ns / most;
-        pair.is_at_one_distance() || pair.apart_ns / pair.count * GAPS_MIN <= gap_ns
+        if pair.is_at_one_distance(upper) {
+            return true;
+        }
+        let is_close = pair.apart_ns / pair.count.max(1) * GAPS_MIN <= self.last_ns / most;
+        let is_caused = upper >= CAUSED_MIN && is_known(pair.nearer);
+        is_close && is_known(pair.count) && (is_equal || is_caused)
     }
 }
 
 impl Counterparts {
-    /// Returns whether nearly all counterparts have the same difference of offsets.
-    fn is_at_one_distance(&self) -> bool {
+    /// Returns whether nearly all of `requests` requests have a like request at the same difference
+    /// of offsets.
+    fn is_at_one_distance(&self, requests: u64) -> bool {
         let constant = self.distances.values().copied().max().unwrap_or(0);
-        self.count > 0 && constant as f64 >= SHARE_MIN * self.count as f64
+        requests > 0 && constant as f64 >= SHARE_MIN * requests as f64
     }
 }
 
@@ -267,6 +324,82 @@ mod tests {
         // The volumes are independent but busy, and all requests have the same length.
         assert_eq!(layers(100_000, 40_000, |n| n * 104_729 % 977 * 4096), None);
         assert_eq!(layers(100_000_000, 2_000_000, |_| 1 << 20), None);
+    }
+
+    /// Returns a sequence of numbers that look random.
+    fn scattered(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        }
+    }
+
+    /// Compares a volume with the one below it, which has `own` more requests per request of the
+    /// volume above.
+    fn with_own(own: u64, gap_ns: u64, later_ns: u64, is_linear: bool) -> Option<String> {
+        let mut random = scattered(own + gap_ns);
+        let mut records = Vec::new();
+        for n in 0..200 {
+            let (at, offset) = (n * gap_ns + random() % (gap_ns / 2), random() % 100_000 * 4096);
+            let below = if is_linear { offset + (1 << 20) } else { random() % 100_000 * 4096 };
+            records.extend([(at, 0, offset, 4096), (at + later_ns, 1, below, 4096)]);
+            for _ in 0..own {
+                let at = n * gap_ns + random() % gap_ns;
+                records.push((at, 1, random() % 100_000 * 4096, 4096));
+            }
+        }
+        sentence(records)
+    }
+
+    #[test]
+    fn requests_of_the_lower_volume_hide_no_layer() {
+        for own in 0..=6 {
+            for (gap_ns, later_ns) in [(10_000_000, 20_000), (1_000_000, 8_000), (100_000, 40_000)]
+            {
+                assert!(with_own(own, gap_ns, later_ns, true).is_some(), "{own} {gap_ns}");
+            }
+            assert!(with_own(own, 1_000_000, 4_000, false).is_some(), "{own}");
+            // The counterpart does not come at once, so it is one by chance.
+            assert_eq!(with_own(own, 1_000_000, 500_000, false), None, "{own}");
+        }
+    }
+
+    #[test]
+    fn bursts_on_independent_volumes_are_no_layers() {
+        for times in 1..=9 {
+            let mut random = scattered(times);
+            let mut records = Vec::new();
+            for n in 0..200 {
+                let begin = n * 50_000_000;
+                for m in 0..=times {
+                    let at = begin + random() % 300_000;
+                    records.push((at, u32::from(m > 0), random() % 1000 * 4096, 4096));
+                }
+            }
+            assert_eq!(sentence(records), None, "{times}");
+        }
+    }
+
+    #[test]
+    fn requests_of_the_lower_volumes_hide_no_stripe() {
+        for own in 1..=4 {
+            let mut random = scattered(own);
+            let mut records = Vec::new();
+            for n in 0..400 {
+                let (at, offset) = (n * 2_000_000, random() % 10_007 * 4096);
+                let leg = 1 + (offset / 65_536 % 2) as u32;
+                records.extend([(at, 0, offset, 4096), (at + 5_000, leg, offset / 2, 4096)]);
+                for _ in 0..own {
+                    let at = n * 2_000_000 + random() % 2_000_000;
+                    records.push((at, 1 + random() as u32 % 2, random() % 10_007 * 4096, 4096));
+                }
+            }
+            let told = sentence(records).unwrap_or_default();
+            assert!(told.contains("volumes sda and sdb are parts"), "{own}: {told}");
+        }
     }
 
     #[test]

@@ -590,6 +590,50 @@ fn damage_in_the_middle_is_skipped_up_to_the_next_record() {
     assert!(opened(&hollow, "20%").unwrap().0.len() > 1500);
 }
 
+/// The first record determines the byte order, and by it the format is recognized.
+#[test]
+fn a_damaged_beginning_is_skipped() {
+    let records = long();
+    for whole in [records.concat(), big_endian(&records.concat())] {
+        for damaged in [1, 3, 40, 48, 100, 1000] {
+            let mut bytes = whole.clone();
+            bytes[..damaged].fill(0xee);
+            let (some, notes) = opened(&bytes, "5%").unwrap();
+            assert!((1985..=2000).contains(&some.len()), "{damaged}: {}", some.len());
+            let is_told = |note: &String| note.contains("damaged and left out (1 part at byte 0)");
+            assert!(notes.rows_bad > 0 && notes.warnings.iter().any(is_told), "{notes:?}");
+            assert!(opened(&bytes, "0").is_err());
+        }
+        let (some, _) = opened(&whole[7..], "1%").unwrap();
+        assert_eq!(some.len(), 1999);
+    }
+}
+
+#[test]
+fn a_copied_file_counts_once() {
+    let (records, other) = (long(), record(1, 5, 0x0811_0001, 1 << 20, 4096, &[]));
+    let file = |cpu: u32, bytes: &[u8]| (format!("s.blktrace.{cpu}"), bytes.to_vec());
+    let told = |files: &[(String, Vec<u8>)]| {
+        let files: Vec<_> = files.iter().map(|(name, bytes)| (&**name, bytes.clone())).collect();
+        let (records, notes, _) = read(&files).unwrap();
+        (
+            records,
+            notes.warnings.into_iter().filter(|note| note.contains("as if the file")).collect(),
+        )
+    };
+    let whole = records.concat();
+    let (once, notes): (_, Vec<String>) = told(&[file(0, &whole), file(1, &other)]);
+    assert_eq!((once.len(), notes.len()), (2001, 0));
+    let (twice, notes) = told(&[file(0, &whole), file(1, &other), file(2, &whole)]);
+    assert!(once == twice);
+    let expected = "s.blktrace.2: 4000 events are also in s.blktrace.0, ";
+    assert!(notes.len() == 1 && notes[0].starts_with(expected), "{notes:?}");
+    // A copy of a part.
+    let half = records[..2100].concat();
+    let (twice, notes) = told(&[file(0, &half), file(1, &other), file(2, &whole)]);
+    assert!(once == twice && notes.len() == 1, "{notes:?}");
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(forebay_testing::longer(40) as u32))]
 

@@ -298,12 +298,13 @@ impl Times {
         }
     }
 
-    /// Returns the length of the clock's steps, if requests share them. Latencies in a replay are
-    /// uncertain by as much.
+    /// Returns the length of the clock's steps, if requests certainly share them, else 0. Latencies
+    /// in a replay are uncertain by as much.
     pub(crate) fn step(self) -> Nanos {
         match self {
-            Times::Coarse { step, .. } | Times::Crowded { step, .. } => step,
-            Times::Usable | Times::None | Times::Same => Nanos::ZERO,
+            Times::Coarse { step, .. } => step,
+            // The load may be driven by a timer, while the clock is fine.
+            Times::Crowded { .. } | Times::Usable | Times::None | Times::Same => Nanos::ZERO,
         }
     }
 

@@ -8,6 +8,7 @@
 
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::spec::Role;
+use crate::columns::unit::with_byte_unit;
 use crate::columns::values::BINARY_UNITS;
 
 /// The decimal mark. The other character (comma or point) then groups thousands.
@@ -110,7 +111,11 @@ impl Mark {
             cursor.first();
             for role in roles {
                 let Ok(field) = cursor.field() else { break };
+                let with_unit = with_byte_unit(field).map(|(number, _)| number);
                 let shown = match role {
+                    Role::Offset(_) | Role::Len(_) if with_unit.is_some() => {
+                        Mark::of_decimal(with_unit.unwrap_or_default())
+                    }
                     // Values in KiB and MiB may have decimals.
                     Role::Offset(unit) | Role::Len(unit) if BINARY_UNITS.contains(unit) => {
                         Mark::of_decimal(field)

@@ -136,27 +136,54 @@ impl OpWords {
         let word = word.strip_suffix(b".0").unwrap_or(word);
         let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
         let known = self.known.iter().find(same).map(|(_, op)| *op);
-        known.or_else(|| self.is_usual.then(|| rwbs(word).or_else(|| scsi_name(word))).flatten())
+        let named = || rwbs(word).or_else(|| scsi_name(word)).or_else(|| constant(word));
+        known.or_else(|| self.is_usual.then(named).flatten())
     }
 }
 
 /// Returns the operation of RWBS letters of the kernel: `F` for a preflush, the operation, and
-/// `FASM` for its flags, in this order.
+/// `FASMU` for its flags, in this order. `WZ` writes zeros.
 fn rwbs(word: &[u8]) -> Option<Op> {
     let of = |word: &[u8]| {
         let (op, mut rest) = match word {
             [b'R', rest @ ..] => (Op::Read, rest),
+            [b'W', b'Z', rest @ ..] => (Op::Write, rest),
             [b'W', rest @ ..] => (Op::Write, rest),
             [b'D', b'E', rest @ ..] | [b'D', rest @ ..] => (Op::Trim, rest),
             [b'F', rest @ ..] => (Op::Flush, rest),
             _ => return None,
         };
-        for flag in b"FASM" {
+        for flag in b"FASMU" {
             rest = rest.strip_prefix(&[*flag]).unwrap_or(rest);
         }
         rest.is_empty().then_some(op)
     };
     of(word).or_else(|| of(word.strip_prefix(b"F")?))
+}
+
+/// The prefixes of constants for operations in Linux, fio, SPDK and Windows, and their names.
+const PREFIXES: [&[u8]; 5] =
+    [b"REQ_OP_", b"NVME_CMD_", b"DDIR_", b"SPDK_BDEV_IO_TYPE_", b"IRP_MJ_"];
+const CONSTANTS: [(&[u8], Op); 12] = [
+    (b"READ", Op::Read),
+    (b"WRITE", Op::Write),
+    (b"WRITE_ZEROES", Op::Write),
+    (b"ZONE_APPEND", Op::Write),
+    (b"DISCARD", Op::Trim),
+    (b"SECURE_ERASE", Op::Trim),
+    (b"TRIM", Op::Trim),
+    (b"UNMAP", Op::Trim),
+    (b"DSM", Op::Trim),
+    (b"FLUSH", Op::Flush),
+    (b"SYNC", Op::Flush),
+    (b"FLUSH_BUFFERS", Op::Flush),
+];
+
+/// Returns the operation of a constant such as `REQ_OP_READ` or `nvme_cmd_write`.
+fn constant(word: &[u8]) -> Option<Op> {
+    let word = word.to_ascii_uppercase();
+    let name = PREFIXES.iter().find_map(|prefix| word.strip_prefix(*prefix))?;
+    CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
 }
 
 /// Returns the operation of a SCSI command's name, such as `READ_10` or `WRITE(16)`.
@@ -214,6 +241,26 @@ mod tests {
             assert_eq!(OpWords::declared(bad), None, "{bad}");
         }
         assert_eq!(OpWords::declared("0/1/2/3").unwrap().word(b"3"), Some(Op::Flush));
+    }
+
+    #[test]
+    fn constants_and_letters_are_known() {
+        let words = OpWords::usual();
+        for (word, op) in [
+            ("REQ_OP_READ", Some(Op::Read)),
+            ("req_op_discard", Some(Op::Trim)),
+            ("nvme_cmd_write", Some(Op::Write)),
+            ("nvme_cmd_write_zeroes", Some(Op::Write)),
+            ("DDIR_SYNC", Some(Op::Flush)),
+            ("IRP_MJ_FLUSH_BUFFERS", Some(Op::Flush)),
+            ("WZ", Some(Op::Write)),
+            ("WSMU", Some(Op::Write)),
+            ("REQ_OP_", None),
+            ("READ_ZEROES", None),
+            ("SYNC", None),
+        ] {
+            assert_eq!(words.word(word.as_bytes()), op, "{word}");
+        }
     }
 
     #[test]

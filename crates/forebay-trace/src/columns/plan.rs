@@ -9,11 +9,12 @@ use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::notation::Mark;
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
-use crate::columns::unit::TimeUnit;
+use crate::columns::unit::{CLOCK, TimeUnit};
 use crate::columns::values::{
     letters, operation, optional_bytes, optional_end, optional_time, time,
 };
 use crate::fields::digits;
+use crate::formats::clock::DayClock;
 use crate::naming::Room;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
@@ -107,6 +108,9 @@ pub(crate) struct Plan {
     pub(crate) mark: Option<Mark>,
     /// Whether arrival times are computed from completion times.
     has_end: bool,
+    /// Whether times are times of day, and the day that the last of them was in.
+    has_clock: bool,
+    pub(crate) day: DayClock,
     has_volume: bool,
     has_stream: bool,
     volumes: Names,
@@ -146,6 +150,8 @@ impl Plan {
         let steps: Vec<Step> = steps.collect();
         Plan {
             has_end: steps.iter().any(|step| matches!(step, Step::End(_))),
+            has_clock: steps.iter().any(|step| matches!(step, Step::At(CLOCK) | Step::End(CLOCK))),
+            day: DayClock::default(),
             has_volume: steps.iter().any(|step| matches!(step, Step::Volume(_))),
             has_stream: steps.iter().any(|step| matches!(step, Step::Stream(_))),
             steps,
@@ -251,6 +257,10 @@ impl Plan {
         }
         if offset >= END_BYTES_MAX - len {
             return Err(FieldError { column: 0, from: offset_from, fault: CellError::Address });
+        }
+        if self.has_clock {
+            at = at.map(|ns| self.day.follow(ns));
+            end = end.map(|ns| self.day.follow(ns));
         }
         let backwards = FieldError { column: 0, from: end_from, fault: CellError::Backwards };
         let at = match (at, end) {

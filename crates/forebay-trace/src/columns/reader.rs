@@ -209,6 +209,7 @@ impl ColumnReader {
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.plan.day.sentence());
         let told = self.bad.finish(self.read + self.notes.rows_skipped)?;
         self.notes.warnings.extend(told);
         Ok(())
@@ -259,6 +260,11 @@ impl ColumnReader {
         let line = text.trim_ascii();
         self.lines.pass(next, 1);
         if line.starts_with(b"#") {
+            return Ok(());
+        }
+        if line.starts_with(b"@") {
+            // bpftrace prints its maps at the end.
+            self.notes.rows_skipped += 1;
             return Ok(());
         }
         if self.names == line {

@@ -9,7 +9,7 @@ use crate::columns::cursor::Separator;
 use crate::columns::names::PARTS;
 use crate::columns::notation::Mark;
 use crate::columns::op_words::{OpCode, OpWords};
-use crate::columns::unit::{DATE, TIME_UNITS, TIMEDELTA, TimeUnit, length_unit_bytes};
+use crate::columns::unit::{CLOCK, DATE, TIME_UNITS, TIMEDELTA, TimeUnit, length_unit_bytes};
 use crate::rows::LEN_BYTES_MAX;
 
 /// What a column contains.
@@ -44,7 +44,7 @@ pub(crate) enum Role {
 /// The columns of a text and their units, as declared with `--columns` or by presets.
 ///
 /// A declaration lists the columns in order, separated by commas: `at`, `end` and `latency` with a
-/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date`), `offset` and `len` with a unit of length
+/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date` and `clock`), `offset` and `len` with a unit of length
 /// (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume`
 /// (several columns form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
 /// columns to ignore. Columns after the last declared one are ignored. Settings are
@@ -284,7 +284,8 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, GotExpected> {
     };
     let moment = || match unit {
         Some("date") => Ok(DATE),
-        _ => time().map_err(|(got, names)| (got, format!("{names}, {name}:date"))),
+        Some("clock") => Ok(CLOCK),
+        _ => time().map_err(|(got, names)| (got, format!("{names}, {name}:date, {name}:clock"))),
     };
     let length = || match unit {
         None => Ok(1),

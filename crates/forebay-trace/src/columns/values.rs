@@ -8,9 +8,11 @@ use crate::columns::notation::{Mark, PlainNumber, hexadecimal, is_ambiguous, is_
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::span::{self, Span};
 use crate::columns::spec::Role;
-use crate::columns::unit::{TIMEDELTA, TimeUnit};
+use crate::columns::unit::{CLOCK, TIMEDELTA, TimeUnit, with_byte_unit};
 use crate::fields::{decimal, decimal_or_power, digits, whole};
+use crate::formats::clock::time_of_day;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
+use crate::rows::END_BYTES_MAX;
 
 /// Units in which a value may have decimals: KiB and MiB.
 pub(crate) const BINARY_UNITS: [u64; 2] = [1 << 10, 1 << 20];
@@ -23,6 +25,7 @@ pub(crate) fn expected(role: &Role) -> String {
             "s" => "seconds such as 12.000345, below 2^64 ns".into(),
             "ticks" | "filetime" => "100 ns ticks below 2^64 ns".into(),
             "timedelta" => "a span of time such as 0 days 00:00:00.000345 or PT0.000345S".into(),
+            "clock" => "a time of day such as 23:59:59.000345".into(),
             "date" => "a date such as 2026-01-31 12:00:00.000345, from 1970 to 2262".into(),
             "ns" => "whole nanoseconds below 2^64; decimals mean that the unit is not ns".into(),
             name => format!("{name} such as 12.345, below 2^64 ns"),
@@ -69,26 +72,48 @@ pub(crate) fn optional_bytes(
     match cursor.number() {
         Some(count) => Ok(Some(count.saturating_mul(unit_bytes))),
         None => match cursor.field()? {
-            // Tracers write -1 as the offset of a flush.
-            field if is_unknown(field) || field == b"-1" => Ok(None),
-            field => slow_bytes(field, unit_bytes, mark).map(Some),
+            field if is_unknown(field) => Ok(None),
+            field => match slow_bytes(field, unit_bytes, mark) {
+                Err(CellError::Field) => nowhere(field),
+                bytes => bytes.map(Some),
+            },
         },
+    }
+}
+
+/// Reads a number that is negative or too large. Tracers write the offset of a flush like that: -1,
+/// as a signed or unsigned number, or as a number with decimals.
+#[cold]
+fn nowhere(field: &[u8]) -> Result<Option<u64>, CellError> {
+    let value = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
+    match value {
+        Some(..0.0) => Ok(None),
+        Some(value) if value >= END_BYTES_MAX as f64 => Ok(Some(u64::MAX)),
+        _ => Err(CellError::Field),
     }
 }
 
 #[cold]
 fn slow_bytes(field: &[u8], unit_bytes: u64, mark: Option<Mark>) -> Result<u64, CellError> {
+    if let Some((number, unit_bytes)) = with_byte_unit(field) {
+        return decimal_bytes(number, unit_bytes, mark);
+    }
     match slow_number(field, mark) {
         Ok(count) => Ok(count.saturating_mul(unit_bytes)),
         Err(CellError::Field) if BINARY_UNITS.contains(&unit_bytes) => {
-            let (whole, billionths) = slow_decimal(field, mark)?;
-            let part = u128::from(billionths) * u128::from(unit_bytes);
-            let is_whole = part.is_multiple_of(BILLION);
-            let part = u64::try_from(part / BILLION).ok().filter(|_| is_whole);
-            Ok(whole.saturating_mul(unit_bytes).saturating_add(part.ok_or(CellError::Field)?))
+            decimal_bytes(field, unit_bytes, mark)
         }
         Err(fault) => Err(fault),
     }
+}
+
+/// Converts a number with decimals to bytes, of which there must be a whole number.
+fn decimal_bytes(number: &[u8], unit_bytes: u64, mark: Option<Mark>) -> Result<u64, CellError> {
+    let (whole, billionths) = slow_decimal(number, mark)?;
+    let part = u128::from(billionths) * u128::from(unit_bytes);
+    let is_whole = part.is_multiple_of(BILLION);
+    let part = u64::try_from(part / BILLION).ok().filter(|_| is_whole);
+    Ok(whole.saturating_mul(unit_bytes).saturating_add(part.ok_or(CellError::Field)?))
 }
 
 /// Reads a decimal number whose decimal mark is a point, if the fast path supports it.
@@ -108,6 +133,7 @@ pub(crate) fn time(
         return match (unit, span::of(field)) {
             (TIMEDELTA, Some(Span::Ns(ns))) => Ok(ns),
             (TIMEDELTA, _) => Err(CellError::Field),
+            (CLOCK, _) => time_of_day(field).ok_or(CellError::Field),
             _ => date::ns(field).ok_or(CellError::Field),
         };
     }

@@ -17,10 +17,12 @@ use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 
 use super::Input;
 use super::events::{Layer, Merge, Pairing};
+use forebay_show::plural::{counted, verb};
 pub use record::sniff;
 
 /// A reader of a set of blktrace files.
 pub struct Blktrace {
+    paths: Vec<PathBuf>,
     events: Merge<record::Cursor>,
     pairing: Pairing,
 }
@@ -63,7 +65,7 @@ impl Blktrace {
         let empty: Vec<bool> = events.sources_mut().map(|cursor| cursor.is_empty()).collect();
         if empty.iter().all(|&empty| empty) {
             return Err(TraceError::Malformed {
-                path: paths.into_iter().next().unwrap_or_default(),
+                path: paths.first().cloned().unwrap_or_default(),
                 place: Place::File,
                 got: "nothing".to_owned(),
                 expected: "blktrace records".to_owned(),
@@ -77,7 +79,23 @@ impl Blktrace {
             pairing.notes.warnings.push(format!("{}: empty", path.display()));
         }
         pairing.notes.warnings.extend(missing);
-        Ok(Blktrace { events, pairing })
+        Ok(Blktrace { paths, events, pairing })
+    }
+
+    /// Returns notes about files that repeat events of another file.
+    fn copied(&self) -> Vec<String> {
+        let path =
+            |source: usize| self.paths.get(source).map_or("".into(), |p| p.display().to_string());
+        let sentence = |([copy, of], count): (&[usize; 2], &u64)| {
+            format!(
+                "{}: {} {} also in {}, as if the file was copied: each counts once",
+                path(*copy),
+                counted(*count, "event"),
+                verb(*count, "is", "are"),
+                path(*of)
+            )
+        };
+        self.events.copies().iter().map(sentence).collect()
     }
 
     /// Adds a sentence to the notes, for callers that know more about how the trace was recorded.
@@ -119,6 +137,7 @@ impl Reader for Blktrace {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         let ends = self.pairing.fill(batch, || self.events.next())?;
         if ends {
+            self.pairing.notes.warnings.extend(self.copied());
             for cursor in self.events.sources_mut() {
                 self.pairing.notes.warnings.append(&mut cursor.warnings);
                 self.pairing.notes.rows_bad += cursor.records_bad();

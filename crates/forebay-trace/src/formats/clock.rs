@@ -37,7 +37,7 @@ pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
 
 /// Parses a time of day, such as `14:15:23` or `2:15:23 PM`, with or without decimals. Returns
 /// nanoseconds.
-pub(super) fn time_of_day(field: &[u8]) -> Option<u64> {
+pub(crate) fn time_of_day(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.replace(',', ".").to_ascii_uppercase();
     let half = ["AM", "PM"].into_iter().position(|half| text.ends_with(half));
     let mut parts = text.trim_end_matches(|c: char| !c.is_ascii_digit()).splitn(3, ':');
@@ -65,31 +65,37 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// A clock that shows only the time of day. If a time is earlier than the newest by more than half
 /// a day, it belongs to the next day.
 #[derive(Default)]
-pub(super) struct DayClock {
-    /// The newest time of day in nanoseconds, and the number of days since the first.
+pub(crate) struct DayClock {
+    /// The newest time of day in nanoseconds, and the number of its day; the first has the number 1.
     newest: Option<(u64, u64)>,
 }
 
 impl DayClock {
-    /// Converts a time of day, `HH:MM:SS` with or without decimals, to nanoseconds since the
-    /// beginning of the first day.
+    /// Converts a time of day, `HH:MM:SS` with or without decimals, like [`DayClock::follow`].
     pub(super) fn ns(&mut self, word: &[u8]) -> Result<u64, RowError> {
         let ns = time_of_day(word)
             .ok_or_else(|| RowError::new("time", word, "a time of day such as 23:59:59.123"))?;
-        let (newest, days) = self.newest.get_or_insert((ns, 0));
+        Ok(self.follow(ns))
+    }
+
+    /// Converts a time of day in nanoseconds to nanoseconds since the beginning of the day before
+    /// the first. Therefore, the arrival of the first request is not negative, even if that request
+    /// completed just after midnight.
+    pub(crate) fn follow(&mut self, ns: u64) -> u64 {
+        let (newest, days) = self.newest.get_or_insert((ns, 1));
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
         }
         // This time is just before midnight, but its row follows one of the next day.
-        if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
-            return Ok((*days - 1) * DAY_NS + ns);
+        if *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
+            return (*days - 1) * DAY_NS + ns;
         }
         *newest = (*newest).max(ns);
-        Ok(*days * DAY_NS + ns)
+        *days * DAY_NS + ns
     }
 
     /// Returns the note that gaps of whole days are invisible, if any times were read.
-    pub(super) fn sentence(&self) -> Option<String> {
+    pub(crate) fn sentence(&self) -> Option<String> {
         self.newest.map(|_| {
             "times are times of day, continued over midnight: gaps of a day or more cannot be detected"
                 .to_owned()
@@ -124,6 +130,19 @@ mod tests {
         for bad in ["", "24:00:00", "1:60:00", "13:00:00 PM", "0:00:00 AM", "1:00", "1:00:61"] {
             assert_eq!(s(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn times_of_day_continue_over_midnight() {
+        let mut day = DayClock::default();
+        let mut s = |text: &str| day.ns(text.as_bytes()).unwrap() as f64 / 1e9 - 86_400.0;
+        assert_eq!((s("23:59:58.5"), s("23:59:59")), (86_398.5, 86_399.0));
+        assert_eq!((s("00:00:01"), s("23:59:59.5")), (86_401.0, 86_399.5));
+        assert_eq!((s("12:00:00"), s("23:00:00")), (129_600.0, 169_200.0));
+        assert_eq!(s("00:00:00"), 172_800.0);
+        let mut early = DayClock::default();
+        let first = early.ns(b"00:00:00.001").unwrap();
+        assert_eq!(first - early.ns(b"23:59:59.999").unwrap(), 2_000_000);
     }
 
     #[test]

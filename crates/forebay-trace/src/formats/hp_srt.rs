@@ -27,6 +27,7 @@ use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
 use super::numbering::Numbering;
+use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::formats::Input;
@@ -54,7 +55,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(HpSrt::new(&input.path, input.content)?).splitting_runs(splits)))
+    let srt = HpSrt::new(&input.path, input.content, input.bad_rows_max)?;
+    Ok(Box::new(Ordered::new(srt).splitting_runs(splits)))
 }
 
 /// Converts the records of a file to requests, in the order of the file.
@@ -67,11 +69,18 @@ struct HpSrt {
     /// The number of records of other kinds, and of requests without a completion.
     others: u64,
     unfinished: u64,
+    /// The number of readable records.
+    read: u64,
+    bad: BadRows,
     ended: bool,
 }
 
 impl HpSrt {
-    fn new(path: &Path, content: Box<dyn BufRead + Send>) -> Result<HpSrt, TraceError> {
+    fn new(
+        path: &Path,
+        content: Box<dyn BufRead + Send>,
+        bad_rows_max: BadRowsMax,
+    ) -> Result<HpSrt, TraceError> {
         let mut frames = Frames::new(path, content);
         let text = frames.until(0x0c, HEADER_BYTES_MAX)?;
         let version = text.strip_prefix(SIGNATURE).unwrap_or_default();
@@ -92,6 +101,8 @@ impl HpSrt {
             },
             others: 0,
             unfinished: 0,
+            read: 0,
+            bad: BadRows::new(bad_rows_max),
             ended: false,
         })
     }
@@ -104,25 +115,55 @@ impl HpSrt {
             if !self.frames.fill(begin)? {
                 return Ok(None);
             }
-            let (size, kind) = (word(begin, 0), word(begin, 1));
-            let body = usize::try_from(size).ok().and_then(|size| size.checked_sub(8));
-            let body = body.and_then(|body| rest.get_mut(..body)).ok_or_else(|| {
-                let hint = "is the file damaged, or copied as text?";
-                let got = format!("a record of {size} bytes");
-                self.frames.malformed(got, "8 to 4096, mostly 56", hint)
-            })?;
-            if kind == REQUEST && body.len() + 8 != REQUEST_BYTES {
-                let got = format!("a request of {size} bytes");
-                return Err(self.frames.malformed(got, "56: 14 words", ""));
+            if let Err(error) = self.body_bytes(begin)
+                && !self.leave_out(error, begin)?
+            {
+                return Ok(None);
             }
+            let body = self.body_bytes(begin).ok().and_then(|bytes| rest.get_mut(..bytes));
+            let Some(body) = body else { continue };
             if !self.frames.fill(body)? {
                 self.frames.mark_cut();
                 return Ok(None);
             }
-            if kind == REQUEST {
+            if word(&record, 1) == REQUEST {
                 return Ok(Some(std::array::from_fn(|index| word(&record, index))));
             }
             self.others += 1;
+        }
+    }
+
+    /// Returns the number of bytes that follow the first two words of a record.
+    fn body_bytes(&self, begin: &[u8]) -> Result<usize, TraceError> {
+        let (size, kind) = (word(begin, 0), word(begin, 1));
+        let bytes = usize::try_from(size).ok().and_then(|size| size.checked_sub(8));
+        match bytes.filter(|bytes| *bytes <= RECORD_BYTES_MAX - 8) {
+            None => {
+                let hint = "is the file damaged, or copied as text?";
+                let got = format!("a record of {size} bytes");
+                Err(self.frames.malformed(got, "8 to 4096, mostly 56", hint))
+            }
+            Some(bytes) if kind == REQUEST && bytes + 8 != REQUEST_BYTES => {
+                let got = format!("a request of {size} bytes");
+                Err(self.frames.malformed(got, "56: 14 words", ""))
+            }
+            Some(bytes) => Ok(bytes),
+        }
+    }
+
+    /// Skips a record with a wrong beginning, up to the next request, whose beginning replaces
+    /// `begin`. Returns whether there is one.
+    fn leave_out(&mut self, error: TraceError, begin: &mut [u8]) -> Result<bool, TraceError> {
+        self.notes.rows_bad += 1;
+        self.bad.add(self.read, || error)?;
+        loop {
+            begin.copy_within(4.., 0);
+            if !self.frames.fill(&mut begin[4..])? {
+                return Ok(false);
+            }
+            if (word(begin, 0), word(begin, 1)) == (REQUEST_BYTES as i32, REQUEST) {
+                return Ok(true);
+            }
         }
     }
 
@@ -165,9 +206,10 @@ impl HpSrt {
         Ok(Some(record))
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), TraceError> {
         self.ended = true;
         self.notes.warnings.extend(self.frames.cut_sentence());
+        self.notes.warnings.extend(self.bad.finish(self.read)?);
         if self.others > 0 {
             let (records, are) = (counted(self.others, "record"), verb(self.others, "is", "are"));
             let sentence = format!("{records} {are} not requests");
@@ -179,6 +221,7 @@ impl HpSrt {
             let sentence = format!("{requests} {have} no completion: the latency is unknown");
             self.notes.warnings.push(sentence);
         }
+        Ok(())
     }
 }
 
@@ -193,13 +236,19 @@ impl Reader for HpSrt {
         batch.clear();
         while !self.ended && batch.len() < BATCH {
             let Some(words) = self.words()? else {
-                self.finish();
+                self.finish()?;
                 break;
             };
-            match self.request(words)? {
-                Some(record) => batch.push(record),
-                None => self.notes.rows_skipped += 1,
+            match self.request(words) {
+                Ok(Some(record)) => batch.push(record),
+                Ok(None) => self.notes.rows_skipped += 1,
+                Err(error) => {
+                    self.notes.rows_bad += 1;
+                    self.bad.add(self.read, || error)?;
+                    continue;
+                }
             }
+            self.read += 1;
         }
         Ok(())
     }
@@ -216,7 +265,7 @@ impl Reader for HpSrt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::tests::{message, read};
+    use crate::formats::tests::{leniently, message, read};
 
     const HEADER: &str = "$$TR_IOREC-1.3 (x)\nversion = 1.3;\nsystem = \"a.b.c\";\n\
         tracedate = \"Thu Jan 99 00:00:00 0000\";\ndisks = { 3 -> { sectorsize = 1024, \
@@ -271,6 +320,33 @@ mod tests {
         let (records, _, notes) = read(open, &bytes);
         assert_eq!((records.len(), notes.warnings.len()), (1, 1));
         assert!(notes.warnings[0].contains("is truncated"));
+    }
+
+    #[test]
+    fn a_few_odd_records_are_counted() {
+        let good = |n: i32| request([n, 0, 9, 512, n, DISK_3, 1]);
+        for bad in [
+            record(&[0, 1]),
+            record(&[-5, REQUEST, 1, 2]),
+            record(&[5000, REQUEST, 1]),
+            record(&[12, REQUEST, 3]),
+            request([-1, 0, 9, 512, 0, DISK_3, 1]),
+            request([1, 1_000_000, 9, 512, 0, DISK_3, 1]),
+            request([1, 0, 9, i32::MAX, 0, DISK_3, 1]),
+            vec![0xff; 56],
+        ] {
+            for place in [0, 1, 50, 200] {
+                let mut records: Vec<Vec<u8>> = (1..=200).map(good).collect();
+                records.insert(place, bad.clone());
+                let (records, _, notes) = read(leniently(open), &file(&records));
+                assert_eq!((records.len(), notes.rows_bad), (200, 1), "{place}: {bad:?}");
+                let told = "1 row cannot be read and is left out: byte ";
+                assert!(notes.warnings[0].starts_with(told), "{notes:?}");
+            }
+            let many: Vec<Vec<u8>> = (1..=100).flat_map(|n| [good(n), bad.clone()]).collect();
+            let text = message(leniently(open), &file(&many));
+            assert!(text.contains("so far cannot be read, and 1 % may be"), "{text}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) trait Log: Send {
     }
 
     /// Returns requests that are still open after the last line.
-    fn rest(&mut self) -> Vec<Record> {
+    fn rest(&mut self) -> Vec<Line> {
         Vec::new()
     }
 
@@ -106,13 +106,36 @@ impl<L: Log> LogReader<L> {
         }
     }
 
-    /// Ends the log, unless that was done before. Returns the requests that are still open.
-    fn finish(&mut self) -> Result<Vec<Record>, TraceError> {
-        if std::mem::replace(&mut self.ended, true) {
-            return Ok(Vec::new());
+    /// Processes a readable line.
+    fn take(&mut self, line: Line, batch: &mut Vec<Record>) {
+        match line {
+            Line::Request(record) if self.lines.cut() && !self.log.is_whole(&record) => {
+                let (line, why) = (self.lines.number(), "its last number is unlike those before");
+                self.notes.warnings.extend(self.lines.left_out_note(line, why));
+            }
+            Line::Request(record) => {
+                self.requests += 1;
+                batch.push(record);
+            }
+            Line::LongTrim(record, len) => {
+                self.requests += 1;
+                self.long_trims.split(record, len, batch);
+                self.notes.rows_added = self.long_trims.added;
+            }
+            Line::Skipped => self.notes.rows_skipped += 1,
+            Line::Header => self.headers.push(self.records + batch.len() as u64),
+            Line::Other => {}
         }
-        let rest = self.log.rest();
-        self.requests += rest.len() as u64;
+    }
+
+    /// Ends the log, unless that was done before. Adds the requests that are still open.
+    fn finish(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        for line in self.log.rest() {
+            self.take(line, batch);
+        }
         let read = if self.requests + self.notes.rows_skipped > 0 { self.read } else { 0 };
         let told = self.bad.finish(read)?;
         self.notes.warnings.extend(told);
@@ -124,7 +147,7 @@ impl<L: Log> LogReader<L> {
         if self.requests == 0 {
             self.notes.warnings.push("the log holds no requests".into());
         }
-        Ok(rest)
+        Ok(())
     }
 
     /// Skips the last line, which cannot be read.
@@ -165,7 +188,7 @@ impl<L: Log> Reader for LogReader<L> {
         batch.clear();
         while batch.len() < BATCH {
             let Some((line, is_cut)) = self.lines.next_or_cut()? else {
-                batch.append(&mut self.finish()?);
+                self.finish(batch)?;
                 break;
             };
             if line.trim_ascii().is_empty() {
@@ -179,23 +202,7 @@ impl<L: Log> Reader for LogReader<L> {
             let parsed = self.log.line(line, &mut self.dictionary);
             self.read += u64::from(!matches!(parsed, Ok(Line::Header) | Err(_)));
             match parsed {
-                Ok(Line::Request(record)) if self.lines.cut() && !self.log.is_whole(&record) => {
-                    let (line, why) =
-                        (self.lines.number(), "its last number is unlike those before");
-                    self.notes.warnings.extend(self.lines.left_out_note(line, why));
-                }
-                Ok(Line::Request(record)) => {
-                    self.requests += 1;
-                    batch.push(record);
-                }
-                Ok(Line::LongTrim(record, len)) => {
-                    self.requests += 1;
-                    self.long_trims.split(record, len, batch);
-                    self.notes.rows_added = self.long_trims.added;
-                }
-                Ok(Line::Skipped) => self.notes.rows_skipped += 1,
-                Ok(Line::Header) => self.headers.push(self.records + batch.len() as u64),
-                Ok(Line::Other) => {}
+                Ok(line) => self.take(line, batch),
                 Err(wrong) => self.leave_out(wrong)?,
             }
         }

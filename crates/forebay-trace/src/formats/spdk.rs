@@ -11,15 +11,16 @@
 //!
 //! Units: microseconds since the trace began, blocks. The size of a block is not recorded; 512
 //! bytes are assumed, with a note. Epoch: the first request. The types are those of SPDK: 1 read, 2
-//! write, 3 unmap, 4 flush; others are skipped. The owner is the volume: newer versions number the
-//! devices, older versions call all of them b00. Each core is a stream.
+//! write, 3 unmap, 4 flush, 9 write zeroes, 13 zone append; others are skipped. Writing zeroes
+//! counts as a write, or as a trim if it is longer than a write can be. The owner is the volume:
+//! newer versions number the devices, older versions call all of them b00. Each core is a stream.
 
 use forebay_core::{Flags, Op};
 
 use super::clock::scaled;
 use super::events::calls::{Call, CallLine, Request, number};
 use super::log::words;
-use crate::rows::RowError;
+use crate::rows::{LEN_BYTES_MAX, RowError};
 use crate::trace::Stream;
 
 /// The assumed size of a block in bytes.
@@ -125,15 +126,17 @@ impl CallLine for Spdk {
             let took = field(line, "time").and_then(|us| scaled(us, 3));
             return Ok(took.map_or(Call::End([key, 0], at_ns), |ns| Call::EndAfter([key, 0], ns)));
         }
-        let op = match wanted("type")? {
-            1 => Op::Read,
-            2 => Op::Write,
-            3 => Op::Trim,
-            4 => Op::Flush,
-            _ => return Ok(Call::Skipped),
-        };
         let len = if field(line, "len").is_some() { "len" } else { "size" };
         let bytes = |name| Ok(wanted(name)?.saturating_mul(BLOCK_BYTES));
+        let op = match wanted("type")? {
+            1 => Op::Read,
+            2 | 13 => Op::Write,
+            3 => Op::Trim,
+            4 => Op::Flush,
+            9 if bytes(len)? > LEN_BYTES_MAX => Op::Trim,
+            9 => Op::Write,
+            _ => return Ok(Call::Skipped),
+        };
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (bytes("offset")?, bytes(len)?) };
         self.has_requests = true;
         let stream = Stream { name: format!("core {core}"), ..Stream::default() };
@@ -152,6 +155,7 @@ mod tests {
     use super::*;
     use crate::formats::events::calls;
     use crate::formats::tests::{message, read};
+    use forebay_core::Nanos;
 
     const TEXT: &[u8] = b"TSC Rate: 2100000000\n\
         2:     10.500 ( 22050)   BDEV_IO_START    id:    i7   type:   2  ctx:  0x2000  offset:  16  len:  8\n\
@@ -217,6 +221,44 @@ mod tests {
             assert_eq!((&*dictionary.volumes[0], &*dictionary.streams[0].name), (volume, "core 0"));
             assert_eq!((notes.rows_bad, notes.warnings.len()), (0, 1), "{notes:?}");
         }
+    }
+
+    #[test]
+    fn types_that_write_or_free_blocks_are_requests() {
+        const GIB: u64 = 1 << 30;
+        let told = |kind: u64, blocks: u64| {
+            let text = format!(
+                "0: 10.0 b1 BDEV_IO_START id: i1 type: {kind} offset: 16 len: {blocks}\n\
+                 0: 20.0 b1 BDEV_IO_DONE id: i1 time: 10.0\n"
+            );
+            read(calls::open::<Spdk>, text.as_bytes())
+        };
+        for (kind, op, len) in [
+            (13, Op::Write, 4096),
+            (9, Op::Write, 4096),
+            (9, Op::Write, GIB),
+            (9, Op::Trim, 2 * GIB),
+            (9, Op::Trim, 64 * GIB),
+            (3, Op::Trim, 2 * GIB),
+            (3, Op::Trim, 4 * GIB),
+            (3, Op::Trim, 1000 * GIB + 512),
+        ] {
+            let (records, _, notes) = told(kind, len / 512);
+            let case = format!("{kind}, {len}: {notes:?}");
+            assert!(
+                records.iter().all(|r| r.op == op && r.latency == Some(Nanos(10_000))),
+                "{case}"
+            );
+            assert_eq!(records.iter().map(|r| u64::from(r.len)).sum::<u64>(), len, "{case}");
+            assert_eq!(records[0].offset, 8192);
+            assert_eq!((notes.rows_bad, notes.rows_skipped), (0, 0), "{case}");
+            assert_eq!(notes.rows_added, records.len() as u64 - 1);
+            assert_eq!(
+                notes.warnings.iter().any(|note| note.contains("of 4 GiB or more")),
+                len >= 4 * GIB
+            );
+        }
+        assert_eq!(told(5, 8).2.rows_skipped, 1);
     }
 
     #[test]

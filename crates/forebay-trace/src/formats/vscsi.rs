@@ -19,6 +19,7 @@ use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
 use super::numbering::anonymous;
+use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::formats::Input;
@@ -29,8 +30,11 @@ use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 /// The size of a block.
 const BLOCK_BYTES: u64 = 512;
 
-/// The number of records at the start of a file by which the format is recognized.
+/// The number of records at the start of a file by which the format is recognized, and the share of
+/// them that may be damaged: one in so many, or one if there are at least [`FEW`].
 const SNIFFED: usize = 16;
+const DAMAGED_SHARE: usize = 8;
+const FEW: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
@@ -97,15 +101,26 @@ impl Command {
     }
 }
 
+impl Version {
+    /// Detects the version of most of the first records. A few may be damaged.
+    fn of_most(head: &[u8]) -> Option<Version> {
+        [Version::One, Version::Two].into_iter().find(|version| {
+            let records = || head.chunks_exact(version.record_bytes()).take(SNIFFED);
+            let intact = records().filter(|record| Version::of(record) == Some(*version)).count();
+            let (all, damaged) = (records().len(), records().len() - intact);
+            intact > 0 && damaged <= (all / DAMAGED_SHARE).max(usize::from(all >= FEW))
+        })
+    }
+}
+
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    let Some(version) = Version::of(head) else { return false };
-    let mut records = head.chunks_exact(version.record_bytes()).take(SNIFFED);
-    records.len() > 0 && records.all(|record| Version::of(record) == Some(version))
+    Version::of_most(head).is_some()
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(Vscsi::new(&input.path, input.content)?).splitting_runs(splits)))
+    let vscsi = Vscsi::new(&input.path, input.content, input.bad_rows_max)?;
+    Ok(Box::new(Ordered::new(vscsi).splitting_runs(splits)))
 }
 
 /// Reads the records in the order of the file.
@@ -114,15 +129,23 @@ struct Vscsi {
     version: Version,
     dictionary: Dictionary,
     notes: Notes,
+    /// The number of readable records.
+    read: u64,
+    bad: BadRows,
     ended: bool,
 }
 
 impl Vscsi {
-    fn new(path: &Path, mut content: Box<dyn BufRead + Send>) -> Result<Vscsi, TraceError> {
+    fn new(
+        path: &Path,
+        mut content: Box<dyn BufRead + Send>,
+        bad_rows_max: BadRowsMax,
+    ) -> Result<Vscsi, TraceError> {
         let mut head = Vec::new();
-        let read = content.by_ref().take(Version::Two.record_bytes() as u64).read_to_end(&mut head);
+        let sniffed = SNIFFED * Version::Two.record_bytes();
+        let read = content.by_ref().take(sniffed as u64).read_to_end(&mut head);
         read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
-        let version = Version::of(&head);
+        let version = Version::of_most(&head).or_else(|| Version::of(&head));
         let frames = Frames::new(path, Box::new(Cursor::new(head).chain(content)));
         let Some(version) = version else {
             return Err(unknown_version(&frames));
@@ -136,7 +159,8 @@ impl Vscsi {
                     .into(),
             );
         }
-        Ok(Vscsi { frames, version, dictionary: anonymous(Some("disk")), notes, ended: false })
+        let (dictionary, bad) = (anonymous(Some("disk")), BadRows::new(bad_rows_max));
+        Ok(Vscsi { frames, version, dictionary, notes, read: 0, bad, ended: false })
     }
 
     /// Returns the request in a record, or `None` if it is skipped.
@@ -183,12 +207,19 @@ impl Reader for Vscsi {
             if !self.frames.fill(record)? {
                 self.ended = true;
                 self.notes.warnings.extend(self.frames.cut_sentence());
+                self.notes.warnings.extend(self.bad.finish(self.read)?);
                 break;
             }
-            match self.request(record)? {
-                Some(request) => batch.push(request),
-                None => self.notes.rows_skipped += 1,
+            match self.request(record) {
+                Ok(Some(request)) => batch.push(request),
+                Ok(None) => self.notes.rows_skipped += 1,
+                Err(error) => {
+                    self.notes.rows_bad += 1;
+                    self.bad.add(self.read, || error)?;
+                    continue;
+                }
             }
+            self.read += 1;
         }
         Ok(())
     }
@@ -205,7 +236,7 @@ impl Reader for Vscsi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::tests::{message, read};
+    use crate::formats::tests::{leniently, message, read};
 
     fn one(operation: u16, len: u32, block: u64, time: u64) -> Vec<u8> {
         let mut record = Vec::new();
@@ -256,6 +287,35 @@ mod tests {
         let (records, _, notes) = read(open, &[text, Vec::new()].concat());
         assert_eq!((records.len(), notes.rows_skipped), (0, 2));
         assert!(notes.warnings[0].contains("byte 64"), "{:?}", notes.warnings);
+    }
+
+    #[test]
+    fn a_few_odd_records_are_counted() {
+        let good = |n: u64| one(0x28, 512, n, n * 1000);
+        for bad in [
+            vec![0xff; 32],
+            vec![0; 32],
+            one(0x28, u32::MAX, 4, 3),
+            one(0x28, 512, u64::MAX, 3),
+            one(0x28, 512, 4, u64::MAX),
+        ] {
+            for (count, places) in [(200, vec![0, 1, 15, 100, 200]), (5, vec![0, 3, 5])] {
+                for place in places {
+                    let mut records: Vec<Vec<u8>> = (0..count).map(good).collect();
+                    records.insert(place, bad.clone());
+                    let text = records.concat();
+                    assert!(sniff(&text), "{place}: {bad:?}");
+                    let (records, _, notes) = read(leniently(open), &text);
+                    assert_eq!((records.len() as u64, notes.rows_bad), (count, 1), "{place}");
+                    let told = format!("is left out: byte {}", place * 32);
+                    assert!(notes.warnings[0].contains(&told), "{notes:?}");
+                }
+            }
+            let many: Vec<Vec<u8>> =
+                (0..1000).map(|n| if n % 10 == 9 { bad.clone() } else { good(n) }).collect();
+            let text = message(leniently(open), &many.concat());
+            assert!(text.contains("so far cannot be read, and 1 % may be"), "{text}");
+        }
     }
 
     #[test]

@@ -72,7 +72,18 @@ fn numbers_as_pandas_writes_them() {
 
 #[test]
 fn an_empty_flush_points_nowhere() {
-    for (offset, len) in [("18446744073709551615", "0"), ("9223372036854775808", "0"), ("", "")] {
+    for (offset, len) in [
+        ("18446744073709551615", "0"),
+        ("9223372036854775808", "0"),
+        ("1.8446744073709552e+19", "0.0"),
+        ("1.8446744073709552e+19", ""),
+        ("-1.0", "0.0"),
+        ("-1e0", ""),
+        ("NaN", "NaN"),
+        ("inf", "0.0"),
+        ("", "0.0"),
+        ("", ""),
+    ] {
         for unit in ["offset", "lba"] {
             let text = format!("time_us,op,{unit},len_bytes\n0,R,8,4096\n9,flush,{offset},{len}\n");
             let (records, notes) = read(&text);
@@ -83,7 +94,15 @@ fn an_empty_flush_points_nowhere() {
     let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
                      0,flush,18446744073709551615,0,0,v,,,,,\n";
     assert_eq!(read(canonical).0[0].offset, 0);
-    for bad in ["R,18446744073709551615,512", "flush,18446744073709551615,512", "W,,512", "R,0,"] {
+    for bad in [
+        "R,18446744073709551615,512",
+        "flush,18446744073709551615,512",
+        "flush,1.8446744073709552e+19,512.0",
+        "R,1.8446744073709552e+19,512",
+        "R,-1.0,512",
+        "W,,512",
+        "R,0,",
+    ] {
         let told = read_as("t", format!("time_us,op,offset,len\n0,{bad}\n"), None).unwrap_err();
         assert!(told.contains("line 2"), "{told}");
     }

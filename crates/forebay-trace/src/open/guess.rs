@@ -117,11 +117,18 @@ pub(super) fn hint(head: &[u8]) -> Option<String> {
     Some(format!("if {rows}: use {columns}{advice}; otherwise correct the columns (_ skips one)"))
 }
 
+/// The beginnings of lines that bpftrace prints before those of a script.
+const NOTES: [&[u8]; 3] = [b"Attaching ", b"Attached ", b"Tracing "];
+
 /// Returns the lines that may be rows, with their numbers.
 fn lines(head: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let lines = (1..).zip(whole.split(|&byte| byte == b'\n'));
-    lines.filter(|(_, line)| !line.trim_ascii().is_empty() && !line.starts_with(b"#")).take(ROWS)
+    let says = |line: &[u8]| {
+        let is_note = line.starts_with(b"#") || NOTES.iter().any(|note| line.starts_with(note));
+        !line.trim_ascii().is_empty() && !is_note
+    };
+    lines.filter(move |(_, line)| says(line)).take(ROWS)
 }
 
 /// A row with the number of its line.

@@ -382,3 +382,100 @@ fn fields_of_binary_formats_are_explained() {
         assert!(columns.iter().any(|column| column == field), "{columns:?}");
     }
 }
+
+#[test]
+fn times_of_day_continue_over_midnight() {
+    let rows = |sep: char| {
+        let rows = [
+            "time,op,offset,len",
+            "23:59:59.250000,R,0,4096",
+            "23:59:59.999999,R,4096,4096",
+            "00:00:00.000001,W,8192,512",
+            "23:59:59.999999,W,8192,512",
+            "00:00:10,R,0,512",
+        ];
+        rows.join("\n").replace(',', &sep.to_string()) + "\n"
+    };
+    let expected = [0, 749_999_000, 749_999_000, 750_001_000, 10_750_000_000];
+    for sep in [',', ';', '\t', ' '] {
+        let (records, notes) = read(rows(sep));
+        assert_eq!(records.iter().map(|r| r.at.0).collect::<Vec<_>>(), expected, "{sep:?}");
+        assert!(notes.warnings[0].contains("at:clock,op,offset,len,"), "{notes:?}");
+        let told = |note: &String| note.starts_with("times are times of day");
+        assert!(notes.warnings.iter().any(told), "{notes:?}");
+    }
+    let (records, _) =
+        read("timestamp;rw;offset;size\n11:59:59,5 PM;R;0;512\n12:00:00,25 AM;W;0;512\n");
+    assert_eq!(records[1].at, Nanos(750_000_000));
+    // The first request completed just after midnight.
+    let text =
+        "end_time,latency_ms,op,offset,len\n00:00:00.001,2,R,0,512\n00:00:00.002,2,R,0,512\n";
+    let (records, _) = read(text);
+    assert_eq!((records[1].at, records[1].latency), (Nanos(1_000_000), Some(Nanos(2_000_000))));
+    let told = read_as(
+        "t",
+        "time,op,offset,len\n23:59:59,R,0,512\n24:00:00,R,0,512\n25:00:00,R,0,512\n",
+        None,
+    );
+    assert!(told.unwrap_err().contains("expected a time of day such as 23:59:59.000345"));
+    // A day in another column would be lost.
+    for day in ["2026-01-31", "31.01.2026", "1/31/26"] {
+        let text = format!("date,time,op,offset,len\n{day},23:59:59.25,R,0,4096\n");
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains("day and time in one column"), "{told}");
+    }
+    let told = read_as("t", "23:59:59,R,81920,512\n23:59:59.5,W,4096,4096\n", None).unwrap_err();
+    assert!(told.contains("at:clock,op,offset"), "{told}");
+}
+
+#[test]
+fn sizes_may_state_their_unit() {
+    for (size, bytes) in [
+        ("4KB", 4096),
+        ("4kb", 4096),
+        ("4 KiB", 4096),
+        ("1.5MB", 3 << 19),
+        ("0.5K", 512),
+        ("1G", 1 << 30),
+        ("512B", 512),
+        ("8192", 8192),
+    ] {
+        for (name, offset) in [("size", "2MiB"), ("size_kib", "2 MB"), ("bytes", "2097152")] {
+            let size = if name == "size_kib" && size == "8192" { "8" } else { size };
+            let (records, notes) =
+                read(format!("time_us,op,offset_bytes,{name}\n0,R,{offset},{size}\n"));
+            assert_eq!((records[0].offset, records[0].len), (2 << 20, bytes), "{size}: {notes:?}");
+        }
+    }
+    let (records, _) = read("time_us;op;offset;size\n0;R;0;1,5 MB\n0;R;0;0,5 KiB\n");
+    assert_eq!((records[0].len, records[1].len), (3 << 19, 512));
+    let told = read_as("t", "time_us,op,offset,size\n0,R,1f000,512\n", None).unwrap_err();
+    assert!(told.contains("hexadecimal numbers need the prefix 0x"), "{told}");
+    for bad in ["4XB", "1.3KB", "-4KB", "4 K B", "KB", "4e3KB"] {
+        let text = format!("time_us,op,offset,size\n0,R,0,{bad}\n");
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains("line 2") && told.contains("in column size"), "{told}");
+    }
+}
+
+#[test]
+fn output_of_bpftrace_is_read_with_what_it_prints_around_it() {
+    let rows = "time_us op sector bytes\n1000 R 2048 4096\n1500 W 4096 8192\n1600 R 0 512\n";
+    let (expected, _) = read(rows);
+    assert_eq!((expected.len(), expected[1].offset, expected[1].len), (3, 4096 * 512, 8192));
+    for before in [
+        "Attaching 3 probes...\n",
+        "Attached 3 probes\n",
+        "Attaching 1 probe...\nTracing block I/O... Hit Ctrl-C to end.\n",
+        "Attaching 3 probes...\n\n\n",
+    ] {
+        for rows in [rows.to_owned(), rows.replace(' ', "\t"), rows.replace(' ', "   ")] {
+            let (records, notes) = read(format!("{before}{rows}\n\n@start[1234]: 17\n@q: 5\n"));
+            assert_eq!(records, expected, "{before}{rows}");
+            assert_eq!((notes.rows_skipped, notes.rows_bad), (2, 0), "{notes:?}");
+        }
+        let told = read_as("t", format!("{before}1000 R 2048 4096\n1500 W 4096 8192\n"), None);
+        let told = told.unwrap_err();
+        assert!(told.contains(" has at 1000, op R, "), "{told}");
+    }
+}

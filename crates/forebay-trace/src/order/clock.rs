@@ -14,10 +14,12 @@
 //! - None of the others counts if the time soon *returns* by a jump to where it was, because this
 //!   is a slow request in the order of completions ([`again`]).
 //! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later, or at least
-//!   [`FAR_NS`] earlier, than the rows on both sides.
+//!   [`FAR_NS`] earlier, than the rows on both sides. Those that are earlier get the time of the row
+//!   before them ([`wild`]), because a missing time is often written as 0.
 
 mod again;
 mod report;
+mod wild;
 
 use forebay_core::Nanos;
 
@@ -30,8 +32,8 @@ use crate::trace::Record;
 const STEP_NS: u64 = 900_000_000;
 /// The minimum step ahead of a wild timestamp.
 const AHEAD_NS: u64 = 10_000_000_000;
-/// The minimum step back of a wild timestamp. Shorter steps back may be slow requests in the order
-/// of completions.
+/// The minimum step back of a wild timestamp, unless it precedes the first row. Shorter steps back
+/// may be slow requests in the order of completions.
 const FAR_NS: u64 = 3_600_000_000_000;
 /// The maximum number of consecutive wild rows.
 const WILD_ROWS: u64 = 16;
@@ -104,6 +106,8 @@ pub(super) struct Clock {
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
+    /// The number of wild rows that got the time of the row before them.
+    placed: u64,
 }
 
 impl Clock {
@@ -163,7 +167,11 @@ impl Clock {
             return row.at_ns;
         }
         if row.at_ns > self.last.at_ns {
-            self.step_ahead(row);
+            // The row after a slow request is later than that request, but not than the others.
+            if row.at_ns.saturating_sub(self.newest_ns) >= AHEAD_NS {
+                let (row_number, ns) = (self.rows, row.at_ns - self.last.at_ns);
+                self.ahead = Some(Step { row: row_number, ns, newest_ns: self.newest_ns });
+            }
             return row.at_ns;
         }
         if self.is_back_from_wild(row) {
@@ -171,6 +179,12 @@ impl Clock {
         }
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let is_first = self.headers_again.binary_search(&(self.rows - 1)).is_ok();
+        if !is_first && self.is_wild(row, ahead) {
+            let newest_ns = self.newest_ns;
+            self.count_wild(Step { row: self.rows, ns: back_ns, newest_ns }, 1);
+            self.placed += 1;
+            return newest_ns;
+        }
         let is_step = is_first || self.is_step(row, ahead);
         self.run.is_shaken = true;
         let begins_wild =
@@ -204,56 +218,20 @@ impl Clock {
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
         let is_coarse = whole(self.last.at_ns) && whole(row.at_ns);
         let least_ns = if is_coarse { 2 * SECOND_NS + 1 } else { STEP_NS };
-        let by_completion = self.last.end_ns().zip(row.end_ns());
-        let is_explained = |by_ns: u64| {
-            by_completion.is_some_and(|(last, this)| this.saturating_add(by_ns) > last)
-        };
         match back_ns >= least_ns {
-            true => !is_explained(STEP_NS) && !self.returns(row, ahead),
-            false => !is_coarse && !is_explained(back_ns / 2) && self.begins_again(row, ahead),
+            true => !self.is_explained(row, STEP_NS) && !self.returns(row, ahead),
+            false => {
+                let is_explained = self.is_explained(row, back_ns / 2);
+                !is_coarse && !is_explained && self.begins_again(row, ahead)
+            }
         }
     }
 
-    /// Processes a step ahead, which may follow a few rows that are far earlier than the others.
-    fn step_ahead(&mut self, row: ArrivalRow) {
-        let ns = row.at_ns - self.last.at_ns;
-        let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= FAR_NS;
-        let ends = |step: &Step| row.at_ns.saturating_add(FAR_NS) > step.newest_ns;
-        if let Some(step) = self.back.pop_if(|step| few(step) && ends(step)) {
-            let rows = self.rows - step.row;
-            (self.steps, self.moved) = (self.steps - 1, self.moved.saturating_sub(rows));
-            self.moved_ns = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
-            self.count_wild(step, rows);
-            return;
-        }
-        // The row after a slow request is later than that request, but not than the others.
-        if row.at_ns.saturating_sub(self.newest_ns) >= AHEAD_NS {
-            self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
-        }
-    }
-
-    /// Returns whether the row follows a few rows that are far ahead of the others.
-    fn is_back_from_wild(&mut self, row: ArrivalRow) -> bool {
-        let Some(step) = self.ahead else { return false };
-        let rows = self.rows - step.row;
-        let is_back = row.at_ns.abs_diff(step.newest_ns) < step.ns / 2;
-        // A slow request arrived earlier but completed among the others.
-        let is_slow = row.end_ns().is_some_and(|end_ns| end_ns >= self.last.at_ns);
-        if rows > WILD_ROWS || !is_back || is_slow {
-            return false;
-        }
-        self.ahead = None;
-        self.newest_ns = step.newest_ns;
-        self.count_wild(step, rows);
-        true
-    }
-
-    fn count_wild(&mut self, step: Step, rows: u64) {
-        if self.wild == 0 {
-            self.wild_first = step.row;
-        }
-        self.wild += rows;
-        self.wild_ns = self.wild_ns.max(step.ns);
+    /// Returns whether the row completed after the previous one, or less than `by_ns` before it, so
+    /// that rows may be in the order of completions.
+    fn is_explained(&self, row: ArrivalRow, by_ns: u64) -> bool {
+        let by_completion = self.last.end_ns().zip(row.end_ns());
+        by_completion.is_some_and(|(last, this)| this.saturating_add(by_ns) > last)
     }
 }
 

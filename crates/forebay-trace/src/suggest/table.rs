@@ -7,6 +7,7 @@ use crate::columns::op_words::{OpWords, scsi};
 use crate::columns::span::{self, Span};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::fields::{decimal, decimal_or_power};
+use crate::formats::clock::time_of_day;
 use forebay_core::Op;
 
 /// The maximum number of rows that are examined.
@@ -175,6 +176,10 @@ impl Table {
         }
         if !fields.is_empty() && fields.iter().all(|field| span::is_certain(field.as_bytes())) {
             return Some(Times::In("timedelta"));
+        }
+        if !fields.is_empty() && fields.iter().all(|field| time_of_day(field.as_bytes()).is_some())
+        {
+            return Some(Times::In("clock"));
         }
         let values = self.decimals(column)?;
         let dated = dated_unit(values.first()?.0);

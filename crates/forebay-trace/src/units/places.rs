@@ -12,15 +12,23 @@
 //! - Values in sectors that are read in bytes are mostly not multiples of 512.
 //! - If one of them is right and the other is not, a request that continues the previous one begins
 //!   after 1/512, or 512 times, its length ([`super::sample::Runs`]).
+//!
+//! Drives with sectors of 4 KiB cause a fifth mistake: offsets in these sectors that are read in
+//! sectors of 512 bytes. All lengths are then whole pages, but offsets are not.
 
 use super::sample::{Runs, Sample, Steps};
 use super::{
     DRIVE_BYTES_MAX, Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX,
+    Rejection,
 };
 use forebay_show::quantities;
 
 /// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
 const FEW_PLACES_LEAST: u64 = 4;
+/// The minimum number of distinct offsets if only these are in steps.
+const STEPPED_PLACES_LEAST: usize = 8;
+/// The minimum number of requests for a judgment of places within pages.
+const PAGED_LEAST: u64 = 16;
 /// The least number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
 /// The size of a large drive in bytes.
@@ -86,7 +94,29 @@ impl Sample {
                 both.flatten()
             }),
         };
-        found.or_else(|| self.beyond(doubt))
+        found.or_else(|| self.beyond(doubt)).or_else(|| self.places_in_pages(doubt))
+    }
+
+    /// Checks whether offsets are in pages of 4 KiB but read in sectors, while lengths are read in
+    /// bytes. Presets state that their unit is a sector.
+    fn places_in_pages(&self, doubt: &Doubt) -> Option<Finding> {
+        let is_open = doubt.lengths() == Some((512, 1)) && doubt.refused != Rejection::Doubtful;
+        if !is_open || self.requests() < PAGED_LEAST {
+            return None;
+        }
+        let continues = shows(self.runs.places_in_pages, self.runs);
+        let is_spread = self.is_between_pages() && self.has_distinct(STEPPED_PLACES_LEAST);
+        let evidence = if continues { Evidence::Strong } else { Evidence::Weak };
+        (continues || is_spread).then(|| Finding {
+            evidence,
+            got: format!(
+                "requests of {} on average that begin at any sector, although nearly all lengths are \
+                 multiples of 4 KiB",
+                self.mean()
+            ),
+            expected: "offsets that are multiples of 4 KiB, too: they may be in blocks of 4 KiB".into(),
+            instead: Which::Places.instead(doubt, ":pages"),
+        })
     }
 
     /// Checks whether a few requests are in bytes although they are read in sectors: every length,
@@ -109,7 +139,14 @@ impl Sample {
             {
                 Which::Places
             }
-            _ => return None,
+            // Such programs rarely transfer less than half of each block.
+            (true, false)
+                if self.has_distinct(STEPPED_PLACES_LEAST)
+                    && self.mean_len() <= (offset << 9) as f64 / 2.0 =>
+            {
+                Which::Places
+            }
+            _ => return self.places_in_pages(doubt),
         };
         let is_absurd = self.end > DRIVE_BYTES_MAX || self.is_too_long();
         let evidence = if is_absurd { Evidence::Odd } else { Evidence::Weak };

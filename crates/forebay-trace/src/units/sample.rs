@@ -10,6 +10,10 @@ use crate::trace::Record;
 
 /// The maximum number of distinct offsets that are stored.
 const PLACES_MAX: usize = 32;
+/// The exponent of the size of a page.
+const PAGE_STEP: u32 = 12;
+/// The number of sectors in a page of 4 KiB.
+const SECTORS_PER_PAGE: usize = 8;
 /// The share of requests that must have a step. The others may come from another program.
 const IN_STEPS_SHARE: f64 = 0.97;
 /// A mean latency above this, in nanoseconds, is impossible, because the device would time out.
@@ -87,6 +91,8 @@ pub(super) struct Volume {
     pub(super) bytes: u64,
     pub(super) requests: u64,
     last: Option<(u64, u64)>,
+    /// The number of requests at each sector of a page.
+    in_page: [u64; SECTORS_PER_PAGE],
 }
 
 /// How often a request begins where the previous one on its volume ended, under different
@@ -99,6 +105,8 @@ pub(super) struct Runs {
     pub(super) places_in_sectors: u64,
     /// If lengths are in sectors and offsets in bytes.
     pub(super) lens_in_sectors: u64,
+    /// If offsets are in pages and were read in sectors.
+    pub(super) places_in_pages: u64,
 }
 
 /// The latencies of requests, without those of zero.
@@ -163,7 +171,10 @@ impl Sample {
                 |one: u64, other: u64| one > 0 && one.checked_mul(SECTOR_BYTES) == Some(other);
             self.runs.places_in_sectors += u64::from(counts_more(way, before_len));
             self.runs.lens_in_sectors += u64::from(counts_more(before_len, way));
+            let pages = way.checked_mul(SECTORS_PER_PAGE as u64);
+            self.runs.places_in_pages += u64::from(way > 0 && pages == Some(before_len));
         }
+        volume.in_page[(offset / SECTOR_BYTES) as usize % SECTORS_PER_PAGE] += 1;
         self.bytes += len;
         self.ends.push(offset.saturating_add(len));
         self.offset_steps.add(offset);
@@ -215,6 +226,14 @@ impl Sample {
     /// Returns whether more than a few requests are longer than those that programs submit.
     pub(super) fn is_too_long(&self) -> bool {
         self.too_long as f64 > self.requests() as f64 * (1.0 - IN_STEPS_SHARE)
+    }
+
+    /// Returns whether nearly all lengths are whole pages, but less than half of the requests to
+    /// each volume begin at the same sector of a page.
+    pub(super) fn is_between_pages(&self) -> bool {
+        let most = |volume: &Volume| volume.in_page.iter().copied().max().unwrap_or(0);
+        let aligned: u64 = self.volumes.iter().map(most).sum();
+        self.len_steps.share(PAGE_STEP) >= IN_STEPS_SHARE && aligned * 2 < self.requests()
     }
 
     pub(super) fn requests(&self) -> u64 {

@@ -99,6 +99,69 @@ fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
         .map_err(|error| spell(&error.to_string()))
 }
 
+/// Returns rows with offsets in blocks of 4 KiB. Every `run`-th request begins a new run.
+fn paged(count: u64, run: u64, len_unit: u64) -> String {
+    let mut place = 0;
+    let row = |n: u64| {
+        if n.is_multiple_of(run) {
+            place = drawn(n * 3 + 1) % 200_000_000;
+        }
+        let (from, blocks) = (place, 1 << (drawn(n) % 5));
+        place += blocks;
+        format!("{},{from},{},R\n", every_ms(n), blocks * 4096 / len_unit)
+    };
+    (0..count).map(row).collect()
+}
+
+#[test]
+fn offsets_in_blocks_of_4_kib_are_doubted() {
+    for count in [20, 50, 500, 3000] {
+        for run in [1, 2, 8] {
+            let text = paged(count, run, 1);
+            let case = format!("{count}, {run}");
+            let wrong = told("at:ms,offset:sectors,len,op", &text);
+            let message = wrong.as_ref().map_or_else(Clone::clone, |notes| notes.join("; "));
+            assert!(message.contains("they may be in blocks of 4 KiB"), "{case}: {message}");
+            assert!(message.contains("--columns at:ms,offset:pages,len,op"), "{case}: {message}");
+            assert!(wrong.is_ok() || run > 1, "{case}: {message}");
+            assert!(wrong.is_err() || run < 8 || count < 50, "{case}: {message}");
+            assert_eq!(told("at:ms,offset:pages,len,op", &text), Ok(vec![]), "{case}");
+        }
+    }
+    // A partition that begins between pages, and a program that writes single sectors.
+    let shifted: String = (0..500)
+        .map(|n| format!("{},{},4096,R\n", every_ms(n), drawn(n) % 100_000 * 8 + 63))
+        .collect();
+    let fine: String =
+        (0..500).map(|n| format!("{},{},{},R\n", every_ms(n), drawn(n), 512 << (n % 4))).collect();
+    for text in [shifted, fine] {
+        assert_eq!(told("at:ms,offset:sectors,len,op", &text), Ok(vec![]));
+    }
+}
+
+#[test]
+fn offsets_in_bytes_are_doubted_in_few_rows_too() {
+    for (step, lens) in [(512, [512u64, 1536]), (4096, [4096, 8192]), (65_536, [65_536, 32_768])] {
+        for (columns, unit) in
+            [("at:ms,offset:sectors,len,op", 1), ("at:ms,offset:sectors,len:sectors,op", 512)]
+        {
+            for count in [10, 50] {
+                let row = |n: u64| {
+                    let (from, len) = (drawn(n * 7) % 100_000 * step, lens[n as usize % 2] / unit);
+                    format!("{},{from},{len},R\n", every_ms(n))
+                };
+                let text: String = (0..count).map(row).collect();
+                let notes = told(columns, &text).unwrap();
+                let case = format!("{step}, {columns}, {count}: {notes:?}");
+                assert!(
+                    notes.len() == 1 && notes[0].contains("offsets are likely in bytes"),
+                    "{case}"
+                );
+            }
+        }
+    }
+}
+
 /// Returns rows of time, offset, length and operation. Every eighth request begins a new run.
 fn requests(count: u64, step: u64, lens: &[u64], time: impl Fn(u64) -> String) -> String {
     let mut place = 0;

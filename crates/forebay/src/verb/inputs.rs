@@ -148,7 +148,7 @@ forebay_ask::ask! {
         from: Option<String> [.word("FORMAT")],
         /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
         ///
-        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at:date and end:date); op (words, or op:R/W,
+        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at and end also as date or clock); op (words, or op:R/W,
         /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
         /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
         /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES

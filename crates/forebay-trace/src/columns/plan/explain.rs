@@ -20,7 +20,8 @@ impl Plan {
             CellError::Field => {
                 let role = self.roles.get(bad.column);
                 let expected = role.map_or_else(String::new, |role| {
-                    expected(role) + &other_date(role, got).unwrap_or_default()
+                    let hint = other_date(role, got).or_else(|| hexadecimal_hint(role, got));
+                    expected(role) + &hint.unwrap_or_default()
                 });
                 RowError::new(title(bad.column), got, expected)
             }
@@ -66,6 +67,13 @@ impl Plan {
             }
         }
     }
+}
+
+/// Returns a hint if an offset or a length consists of hexadecimal digits without a prefix.
+fn hexadecimal_hint(role: &Role, field: &[u8]) -> Option<String> {
+    let is_hexadecimal = !field.is_empty() && field.iter().all(u8::is_ascii_hexdigit);
+    (matches!(role, Role::Offset(_) | Role::Len(_)) && is_hexadecimal)
+        .then(|| "; hexadecimal numbers need the prefix 0x".into())
 }
 
 /// Returns a hint if a time is invalid in its unit but would be a date of this century in another.

@@ -269,9 +269,14 @@ impl Cursor {
     }
 
     /// Handles a record without the magic number. The file is damaged there, unless the rest of it
-    /// is zeros, which blktrace leaves if it is killed.
+    /// is zeros, which blktrace leaves if it is killed. If the first record is damaged, those after
+    /// it show the byte order.
     fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
         let error = self.malformed(shown(&head[..MAGIC_BYTES]), EXPECTED, HINT);
+        if self.order.is_none() {
+            self.fill(BUFFER)?;
+            self.order = damage::order_in(&self.buffer[self.unread.clone()]);
+        }
         match self.order {
             Some(order) => self.leave_out(0, order, error),
             None => Err(error),
@@ -338,7 +343,9 @@ impl Source for Cursor {
     }
 }
 
-/// Returns whether a file that begins with `head` contains blktrace records.
+/// Returns whether a file that begins with `head` contains blktrace records. The first of them may
+/// be damaged.
 pub fn sniff(head: &[u8]) -> bool {
-    head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
+    let is_intact = head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some());
+    is_intact || damage::order_in(head).is_some()
 }

@@ -3,7 +3,7 @@
 //!
 //! The names are those in [`Titles`]. The header must name the time and its unit, the operation,
 //! the offset and the length. Instead of the time, there may be a completion and a latency; and if
-//! the time in the first row is a date, it needs no unit. Nothing is guessed: if the names leave
+//! the time in the first row is a date or a time of day, it needs no unit. Nothing is guessed: if the names leave
 //! anything open (the unit of `timestamp` or `block`), the header is rejected, and a declaration is
 //! suggested ([`crate::suggest`]). Otherwise, the text is read exactly according to the
 //! declaration, which is shown in a note.
@@ -17,10 +17,11 @@ use crate::columns::Columns;
 use crate::columns::cursor::Separator;
 use crate::columns::date;
 use crate::columns::span;
-use crate::columns::unit::{DATE, TIME_UNITS, TIMEDELTA};
+use crate::columns::unit::{CLOCK, DATE, TIME_UNITS, TIMEDELTA};
 use crate::error::{Place, TraceError};
 use crate::fields::decimal_or_power;
 use crate::formats::FORMATS;
+use crate::formats::clock::time_of_day;
 use crate::formats::titles::{
     AT, AT_WITH_UNIT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles,
     VOLUME,
@@ -95,7 +96,9 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let lines: Vec<(u64, &[u8])> = lines.take(ROWS + TITLES_MAX).collect();
     let is_title = |line: &[u8]| !line.iter().any(|byte| b",\t;|".contains(byte));
     let titles = lines.iter().take(TITLES_MAX).take_while(|(_, line)| is_title(line)).count();
-    let later = || of_lines(lines.get(titles..)?).filter(|said| titles > 0 && said.is_ok());
+    // The names may also be separated by spaces, as in the output of bpftrace.
+    let later =
+        || (1..=titles).find_map(|from| of_lines(lines.get(from..)?).filter(|said| said.is_ok()));
     of_lines(&lines).or_else(later)
 }
 
@@ -262,9 +265,25 @@ impl Names<'_> {
         }
         let (column, _) = self.titles.time(names, |_| true)?;
         let field = self.first(column)?;
-        let is_span = span::is_certain(field.as_bytes());
-        let unit = if is_span { Some(TIMEDELTA) } else { date::ns(field.as_bytes()).map(|_| DATE) };
+        let field = field.as_bytes();
+        let unit = match span::is_certain(field) {
+            true => Some(TIMEDELTA),
+            false if time_of_day(field).is_some() && !self.has_day() => Some(CLOCK),
+            false => date::ns(field).map(|_| DATE),
+        };
         unit.map(|unit| (column, Some(unit.name)))
+    }
+
+    /// Returns whether any column contains days, which a time of day in another column lacks.
+    fn has_day(&self) -> bool {
+        let is_day = |field: String| {
+            let parts: Vec<&str> = field.split(['-', '/', '.']).collect();
+            let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+            let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+            parts.iter().all(is_number)
+                && matches!(lengths[..], [4, 1 | 2, 1 | 2] | [1 | 2, 1 | 2, 2 | 4])
+        };
+        (0..self.names.len()).filter_map(|column| self.first(column)).any(is_day)
     }
 
     fn arrival(&self, (column, unit): TimeColumn, said: &mut Declaration) {
@@ -388,6 +407,7 @@ impl Names<'_> {
                 None => "the name is unknown".into(),
             },
             (_, "date") => "its name, and a date in the first row".into(),
+            (_, "clock") => "its name, and a time of day in the first row".into(),
             (_, "timedelta") => "its name, and a span of time in the first row".into(),
             ("at" | "end" | "latency", unit) => format!("its name, which gives the unit {unit}"),
             ("offset" | "len", "") => "its name; without another unit, it is in bytes".into(),

@@ -16,17 +16,31 @@ const SEQUENCE_MAX: u32 = 16;
 /// An event whose time is at least this far from the events before and after it is *wild*: it does
 /// not begin a run.
 const WILD_NS: u64 = 10_000_000_000;
+/// The maximum number of consecutive wild events that are earlier than the others.
+const WILD_EVENTS: u64 = 16;
+/// The maximum number of wild events at the end.
+const WILD_LAST_EVENTS: u64 = 2;
 
 /// The steps back of a clock.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Back {
     run: Run,
-    /// The state before the last event, with its place, if that event may be wild.
-    doubt: Option<(u64, Run)>,
+    doubt: Option<Doubt>,
     /// The number of wild events, the place of the first, and the greatest distance.
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
+}
+
+/// Events that may be wild.
+#[derive(Clone, Copy)]
+struct Doubt {
+    /// The place of the first of them, its distance from the event before, and their number.
+    place: u64,
+    ns: u64,
+    events: u64,
+    /// The state before the first of them.
+    before: Run,
 }
 
 /// The state of the run that is being read.
@@ -55,19 +69,40 @@ impl Back {
 
     /// Processes the next event. Returns its time, and whether a new run begins with it.
     pub(crate) fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
-        if let Some((wild, before)) = self.doubt.take()
-            && let Some(ns) = self.run.was_wild(&before, time_ns)
-        {
-            self.wild_first = if self.wild == 0 { wild } else { self.wild_first };
-            self.wild += 1;
-            self.wild_ns = self.wild_ns.max(ns);
-            self.run = before;
+        if let Some(doubt) = self.doubt.take() {
+            if self.run.ends(&doubt, time_ns) {
+                self.count_wild(&doubt);
+            } else if doubt.is_back(self.run.recorded_ns) && doubt.events < WILD_EVENTS {
+                self.doubt = Some(Doubt { events: doubt.events + 1, ..doubt });
+            }
         }
         let before = self.run;
         let followed = self.run.follow(place, time_ns, sequence);
-        let is_far = self.run.last_ns.abs_diff(before.last_ns) >= WILD_NS || followed.1;
-        self.doubt = (before.events > 0 && is_far).then_some((place, before));
+        let ns = time_ns.abs_diff(before.recorded_ns);
+        if self.doubt.is_none() && before.events > 0 && ns >= WILD_NS {
+            self.doubt = Some(Doubt { place, ns, events: 1, before });
+        }
         followed
+    }
+
+    fn count_wild(&mut self, doubt: &Doubt) {
+        self.wild_first = if self.wild == 0 { doubt.place } else { self.wild_first };
+        self.wild += doubt.events;
+        self.wild_ns = self.wild_ns.max(doubt.ns);
+        self.run = doubt.before;
+    }
+
+    /// Returns the state after the last event. A few events that are earlier than those before them
+    /// are wild even if none follow.
+    fn at_end(&self) -> Back {
+        let mut back = self.clone();
+        let last = back.doubt.take().filter(|doubt| {
+            doubt.is_back(self.run.recorded_ns)
+                && doubt.before.events >= RUN_EVENTS
+                && doubt.events <= WILD_LAST_EVENTS
+        });
+        last.iter().for_each(|doubt| back.count_wild(doubt));
+        back
     }
 
     /// Returns the advice to split runs, if that is possible.
@@ -83,30 +118,37 @@ impl Back {
 
     /// Returns a sentence about wild events. `kind` is what places are called.
     pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
-        (self.wild > 0).then(|| {
+        let Back { wild, wild_first, wild_ns, .. } = self.at_end();
+        (wild > 0).then(|| {
             format!(
-                "{} {} up to {} away from those before and after (the first is at {kind} {})",
-                counted(self.wild, "event"),
-                verb(self.wild, "has a timestamp", "have timestamps"),
-                long(self.wild_ns),
-                self.wild_first
+                "{} {} up to {} away from those before and after (the first is at {kind} {wild_first})",
+                counted(wild, "event"),
+                verb(wild, "has a timestamp", "have timestamps"),
+                long(wild_ns),
             )
         })
     }
 
     /// Returns a sentence about the steps back. `kind` is what places are called.
     pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
-        self.run.sentence(kind)
+        self.at_end().run.sentence(kind)
+    }
+}
+
+impl Doubt {
+    /// Returns whether events up to one that was recorded at this time are earlier than those
+    /// before them.
+    fn is_back(&self, recorded_ns: u64) -> bool {
+        recorded_ns < self.before.recorded_ns
     }
 }
 
 impl Run {
-    /// Returns how far the last event was from those around it, if it was wild: `before` is the
-    /// state before it, and `next_ns` the recorded time of the event after it.
-    fn was_wild(&self, before: &Run, next_ns: u64) -> Option<u64> {
-        let recorded_ns = self.recorded_ns.abs_diff(before.recorded_ns);
-        let is_back = next_ns.abs_diff(before.recorded_ns) < recorded_ns / 2;
-        (recorded_ns >= WILD_NS && is_back).then_some(recorded_ns)
+    /// Returns whether an event at `next_ns` shows that those in doubt were wild: it jumps back to
+    /// where the clock was before them.
+    fn ends(&self, doubt: &Doubt, next_ns: u64) -> bool {
+        next_ns.abs_diff(doubt.before.recorded_ns) < doubt.ns / 2
+            && next_ns.abs_diff(self.recorded_ns) >= doubt.ns / 2
     }
 
     fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
@@ -192,6 +234,16 @@ mod tests {
                 assert_eq!(times[99], 1000 * S + 99 * S / 100);
             }
             // A pause is not wild, and neither is a second run.
+            for (first, count) in [(50, 2), (50, 16), (98, 2), (99, 1)] {
+                let mut back = Back::splitting(splits);
+                let is_wild = |n: u64| (first..first + count).contains(&n);
+                let at = |n: u64| if is_wild(n) { n % 2 } else { 1000 * S + n * S / 100 };
+                let times: Vec<u64> = (0..100).map(|n| back.follow(n + 1, at(n), 40).0).collect();
+                let told = format!("{} event", count);
+                assert!(back.wild_sentence("line").unwrap().starts_with(&told), "{first} {count}");
+                assert_eq!(back.sentence("line"), None, "{first} {count}");
+                assert!(is_wild(99) || times[99] == 1000 * S + 99 * S / 100);
+            }
             let mut back = Back::splitting(splits);
             for at in [S, 2 * S, 40 * S, 41 * S, S, 2 * S, 3 * S] {
                 back.follow(1, at, 40);

@@ -13,7 +13,7 @@ use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
-use crate::rows::{self, RowError};
+use crate::rows::{self, LongTrims, RowError};
 use crate::trace::{Dictionary, Reader, Record, Stream};
 use forebay_show::plural::{counted, verb};
 
@@ -127,15 +127,18 @@ impl<P: CallLine> Log for CallLog<P> {
     const LINES: &'static str = P::LAYOUT;
 
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
-        let mut record = |request: Request<'_>| {
+        let mut made = |request: Request<'_>| {
             let Request { at_ns, op, offset, len, flags, volume, stream } = request;
-            let mut record = Record { flags, ..rows::record(at_ns, op, offset, len)? };
-            record.volume = self.who.volume(volume, dictionary)?;
-            record.stream = self.who.stream(stream, dictionary)?;
-            Ok::<Record, RowError>(record)
+            let record = match LongTrims::may_split(op, len) {
+                true => rows::long_trim(at_ns, offset, len)?,
+                false => rows::record(at_ns, op, offset, len)?,
+            };
+            let volume = self.who.volume(volume, dictionary)?;
+            let stream = self.who.stream(stream, dictionary)?;
+            Ok::<Made, RowError>((Record { flags, volume, stream, ..record }, len))
         };
         let made = match self.parser.parse(line)? {
-            Call::Begin(key, request) => self.calls.begin(key, record(request)?),
+            Call::Begin(key, request) => self.calls.begin(key, made(request)?),
             Call::AlsoEnd(key, _) if !self.calls.begun.contains_key(&key) => None,
             Call::End(key, at_ns) | Call::AlsoEnd(key, at_ns) => {
                 self.calls.end(&key, |begin| at_ns.checked_sub(begin.0).map(Nanos))
@@ -145,17 +148,13 @@ impl<P: CallLine> Log for CallLog<P> {
                 return Ok(self.calls.take(&key).map_or(Line::Other, |_| Line::Skipped));
             }
             Call::Whole(request, latency_ns) => {
-                let latency = latency_ns.map(Nanos);
-                Some(Record { latency, ..record(request)? })
+                let (record, len) = made(request)?;
+                Some((Record { latency: latency_ns.map(Nanos), ..record }, len))
             }
             Call::Skipped => return Ok(Line::Skipped),
             Call::Other => None,
         };
-        Ok(match made {
-            Some(record) if is_empty(&record) => Line::Skipped,
-            Some(record) => Line::Request(record),
-            None => Line::Other,
-        })
+        Ok(made.map_or(Line::Other, line_of))
     }
 
     fn takes_cut(&self, line: &[u8]) -> bool {
@@ -163,8 +162,8 @@ impl<P: CallLine> Log for CallLog<P> {
         P::ENDINGS.iter().any(|ending| line.ends_with(ending.as_bytes()))
     }
 
-    fn rest(&mut self) -> Vec<Record> {
-        self.calls.rest().into_iter().filter(|record| !is_empty(record)).collect()
+    fn rest(&mut self) -> Vec<Line> {
+        self.calls.rest().into_iter().map(line_of).collect()
     }
 
     fn end(&mut self) -> Vec<String> {
@@ -174,9 +173,17 @@ impl<P: CallLine> Log for CallLog<P> {
     }
 }
 
-/// Returns whether a request transfers nothing although its operation should.
-fn is_empty(record: &Record) -> bool {
-    record.len == 0 && record.op != Op::Flush
+/// A record and the length of its request in bytes, which may exceed that of a record.
+type Made = (Record, u64);
+
+/// Returns what a request means for the log. Requests that transfer nothing although their
+/// operation should are skipped.
+fn line_of((record, len): Made) -> Line {
+    match LongTrims::may_split(record.op, len) {
+        true => Line::LongTrim(record, len),
+        false if record.len == 0 && record.op != Op::Flush => Line::Skipped,
+        false => Line::Request(record),
+    }
 }
 
 /// The named fields of a line, and what separates a name from its value: `=`, `:` with a space, or
@@ -214,7 +221,7 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
 /// The requests that have begun but not ended, by key.
 #[derive(Default)]
 struct Calls {
-    begun: HashMap<Key, (u64, Record)>,
+    begun: HashMap<Key, (u64, Made)>,
     /// The keys in the order in which their requests began.
     order: BTreeMap<u64, Key>,
     next: u64,
@@ -226,7 +233,7 @@ struct Calls {
 impl Calls {
     /// Begins a request. If this means that the end of an older request was lost, returns the older
     /// one.
-    fn begin(&mut self, key: Key, record: Record) -> Option<Record> {
+    fn begin(&mut self, key: Key, made: Made) -> Option<Made> {
         let mut lost = self.take(&key);
         if lost.is_none() && self.begun.len() >= BEGUN_MAX {
             let oldest = self.order.first_key_value().map(|(_, key)| *key);
@@ -234,31 +241,31 @@ impl Calls {
         }
         self.endless += u64::from(lost.is_some());
         self.order.insert(self.next, key);
-        self.begun.insert(key, (self.next, record));
+        self.begun.insert(key, (self.next, made));
         self.next += 1;
         lost
     }
 
     /// Ends a request. If its beginning was seen, returns it with the latency that `latency`
     /// computes from its arrival.
-    fn end(&mut self, key: &Key, latency: impl FnOnce(Nanos) -> Option<Nanos>) -> Option<Record> {
-        let Some(mut record) = self.take(key) else {
+    fn end(&mut self, key: &Key, latency: impl FnOnce(Nanos) -> Option<Nanos>) -> Option<Made> {
+        let Some((mut record, len)) = self.take(key) else {
             self.unbegun += 1;
             return None;
         };
         record.latency = latency(record.at);
-        Some(record)
+        Some((record, len))
     }
 
     /// Removes a request and returns it.
-    fn take(&mut self, key: &Key) -> Option<Record> {
-        let (number, record) = self.begun.remove(key)?;
+    fn take(&mut self, key: &Key) -> Option<Made> {
+        let (number, made) = self.begun.remove(key)?;
         self.order.remove(&number);
-        Some(record)
+        Some(made)
     }
 
     /// Returns the requests that have not ended when the trace ends.
-    fn rest(&mut self) -> Vec<Record> {
+    fn rest(&mut self) -> Vec<Made> {
         self.endless += self.begun.len() as u64;
         let order = std::mem::take(&mut self.order);
         order.into_values().filter_map(|key| Some(self.begun.remove(&key)?.1)).collect()
@@ -293,13 +300,13 @@ mod tests {
 
     #[test]
     fn a_request_ends_once_and_lost_ends_are_counted() {
-        let record = |at| rows::record(at, Op::Read, at * 512, 512).unwrap();
+        let record = |at| (rows::record(at, Op::Read, at * 512, 512).unwrap(), 512);
         let mut calls = Calls::default();
         assert_eq!(calls.begin([1, 0], record(1)), None);
         assert_eq!(calls.begin([2, 0], record(2)), None);
-        assert_eq!(calls.end(&[1, 0], |_| Some(Nanos(4))).unwrap().latency, Some(Nanos(4)));
+        assert_eq!(calls.end(&[1, 0], |_| Some(Nanos(4))).unwrap().0.latency, Some(Nanos(4)));
         assert_eq!(calls.end(&[1, 0], |_| None), None);
-        assert_eq!(calls.begin([2, 0], record(7)).unwrap().at, Nanos(2));
+        assert_eq!(calls.begin([2, 0], record(7)).unwrap().0.at, Nanos(2));
         assert_eq!(calls.rest().len(), 1);
         let told = calls.sentences();
         assert!(told[0].starts_with("2 requests have") && told[1].starts_with("1 completion has"));
@@ -309,8 +316,9 @@ mod tests {
     fn memory_is_bounded() {
         let (mut calls, mut returned) = (Calls::default(), 0);
         for n in 0..(BEGUN_MAX as u64 + 5) {
-            let lost = calls.begin([n, 0], rows::record(n, Op::Read, 0, 512).unwrap());
-            assert_eq!(lost.map(|record| record.at.0), n.checked_sub(BEGUN_MAX as u64));
+            let made = (rows::record(n, Op::Read, 0, 512).unwrap(), 512);
+            let lost = calls.begin([n, 0], made);
+            assert_eq!(lost.map(|(record, _)| record.at.0), n.checked_sub(BEGUN_MAX as u64));
             returned += u64::from(lost.is_some());
         }
         assert_eq!((returned, calls.rest().len()), (5, BEGUN_MAX));

@@ -13,7 +13,7 @@ const LEN_MAX_BYTES: u32 = 1 << 30;
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// An event of the block layer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// The time in nanoseconds on the trace's own clock.
     pub(crate) time_ns: u64,
@@ -31,7 +31,7 @@ impl Event {
 }
 
 /// What an event reports.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A request arrived in the block layer (Q).
     Queue(Span),

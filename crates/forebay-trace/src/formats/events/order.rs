@@ -6,9 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::event::{Event, Source};
+use super::event::{Event, Source, What};
 use crate::error::TraceError;
 
 /// The size of the window: by how many places an event may be out of order within its file.
@@ -59,11 +59,16 @@ impl<S: Source> Sorted<S> {
     }
 }
 
-/// Merges the events of several sources, by time and then by sequence number.
+/// Merges the events of several sources, by time and then by sequence number. If sources contain the
+/// same event, because a file was copied, it is returned once.
 pub(crate) struct Merge<S> {
     files: Vec<Sorted<S>>,
     /// The key of the next event of each unfinished source, and the index of the source.
     heads: BinaryHeap<Reverse<((u64, u32), usize)>>,
+    /// Events with equal keys, which are returned next.
+    equal: VecDeque<Event>,
+    /// The number of events of a source that are copies of those of an earlier source.
+    copies: BTreeMap<[usize; 2], u64>,
 }
 
 impl<S: Source> Merge<S> {
@@ -76,18 +81,67 @@ impl<S: Source> Merge<S> {
                 heads.push(Reverse((key, i)));
             }
         }
-        Ok(Merge { files, heads })
+        Ok(Merge { files, heads, equal: VecDeque::new(), copies: BTreeMap::new() })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Event>, TraceError> {
+        if let Some(event) = self.equal.pop_front() {
+            return Ok(Some(event));
+        }
+        let Some((source, event)) = self.pop()? else { return Ok(None) };
+        if self.next_key() != Some(event.key()) {
+            return Ok(Some(event));
+        }
+        let key = event.key();
+        let mut equal = vec![(source, event)];
+        while self.next_key() == Some(key) {
+            equal.extend(self.pop()?);
+        }
+        self.equal = self.without_copies(equal);
+        Ok(self.equal.pop_front())
+    }
+
+    fn next_key(&self) -> Option<(u64, u32)> {
+        self.heads.peek().map(|head| head.0.0)
+    }
+
+    /// Removes the next event. Also returns the index of its source.
+    fn pop(&mut self) -> Result<Option<(usize, Event)>, TraceError> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
-        let Some(file) = self.files.get_mut(head.0.1) else { return Ok(None) };
+        let source = head.0.1;
+        let Some(file) = self.files.get_mut(source) else { return Ok(None) };
         let event = file.next()?;
         match file.peek_key()? {
             Some(key) => head.0.0 = key,
             None => drop(PeekMut::pop(head)),
         }
-        Ok(event)
+        Ok(event.map(|event| (source, event)))
+    }
+
+    /// Removes and counts events that another source contains, too. Within a source, no event is a
+    /// copy.
+    fn without_copies(&mut self, equal: Vec<(usize, Event)>) -> VecDeque<Event> {
+        let mut unique: Vec<(usize, Event, Vec<usize>)> = Vec::with_capacity(equal.len());
+        for (source, event) in equal {
+            let original = unique.iter_mut().find(|(of, other, copied)| {
+                *of != source && *other == event && !copied.contains(&source)
+            });
+            let Some((of, _, copied)) = original else {
+                unique.push((source, event, Vec::new()));
+                continue;
+            };
+            copied.push(source);
+            if !matches!(event.what, What::Name(_)) {
+                *self.copies.entry([source, *of]).or_default() += 1;
+            }
+        }
+        unique.into_iter().map(|(_, event, _)| event).collect()
+    }
+
+    /// Returns the pairs of a source and an earlier source of which it contains copies, with their
+    /// number.
+    pub(crate) fn copies(&self) -> &BTreeMap<[usize; 2], u64> {
+        &self.copies
     }
 
     pub(crate) fn sources_mut(&mut self) -> impl Iterator<Item = &mut S> {
@@ -104,20 +158,34 @@ mod tests {
 
     impl Source for Listed {
         fn next(&mut self) -> Result<Option<Event>, TraceError> {
-            let event = |(time_ns, sequence)| Event {
-                time_ns,
-                sequence,
-                pid: 0,
-                what: What::Name("x".into()),
-            };
+            let event = |(time_ns, sequence)| Event { time_ns, sequence, pid: 0, what: What::Run };
             Ok(self.0.next().map(event))
         }
     }
 
-    fn keys(lists: Vec<Vec<(u64, u32)>>) -> Vec<(u64, u32)> {
+    type Key = (u64, u32);
+
+    fn merged(lists: Vec<Vec<Key>>) -> (Vec<Key>, Vec<([usize; 2], u64)>) {
         let sources = lists.into_iter().map(|list| Listed(list.into_iter())).collect();
         let mut merge = Merge::new(sources).unwrap();
-        std::iter::from_fn(|| merge.next().unwrap()).map(|event| event.key()).collect()
+        let keys = std::iter::from_fn(|| merge.next().unwrap()).map(|event| event.key());
+        (keys.collect(), merge.copies().iter().map(|(&pair, &count)| (pair, count)).collect())
+    }
+
+    fn keys(lists: Vec<Vec<(u64, u32)>>) -> Vec<(u64, u32)> {
+        merged(lists).0
+    }
+
+    #[test]
+    fn events_of_a_copied_file_are_returned_once() {
+        // The second list repeats an event, which is not a copy.
+        let list = vec![(1, 1), (2, 2), (2, 2), (9, 3)];
+        let other = vec![(1, 0), (3, 3)];
+        let all = [(1, 0), (1, 1), (2, 2), (2, 2), (3, 3), (9, 3)];
+        let (got, copies) = merged(vec![list.clone(), other.clone(), list.clone()]);
+        assert_eq!((got, copies), (all.to_vec(), vec![([2, 0], 4)]));
+        let (got, copies) = merged(vec![list[..2].to_vec(), other, list.clone(), list]);
+        assert_eq!((got, copies), (all.to_vec(), vec![([2, 0], 2), ([3, 0], 2), ([3, 2], 2)]));
     }
 
     #[test]

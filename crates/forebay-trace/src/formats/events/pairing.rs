@@ -14,7 +14,8 @@
 //!   flushes have the flush bit but not the write bit, and end no request. A device without issue
 //!   events (LVM, md) has no flushes of its own, and completes the flush as it arrived.
 //! - If issues are the arrivals, a request that is issued again counts only once ([`reissue`]),
-//!   with its latency from the first issue.
+//!   with its latency from the first issue. The same is true for the rest of a request of which a
+//!   part has completed.
 //! - A request that the trace shows at several layers counts at one of them ([`super::layers`]).
 //!
 //! Records are returned in order of arrival, each as soon as it and all before it have completed. A
@@ -68,6 +69,8 @@ pub(crate) struct Pairing {
     disks_complete: bool,
     /// Whether any request was returned to the scheduler.
     has_requeued: bool,
+    /// Whether a part of any request completed before the rest.
+    has_partly: bool,
     /// Whether insert events are the arrivals, because there are neither queue nor issue events.
     inserted: bool,
     /// Whether completions are known to be missing.
@@ -115,6 +118,7 @@ impl Pairing {
             issuing: FxHashSet::default(),
             disks_complete: false,
             has_requeued: false,
+            has_partly: false,
             inserted: false,
             lossy,
             pending: VecDeque::new(),
@@ -308,6 +312,7 @@ impl Pairing {
             record,
             sector,
             awaited: 0,
+            partly: None,
             trailing,
             done: false,
             covered: 0,
@@ -412,12 +417,15 @@ impl Pairing {
     /// awaited them.
     fn credit(&mut self, place: u32, span: &Span, op: Op, at: Nanos) -> bool {
         let Some(volume) = self.volumes.get(place) else { return false };
-        let (first, pending, mut is_awaited) = (self.first, &mut self.pending, false);
+        let (first, pending) = (self.first, &mut self.pending);
+        let (mut is_awaited, mut is_partly) = (false, false);
         volume.direction(op).complete(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
             let Some(pending) = index.and_then(|index| pending.get_mut(index)) else { return };
             is_awaited = true;
             pending.awaited = pending.awaited.saturating_sub(sectors);
+            pending.partly = (pending.awaited > 0).then_some(at);
+            is_partly |= pending.awaited > 0;
             if pending.awaited == 0 {
                 pending.record.latency = Some(at - pending.record.at);
                 // A drive that supports FUA completes it with the data, and no flush follows.
@@ -427,6 +435,7 @@ impl Pairing {
             }
         });
         volume.completes |= is_awaited;
+        self.has_partly |= is_partly;
         is_awaited
     }
 

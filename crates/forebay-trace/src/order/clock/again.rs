@@ -10,6 +10,8 @@ pub(in crate::order) const LOOK_AHEAD: usize = 64;
 const FEW_ROWS: usize = 3;
 /// The minimum number of rows before the step for a decision.
 const KNOWN_ROWS: u64 = 8;
+/// The minimum number of rows before the step if the next row is later than all of them.
+const ALONE_ROWS: u64 = 3;
 /// Rows are out of order throughout if at least one in this many of them falls back by the step
 /// divided by this number.
 const RESTLESS_SHARE: usize = 8;
@@ -47,7 +49,9 @@ impl Clock {
             return true;
         }
         if run_rows <= KNOWN_ROWS {
-            return false;
+            // One row alone is no run.
+            let next_ns = ahead.first().map(|record| record.at.0.saturating_add(self.shift_ns));
+            return run_rows > ALONE_ROWS && next_ns >= Some(self.newest_ns);
         }
         if self.run.is_shaken && run_rows >= SHAKEN_ROWS {
             // Rows are far out of order throughout, so few of those after this one stay close to

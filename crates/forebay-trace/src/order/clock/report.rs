@@ -18,11 +18,19 @@ impl Clock {
     }
 
     fn wild_sentence(&self) -> Option<String> {
+        let effect = match self.wild > self.placed {
+            true => {
+                "this makes the trace look that long, and its rates and figures over time mean little"
+            }
+            false if self.wild == 1 => {
+                "it is treated as if it had the time of the request before it"
+            }
+            false => "they are treated as if they had the time of the request before them",
+        };
         (self.wild > 0).then(|| {
             format!(
                 "{} {} up to {} away from those before and after (the first is request {} of the \
-                 file): this makes the trace look that long, and its rates and figures over time \
-                 mean little",
+                 file): {effect}",
                 counted(self.wild, "request"),
                 verb(self.wild, "has a timestamp", "have timestamps"),
                 long(self.wild_ns),

@@ -1,4 +1,5 @@
 use super::*;
+use forebay_show::plural::verb;
 
 const S: u64 = SECOND_NS;
 const YEARS_10: u64 = 3652 * 86_400 * S;
@@ -98,6 +99,48 @@ fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
     let ahead = (0..3000).map(|n| n * 5_000_001 + if n == 7 { YEARS_10 } else { 0 });
     let (_, said) = run(ahead);
     assert!(said.len() == 1 && said[0].contains("up to 3652 days away"), "{said:?}");
+}
+
+/// A missing time is often written as 0.
+#[test]
+fn a_missing_time_begins_no_run() {
+    for start in [1, 1_700_000_000 * S] {
+        for zeros in [vec![4], vec![500], vec![999], vec![500, 600], vec![500, 501, 502]] {
+            let is_far = start > 1;
+            if !is_far && (zeros[0] == 999 || zeros.contains(&501)) {
+                continue;
+            }
+            let at = |n: u64| if zeros.contains(&n) { 0 } else { start + n * S / 2 };
+            for splits in [false, true] {
+                let one = Clock { splits, ..Clock::default() };
+                let (read, said) = clock(one, (0..1000).map(|n| (at(n), None)));
+                let case = format!("{start}, {zeros:?}, {splits}: {said:?}");
+                assert_eq!(read[998], start + 998 * S / 2, "{case}");
+                if start == 1 && zeros == [4] {
+                    assert!(said.is_empty(), "{case}");
+                    continue;
+                }
+                let [only] = &said[..] else { panic!("{case}") };
+                let times = verb(zeros.len() as u64, "has a timestamp", "have timestamps");
+                assert!(only.starts_with(&format!("{} request", zeros.len())), "{case}");
+                assert!(
+                    only.contains(times) && only.contains(&format!("request {} of", zeros[0] + 1))
+                );
+                let before = zeros.iter().map(|&n| start + n * S / 2);
+                for (zero, at_ns) in zeros.iter().zip(before) {
+                    let placed = read[*zero as usize];
+                    assert!(placed < at_ns && at_ns - placed <= 3 * S / 2, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn late_rows_at_the_end_are_not_wild() {
+    let (read, said) = run((10..75_010).chain([3, 4]).map(|n| n * S));
+    assert_eq!(read[75_000..], [3 * S, 4 * S]);
+    assert!(said.len() == 1 && said[0].starts_with("the clock goes back by 20.8 h"), "{said:?}");
 }
 
 #[test]

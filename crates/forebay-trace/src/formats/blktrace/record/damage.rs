@@ -10,6 +10,25 @@ use forebay_show::plural::{counted, verb};
 /// The maximum number of damaged parts that are listed.
 const SHOWN: usize = 3;
 
+/// The number of consecutive records by which those after a damaged beginning are recognized.
+const CHAIN: usize = 3;
+
+/// Returns the byte order of the first consecutive records in `bytes`.
+pub(super) fn order_in(bytes: &[u8]) -> Option<Order> {
+    let begins = |order: &Order| {
+        let is_chain = |at: usize| {
+            let next = |at: &usize| {
+                let bytes = bytes.get(*at..)?.first_chunk::<HEAD>()?;
+                let is_record = bytes.starts_with(&order.magic());
+                is_record.then(|| at + HEAD + Head { bytes, order: *order }.payload())
+            };
+            std::iter::successors(Some(at), next).nth(CHAIN).is_some()
+        };
+        memchr::memmem::find_iter(bytes, &order.magic()).any(is_chain)
+    };
+    [Order::Little, Order::Big].into_iter().find(begins)
+}
+
 /// The damaged parts of a file.
 pub(super) struct Damage {
     bad: BadRows,

@@ -10,8 +10,12 @@
 //! request, so it is left out and counted. A busy driver is retried within [`AGAIN_NS`], so a later
 //! issue is another request, and the previous one has lost its completion. Empty flushes have no
 //! sectors: a flush in doubt is left out if the next one is issued long after it.
+//!
+//! If a part of a request completes, the driver may return only the rest to the scheduler. An issue
+//! of exactly the sectors that a request still awaits after such a completion belongs to that
+//! request.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::{Nanos, Op};
 
@@ -33,9 +37,11 @@ impl Pairing {
         self.pending.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Processes a request that was returned to the scheduler.
+    /// Processes a request, or the rest of one, that was returned to the scheduler.
     pub(super) fn requeue(&mut self, span: &Span) {
-        if let Some(pending) = self.outstanding(span, |pending| !pending.requeued) {
+        let index = self.outstanding(span, |pending| !pending.requeued);
+        let index = index.or_else(|| self.rest(span));
+        if let Some(pending) = index.and_then(|index| self.pending.get_mut(index)) {
             pending.requeued = true;
             self.has_requeued = true;
         }
@@ -43,23 +49,25 @@ impl Pairing {
 
     /// Returns whether a request that is being issued had been returned to the scheduler.
     pub(super) fn is_issued_again(&mut self, span: &Span) -> bool {
-        if !self.has_requeued {
+        if !self.has_requeued && !self.has_partly {
             return false;
         }
-        let Some(pending) = self.outstanding(span, |pending| pending.requeued) else {
-            return false;
+        let at = self.at();
+        let is_near = |one: &Pending| {
+            one.requeued || one.partly.is_some_and(|part| at - part <= Nanos(AGAIN_NS))
         };
+        let index = self.outstanding(span, |pending| pending.requeued);
+        let index = index.or_else(|| self.rest(span));
+        let pending = index.and_then(|index| self.pending.get_mut(index));
+        let Some(pending) = pending.filter(|pending| is_near(pending)) else { return false };
         pending.requeued = false;
         self.tally.issued_again += 1;
         true
     }
 
-    /// Returns the oldest outstanding request for exactly these sectors that satisfies `fits`.
-    fn outstanding(
-        &mut self,
-        span: &Span,
-        fits: impl Fn(&Pending) -> bool,
-    ) -> Option<&mut Pending> {
+    /// Returns the position of the oldest outstanding request for exactly these sectors that
+    /// satisfies `fits`.
+    fn outstanding(&mut self, span: &Span, fits: impl Fn(&Pending) -> bool) -> Option<usize> {
         let (op, volume) = (span.op()?, self.volumes.find(span.device)?);
         let place: Place = (op as u8, span.sector, span.bytes);
         let ids = match op {
@@ -67,11 +75,26 @@ impl Pairing {
             _ => volume.issued.get(&place)?,
         };
         let (first, pending) = (self.first, &self.pending);
-        let index = ids
-            .iter()
+        ids.iter()
             .filter_map(|id| Some(id.checked_sub(first)? as usize))
-            .find(|&index| pending.get(index).is_some_and(|one| !one.done && fits(one)))?;
-        self.pending.get_mut(index)
+            .find(|&index| pending.get(index).is_some_and(|one| !one.done && fits(one)))
+    }
+
+    /// Returns the position of the oldest request of which a part has completed and which still
+    /// awaits exactly these sectors.
+    fn rest(&mut self, span: &Span) -> Option<usize> {
+        let op = span.op().filter(|op| self.has_partly && *op != Op::Flush)?;
+        let volume = self.volumes.find(span.device)?;
+        let mut awaited: BTreeMap<u64, u64> = BTreeMap::new();
+        volume.direction(op).over(span.sector, span.end(), |id, sectors| {
+            *awaited.entry(id).or_default() += sectors;
+        });
+        let all = span.end() - span.sector;
+        awaited.into_iter().filter(|&(_, sectors)| sectors == all).find_map(|(id, _)| {
+            let index = usize::try_from(id.checked_sub(self.first)?).ok()?;
+            let is_rest = |one: &Pending| !one.done && one.partly.is_some() && one.awaited == all;
+            self.pending.get(index).is_some_and(is_rest).then_some(index)
+        })
     }
 
     /// Processes the issue of a request: requests in doubt for the same sectors are the same

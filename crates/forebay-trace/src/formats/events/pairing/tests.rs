@@ -222,3 +222,53 @@ fn inserts_are_arrivals_if_there_are_no_others() {
     let told = &pairing.notes.warnings[0];
     assert!(told.contains("only completions: record block_rq_issue"), "{told}");
 }
+
+#[test]
+fn the_rest_of_a_request_that_is_issued_again_counts_once() {
+    let issue = |at, sector, sectors| (at, What::Issue(span(WRITE, sector, sectors)));
+    let end = |at, sector, sectors| (at, What::Complete(span(WRITE, sector, sectors)));
+    let requeue = |at, sector, sectors| (at, What::Requeue(span(WRITE, sector, sectors)));
+    for parts in [vec![4, 8], vec![1, 8], vec![2, 5, 8], vec![1, 2, 3, 8]] {
+        for has_requeues in [false, true] {
+            let mut events = vec![issue(0, 64, 8)];
+            let mut from = 0;
+            for (n, &to) in (1..).zip(&parts) {
+                events.push(end(n * 100, 64 + from, (to - from) as u32));
+                if to < 8 {
+                    let rest = (64 + to, 8 - to as u32);
+                    events.extend(has_requeues.then(|| requeue(n * 100 + 1, rest.0, rest.1)));
+                    events.push(issue(n * 100 + 2, rest.0, rest.1));
+                }
+                from = to;
+            }
+            let took = parts.len() as u64 * 100;
+            events.extend([issue(1000, 0, 8), end(1010, 0, 8)]);
+            let (records, pairing) = run(events);
+            let seen: Vec<_> = records.iter().map(|r| (r.len, r.latency)).collect();
+            assert_eq!(seen, [(4096, Some(Nanos(took))), (4096, Some(Nanos(10)))], "{parts:?}");
+            let told = pairing.notes.warnings.join("\n");
+            assert!(
+                told.contains(" issued again before it completed") || parts.len() > 2,
+                "{told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_later_request_for_the_same_sectors_is_not_the_rest() {
+    let events = |late, sector| {
+        vec![
+            (0, What::Issue(span(WRITE, 64, 8))),
+            (100, What::Complete(span(WRITE, 64, 4))),
+            (late, What::Issue(span(WRITE, sector, 4))),
+            (late + 10, What::Complete(span(WRITE, sector, 4))),
+        ]
+    };
+    // The completion of the rest was lost.
+    assert_eq!(run(events(2_000_000_000, 68)).0.len(), 2);
+    // Other sectors, or those that have completed.
+    assert_eq!(latencies(events(200, 72)), [None, Some(10)]);
+    assert_eq!(latencies(events(200, 64)), [None, Some(10)]);
+    assert_eq!(latencies(events(200, 68)), [Some(210)]);
+}

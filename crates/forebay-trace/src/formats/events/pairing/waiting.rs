@@ -19,6 +19,8 @@ pub(super) struct Pending {
     pub(super) sector: u64,
     /// The number of sectors that have not completed yet.
     pub(super) awaited: u64,
+    /// When the last of its parts completed, if others are still awaited.
+    pub(super) partly: Option<Nanos>,
     /// Whether an empty completion must follow.
     pub(super) trailing: bool,
     pub(super) done: bool,

@@ -1,0 +1,63 @@
+//! Recognizes wild rows: a few rows whose times are far from those before and after them.
+
+use super::{AHEAD_NS, ArrivalRow, Clock, FAR_NS, STEP_NS, Step, WILD_ROWS};
+use crate::trace::Record;
+
+/// The minimum number of rows before a row that is wild because it is earlier than the others.
+const KNOWN_ROWS: u64 = 3;
+
+impl Clock {
+    /// Returns whether the row is far earlier than the rows before it, and than the rows after it
+    /// except the next few. `ahead` contains the following rows, and is empty for the last row.
+    ///
+    /// In the order of completions, a slow request may look like that. Therefore, a row that is
+    /// earlier by less than [`FAR_NS`] must be alone, have a time of 0, which may be missing, and
+    /// precede the whole run.
+    pub(super) fn is_wild(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
+        let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
+        let is_far = back_ns >= FAR_NS;
+        let is_missing = row.at_ns == self.shift_ns && row.at_ns <= self.run.first_ns;
+        if !is_far && (!is_missing || back_ns < AHEAD_NS)
+            || self.rows - 1 - self.run.before < KNOWN_ROWS
+            || self.is_explained(row, STEP_NS)
+        {
+            return false;
+        }
+        if ahead.is_empty() && is_far {
+            return true;
+        }
+        // Missing times have the same value in all rows.
+        let times = ahead.iter().map(|record| record.at.0.saturating_add(self.shift_ns));
+        let times = times.skip_while(|&at_ns| is_far && at_ns == row.at_ns);
+        let rows = if is_far { WILD_ROWS as usize } else { 1 };
+        let mut last_ns = row.at_ns;
+        times.take(rows).any(|at_ns| {
+            let jump_ns = at_ns.saturating_sub(std::mem::replace(&mut last_ns, at_ns));
+            jump_ns > back_ns / 2 && at_ns.saturating_sub(row.at_ns) > back_ns - back_ns / 4
+        })
+    }
+
+    /// Returns whether the row follows a few rows that are far ahead of the others.
+    pub(super) fn is_back_from_wild(&mut self, row: ArrivalRow) -> bool {
+        let Some(step) = self.ahead else { return false };
+        let rows = self.rows - step.row;
+        let is_back = row.at_ns.abs_diff(step.newest_ns) < step.ns / 2;
+        // A slow request arrived earlier but completed among the others.
+        let is_slow = row.end_ns().is_some_and(|end_ns| end_ns >= self.last.at_ns);
+        if rows > WILD_ROWS || !is_back || is_slow {
+            return false;
+        }
+        self.ahead = None;
+        self.newest_ns = step.newest_ns;
+        self.count_wild(step, rows);
+        true
+    }
+
+    pub(super) fn count_wild(&mut self, step: Step, rows: u64) {
+        if self.wild == 0 {
+            self.wild_first = step.row;
+        }
+        self.wild += rows;
+        self.wild_ns = self.wild_ns.max(step.ns);
+    }
+}
