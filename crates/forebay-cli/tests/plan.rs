@@ -196,7 +196,7 @@ fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
         &["power"],
     ];
     for question in asked {
-        refused(plan(question).arg(&trace), &["t.spc: all requests bear the same time"]);
+        refused(plan(question).arg(&trace), &["t.spc: all requests have the same time"]);
     }
     for (question, key) in [(asked[0], "capacity_iops"), (asked[1], "devices")] {
         let promise = ["--within", "80ms", "--fraction", "1", "--trust-times"];

@@ -64,7 +64,7 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
     ];
     let (out, _) = ends(buy(&asked).args([&a, &b]), 0);
     assert!(out.starts_with("Buy 1 990-pro (single), 1 spare, for 619.98 USD, to keep "), "{out}");
-    assert!(out.contains("No drive may fail; all clients share the drives."), "{out}");
+    assert!(out.contains("Tolerates no drive failure; all clients share the drives."), "{out}");
     assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
     let (out, _) = ends(buy(&asked).args([&a, &b]).arg("--explain"), 0);
     for part in [

@@ -19,6 +19,9 @@ pub struct Column {
     pub head: String,
     /// The unit of the column's figures; irrelevant for words.
     pub unit: Unit,
+    /// Whether the column's figures have the unit of the column before it, so that the two can be
+    /// compared at a glance.
+    pub is_joined: bool,
 }
 
 /// A row of a table, which may be highlighted.
@@ -83,12 +86,17 @@ pub enum Cell {
 impl Column {
     /// Creates a column of words.
     pub fn words(head: impl Into<String>) -> Column {
-        Column { head: head.into(), unit: Unit::Number }
+        Column::of(head, Unit::Number)
     }
 
     /// Creates a column of figures in `unit`.
     pub fn of(head: impl Into<String>, unit: Unit) -> Column {
-        Column { head: head.into(), unit }
+        Column { head: head.into(), unit, is_joined: false }
+    }
+
+    /// Makes the column share the unit of the column before it.
+    pub fn joined(self) -> Column {
+        Column { is_joined: true, ..self }
     }
 }
 
@@ -236,9 +244,21 @@ impl Table {
         row.cells.iter().zip(self.columns.iter().zip(scales)).map(text).collect()
     }
 
+    /// Returns the columns that share a unit with `column`.
+    fn joined(&self, column: usize) -> std::ops::Range<usize> {
+        let is_joined = |at: &usize| self.columns.get(*at).is_some_and(|of| of.is_joined);
+        let first = (0..=column).rev().find(|at| !is_joined(at)).unwrap_or(0);
+        let end = (column + 1..).find(|at| !is_joined(at)).unwrap_or(column + 1);
+        first..end
+    }
+
     /// Returns the divisor for the values of a column, and the unit that results.
     fn scale(&self, column: usize) -> (f64, &'static str) {
-        let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+        let joined = self.joined(column);
+        let cells = self.rows.iter().flat_map(|row| {
+            let end = joined.end.min(row.cells.len());
+            row.cells.get(joined.start..end).unwrap_or_default()
+        });
         let values: Vec<f64> = cells
             .filter_map(|cell| match cell {
                 Cell::Value(value) | Cell::Interval { value, .. } => Some(*value),
@@ -255,6 +275,20 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joined_columns_share_a_unit() {
+        let head = |after: Column| {
+            let mut table = Table::new([Column::of("before", Unit::Seconds), after]);
+            table.rows.push(Row::new([1.24.into(), 0.9.into()]));
+            let text = table.text();
+            (text.heads, text.rows[0][1].text.clone())
+        };
+        let after = Column::of("after", Unit::Seconds);
+        let heads = |after: &str| vec!["before, s".to_string(), after.to_string()];
+        assert_eq!(head(after.clone()), (heads("after, ms"), "900".into()));
+        assert_eq!(head(after.joined()), (heads("after, s"), "0.900".into()));
+    }
 
     #[test]
     fn a_row_in_one_unit_names_it() {

@@ -21,6 +21,7 @@ mod sizes;
 
 use forebay_core::Op;
 
+use crate::gaps::Gaps;
 use crate::streams::StreamBy;
 use crate::trace::{Dictionary, Notes, Record};
 
@@ -50,6 +51,7 @@ pub struct Describer {
     threads: Option<by_thread::Threads>,
     latencies: latency::Latencies,
     footprint: footprint::Footprint,
+    gaps: Gaps,
     /// A buffer for the data requests among the current records.
     picked: Vec<Record>,
 }
@@ -66,6 +68,7 @@ impl Describer {
             threads: options.threads.map(by_thread::Threads::new),
             latencies: latency::Latencies::default(),
             footprint: footprint::Footprint::new(footprint::REGIONS_MAX),
+            gaps: Gaps::default(),
             picked: Vec::new(),
         }
     }
@@ -78,6 +81,7 @@ impl Describer {
             let data = pick_data(piece, &mut self.picked);
             self.totals.add(piece, data);
             self.times.add(piece, data);
+            self.gaps.add(piece);
             self.volumes.add(data, dictionary);
             self.streams.add(data, dictionary);
             if let Some(threads) = &mut self.threads {
@@ -97,7 +101,9 @@ impl Describer {
         let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;
         let (thread_count, process_count) = streams.threads_and_processes(dictionary);
         let duration_s = times.duration_ns() as f64 / 1e9;
-        let per_s = |count: u64| (duration_s > 0.0).then(|| count as f64 / duration_s);
+        let without_gaps_s = self.gaps.without_s();
+        let counted_s = without_gaps_s.unwrap_or(duration_s);
+        let per_s = |count: u64| (counted_s > 0.0).then(|| count as f64 / counted_s);
         let mut warnings = notes.warnings.clone();
         if volumes.nameless > 0 {
             warnings.push(format!(
@@ -118,6 +124,7 @@ impl Describer {
             write_bytes: totals.write_bytes(),
             trim_bytes: totals.trim_bytes,
             duration_s,
+            without_gaps_s,
             mean_iops: per_s(totals.requests()),
             mean_bytes_per_s: per_s(totals.bytes()),
             stream_by: options.stream_by,
@@ -265,6 +272,17 @@ mod tests {
         let flush = Record { op: Op::Flush, ..read(4_000_000_000, 0, 0) };
         let d = describe(&[read(0, 0, 1024), write(1_000_000_000, 0, 1024), flush]);
         assert_eq!((d.duration_s, d.mean_iops, d.mean_bytes_per_s), (4.0, Some(0.5), Some(512.0)));
+    }
+
+    #[test]
+    fn rates_leave_out_a_gap_that_is_nearly_the_whole_trace() {
+        let year_ns = 365 * 86_400 * 1_000_000_000;
+        let at = |n: u64| n * 500_000_000 + if n < 10 { 0 } else { year_ns };
+        let records: Vec<Record> = (0..20).map(|n| read(at(n), n * 4096, 4096)).collect();
+        let d = describe(&records);
+        // The gap is a year and the half second that would have been between the requests.
+        assert_eq!(d.without_gaps_s, Some(9.0));
+        assert_eq!(d.mean_iops, Some(20.0 / 9.0));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const TIMES: u64 = 10;
 const REQUESTS_LEAST: u64 = 10;
 
 /// The longest gaps of a trace.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps {
     requests: u64,
     last_ns: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Gaps {
 }
 
 /// The gaps that exceed some minimum length.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Long {
     /// The number of gaps, and their total length in nanoseconds.
     gaps: u64,
@@ -66,21 +66,32 @@ impl Gaps {
         }
     }
 
+    /// Returns the gaps that make up nearly the whole trace; `None` if none do.
+    fn nearly_all(&self) -> Option<&Long> {
+        let is_most = |long: &&Long| {
+            (1..=GAPS_MAX).contains(&long.gaps) && long.gaps_ns / TIMES >= self.rest_ns(long)
+        };
+        self.long.iter().find(is_most).filter(|_| self.requests >= REQUESTS_LEAST)
+    }
+
+    fn rest_ns(&self, long: &Long) -> u64 {
+        self.last_ns.saturating_sub(long.gaps_ns)
+    }
+
+    /// Returns the duration of the trace without gaps, in seconds, if one or two gaps make up nearly
+    /// the whole trace.
+    pub(crate) fn without_s(&self) -> Option<f64> {
+        Some(self.rest_ns(self.nearly_all()?) as f64 / 1e9).filter(|rest_s| *rest_s > 0.0)
+    }
+
     /// Returns a warning if one or two gaps make up nearly the whole trace.
     pub(crate) fn sentence(&self) -> Option<String> {
-        if self.requests < REQUESTS_LEAST {
-            return None;
-        }
-        let rest_ns = |long: &Long| self.last_ns.saturating_sub(long.gaps_ns);
-        let is_most = |long: &&Long| {
-            (1..=GAPS_MAX).contains(&long.gaps) && long.gaps_ns / TIMES >= rest_ns(long)
-        };
-        let of_most = self.long.iter().find(is_most)?;
+        let of_most = self.nearly_all()?;
         let (longest_ns, before) = of_most.longest;
         Some(format!(
             "only {} of the whole trace is outside {}; {} lasts {} and ends at request {} \
              of {}: if a clock was set, or a timestamp is wrong, all rates are wrong too",
-            quantities::seconds(rest_ns(of_most) as f64 / 1e9),
+            quantities::seconds(self.rest_ns(of_most) as f64 / 1e9),
             counted(of_most.gaps, "gap"),
             if of_most.gaps == 1 { "it" } else { "the longest" },
             long(longest_ns),

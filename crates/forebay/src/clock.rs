@@ -264,7 +264,7 @@ impl Times {
                     .into()
             }
             Times::Same => {
-                "all requests bear the same time, so it is unknown which of them were at the disk \
+                "all requests have the same time, so it is unknown which of them were at the disk \
                  together"
                     .into()
             }
@@ -279,12 +279,12 @@ impl Times {
                 let step = seconds(step.as_millis_f64() / 1e3);
                 format!("the trace's clock steps by {step}, too coarse to replay")
             }
-            Times::Same => "all requests bear the same time".to_string(),
+            Times::Same => "all requests have the same time".to_string(),
             _ => "the trace has no arrival times".to_string(),
         }
     }
 
-    /// Returns why a promise within `bound` has no price; `None` if it has one. A load driven by a
+    /// Returns why a promise within `bound` cannot be computed; `None` if it can. A load driven by a
     /// timer looks like a coarse clock, so users who know their load must be able to override this
     /// check.
     pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {

@@ -394,7 +394,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     let input = Input::from_records(recorded(80), vec!["reader".into()]);
     let (device, reason) = default_device(&input, None, Setup::default(), &mut unheard).unwrap();
     assert_eq!(device.model.cylinders(), 0, "{}", device.name);
-    assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
+    assert!(reason.starts_with("flash, judging by the trace: 99 % of its reads took"), "{reason}");
     let flash = default_flash().unwrap();
     let advice = advise(&input, &device, reason, &flash, Setup::default(), of_none(), &mut unheard);
     let advice = advice.unwrap();

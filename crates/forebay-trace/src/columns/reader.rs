@@ -193,7 +193,9 @@ impl ColumnReader {
         Err(TraceError::Malformed {
             path: self.lines.path().to_path_buf(),
             place: Place::Line(rows),
-            got: format!("{wrapped} of about {rows} requests so far with a negative latency"),
+            got: format!(
+                "{wrapped} of about {rows} requests so far with a latency below zero or of more than a day"
+            ),
             expected: "few of them".into(),
             hint: format!("is another column the latency, or the end? {}", self.hint),
         })

@@ -35,9 +35,14 @@ pub struct Description {
     pub trim_bytes: u64,
     /// The time from the first record to the last arrival.
     pub duration_s: f64,
-    /// Data requests per second of the duration.
+    /// The duration without gaps in seconds, if one or two gaps are nearly the whole trace. Rates
+    /// are then those outside the gaps.
+    #[serde(skip)]
+    pub without_gaps_s: Option<f64>,
+    /// Data requests per second of the duration, or of the time outside gaps if gaps are nearly the
+    /// whole trace.
     pub mean_iops: Option<f64>,
-    /// Bytes read and written per second of the duration.
+    /// Bytes read and written per second of the same time.
     pub mean_bytes_per_s: Option<f64>,
     /// What counts as one stream.
     pub stream_by: StreamBy,

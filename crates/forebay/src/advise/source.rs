@@ -57,7 +57,7 @@ fn is_nvme(volume: &str) -> bool {
 pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option<String> {
     if let Some(name) = volumes.iter().find(|name| is_nvme(name)) {
         return Some(format!(
-            "flash, as the trace ran on: its volume is called {}; {}",
+            "flash, judging by the trace: its volume is called {}; {}",
             printable(name),
             name_one()
         ));
@@ -70,8 +70,8 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
             is_unmeasured && description.requests >= TOO_FEW && scattered > SCATTERED_MOST;
         return is_flash.then(|| {
             format!(
-                "flash: the trace has no latencies, but {} of its requests a second go elsewhere than the \
-                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {}",
+                "flash: the trace has no latencies, but {} of its requests a second do not continue where the \
+                 previous one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {}",
                 significant(scattered),
                 name_one()
             )
@@ -80,8 +80,8 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     let within_ms = reads.p99_ms?;
     (0.0 < within_ms && within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
         format!(
-            "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
-             where the last one ended, which no disk can; {}",
+            "flash, judging by the trace: 99 % of its reads took less than {}, although only {} of its requests continue \
+             where the previous one ended; no disk can do that; {}",
             millis(within_ms),
             percent(goes_on),
             name_one()
@@ -156,14 +156,16 @@ mod tests {
     #[test]
     fn scattered_reads_that_no_disk_answers_so_fast_are_from_flash() {
         let flash = was_flash(&recorded(0.055, 0.094, 0.001), &[]).unwrap();
-        assert!(flash.contains("took less than 94 µs, though only 0.1 %"), "{flash}");
+        assert!(flash.contains("took less than 94 µs, although only 0.1 %"), "{flash}");
         assert_eq!(was_flash(&recorded(0.05, 9.0, 0.001), &[]), None, "a cache before a disk");
         assert_eq!(was_flash(&recorded(0.05, 0.1, 0.95), &[]), None, "read ahead by a disk");
         let mut few = recorded(0.05, 0.1, 0.0);
         few.reads = TOO_FEW - 1;
         assert_eq!(was_flash(&few, &[]), None);
         let named = |name: &str| was_flash(&few, &["sda".to_string(), name.to_string()]);
-        assert!(named("nvme0n1").unwrap().starts_with("flash, as the trace ran on: its volume is"));
+        assert!(
+            named("nvme0n1").unwrap().starts_with("flash, judging by the trace: its volume is")
+        );
         assert!(named("/dev/nvme12n3p4").is_some() && named("259,0").is_some());
         for name in [
             "nvme", "nvmen1", "nvme0", "nvme0nx", "nvme0n1x", "xnvme0n1", "nvme0n", "8,259", "259",

@@ -3,12 +3,12 @@
 use super::card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
 };
-use super::dispersion::BINS_MS;
-use super::distance::Apart;
+use super::dispersion::{BINS_LEAST, BINS_MS, bin_count};
+use super::distance::{Apart, total_variation_by_counting};
 use super::latency::{LatencyAnswer, latency_answer, sentence};
 use super::measure::{Measure, measures, relative};
 use super::profile::{Profile, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
-use super::resamples::{Against, Apartness, Resamples};
+use super::resamples::{Against, Apartness, Resamples, two_samples};
 use super::response::{Responses, compared};
 use super::tally::{Clock, Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
@@ -30,7 +30,9 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         whole: whole_a,
         cache_sizes: sizes,
     };
-    let mut drawn = Resamples { level: options.level, ..Resamples::default() };
+    let requests = inputs.map(|input| input.description.requests);
+    let two_samples = two_samples(requests);
+    let mut drawn = Resamples { level: options.level, two_samples, ..Resamples::default() };
     for weights in &weights {
         let sample = a.weigh(weights);
         drawn.figures.push(against.figures(&sample, 0));
@@ -45,7 +47,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         verdict: Verdict::default(),
         features: against.measures.iter().zip(features).filter_map(feature).collect(),
         distances: distances(&against.whole, &found, &drawn),
-        dispersion: BINS_MS.iter().zip(dispersions).filter_map(scale).collect(),
+        dispersion: scales([&against.whole, &whole_b], dispersions),
         mrc_block_bytes: measured.block_bytes,
         mrc_mean_error: found.mrc,
         mrc_mean_error_itself: drawn.itself(|apart| Some(apart.mrc)).unwrap_or(0.0),
@@ -55,7 +57,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
             .responses
             .iter()
             .zip(&measured.devices)
-            .map(|(both, device)| compared(device, both, &weights, options.level))
+            .map(|(both, device)| compared(device, both, &weights, (options.level, two_samples)))
             .collect(),
         latencies: latencies(inputs, [a, b], &weights, options.level),
         left_out: Vec::new(),
@@ -105,7 +107,7 @@ fn quantities(against: &Against, b: &Sample, drawn: &Resamples) -> Vec<Option<Qu
     let both = against.figures(&against.whole, 0).into_iter().zip(against.figures(b, 1));
     let quantity = |(index, (a, b)): (usize, (Option<f64>, Option<f64>))| {
         let (a, b) = (a?, b?);
-        let (a_low, a_high) = drawn.interval(index).unwrap_or((a, a));
+        let (a_low, a_high) = drawn.interval(index, a).unwrap_or((a, a));
         let deviation = match against.measures.get(index) {
             Some(measure) => measure.deviation(a, b),
             None => relative(a, b),
@@ -120,8 +122,17 @@ fn feature((measure, quantity): (&Measure, &Option<Quantity>)) -> Option<Feature
     quantity.map(|quantity| Feature { name, deviation_kind, quantity })
 }
 
-fn scale((bin_ms, quantity): (&u64, &Option<Quantity>)) -> Option<Dispersion> {
-    quantity.map(|quantity| Dispersion { bin_ms: *bin_ms, quantity })
+/// Returns the indices of dispersion at each scale at which both traces have enough bins.
+fn scales(samples: [&Sample; 2], dispersions: &[Option<Quantity>]) -> Vec<Dispersion> {
+    let bins = |scale: usize| {
+        let [a, b] = samples.map(|of| of.bins.as_ref().map_or(0, |bins| bin_count(bins, scale)));
+        a.min(b)
+    };
+    let one = |(scale, quantity): (usize, &Option<Quantity>)| {
+        let (bins, quantity) = (bins(scale), (*quantity)?);
+        (bins >= BINS_LEAST).then_some(Dispersion { bin_ms: BINS_MS[scale], bins, quantity })
+    };
+    dispersions.iter().enumerate().filter_map(one).collect()
 }
 
 fn distances(a: &Sample, found: &Apartness, drawn: &Resamples) -> Vec<Distance> {
@@ -160,7 +171,8 @@ fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, range_by
         sample.heat().into_iter().map(|count| count as f64 / requests).collect()
     });
     let total_variation_itself = drawn.itself(|apart| Some(apart.heat)).unwrap_or(0.0);
-    Heat { range_bytes, total_variation, total_variation_itself, a, b }
+    let by_counting = total_variation_by_counting(&samples[0].heat(), &samples[1].heat());
+    Heat { range_bytes, total_variation, total_variation_itself, by_counting, a, b }
 }
 
 /// Returns two lists: comparisons that were left out, and cautions.

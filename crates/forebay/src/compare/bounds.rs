@@ -2,8 +2,8 @@
 //! whether they are within their bounds.
 //!
 //! The bound on features is the largest deviation in the paper (**model**, section V.C). All other
-//! bounds are Forebay's own. If the first trace's resamples differ from it by more than such a
-//! bound, the bound is widened to that difference.
+//! bounds are Forebay's own. If a second recording like the first trace can differ from it by more
+//! than such a bound ([`super::resamples`]), the bound is widened to that difference.
 
 use forebay_show::quantities::{percent, significant};
 
@@ -28,6 +28,12 @@ const SHARE_MAX: f64 = 0.05;
 /// The bound on these distances for a first trace that changes so much over time that its own
 /// resamples are as far from it.
 const CHANGING_SHARE_MAX: f64 = 0.15;
+/// The multiple of the total variation expected of independent requests up to which the bound may
+/// exceed [`CHANGING_SHARE_MAX`], because a trace of few requests has few in each range.
+const COUNTING_TIMES: f64 = 1.25;
+
+/// The number of standard deviations within which 95 % of a normal distribution lies.
+const TWO_SIDED: f64 = 1.96;
 
 /// The ratio from which on a deviation is reported as a multiple of the first figure.
 const TIMES_MIN: f64 = 9.0;
@@ -127,10 +133,10 @@ impl BoundCheck {
         BoundCheck { what: what.to_string(), found, allowed, kind: Some(DeviationKind::Relative) }
     }
 
-    /// Checks a distance against `bound`, or against `itself`, the distance of the first trace's
-    /// resamples, if that is larger.
-    fn distance(what: &str, found: f64, itself: f64) -> BoundCheck {
-        let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
+    /// Checks a distance against its bound, or against `itself`, the distance to expect of a second
+    /// recording, if that is larger, but at most against `most`.
+    fn distance(what: &str, found: f64, itself: f64, most: f64) -> BoundCheck {
+        let allowed = itself.clamp(SHARE_MAX, most);
         BoundCheck { what: what.to_string(), found, allowed, kind: None }
     }
 }
@@ -156,7 +162,7 @@ impl Feature {
 impl Distance {
     /// Checks the Kolmogorov-Smirnov distance against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        BoundCheck::distance("KS distance", self.ks, self.ks_itself)
+        BoundCheck::distance("KS distance", self.ks, self.ks_itself, CHANGING_SHARE_MAX)
     }
 }
 
@@ -164,15 +170,25 @@ impl Dispersion {
     /// Checks the deviation of the index of dispersion against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let what = format!("index of dispersion at {}", quantities::bound(self.bin_ms as f64));
-        within(what, &self.quantity, RELATIVE_MAX, true)
+        let check = within(what, &self.quantity, RELATIVE_MAX, true);
+        let allowed = check.allowed.max(by_bins(self.bins, check.found > 0.0));
+        BoundCheck { allowed, ..check }
     }
+}
+
+/// Returns how far the indices of dispersion of two samples may deviate by chance, in one direction,
+/// if counts are independent. The logarithm of a sample variance has a variance of 2 / (bins - 1).
+fn by_bins(bins: u64, upwards: bool) -> f64 {
+    let logarithm = TWO_SIDED * 2.0 / (bins.max(2) as f64 - 1.0).sqrt();
+    if upwards { logarithm.exp_m1() } else { -(-logarithm).exp_m1() }
 }
 
 impl Heat {
     /// Checks the total variation against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let what = "requests elsewhere";
-        BoundCheck::distance(what, self.total_variation, self.total_variation_itself)
+        let most = CHANGING_SHARE_MAX.max(self.by_counting * COUNTING_TIMES);
+        BoundCheck::distance(what, self.total_variation, self.total_variation_itself, most)
     }
 }
 
@@ -225,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_distance_gives_way_up_to_a_bound() {
-        let allowed = |itself| BoundCheck::distance("", 0.0, itself).allowed;
+        let allowed = |itself| BoundCheck::distance("", 0.0, itself, CHANGING_SHARE_MAX).allowed;
         assert_eq!([0.0, 0.08, 0.9].map(allowed), [0.05, 0.08, 0.15]);
     }
 

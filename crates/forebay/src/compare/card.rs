@@ -27,8 +27,8 @@ pub struct Card {
     pub mrc_block_bytes: u64,
     /// The mean absolute difference of the LRU miss ratios over the cache sizes in [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The same mean difference between the first trace and its own resamples: a share `level` of
-    /// the resamples stays below this value.
+    /// The mean difference that a second recording like the first trace stays below, with
+    /// probability `level`.
     pub mrc_mean_error_itself: f64,
     /// The miss-ratio curves, at eight cache sizes per doubling, up to the larger footprint.
     pub mrc: Vec<MissRatio>,
@@ -80,14 +80,16 @@ pub struct Quantity {
     pub b: f64,
     /// The deviation of the second trace's figure from the first's; `None` if undefined.
     pub deviation: Option<f64>,
-    /// The lower end of the sampling interval of the first trace's figure.
+    /// The lower end of the interval in which a second recording like the first trace has its
+    /// figure.
     pub a_low: f64,
-    /// The upper end of the sampling interval of the first trace's figure.
+    /// The upper end of that interval.
     pub a_high: f64,
 }
 
 impl Quantity {
-    /// Returns whether the second trace's figure lies within the sampling interval of the first's.
+    /// Returns whether the second trace's figure lies within the interval expected of a second
+    /// recording.
     pub fn is_within_interval(&self) -> bool {
         self.a_low <= self.b && self.b <= self.a_high
     }
@@ -107,20 +109,21 @@ pub struct Feature {
 }
 
 /// The distances between the traces' distributions of one quantity. Figures that end in `_itself`
-/// are what a share `level` of the first trace's own resamples stays below.
+/// are what a second recording like the first trace stays below, with probability `level`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Distance {
     /// The quantity, with the unit as its last word.
     pub of: &'static str,
     /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
     pub ks: f64,
-    /// The Kolmogorov-Smirnov distance of the first trace from its own resamples.
+    /// The Kolmogorov-Smirnov distance to expect of a second recording like the first trace.
     pub ks_itself: f64,
     /// The Wasserstein-1 distance, in the unit of the quantity.
     pub wasserstein: f64,
     /// The Wasserstein-1 distance divided by the first trace's mean; `None` if the mean is 0.
     pub wasserstein_over_mean: Option<f64>,
-    /// The Wasserstein-1 distance of the first trace from its own resamples, divided by its mean.
+    /// The Wasserstein-1 distance to expect of a second recording like the first trace, divided by
+    /// the first trace's mean.
     pub wasserstein_over_mean_itself: Option<f64>,
 }
 
@@ -130,6 +133,9 @@ pub struct Distance {
 pub struct Dispersion {
     /// The length of the bins in milliseconds.
     pub bin_ms: u64,
+    /// The number of bins in the trace that has fewer.
+    #[serde(skip)]
+    pub(super) bins: u64,
     /// The index of both traces, with their relative deviation.
     #[serde(flatten)]
     pub quantity: Quantity,
@@ -155,8 +161,11 @@ pub struct Heat {
     /// The total variation: the share of requests that would have to move to another range for the
     /// distributions to agree.
     pub total_variation: f64,
-    /// The total variation of the first trace from its own resamples.
+    /// The total variation to expect of a second recording like the first trace.
     pub total_variation_itself: f64,
+    /// The total variation to expect if requests are independent.
+    #[serde(skip)]
+    pub(super) by_counting: f64,
     /// The first trace's share of requests in each range.
     pub a: Vec<f64>,
     /// The second trace's share of requests in each range.

@@ -10,6 +10,9 @@ use super::tally::{Clock, Counts, Tally};
 /// The lengths of the bins in milliseconds: 1 ms to 100 s.
 pub(super) const BINS_MS: [u64; 6] = [1, 10, 100, 1000, 10_000, 100_000];
 
+/// The minimum number of bins from which an index of dispersion says something.
+pub(super) const BINS_LEAST: u64 = 10;
+
 /// The number of columns per bin length: the sum of the counts, the sum of their squares, and the
 /// number of bins.
 const COLUMNS: usize = 3;
@@ -70,6 +73,11 @@ impl Bins {
         (0..BINS_MS.len()).for_each(|scale| self.end(scale));
         self.tally
     }
+}
+
+/// Returns the number of bins of one length.
+pub(super) fn bin_count(counts: &Counts, scale: usize) -> u64 {
+    counts.of(scale * COLUMNS + 2)
 }
 
 /// Returns the index of dispersion for bins of one length: the variance of the counts divided by

@@ -47,6 +47,19 @@ pub(super) fn total_variation(a: &[u64], b: &[u64]) -> f64 {
     shares.sum::<f64>() / 2.0
 }
 
+/// Returns the total variation to expect of two samples of one distribution, if requests are
+/// independent: the sum of the mean absolute differences of all shares, halved.
+pub(super) fn total_variation_by_counting(a: &[u64], b: &[u64]) -> f64 {
+    let total = |counts: &[u64]| counts.iter().sum::<u64>().max(1) as f64;
+    let (all_a, all_b) = (total(a), total(b));
+    let mean_difference = |(&a, &b): (&u64, &u64)| {
+        let share = (a + b) as f64 / (all_a + all_b);
+        let variance = share * (1.0 - share) * (1.0 / all_a + 1.0 / all_b);
+        (variance * std::f64::consts::FRAC_2_PI).sqrt()
+    };
+    a.iter().zip(b).map(mean_difference).sum::<f64>() / 2.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,7 +36,7 @@ pub(super) fn page(card: &Card) -> Page {
         ..Page::default()
     };
     let allowed = format!(
-        "Allowed is as much as {} differs from itself, and at least a limit of its own for each aspect.",
+        "Allowed: the difference that chance can cause between two recordings of {}, or a fixed limit for each aspect, whichever is larger.",
         names::numbered(&[&card.a.trace, &card.b.trace])[0]
     );
     let place = if changed.is_some() { Place::Detail } else { Place::FirstScreen };
@@ -59,8 +59,8 @@ pub(super) fn page(card: &Card) -> Page {
     }
     page.add("Distances", Place::Detail, vec![Block::Table(distances(card))]);
     let said = format!(
-        "Deviations are good or bad where the verdict has a limit for them. The last column is the range of A's own figure \
-         in {} resamples of its time.",
+        "Deviations are good or bad where the verdict has a limit for them. The last column is the range in which a \
+         second recording like A has the figure, from {} resamples of A's time.",
         card.resamples
     );
     let [relative, shares] = features(card);
@@ -71,6 +71,9 @@ pub(super) fn page(card: &Card) -> Page {
 
 /// States in how many aspects trace B may stand in for trace A.
 fn badge(card: &Card) -> Verdict {
+    if super::verdict::too_few(card).is_some() {
+        return Verdict::new(Tone::Warning, "Too few requests");
+    }
     let holds = |holds| card.verdict.aspects.iter().filter(|one| one.holds == holds).count();
     let (tone, words) = match (holds(true), holds(false)) {
         (_, 0) => (Tone::Good, "A faithful twin"),
@@ -199,7 +202,7 @@ fn backlog(a: bool, b: bool) -> String {
 
 fn distances(card: &Card) -> Table {
     let heads = ["distance", "B from A", "allowed"].map(Column::words);
-    let itself = Column::of("A from itself", Unit::Number);
+    let itself = Column::of("by chance", Unit::Number);
     let mut table = Table::new(heads.into_iter().chain([itself]));
     let mut add =
         |name: String, found: Option<f64>, itself: Option<f64>, held: Option<BoundCheck>| {

@@ -4,7 +4,7 @@ use super::dispersion::{BINS_MS, dispersion};
 use super::distance::{Apart, apart, total_variation};
 use super::measure::Measure;
 use super::profile::{SIZE_DIGITS, Sample, TIME_DIGITS};
-use super::tally::{Counts, interval};
+use super::tally::{Counts, interval, spread};
 
 /// The distances of a sample from the whole first trace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,18 +52,35 @@ pub(super) struct Resamples {
     pub(super) figures: Vec<Vec<Option<f64>>>,
     pub(super) apart: Vec<Apartness>,
     pub(super) level: f64,
+    /// How much farther than a resample a second recording may be, from [`two_samples`].
+    pub(super) two_samples: f64,
 }
 
+/// Returns by how much the difference of two recordings of one process exceeds that of a resample
+/// from the first recording, given the number of requests of each. The variance of a sample is
+/// inversely proportional to its length. A resample has the variance of the first recording only;
+/// the difference of two independent recordings has the sum of both variances.
+pub(super) fn two_samples([a, b]: [u64; 2]) -> f64 {
+    (1.0 + a as f64 / b.max(1) as f64).sqrt().min(TWO_SAMPLES_MAX)
+}
+
+/// The maximum of [`two_samples`]: a second trace of an eighth of the first one's length.
+const TWO_SAMPLES_MAX: f64 = 3.0;
+
 impl Resamples {
-    pub(super) fn interval(&self, figure: usize) -> Option<(f64, f64)> {
-        interval(self.figures.iter().filter_map(|drawn| drawn[figure]).collect(), self.level)
+    /// Returns the interval in which a second recording's figure is expected, if the first one's
+    /// is `whole`.
+    pub(super) fn interval(&self, figure: usize, whole: f64) -> Option<(f64, f64)> {
+        let drawn = self.figures.iter().filter_map(|drawn| drawn[figure]).collect();
+        Some(spread(interval(drawn, self.level)?, whole, self.two_samples))
     }
 
-    /// Returns the value of `of` that a share `level` of the resamples stays below.
+    /// Returns the value of `of` that a second recording is expected to stay below, with
+    /// probability `level`.
     pub(super) fn itself(&self, of: impl Fn(&Apartness) -> Option<f64>) -> Option<f64> {
         let drawn = self.apart.iter().filter_map(of).collect();
         // An interval cuts off equal shares at both ends. Only its upper end is used, so its level
         // is lower.
-        interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high)
+        interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high * self.two_samples)
     }
 }

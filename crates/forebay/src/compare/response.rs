@@ -11,7 +11,7 @@ use super::layout::Side;
 use super::measure::relative;
 use super::profile::TIME_DIGITS;
 use super::run_clock;
-use super::tally::{Clock, Tally, bucket, interval, whole};
+use super::tally::{Clock, Tally, bucket, interval, spread, whole};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -128,7 +128,7 @@ pub(super) fn compared(
     device: &OpenDevice,
     [a, b]: &[Responses; 2],
     weights: &[Vec<u64>],
-    level: f64,
+    (level, two_samples): (f64, f64),
 ) -> Response {
     let drawn: Vec<_> = weights.iter().map(|weights| response_figures(a, weights)).collect();
     let (found_a, found_b) = (response_figures(a, &whole()), response_figures(b, &whole()));
@@ -136,7 +136,7 @@ pub(super) fn compared(
         let (a, b) = (found_a[index].unwrap_or(0.0), found_b[index].unwrap_or(0.0));
         let (a_low, a_high) =
             interval(drawn.iter().filter_map(|drawn| drawn[index]).collect(), level)
-                .unwrap_or((a, a));
+                .map_or((a, a), |drawn| spread(drawn, a, two_samples));
         Quantity { a, b, deviation: relative(a, b), a_low, a_high }
     };
     Response {

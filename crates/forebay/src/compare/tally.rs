@@ -179,6 +179,12 @@ pub(super) fn interval(mut drawn: Vec<f64>, level: f64) -> Option<(f64, f64)> {
     Some((at((1.0 - level) / 2.0), at((1.0 + level) / 2.0)))
 }
 
+/// Moves the ends of an interval to `times` their distances from `middle`, but not below 0.
+pub(super) fn spread((low, high): (f64, f64), middle: f64, times: f64) -> (f64, f64) {
+    let moved = |end: f64| (middle + (end - middle) * times).max(0.0);
+    (moved(low), moved(high))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::bounds::BoundCheck;
 use super::card::{Card, Response};
+use crate::advise::judge::TOO_FEW;
 use crate::names;
 
 /// The verdict on the second trace, overall and in each aspect.
@@ -66,8 +67,25 @@ pub(super) fn verdict(card: &Card) -> Verdict {
     .into_iter()
     .filter_map(|(aspect, held)| judge(aspect, &held))
     .collect();
-    let faithful = aspects.iter().all(|aspect| aspect.holds);
-    Verdict { faithful, text: sentence(card, &aspects), aspects }
+    match too_few(card) {
+        Some(text) => Verdict { faithful: false, text, aspects },
+        None => {
+            let faithful = aspects.iter().all(|aspect| aspect.holds);
+            Verdict { faithful, text: sentence(card, &aspects), aspects }
+        }
+    }
+}
+
+/// States that a trace has too few requests for a verdict; `None` if both have enough.
+pub(super) fn too_few(card: &Card) -> Option<String> {
+    let [a, b] = [card.a.requests, card.b.requests];
+    (a.min(b) < TOO_FEW).then(|| {
+        let names = names::numbered(&[&card.a.trace, &card.b.trace]);
+        format!(
+            "Too few requests to compare: {} has {a} and {} has {b}; at least {TOO_FEW} are needed.",
+            names[0], names[1]
+        )
+    })
 }
 
 fn judge(aspect: &'static str, held: &[BoundCheck]) -> Option<Aspect> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Value};
+use forebay_ask::{AskError, Value, duration};
 use forebay_core::Nanos;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
@@ -35,7 +35,8 @@ forebay_ask::ask! {
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
         /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
         partition_by: Option<ByVolume> [.excludes(&["anonymize"])],
-        /// Convert only the requests that arrive in this span of time since the beginning of the trace
+        /// Convert only the requests that arrive in this span of time since the beginning of the trace, as in 0s..60s, ..60s
+        /// or 1h..
         between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
@@ -102,7 +103,7 @@ impl Value for TimeSpan {
         let (from, to) = text.split_once("..").ok_or_else(expected)?;
         let time = |text: &str, open| match text.trim() {
             "" => Ok(open),
-            text => Nanos::parse(text),
+            text => duration(text),
         };
         let span = TimeSpan { from: time(from, Nanos::ZERO)?, to: time(to, Nanos::MAX)? };
         if span.from < span.to { Ok(span) } else { Err(expected()) }
@@ -241,3 +242,19 @@ pub(crate) fn written(
 
 /// The default of the option `cell_mib` must equal the library's default.
 const _: () = assert!(CELL_BYTES == 64 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_of_time_may_begin_at_0() {
+        let span = |text: &str| TimeSpan::parse(text).map(|span| (span.from, span.to));
+        let to_10s = (Nanos::ZERO, Nanos::from_secs(10));
+        assert_eq!([span("0s..10s"), span("..10s")], [Ok(to_10s), Ok(to_10s)]);
+        assert_eq!(span("0s.."), Ok((Nanos::ZERO, Nanos::MAX)));
+        for wrong in ["10s..0s", "0s..0s", "..0s", "10s", "0..10s"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
+use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::describe::description::{Latency, Sizes, StreamRow, VolumeRow};
 use forebay_trace::describe::{Description, printable};
@@ -52,13 +52,16 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
 const BURSTS: &str = "A variance far above the mean says that the load comes in bursts.";
 
 fn headline(of: &Description) -> String {
+    if let Some(others) = others_alone(of) {
+        return others;
+    }
     let reads = Figure::new(of.reads as f64 / of.requests.max(1) as f64, Unit::Share);
     let rate = of.mean_iops.zip(of.mean_bytes_per_s);
     let load = match rate {
         Some((iops, rate)) => format!(
             "{} requests per second for {}, {}",
             significant(iops),
-            seconds(of.duration_s),
+            lasting(of),
             Figure::new(rate, Unit::ByteRate).text()
         ),
         None => format!(
@@ -67,11 +70,34 @@ fn headline(of: &Description) -> String {
             bytes((of.read_bytes + of.write_bytes) as f64)
         ),
     };
-    let order = of.sequential_share.zip(of.sequential_share_by_stream);
+    // A gap makes the sentence so long that there is no room for the order.
+    let has_room = of.without_gaps_s.is_none();
+    let order = of.sequential_share.zip(of.sequential_share_by_stream).filter(|_| has_room);
     let order = order.map_or(String::new(), |(disk, stream)| {
         format!("; {} sequential on the disk, {} within streams", percent(disk), percent(stream))
     });
     format!("{load}; {} reads{order}.", percent(reads.value))
+}
+
+/// Formats the time that rates refer to.
+fn lasting(of: &Description) -> String {
+    match of.without_gaps_s {
+        Some(outside_s) => {
+            let gaps_s = of.duration_s - outside_s;
+            format!("{}, leaving out a gap of {}", seconds(outside_s), seconds(gaps_s))
+        }
+        None => seconds(of.duration_s),
+    }
+}
+
+/// Names the operations of a trace without reads and writes; `None` if it has reads or writes.
+fn others_alone(of: &Description) -> Option<String> {
+    let counts = [(of.flushes, "flush"), (of.trims, "trim")];
+    let others = counts.into_iter().filter(|(count, _)| *count > 0 && of.requests == 0);
+    let others: Vec<String> = others.map(|(count, name)| counted(count, name)).collect();
+    let lasts = seconds(of.duration_s);
+    (!others.is_empty())
+        .then(|| format!("No reads or writes, only {} in {lasts}.", listed(&others)))
 }
 
 fn load(of: &Description) -> String {
@@ -142,7 +168,7 @@ fn directions(of: &Description) -> Table {
         Column::of("total", Unit::Bytes),
         Column::of("mean size", Unit::Bytes),
         Column::of("mean latency", Unit::Seconds),
-        Column::of("p99", Unit::Seconds),
+        Column::of("p99", Unit::Seconds).joined(),
     ]);
     for (name, requests, total, sizes, latency) in both(of) {
         table.rows.push(Row::new([
@@ -166,8 +192,8 @@ fn distributions(of: &Description) -> Table {
         Column::of("p99", Unit::Bytes),
         Column::of("largest", Unit::Bytes),
         Column::of("mean latency", Unit::Seconds),
-        Column::of("p50 latency", Unit::Seconds),
-        Column::of("p99 latency", Unit::Seconds),
+        Column::of("p50 latency", Unit::Seconds).joined(),
+        Column::of("p99 latency", Unit::Seconds).joined(),
         Column::of("with a latency", Unit::Share),
     ]);
     for (name, _, _, sizes, latency) in both(of) {
@@ -343,4 +369,43 @@ fn volumes(of: &Description) -> Table {
 fn losses(of: &Description) -> Vec<String> {
     let read = format!("rows skipped: {}; late rows moved: {}.", of.rows_skipped, of.rows_late);
     [read].into_iter().chain(of.warnings.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Input;
+    use forebay_core::{Flags, Nanos, Op};
+    use forebay_trace::Record;
+
+    /// Describes requests that arrive each 10 ms, of the given operations.
+    fn said(ops: &[Op], gap_s: u64) -> String {
+        let at = |n: usize| n as u64 * 10 + if n < ops.len() / 2 { 0 } else { gap_s * 1000 };
+        let record = |(n, op): (usize, &Op)| Record {
+            at: Nanos::from_millis(at(n)),
+            offset: n as u64 * 4096,
+            latency: None,
+            len: if *op == Op::Flush { 0 } else { 4096 },
+            stream: 0,
+            volume: 0,
+            op: *op,
+            flags: Flags::NONE,
+        };
+        let records = ops.iter().enumerate().map(record).collect();
+        headline(&Input::from_records(records, vec!["a".into()]).description)
+    }
+
+    #[test]
+    fn other_operations_alone_are_named() {
+        let both: Vec<Op> = [[Op::Flush; 101], [Op::Trim; 101]].concat();
+        assert_eq!(said(&both, 0), "No reads or writes, only 101 flushes and 101 trims in 2.01 s.");
+        assert_eq!(said(&[Op::Trim; 101], 0), "No reads or writes, only 101 trims in 1 s.");
+    }
+
+    #[test]
+    fn rates_leave_out_a_gap_that_is_nearly_the_whole_trace() {
+        let found = said(&[Op::Read; 200], 10 * 365 * 86_400);
+        let begins = "101 requests per second for 1.98 s, leaving out a gap of ";
+        assert!(found.starts_with(begins), "{found}");
+    }
 }

@@ -24,6 +24,8 @@ pub struct ArrivalTimes {
     pub volumes: Vec<(String, Gaps)>,
     /// The lengths of the shortest and of the longest request, in bytes.
     pub lengths: (u32, u32),
+    /// The number of reads and writes in the trace; an upper bound for a part of a trace.
+    pub data_requests: u64,
     /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
 }
@@ -77,10 +79,11 @@ impl ArrivalTimes {
         progress: Progress<'_>,
     ) -> Result<ArrivalTimes, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
-        let mut lengths = (u32::MAX, 0);
+        let (mut lengths, mut data_requests) = ((u32::MAX, 0), 0);
         read_through(name, reader, progress, |batch, _| {
             for record in batch {
                 whole.push(record.at);
+                data_requests += u64::from(record.op.moves_data());
                 lengths = (lengths.0.min(record.len), lengths.1.max(record.len));
                 if by_volume {
                     let volume = record.volume as usize;
@@ -102,6 +105,7 @@ impl ArrivalTimes {
             whole,
             volumes,
             lengths,
+            data_requests,
             notes: reader.notes().clone(),
         })
     }
@@ -109,9 +113,10 @@ impl ArrivalTimes {
     /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
     /// recorded separately.
     pub fn split(self) -> Vec<ArrivalTimes> {
-        let ArrivalTimes { path, volumes, lengths, notes, .. } = self;
+        let ArrivalTimes { path, volumes, lengths, data_requests, notes, .. } = self;
         let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
             path: PathBuf::from(format!("{} volume {volume}", path.display())),
+            data_requests: data_requests.min(whole.len() as u64),
             whole,
             volumes: Vec::new(),
             lengths,
@@ -178,8 +183,8 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Unfit(format!(
-        "{}: got a trace with no times, expected one that says when its requests arrive; a promise \
-         of time has no price without",
+        "{}: got a trace with no times, expected one that says when its requests arrive; without \
+         them, no time can be promised",
         name.display()
     )))
 }
@@ -194,8 +199,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
         _ => format!("expected a clock that steps by less than the {} promised", clock.within),
     };
     Err(Error::Unfit(format!(
-        "{}: {why}; such a promise has no price, {expected}; promise more time, record with a finer clock, or \
-         give {} if the requests did come so",
+        "{}: {why}, so this cannot be computed; {expected}; promise more time, record with a finer clock, or \
+         pass {} if the requests really arrived at these times",
         name.display(),
         named("trust_times=true")
     )))
@@ -245,6 +250,7 @@ mod tests {
             whole: [Nanos(0), Nanos(7)].into_iter().collect(),
             volumes: Vec::new(),
             lengths: (512, 512),
+            data_requests: 1000,
             notes: Notes { began, ..Notes::default() },
         };
         let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();
@@ -278,6 +284,6 @@ mod tests {
         }
         assert!(cautions(30, Nanos::from_secs(1), clock(1)).is_empty());
         let said = told_apart(trace, Times::Same, within(10)).unwrap_err().to_string();
-        assert!(said.contains("all requests bear the same time"), "{said}");
+        assert!(said.contains("all requests have the same time"), "{said}");
     }
 }

@@ -438,7 +438,7 @@ fn cautions(
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");
         told.push(format!(
-            "Nobody says what these cost, and what needs them comes last: {names}. Give {}.",
+            "The prices of these are unknown, so configurations that need them are listed last: {names}. Give {}.",
             named("prices")
         ));
     }

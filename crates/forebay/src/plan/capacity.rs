@@ -339,6 +339,7 @@ mod tests {
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
         ArrivalTimes {
+            data_requests: 1000,
             lengths: (512, 512),
             path: PathBuf::from("t"),
             whole: times.map(Nanos).collect(),

@@ -23,6 +23,7 @@ mod merged;
 mod page;
 mod verb;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use forebay_core::Nanos;
@@ -38,7 +39,7 @@ use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::progress::{ProgressReport, Telling};
-use crate::quantities::{bound, seconds};
+use crate::quantities::{bound, counted, seconds};
 use forebay_ask::Share;
 
 /// How the clients' start times are aligned, before shifts are added.
@@ -155,10 +156,13 @@ pub fn consolidate(
         rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
     }
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
-    let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
+    let own = merged(clients.iter().map(|client| (client.path.as_path(), client.cautions())));
     let shared = cautions(&spans, begin, shifts).into_iter();
     let cautions = once(
-        own.chain(shared).chain(size_caution(clients.iter().copied(), &["cost_us"])).collect(),
+        own.into_iter()
+            .chain(shared)
+            .chain(size_caution(clients.iter().copied(), &["cost_us"]))
+            .collect(),
     );
     Ok(Consolidation { clients: alone, cautions, rows })
 }
@@ -184,10 +188,30 @@ pub fn together(
     Ok(rows.map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }).collect())
 }
 
-/// Prefixes each of the `cautions` with the name of the trace at `path`.
-pub(super) fn named(path: &Path, cautions: Vec<String>) -> impl Iterator<Item = String> {
-    let name = path.display().to_string();
-    cautions.into_iter().map(move |caution| format!("{name}: {caution}"))
+/// Names the client of each caution. Cautions that differ only in their figures are merged into the
+/// first of them.
+pub(super) fn merged<'a>(clients: impl Iterator<Item = (&'a Path, Vec<String>)>) -> Vec<String> {
+    let mut all: Vec<(String, &Path, BTreeSet<&Path>)> = Vec::new();
+    for (path, cautions) in clients {
+        for caution in cautions {
+            match all.iter_mut().find(|(first, ..)| kind(first) == kind(&caution)) {
+                Some((_, _, paths)) => drop(paths.insert(path)),
+                None => all.push((caution, path, BTreeSet::from([path]))),
+            }
+        }
+    }
+    let one = |(caution, path, paths): (String, &Path, BTreeSet<_>)| match paths.len() - 1 {
+        0 => format!("{}: {caution}", path.display()),
+        others => {
+            format!("{} and {}: {caution}", path.display(), counted(others as u64, "other client"))
+        }
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// Returns the part of a caution that precedes its first figure.
+fn kind(caution: &str) -> &str {
+    caution.find(|c: char| c.is_ascii_digit()).map_or(caution, |figure| &caution[..figure])
 }
 
 /// Finds the capacities for one time bound. If no capacity keeps one of the promises, fails with
@@ -348,6 +372,7 @@ mod tests {
     fn arrivals(times: &[u64]) -> ArrivalTimes {
         ArrivalTimes {
             lengths: (512, 512),
+            data_requests: 1000,
             path: PathBuf::from("t"),
             whole: times.iter().copied().map(Nanos).collect(),
             volumes: Vec::new(),
@@ -513,6 +538,23 @@ mod tests {
         )
         .unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 10));
+    }
+
+    #[test]
+    fn alike_cautions_are_given_once() {
+        let client = |name: &'static str, said: &[&str]| {
+            (Path::new(name), said.iter().map(|said| said.to_string()).collect())
+        };
+        let said = merged(
+            [
+                client("a", &["the clock steps by 2 ms"]),
+                client("b", &["it has one request", "the clock steps by 3 ms"]),
+                client("c", &["the clock steps by 2 ms"]),
+            ]
+            .into_iter(),
+        );
+        let clock = "a and 2 other clients: the clock steps by 2 ms";
+        assert_eq!(said, [clock, "b: it has one request"]);
     }
 
     #[test]

@@ -108,6 +108,11 @@ pub struct DevicesRow {
     /// never overlapped. Only reported if no number up to the maximum keeps the promise. If it is
     /// below the promised share, no such number can keep the promise, however few requests overlap.
     pub alone_fraction: Option<f64>,
+    /// The share of requests that would be answered in time if each of the busiest stripes had a
+    /// device to itself, and all other requests were in time. Only reported if idle devices keep
+    /// the promise but no number of devices does. If it is below the promised share, no number of
+    /// devices can keep the promise, because a stripe is on one device.
+    pub apart_fraction: Option<f64>,
     /// Whether the devices have an arm, so that service times depend on where the data are. The
     /// number of devices changes that.
     pub has_arm: bool,

@@ -1,7 +1,9 @@
 //! Elements that the report pages of several plans share.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::KeyFigure;
+use forebay_show::page::{KeyFigure, Page, Place, Tone, Verdict};
+
+use crate::advise::judge::TOO_FEW;
 use forebay_show::plural::counted;
 
 /// Returns the trace and its load, for the head of a page.
@@ -11,6 +13,38 @@ pub(super) fn about_load(trace: &str, requests: u64, duration_s: f64) -> Vec<(St
         ("Trace".into(), trace.into()),
         ("Load".into(), format!("{} in {duration}", counted(requests, "request"))),
     ]
+}
+
+/// Adds a note to the first screen if the trace has too few reads and writes to decide anything.
+pub(super) fn if_enough(mut page: Page, data_requests: u64) -> Page {
+    let few = too_few(data_requests);
+    page.add_notes("Too few requests", Place::FirstScreen, few.into_iter().collect());
+    page
+}
+
+/// Replaces the verdict and the headline, which say what to buy, if the trace has too few reads and
+/// writes to decide anything.
+pub(super) fn undecided(page: Page, data_requests: u64) -> Page {
+    match too_few(data_requests) {
+        Some(headline) => {
+            Page { verdict: Verdict::new(Tone::Warning, "Too few requests"), headline, ..page }
+        }
+        None => page,
+    }
+}
+
+/// States that a trace has too few reads and writes to decide anything; `None` if it has enough.
+pub(super) fn too_few(data_requests: u64) -> Option<String> {
+    let has = match data_requests {
+        0 => "no reads or writes".to_string(),
+        1 => "only one read or write".to_string(),
+        count => format!("only {count} reads and writes"),
+    };
+    (data_requests < TOO_FEW).then(|| {
+        format!(
+            "Too few requests to decide: the trace has {has}, and at least {TOO_FEW} are needed."
+        )
+    })
 }
 
 /// Returns the mean request rate; `None` if all requests arrive at the same time.
@@ -26,4 +60,24 @@ pub(super) fn mean_rate(mean_iops: Option<f64>) -> KeyFigure {
 /// Builds a key figure.
 pub(super) fn key(name: &str, value: f64, unit: Unit) -> KeyFigure {
     KeyFigure { name: name.into(), before: None, figure: Figure::new(value, unit) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_requests_decide_nothing() {
+        let page = |count| {
+            let page = undecided(Page { headline: "Buy it.".into(), ..Page::default() }, count);
+            page.headline
+        };
+        assert_eq!(page(TOO_FEW), "Buy it.");
+        let said = "Too few requests to decide: the trace has ";
+        assert_eq!(page(0), format!("{said}no reads or writes, and at least 100 are needed."));
+        assert_eq!(page(1), format!("{said}only one read or write, and at least 100 are needed."));
+        assert!(page(TOO_FEW - 1).starts_with(&format!("{said}only 99 reads and writes, ")));
+        let notes = |count| if_enough(Page::default(), count).sections.len();
+        assert_eq!([notes(TOO_FEW), notes(TOO_FEW - 1)], [0, 1]);
+    }
 }

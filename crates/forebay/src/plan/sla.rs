@@ -264,6 +264,7 @@ mod tests {
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
         ArrivalTimes {
             lengths: (512, 512),
+            data_requests: 1000,
             path: PathBuf::from("t"),
             whole: times.map(Nanos).collect(),
             volumes: Vec::new(),

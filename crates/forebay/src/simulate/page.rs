@@ -200,8 +200,8 @@ fn doubts(results: &[RunResult]) -> Vec<String> {
     let is_behind = |run: &RunResult| run.replay == Replay::Open && run.figures.is_overloaded();
     if results.iter().any(is_behind) {
         doubts.push(format!(
-            "The disk cannot keep up. In open replay its backlog grows long, and so easy to put in order; with {} requests \
-             wait for answers.",
+            "The disk cannot keep up. In open replay its backlog grows long, and long backlogs are easy to sort; with {}, \
+             requests wait for answers.",
             named("replay=dependent")
         ));
     }

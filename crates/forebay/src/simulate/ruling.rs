@@ -1,5 +1,6 @@
 //! Decides which policy is better than the first one, by the rule of [`crate::advise::choice`]: a
-//! difference has to be large enough and beyond chance.
+//! difference has to be large enough and beyond chance. Means and medians count too, if they differ
+//! by a tenth.
 
 use crate::advise::choice::{Choice, Prefer, RunStanding};
 use crate::advise::judge::{TOO_FEW, is_at_ease, share_busy};
@@ -34,7 +35,7 @@ impl<'a> Ruling<'a> {
 
     /// Returns the run that is better than the first one; `None` if none is.
     pub(super) fn best(&self) -> Option<&'a RunResult> {
-        let best = self.choice()?.best_over_baseline()?.policy.clone();
+        let best = self.choice()?.best_in_standing()?.policy.clone();
         self.runs.iter().find(|run| run.policy == best)
     }
 
@@ -63,7 +64,7 @@ impl<'a> Ruling<'a> {
             let requests = counted(first.figures.requests, "request");
             return format!("Too few requests to compare policies: {requests}.");
         };
-        let best = self.best().map(|best| (best, choice.against_baseline(best)));
+        let best = self.best().map(|best| (best, choice.gains(best)));
         match best {
             Some((best, figures)) => {
                 let better = format!("{} is better than {name}: ", best.policy);

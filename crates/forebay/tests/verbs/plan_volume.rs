@@ -256,6 +256,10 @@ fn one_request_needs_the_smallest_volume() {
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp2"), ("depth", "0s")];
     let found = answered::<VolumeAsk>(&given);
     assert_eq!(rows(&found.data)[0]["gib"], 1, "{}", found.data);
+    // One request decides nothing, so there is no command to buy a volume.
+    let headline = &found.page.headline;
+    assert!(headline.starts_with("Too few requests to decide: "), "{headline}");
+    assert!(commands(&found.page).is_empty() && found.data["apply"].is_null());
 }
 
 /// A volume without a price does not count as free, and prices in different currencies are not

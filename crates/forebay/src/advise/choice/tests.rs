@@ -551,3 +551,24 @@ fn totals_are_taken_to_be_as_much_longer_as_the_devices_work() {
     assert!((scale(Replay::Closed) - 1.8).abs() < 1e-9);
     assert!((scale(Replay::Open) - 1.0).abs() < 1e-9);
 }
+
+/// Regression test: `simulate` saw no difference in a mean read latency twice as high.
+#[test]
+fn means_and_medians_count_in_a_standing() {
+    let with = |policy: &str, read_ms: f64| {
+        let took = |id| if id % 2 == 0 { read_ms } else { 100.0 };
+        let (mut result, slices) = taking(policy, (10.0, 100.0, 100.0), took);
+        (result.figures.read_mean_ms, result.figures.read_p50_ms) = (Some(read_ms), Some(read_ms));
+        (result, slices)
+    };
+    let all = [with("noop", 50.0), with("half", 25.0), with("twice", 99.0), with("near", 48.0)];
+    let runs = Runs::of(&all);
+    let choice = Choice::new(&runs.results, "noop", &runs.resampled, Prefer::Balance);
+    use RunStanding::{Alike, Baseline, Better, Worse};
+    let standings = [0, 1, 2, 3].map(|run| choice.standing(run));
+    assert_eq!(standings, [Baseline, Better, Worse, Alike]);
+    let best = choice.best_in_standing().unwrap();
+    assert_eq!(best.policy, "half");
+    let gains = choice.gains(best);
+    assert_eq!(gains, "read mean 25 ms against 50 ms, read median 25 ms against 50 ms");
+}

@@ -35,13 +35,13 @@ fn remedy_table(advice: &Advice, tried: &[&Remedy]) -> Table {
         Column::words("remedy"),
         Column::words("with"),
         Column::of(format!("{total} before"), Unit::Seconds),
-        Column::of("after", Unit::Seconds),
+        Column::of("after", Unit::Seconds).joined(),
         Column::of("saved", Unit::Share),
         Column::of("beyond what is free", Unit::Share),
         Column::of("read p99 before", Unit::Seconds),
-        Column::of("after", Unit::Seconds),
+        Column::of("after", Unit::Seconds).joined(),
         Column::of("write p99 before", Unit::Seconds),
-        Column::of("after", Unit::Seconds),
+        Column::of("after", Unit::Seconds).joined(),
     ]);
     for remedy in tried {
         let before = remedy.before.as_ref();

@@ -12,7 +12,7 @@ pub enum LatencyChange {
     Slower,
     /// Latencies are at least 10 % lower, and not by chance.
     Faster,
-    /// Latencies are higher in one figure and lower in another.
+    /// Latencies are higher in one figure or group and lower in another.
     Mixed,
     /// Latencies differ by at least 10 %, but it may be by chance.
     Unsure,
@@ -48,8 +48,12 @@ pub struct LatencyAnswer {
     /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
     /// while hardly any of the groups changed by itself.
     pub mix_of: Option<GroupKind>,
-    /// When the change began, in seconds of the second trace, if it is a step.
+    /// When the change began, in seconds of the second trace, if it is sudden and not from the
+    /// beginning.
     pub since_s: Option<f64>,
+    /// When the change ended, in seconds of the second trace, if latencies suddenly returned to
+    /// those of the first.
+    pub until_s: Option<f64>,
     /// The share of the first trace's requests that have a recorded latency.
     pub a_known_share: f64,
     /// The share of the second trace's requests that have a recorded latency.
@@ -106,10 +110,16 @@ impl LatencyAnswer {
         &self.groups[0]
     }
 
-    /// Checks the latencies of all requests against their bounds.
+    /// Checks the latencies of all requests, and the means of reads and of writes, against their
+    /// bounds.
     pub fn bound_checks(&self) -> Vec<BoundCheck> {
         let all = self.all();
         let figures = [("mean", all.mean_ms), ("p50", all.p50_ms), ("p99", all.p99_ms)];
-        figures.map(|(what, figure)| BoundCheck::latency(what, figure)).into()
+        let of_all = figures.map(|(what, figure)| BoundCheck::latency(what, figure));
+        let operations = self.groups.iter().filter(|group| group.kind == GroupKind::Operation);
+        let of_operation = |group: &LatencyGroup| {
+            BoundCheck::latency(&format!("mean of {}", group.group), group.mean_ms)
+        };
+        of_all.into_iter().chain(operations.map(of_operation)).collect()
     }
 }

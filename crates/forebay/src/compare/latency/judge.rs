@@ -7,7 +7,7 @@ use super::super::measure::relative;
 use super::super::profile::TIME_DIGITS;
 use super::super::tally::{BLOCKS, interval, whole};
 use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
-use super::since::since_share;
+use super::since::changed_span;
 use super::{Group, GroupKey, LATENCY_DIGITS, Latencies, LatencySum, SIZE_ENDS_KIB};
 use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 
@@ -45,24 +45,30 @@ pub(in super::super) fn latency_answer(
         false => (0..half).map(|at| [weights[at].clone(), weights[at + half].clone()]).collect(),
     };
     let comparison = Comparison { both, draws, level };
-    let all = comparison.all()?;
+    let mut all = comparison.all()?;
     let mut groups = comparison.others(&all);
+    if all.change != LatencyChange::TooFew && opposed(groups.iter().map(|(_, one)| one)).is_some() {
+        all.change = LatencyChange::Mixed;
+    }
     let change = all.change;
     let is_clear = matches!(change, LatencyChange::Slower | LatencyChange::Faster);
     let mix_of = is_clear.then(|| mix(&groups, change)).flatten();
     let whom = (is_clear && mix_of.is_none()).then(|| whom(&groups, change));
     let (changed_for, only) = whom.unwrap_or_default();
-    let since_s = duration_b_s.filter(|_| is_clear).and_then(|duration_s| {
+    let span = duration_b_s.filter(|_| is_clear).and_then(|_| {
         let key = only.unwrap_or(GroupKey::All);
-        Some(since_share(both.map(|of| &of.groups[&key].sums), is_paired)? * duration_s)
+        changed_span(both.map(|of| &of.groups[&key].sums), is_paired)
     });
+    let span = span.unwrap_or_default();
+    let time_s = |share: Option<f64>| Some(share? * duration_b_s?);
     groups.insert(0, (GroupKey::All, all));
     Some(LatencyAnswer {
         text: String::new(),
         change,
         changed_for,
         mix_of,
-        since_s,
+        since_s: time_s(span.since),
+        until_s: time_s(span.until),
         a_known_share: both[0].known_share(),
         b_known_share: both[1].known_share(),
         is_paired,
@@ -251,6 +257,25 @@ fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupK
         .iter()
         .filter(|(_, group)| group.kind == kind && group.change != LatencyChange::TooFew);
     judged.collect()
+}
+
+/// Returns a group whose mean is higher in the second trace and one of the same kind whose mean is
+/// lower, each with the most requests, if both slower and faster groups have more than a few of the requests.
+pub(super) fn opposed<'a>(
+    groups: impl Iterator<Item = &'a LatencyGroup> + Clone,
+) -> Option<[&'a LatencyGroup; 2]> {
+    [GroupKind::Operation, GroupKind::Name].into_iter().find_map(|kind| {
+        let is_judged = |group: &&LatencyGroup| group.a_requests.min(group.b_requests) >= TOO_FEW;
+        let of_kind = groups.clone().filter(move |group| group.kind == kind).filter(is_judged);
+        let all: u64 = of_kind.clone().map(|group| group.b_requests).sum();
+        let most = |change: LatencyChange| {
+            let changed = of_kind.clone().filter(move |group| group.mean_ms.change() == change);
+            let requests: u64 = changed.clone().map(|group| group.b_requests).sum();
+            let most = changed.max_by_key(|group| group.b_requests);
+            most.filter(|_| requests as f64 > all as f64 * UNCHANGED_SHARE)
+        };
+        Some([most(LatencyChange::Slower)?, most(LatencyChange::Faster)?])
+    })
 }
 
 /// Returns a kind of group if hardly any group of that kind changed by itself. Since all requests

@@ -1,7 +1,7 @@
 //! Puts the result about latencies into a sentence.
 
-use super::answer::{LatencyAnswer, LatencyChange, LatencyFigure};
-use super::judge::plural;
+use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
+use super::judge::{opposed, plural};
 use crate::advise::judge::REQUESTS_THAT_MATTER;
 use crate::quantities::{millis, seconds};
 
@@ -11,20 +11,19 @@ const WORDS_MAX: usize = 25;
 /// Returns the sentence about two traces called `a` and `b`. If it exceeds 25 words, parts are left
 /// out, beginning with sizes.
 pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> String {
-    let since = answer.since_s.map(|since_s| format!(" since about {}", seconds(since_s)));
-    let since = since.unwrap_or_default();
+    let when = when(answer);
     let whom = match (&answer.changed_for, answer.mix_of) {
         (Some(whom), _) => format!(", mainly {whom}"),
         (None, Some(kind)) => format!(", because the mix of {} changed", plural(kind)),
         (None, None) => String::new(),
     };
-    let figures = figures(answer);
-    let said = |since: &str, whom: &str| match answer.change {
-        LatencyChange::Slower => format!("{b} is slower than {a}{since}: {figures}{whom}."),
-        LatencyChange::Faster => format!("{b} is faster than {a}{since}: {figures}{whom}."),
-        LatencyChange::Mixed => {
+    let [figures, most_changed] = figures(answer);
+    let said = |when: &str, figures: &str, whom: &str| match answer.change {
+        LatencyChange::Slower => format!("{b} is slower than {a}{when}: {figures}{whom}."),
+        LatencyChange::Faster => format!("{b} is faster than {a}{when}: {figures}{whom}."),
+        LatencyChange::Mixed => opposite(answer, a, b).unwrap_or_else(|| {
             format!("{b} is slower than {a} in part and faster in part: {figures}.")
-        }
+        }),
         LatencyChange::Unsure => {
             format!("{b} may be as fast as {a}; the difference may be chance: {figures}.")
         }
@@ -40,21 +39,60 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         Some(end) => whom[..end].to_string(),
         None => whom.clone(),
     };
-    let all = [said(&since, &whom), said(&since, &without_size), said("", &without_size)];
-    all.into_iter().find(fits).unwrap_or_else(|| said("", ""))
+    let all = [
+        said(&when, &figures, &whom),
+        said(&when, &figures, &without_size),
+        said(&when, &most_changed, &without_size),
+        said("", &figures, &without_size),
+    ];
+    all.into_iter().find(fits).unwrap_or_else(|| said("", &figures, ""))
 }
 
-/// Formats the median and the tail. Formats the mean instead if only the mean changed, or if there
-/// are too few requests for a tail.
-fn figures(answer: &LatencyAnswer) -> String {
+/// States when the change began and ended, as far as it is sudden.
+fn when(answer: &LatencyAnswer) -> String {
+    match (answer.since_s.map(seconds), answer.until_s.map(seconds)) {
+        (Some(since), Some(until)) => format!(" from about {since} to {until}"),
+        (Some(since), None) => format!(" since about {since}"),
+        (None, Some(until)) => format!(" until about {until}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// Says which groups are slower and which faster, if groups of one kind changed in opposite
+/// directions.
+fn opposite(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
+    let [slower, faster] = opposed(answer.groups.iter())?;
+    let whose = |group: &LatencyGroup| match group.kind {
+        GroupKind::Name => format!("requests of {}", group.group),
+        _ => group.group.clone(),
+    };
+    let [up, down] = [slower, faster].map(|group| group.mean_ms);
+    Some(format!(
+        "{b}: {} are slower than in {a} (mean {}, was {}), {} faster ({}, was {}).",
+        whose(slower),
+        millis(up.b),
+        millis(up.a),
+        whose(faster),
+        millis(down.b),
+        millis(down.a)
+    ))
+}
+
+/// Formats the median and the tail, and the one of them that changed more. Formats the mean instead
+/// of the tail if there are too few requests for one.
+fn figures(answer: &LatencyAnswer) -> [String; 2] {
     let all = answer.all();
     let told = |name: &str, figure: &LatencyFigure| {
         format!("{name} {} (was {})", millis(figure.b), millis(figure.a))
     };
     let has_tail = all.a_requests.min(all.b_requests) >= REQUESTS_THAT_MATTER;
+    let other = if has_tail { ("p99", &all.p99_ms) } else { ("mean", &all.mean_ms) };
+    let [first, second] = [("p50", &all.p50_ms), other];
+    let change = |figure: &LatencyFigure| figure.deviation.unwrap_or(f64::INFINITY).abs();
+    let more = if change(first.1) >= change(second.1) { first } else { second };
+    let text = |(name, figure): (&str, &LatencyFigure)| told(name, figure);
     match answer.change {
-        LatencyChange::TooFew => told("mean", &all.mean_ms),
-        _ if has_tail => format!("{}, {}", told("p50", &all.p50_ms), told("p99", &all.p99_ms)),
-        _ => format!("{}, {}", told("p50", &all.p50_ms), told("mean", &all.mean_ms)),
+        LatencyChange::TooFew => [told("mean", &all.mean_ms), told("mean", &all.mean_ms)],
+        _ => [format!("{}, {}", text(first), text(second)), text(more)],
     }
 }

@@ -126,7 +126,7 @@ fn add_rows(page: &mut Page, answer: &Answer) {
     let table = Block::Table(in_detail(&rows, several, is_priced));
     page.add("What decides the number", Place::Detail, vec![said, table]);
     let said = Block::Text(
-        "The share in time with all drives, with one missing, and while that one is made anew; the bytes that are \
+        "The share in time with all drives, with one missing, and while that one is rebuilt; the bytes that are \
          expected to be lost in a year; what is written to each flash drive in a year, and how long it lasts."
             .into(),
     );

@@ -53,7 +53,7 @@ fn failures(best: &BuyRow) -> String {
             _ => "the promise is broken",
         };
         said = format!(
-            "With one drive missing {} are in time, while it is made anew{hours} {}: {kept}. ",
+            "With one drive missing {} are in time, and during the rebuild{hours} {}: {kept}. ",
             achieved(degraded.in_time_fraction),
             achieved(rebuilding.in_time_fraction),
         );
@@ -99,9 +99,9 @@ pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
 
 fn layout_words(row: &BuyRow) -> String {
     match row.survives {
-        0 => "No drive may fail".to_string(),
-        1 => "Any one drive may fail".to_string(),
-        some => format!("Any {some} drives may fail"),
+        0 => "Tolerates no drive failure".to_string(),
+        1 => "Tolerates the failure of any one drive".to_string(),
+        some => format!("Tolerates the failure of any {some} drives"),
     }
 }
 

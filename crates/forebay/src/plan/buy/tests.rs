@@ -419,7 +419,7 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     let said = page::headline(&[], &[client, other], 1);
     assert!(said.ends_with("each of 2 clients is promised, with up to 1 drive."), "{said}");
     assert!(
-        found.cautions.iter().any(|said| said.contains("comes last: fixed:300")),
+        found.cautions.iter().any(|said| said.contains("are listed last: fixed:300")),
         "{:?}",
         found.cautions
     );

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
+use crate::plan::page::if_enough;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
 
@@ -48,7 +49,7 @@ forebay_ask::ask! {
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6)],
         /// The time between two scrubs, which find and mend unreadable sectors
         scrub: Nanos = "168h",
-        /// MB a second at which a failed drive is made anew
+        /// MB a second at which a failed drive is rebuilt
         rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5)],
         /// Give the number of drives an interval of this level, by resampling the traces
         confidence: Option<PartialShare>,
@@ -231,8 +232,9 @@ impl Verb for BuyAsk {
         let answer =
             answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
         warn_all(session, Path::new(""), &answer.cautions);
+        let data_requests = inputs.iter().map(|input| input.description.requests).sum();
         let written = self.configured(&answer, session)?;
-        Answered::new(&answer, page::page(&answer, written))
+        Answered::new(&answer, if_enough(page::page(&answer, written), data_requests))
     }
 }
 

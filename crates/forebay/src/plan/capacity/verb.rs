@@ -15,6 +15,7 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
+use crate::plan::page::if_enough;
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
@@ -104,7 +105,8 @@ impl CapacityAsk {
         }
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
         let curves = curve(&arrivals, &promises.within)?;
-        Answered::new(&found, page::of_rate(&found, promises, &curves))
+        let page = page::of_rate(&found, promises, &curves);
+        Answered::new(&found, if_enough(page, arrivals.data_requests))
     }
 
     /// Answers for a server on which a request's cost depends on its length.
@@ -118,7 +120,7 @@ impl CapacityAsk {
         let load: Load = read(&self.source, &self.trace, None, self.clock(), session)?;
         session.begin("searching for speeds", None);
         let found = costed::answer(&load, costs.cost, promises)?;
-        Answered::new(&found, page::of_cost(&found, &costs))
+        Answered::new(&found, if_enough(page::of_cost(&found, &costs), load.data_requests))
     }
 
     /// Answers for a number of devices.
@@ -142,6 +144,7 @@ impl CapacityAsk {
         let found =
             in_devices::answer(&input, &device, &question, &mut |told| session.progress(told))?;
         warn_all(session, self.trace.name(), found.of_trace(&device));
-        Answered::new(&found, page::of_devices(&found, &found.notes(&device)))
+        let page = page::of_devices(&found, &found.notes(&device));
+        Answered::new(&found, if_enough(page, input.description.requests))
     }
 }

@@ -114,6 +114,7 @@ mod tests {
     fn arrivals(times: &[u64]) -> ArrivalTimes {
         ArrivalTimes {
             lengths: (512, 512),
+            data_requests: 1000,
             path: PathBuf::from("t"),
             whole: times.iter().copied().map(Nanos).collect(),
             volumes: Vec::new(),

@@ -380,6 +380,7 @@ mod tests {
     fn client(times: &[u64]) -> ArrivalTimes {
         ArrivalTimes {
             lengths: (512, 512),
+            data_requests: 1000,
             path: PathBuf::from("t"),
             whole: times.iter().copied().map(Nanos::from_secs).collect(),
             volumes: Vec::new(),

@@ -13,6 +13,7 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
+use crate::plan::page::if_enough;
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
@@ -91,7 +92,8 @@ impl Verb for ConsolidateAsk {
             let Clients { begin, shifts, .. } = &clients;
             let (all, cost) = (clients.all(), costs.cost);
             let found = costed::consolidate::consolidate(&all, *begin, shifts, &promises, cost)?;
-            return Answered::new(&found, page::of_cost(&found, &costs));
+            let data_requests = all.iter().map(|load| load.data_requests).sum();
+            return Answered::new(&found, if_enough(page::of_cost(&found, &costs), data_requests));
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let clients: Clients<ArrivalTimes> = self.read(session)?;
@@ -100,7 +102,8 @@ impl Verb for ConsolidateAsk {
         let (all, told) = (clients.all(), &mut |told: &ProgressReport| session.progress(told));
         let found = consolidate(&all, *begin, shifts, &promises, bootstrap, told)?;
         let shown = Shown { clients: &all, begin: *begin, shifts, found: &found };
-        Answered::new(&found, page::of_rate(&shown))
+        let data_requests = all.iter().map(|client| client.data_requests).sum();
+        Answered::new(&found, if_enough(page::of_rate(&shown), data_requests))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::arrival_times::Span;
 use crate::plan::capacity::{Promises, once};
-use crate::plan::consolidate::{Begin, cautions, named};
+use crate::plan::consolidate::{Begin, cautions, merged};
 use forebay_ask::Share;
 
 /// The speed that a promise to clients on one shared server needs.
@@ -96,8 +96,8 @@ pub fn consolidate(
     })?;
     let rows = rows.into_iter().flatten().collect();
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
-    let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
-    let cautions = once(own.chain(cautions(&spans, begin, shifts)).collect());
+    let own = merged(clients.iter().map(|client| (client.path.as_path(), client.cautions())));
+    let cautions = once(own.into_iter().chain(cautions(&spans, begin, shifts)).collect());
     Ok(Consolidation { cost_us: cost.to_string(), clients: alone, cautions, rows })
 }
 

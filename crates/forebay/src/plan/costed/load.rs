@@ -20,6 +20,8 @@ pub struct Load {
     pub path: PathBuf,
     /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
+    /// The number of reads and writes in the trace; an upper bound for a part of a trace.
+    pub data_requests: u64,
     pub(super) requests: Vec<Arrival>,
     /// The requests of each volume, by volume name, for volumes that have any; empty unless
     /// requested.
@@ -41,8 +43,10 @@ impl Load {
         progress: Progress<'_>,
     ) -> Result<Load, Error> {
         let (mut requests, mut volumes) = (Vec::new(), Vec::<Vec<Arrival>>::new());
+        let mut data_requests = 0;
         read_through(name, reader, progress, |batch, _| {
             requests.extend(batch.iter().map(|record| (record.at, record.len)));
+            data_requests += batch.iter().filter(|record| record.op.moves_data()).count() as u64;
             for record in batch.iter().filter(|_| by_volume) {
                 let volume = record.volume as usize;
                 if volume >= volumes.len() {
@@ -59,6 +63,7 @@ impl Load {
         Ok(Load {
             path: name.to_path_buf(),
             notes: reader.notes().clone(),
+            data_requests,
             requests,
             volumes: volumes.map(named).collect(),
         })
@@ -67,10 +72,11 @@ impl Load {
     /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
     /// recorded separately.
     pub fn split(self) -> Vec<Load> {
-        let Load { path, notes, volumes, .. } = self;
+        let Load { path, notes, data_requests, volumes, .. } = self;
         let of = |(volume, requests): (String, Vec<Arrival>)| Load {
             path: PathBuf::from(format!("{} volume {volume}", path.display())),
             notes: notes.clone(),
+            data_requests: data_requests.min(requests.len() as u64),
             requests,
             volumes: Vec::new(),
         };
@@ -113,6 +119,12 @@ impl Load {
 
     /// Creates a load from requests in order of time, given as (arrival, length in bytes).
     pub fn of(name: &str, requests: Vec<(Nanos, u32)>) -> Load {
-        Load { path: PathBuf::from(name), notes: Notes::default(), requests, volumes: Vec::new() }
+        Load {
+            path: PathBuf::from(name),
+            notes: Notes::default(),
+            data_requests: 1000,
+            requests,
+            volumes: Vec::new(),
+        }
     }
 }

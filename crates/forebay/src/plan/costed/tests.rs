@@ -179,6 +179,7 @@ fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() 
 fn equal_costs_have_the_prices_in_requests() {
     let times: Vec<Nanos> = mixed(2000, 9).into_iter().map(|(at, _)| at).collect();
     let arrivals = ArrivalTimes {
+        data_requests: 1000,
         lengths: (512, 512),
         path: "t".into(),
         whole: times.iter().copied().collect(),

@@ -225,3 +225,31 @@ fn a_drive_that_is_late_draws_no_more_than_when_busy() {
         table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0);
     assert!(row.mean_power_w.is_some_and(|watts| (6.2..20.0).contains(&watts)), "{row:?}");
 }
+
+/// Regression test: more devices were recommended although all requests went to one stripe.
+#[test]
+fn requests_that_meet_on_one_stripe_are_told_that_more_devices_change_nothing() {
+    let at_ms: Vec<u64> = (0..200).map(|n| n * 5).collect();
+    let promises =
+        Promises { within: vec![Nanos(20_000_000)], fractions: vec!["0.99".parse().unwrap()] };
+    let device = crate::devices::open("fixed:100").unwrap();
+    let row = |stripe: &dyn Fn(u64) -> u64| {
+        let mut records: Vec<Record> = input(&at_ms).records().unwrap().collect();
+        (0..).zip(&mut records).for_each(|(n, record)| record.offset = stripe(n) * STRIPE_BYTES);
+        let input = Input::from_records(records, vec!["a".into()]);
+        table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0)
+    };
+    // A device serves 100 requests per second; 200 per second go to one stripe, and some elsewhere.
+    for stripe in [&(|_| 0u64) as &dyn Fn(u64) -> u64, &|n| if n % 10 == 0 { n } else { 0 }] {
+        let hot = row(stripe);
+        assert!(hot.devices.is_none() && hot.apart_fraction.unwrap() < 0.99, "{hot:?}");
+        let said = hot.told("fixed:100", 8);
+        assert!(said.contains("no number of fixed:100 does: too many requests meet"), "{said}");
+    }
+    // On eight stripes more devices would help, but on one device they are not allowed to.
+    let spread = row(&|n| n);
+    assert_eq!((spread.devices.is_some(), spread.apart_fraction), (true, None));
+    let burst = row(&|n| n / 2 * 8 % 1600);
+    assert!(burst.devices.is_none() && burst.apart_fraction.unwrap() >= 0.99, "{burst:?}");
+    assert!(burst.told("fixed:100", 8).contains("raise"), "{burst:?}");
+}

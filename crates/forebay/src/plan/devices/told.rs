@@ -3,7 +3,7 @@
 use forebay_ask::named;
 
 use super::{Binds, DevicesRow};
-use crate::quantities::{achieved, bound, money, promised, watts};
+use crate::quantities::{achieved, bound, bytes, money, promised, watts};
 
 impl DevicesRow {
     /// Describes the row, if up to `max` devices called `device` were tried.
@@ -55,7 +55,7 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
         None => format!("with it off {max} do not ({})", achieved(without.achieved_fraction)),
     };
     Some(format!(
-        " The drive's write cache decides: {takes}. A power cut loses what it holds and was not told to flush."
+        " The drive's write cache decides: {takes}. A power cut loses writes in the cache that were not flushed."
     ))
 }
 
@@ -69,7 +69,7 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
         ),
         (Some(alone), _) if alone < row.fraction => format!(
             "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
-             {} are in time. On more of them seeks get shorter ({}); a faster drive is likelier to do.",
+             {} are in time. On more of them seeks get shorter ({}), but a faster drive is more likely to be enough.",
             achieved(alone),
             named("devices_max")
         ),
@@ -77,8 +77,14 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
             "the data alone take {bytes} {device}, more than the {max} that were allowed; raise {}.",
             named("devices_max")
         ),
+        _ if row.apart_fraction.is_some_and(|apart| apart < row.fraction) => format!(
+            "no number of {device} does: too many requests meet on a few stripes of {}, and each stripe is on one \
+             drive. {max} answer {} in time; only a faster drive or a cache helps.",
+            bytes(super::STRIPE_BYTES as f64),
+            achieved(row.achieved_fraction)
+        ),
         (alone, _) => format!(
-            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise {}.",
+            "{max} {device} do not ({}); more of them may, because an idle one answers {} in time; raise {}.",
             achieved(row.achieved_fraction),
             achieved(alone.unwrap_or(1.0)),
             named("devices_max")

@@ -1,7 +1,7 @@
 //! Finds how many devices of one model keep a promise.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use forebay_core::catalog::build;
@@ -123,6 +123,10 @@ impl<'a> Trial<'a> {
             Some(_) => None,
             None => Some(self.alone(max)?.share(index)),
         };
+        let apart = match alone {
+            Some(alone) if alone >= fraction.as_f64() => Some(self.of.apart(index)?),
+            _ => None,
+        };
         let is_powered = counted.watts > 0.0 && devices.is_some();
         Ok(DevicesRow {
             within_ms: self.of.within[index].as_millis_f64(),
@@ -135,6 +139,7 @@ impl<'a> Trial<'a> {
             achieved_fraction: counted.share(index),
             one_less_fraction: one_less,
             alone_fraction: alone,
+            apart_fraction: apart,
             has_arm: self.of.device.model.cylinders() > 0,
             price: question.price_each.zip(devices).map(|(each, devices)| each * devices as f64),
             without_write_cache: None,
@@ -217,7 +222,42 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// How many of the busiest stripes are simulated alone.
+const BUSIEST_STRIPES: usize = 8;
+
 impl Tried<'_> {
+    /// Returns the share of requests in time if each of the busiest stripes had a device to itself,
+    /// and all other requests were in time.
+    fn apart(&self, index: usize) -> Result<f64, Error> {
+        let (stripes, requests) = self.stripes()?;
+        let devices = stripes.keys().next_back().map_or(1, |last| *last as usize + 1);
+        let mut busiest: Vec<(u64, u64)> = stripes.into_iter().collect();
+        busiest.sort_by_key(|(stripe, count)| (Reverse(*count), *stripe));
+        let lanes: Vec<usize> =
+            busiest.iter().take(BUSIEST_STRIPES).map(|(stripe, _)| *stripe as usize).collect();
+        let counts = on_all_cores(&lanes, |lane| self.run(devices, *lane, None))?;
+        let late: u64 = counts.iter().map(|count| count.requests - count.in_time[index]).sum();
+        Ok(1.0 - late as f64 / requests.max(1) as f64)
+    }
+
+    /// Counts the requests of each stripe, and all requests.
+    fn stripes(&self) -> Result<(BTreeMap<u64, u64>, u64), Error> {
+        let records = self.input.records()?;
+        let failed = records.failed();
+        let mut layout = VolumeLayout::new(&self.input.extents, u64::MAX, Map::Scale)
+            .without_gaps(&self.input.stretches);
+        let (mut stripes, mut requests) = (BTreeMap::new(), 0);
+        for record in records {
+            let Some(request) = layout.place(&record, requests) else { continue };
+            *stripes.entry(request.offset / STRIPE_BYTES).or_default() += 1;
+            requests += 1;
+        }
+        match failed.take() {
+            Some(error) => Err(error.into()),
+            None => Ok((stripes, requests)),
+        }
+    }
+
     /// Simulates number `lane` of `devices` devices.
     fn run(&self, devices: usize, lane: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         let records = self.input.records()?;

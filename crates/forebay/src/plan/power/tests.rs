@@ -9,6 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 fn arrivals(times: Vec<u64>) -> ArrivalTimes {
     ArrivalTimes {
         lengths: (512, 512),
+        data_requests: 1000,
         path: PathBuf::from("t"),
         whole: times.into_iter().map(Nanos).collect(),
         volumes: Vec::new(),

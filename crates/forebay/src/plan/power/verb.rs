@@ -11,6 +11,7 @@ use super::{Disk, Power, Question, power};
 use crate::devices;
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
+use crate::plan::page::if_enough;
 use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 
@@ -91,9 +92,10 @@ impl Verb for PowerAsk {
             disk,
         };
         let clock = Clock::of([self.within], self.trust_times);
-        let mut traces = Vec::new();
+        let (mut traces, mut data_requests) = (Vec::new(), 0);
         for trace in &self.traces {
             let arrivals: ArrivalTimes = read(&self.source, trace, None, clock, session)?;
+            data_requests += arrivals.data_requests;
             session.begin("switching pools", None);
             let power = power(&arrivals, &question)?;
             warn_all(session, trace.name(), power.epoch_caution().as_slice());
@@ -106,6 +108,6 @@ impl Verb for PowerAsk {
             epoch_s: self.epoch.as_secs_f64(),
             traces,
         };
-        Answered::new(&answer, page::page(&answer, &question))
+        Answered::new(&answer, if_enough(page::page(&answer, &question), data_requests))
     }
 }

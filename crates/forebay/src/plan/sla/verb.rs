@@ -11,6 +11,7 @@ use super::{Price, Sla, price};
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::costed::{self, Costs, Load};
+use crate::plan::page::if_enough;
 use crate::plan::page::mean_iops;
 use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb};
@@ -115,7 +116,8 @@ impl Verb for SlaAsk {
             let load: Load = read(&self.source, &self.trace, None, clock, session)?;
             session.begin("searching for the smallest speed", None);
             let found = costed::sla::price(&load, costs.cost, &promise)?;
-            return Answered::new(&found, page::of_cost(&found, &costs));
+            let page = page::of_cost(&found, &costs);
+            return Answered::new(&found, if_enough(page, load.data_requests));
         }
         let arrivals: ArrivalTimes = read(&self.source, &self.trace, None, clock, session)?;
         session.begin("searching for the smallest capacity", None);
@@ -127,6 +129,6 @@ impl Verb for SlaAsk {
             mean_iops: mean_iops(requests, duration_s),
             price: price(&arrivals, &promise, self.capacity)?,
         };
-        Answered::new(&answer, page::of_rate(&answer))
+        Answered::new(&answer, if_enough(page::of_rate(&answer), arrivals.data_requests))
     }
 }

@@ -228,7 +228,7 @@ fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
         Column::words("throughput"),
         Column::of("a month", Unit::Number),
     ];
-    heads.extend(other_ms.map(|ms| Column::of(format!("at {}", bound(ms)), Unit::Number)));
+    heads.extend(other_ms.map(|ms| Column::of(format!("at depth {}", bound(ms)), Unit::Number)));
     let mut table = Table::new(heads);
     table.rows.extend(rows.iter().enumerate().map(|(nth, row)| {
         let mut cells = vec![

@@ -16,6 +16,7 @@ use crate::devices::volume::{self, ChosenVolume, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
+use crate::plan::page::{too_few, undecided};
 use crate::progress::ProgressReport;
 use crate::quantities::bound;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
@@ -130,14 +131,21 @@ impl Verb for VolumeAsk {
         };
         session.begin("searching for settings", None);
         let progress = &mut |told: &ProgressReport| session.progress(told);
-        let (found, name) = match &source {
+        let (mut found, name) = match &source {
             Source::Trace(input) => (answer(input, &question, progress)?, &input.path),
             Source::Counters(path, counters) => {
                 (answer_of_counters(path, counters, &question, progress)?, path)
             }
         };
         warn_all(session, name, &found.of_trace);
-        Answered::new(&found, page::page(&found))
+        let data_requests = match &source {
+            Source::Trace(input) => input.description.requests,
+            Source::Counters(..) => u64::MAX,
+        };
+        if too_few(data_requests).is_some() {
+            (found.apply, found.said) = (None, Vec::new());
+        }
+        Answered::new(&found, undecided(page::page(&found), data_requests))
     }
 }
 
