@@ -235,7 +235,7 @@ impl Array {
     }
 
     /// Returns the number of drives that get each record.
-    fn copies(&self) -> usize {
+    pub(super) fn copies(&self) -> usize {
         COPIES.max(self.first.tolerates() + 1)
     }
 
@@ -402,11 +402,13 @@ mod tests {
     fn fail_after(ios: u64, spare: u32) -> bool {
         let mut bench =
             Bench::new(created(Level::TRIPLE, spare, false).mending(), ios, Default::default());
-        for unit in 0..10 {
+        for unit in 0..12 {
             let flags = if unit % 3 == 0 { Flags::FUA } else { Flags::NONE };
             bench.ask(Op::Write, flags, 0, 4 * unit, 4);
-            bench.ask(Op::Write, Flags::NONE, 1, 4 * unit, 2);
-            bench.ask([Op::Flush, Op::Read, Op::Open][unit as usize % 3], Flags::NONE, 2, 0, 4);
+            // A read between two writes keeps them apart.
+            bench.ask(Op::Read, Flags::NONE, 1, 4 * unit, 4);
+            bench.ask(Op::Write, Flags::NONE, 1, 4 * unit, 4);
+            bench.ask([Op::Flush, Op::Open][unit as usize % 2], Flags::NONE, 2, 0, 0);
         }
         let (mut ended, mut stalls) = (0, false);
         loop {

@@ -153,6 +153,7 @@ impl Array {
             lost_units: 0,
             full: Full::default(),
             reads_only: false,
+            reads_all_records: false,
             counts: Counts::default(),
             events: Events::default(),
             geometry,
