@@ -99,6 +99,21 @@ impl Array {
         }
     }
 
+    /// Returns a number that depends on all of the state that opening takes over, for tests.
+    #[doc(hidden)]
+    pub fn fingerprint(&self) -> Option<u64> {
+        let log = [self.log.epoch, self.log.sequence, self.log.sum, self.log.page, self.log.base];
+        let members = self.drives.members().map(u64::from);
+        let units = (0..self.table.units()).flat_map(|at| {
+            let mut words = vec![0; self.geometry.stride()];
+            self.table.get(at).put(&mut words);
+            words
+        });
+        let all = log.into_iter().chain(members).chain(units);
+        let mix = |sum, word| crate::index::spread(sum ^ word).rotate_left(29);
+        matches!(self.phase, Phase::Ready).then(|| all.fold(1, mix))
+    }
+
     fn opening(&mut self) -> Option<&mut Opening> {
         match &mut self.phase {
             Phase::Opening(opening) => Some(opening),
@@ -179,8 +194,7 @@ impl Array {
             Step::Sample(samples) => {
                 let newest = opening.heads.newest().map(|head| head.sequence);
                 let closer = newest.and_then(|newest| samples.closer(newest));
-                let region =
-                    newest.and_then(|it| Region::around(it, samples.distance, &geometry));
+                let region = newest.and_then(|it| Region::around(it, samples.distance, &geometry));
                 match (closer, region) {
                     (Some(closer), _) => self.sample(closer, plan),
                     (None, Some(region)) => {
@@ -208,13 +222,15 @@ impl Array {
     /// Records of a drive were read.
     fn ring_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
-        let (from, count) = ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
+        let (from, count) =
+            ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
         let there = self.drives.present().any(|it| it == lane);
         if matches!(self.opening().map(|it| &it.step), Some(Step::Rewrite(_))) {
             return self.copy_read(io, outcome, plan);
         }
         if outcome.is_ok() {
-            (0..count).for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
+            (0..count)
+                .for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
         }
         let splits = outcome.is_err() && count > 1 && there;
         if splits {

@@ -46,8 +46,7 @@ impl Heads {
     pub(super) fn add(&mut self, record: &Record, sum: u64, lane: usize) {
         let Record { epoch, sequence, before, base, round, count, volume_units, .. } = *record;
         let lanes = 0;
-        let new =
-            Head { epoch, sequence, sum, before, base, round, count, volume_units, lanes };
+        let new = Head { epoch, sequence, sum, before, base, round, count, volume_units, lanes };
         self.all.entry((sequence, sum)).or_insert(new).lanes |= 1 << lane;
     }
 

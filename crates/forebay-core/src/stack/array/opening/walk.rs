@@ -142,7 +142,12 @@ impl Walk {
 
 impl Array {
     /// Begins to take over the table from a chain.
-    pub(super) fn begin_walk(&mut self, last: Head, is_all: bool, plan: &mut Plan<'_>) -> Option<()> {
+    pub(super) fn begin_walk(
+        &mut self,
+        last: Head,
+        is_all: bool,
+        plan: &mut Plan<'_>,
+    ) -> Option<()> {
         let walk = Walk::new(last, &self.geometry)?;
         self.table = Table::new(&self.geometry);
         self.table.grow(self.geometry.grown(last.volume_units)?.units);

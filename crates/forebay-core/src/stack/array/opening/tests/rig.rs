@@ -189,10 +189,13 @@ impl Rig {
         self.policy.as_ref().unwrap().placement()
     }
 
-    /// Makes the next flush write records.
-    pub(super) fn owe(&mut self) {
+    /// Makes the next flush write this many records.
+    pub(super) fn owe(&mut self, records: u64) {
+        while !self.flying.is_empty() {
+            self.end(0, false);
+        }
         let mut array = self.policy.take().unwrap().into_placement();
-        array.log.owes = true;
+        (array.log.owes, array.log.renews) = (true, records);
         self.policy = Some(over(array));
     }
 
