@@ -134,6 +134,12 @@ impl Array {
         }
     }
 
+    /// Returns whether an I/O reads a record by itself: a sample, or a part of a range that could
+    /// not be read.
+    pub(super) fn is_of_record(token: u64) -> bool {
+        token == OPENING << KIND | Reading::Single as u64
+    }
+
     fn sample(&mut self, samples: Samples, plan: &mut Plan<'_>) -> Option<()> {
         self.opening()?.step = Step::Sample(samples);
         for lane in self.drives.present().collect::<Vec<_>>() {
