@@ -242,8 +242,8 @@ pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
 /// Checks that opening finds the same state with a part of the records as with all of them.
 fn assert_same_either_way(shape: &Shape, numbers: &[u8], media: &[Medium]) {
     let open = |all: bool| {
-        let found = Array::found(shape.geometry(), shape.first, numbers).reading();
-        let mut policy = over(if all { found.reading_all_records() } else { found });
+        let found = Array::found(shape.geometry(), shape.first, numbers);
+        let mut policy = over(found.reading().reading_all_records(all));
         let mut oracle = Oracle::new(shape.mix(), 0, 1);
         oracle.ask(&[(Op::Flush, Flags::NONE, 0, 0)]);
         let mut lanes = sound(media.to_vec(), 1);

@@ -39,6 +39,9 @@ use walk::Walk;
 /// Records that are read at a time.
 const WINDOW: u64 = 128;
 
+/// Rings of as many records are read as a whole: samples would take a disk longer.
+const RING_SHORT: u64 = 4096;
+
 /// The state found so far.
 #[derive(Default)]
 pub(super) struct Opening {
@@ -58,7 +61,7 @@ pub(super) struct Opening {
 #[derive(Default)]
 enum Step {
     Sample(Samples),
-    /// Reads the heads of a region, or of everything.
+    /// Reads the heads of a region, or of all records.
     Region(Region),
     #[default]
     All,
@@ -78,9 +81,10 @@ enum Reading {
 }
 
 impl Array {
-    /// Makes opening read all records, even if some would be enough.
-    pub fn reading_all_records(self) -> Array {
-        Array { reads_all_records: true, ..self }
+    /// Makes opening read all records, or only those that it needs. By default, this depends on
+    /// the length of the ring.
+    pub fn reading_all_records(self, all: bool) -> Array {
+        Array { reads_all_records: Some(all), ..self }
     }
 
     /// Begins to find or make the table.
@@ -90,7 +94,8 @@ impl Array {
             (self.log.epoch, self.log.base) = (1, 1);
             return self.begin_round(plan);
         }
-        let began = match self.reads_all_records {
+        let is_short = self.geometry.ring <= RING_SHORT;
+        let began = match self.reads_all_records.unwrap_or(is_short) {
             true => self.read_all(plan),
             false => self.sample(Samples::first(&self.geometry), plan),
         };

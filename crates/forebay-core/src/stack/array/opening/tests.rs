@@ -128,8 +128,8 @@ impl History {
     /// Compares both ways of opening; returns the bytes that they read.
     fn compare(&mut self, numbers: &[u8], drives: &Drives) -> [u64; 2] {
         let found = || Array::found(self.geometry, Level::TRIPLE, numbers);
-        let (part, part_bytes) = opened(found(), drives, self.state);
-        let (all, all_bytes) = opened(found().reading_all_records(), drives, self.state);
+        let (part, part_bytes) = opened(found().reading_all_records(false), drives, self.state);
+        let (all, all_bytes) = opened(found().reading_all_records(true), drives, self.state);
         assert!(part == all, "{part:#?} {all:#?}");
         [part_bytes, all_bytes]
     }
@@ -178,8 +178,8 @@ fn full(units: u64) -> Rig {
 /// most, and the bytes of the table.
 fn cost(rig: &Rig, all: bool) -> [u64; 3] {
     let geometry = *rig.array().geometry();
-    let array = Array::found(geometry, Level::RAID6, &[1, 2, 3, 4, 5, 6]).reading();
-    let array = if all { array.reading_all_records() } else { array };
+    let array = Array::found(geometry, Level::RAID6, &[1, 2, 3, 4, 5, 6]);
+    let array = array.reading().reading_all_records(all);
     let mut opening = Rig::new(array, rig.drives.clone(), 1);
     let mut peak = 0;
     opening.watch = Some(Box::new(move |array| {
