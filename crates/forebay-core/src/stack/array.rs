@@ -171,8 +171,6 @@ pub struct Array {
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// Opening reads all records, or not, whatever the length of the ring.
-    reads_all_records: Option<bool>,
     counts: Counts,
     events: events::Events,
 }

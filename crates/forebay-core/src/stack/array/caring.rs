@@ -61,7 +61,8 @@ pub(super) struct Care {
     pub(super) checks: u64,
     /// How things were after the last pass; none before the first one.
     before: Option<Pass>,
-    /// The cells that were available when maintenance ended with roles that no drive had.
+    /// The most cells with which maintenance has ended although drives lacked roles, since it was
+    /// last begun for another reason than more room; none if it has not ended so.
     gave_up: Option<u64>,
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
@@ -131,9 +132,15 @@ impl Care {
         self.moved.push(unit);
     }
 
-    /// From the first unit on.
+    /// From the first unit on, for a new reason.
     pub(super) fn begin(&mut self, now: Nanos) {
-        (self.due, self.next, self.retries_from, self.gave_up) = (Some(now), 0, None, None);
+        self.gave_up = None;
+        self.begin_again(now);
+    }
+
+    /// From the first unit on.
+    fn begin_again(&mut self, now: Nanos) {
+        (self.due, self.next, self.retries_from) = (Some(now), 0, None);
         self.is_last = false;
     }
 
@@ -304,7 +311,7 @@ impl Array {
             now.lacking > 0 && self.care.before.is_none_or(is_better) && !self.full.is_full();
         self.care.before = goes_on.then_some(now);
         if std::mem::take(&mut self.care.has_moved) || goes_on {
-            return self.care.begin(plan.now + Nanos(1));
+            return self.care.begin_again(plan.now + Nanos(1));
         }
         if self.room.lacking > 0 && self.drives.is_whole() {
             self.care.postpone(plan.now);
@@ -318,10 +325,11 @@ impl Array {
         self.tell_end();
         if std::mem::take(&mut self.care.scrubs_next) {
             self.care.scrubs = true;
-            return self.care.begin(plan.now + Nanos(1));
+            return self.care.begin_again(plan.now + Nanos(1));
         }
         (self.care.due, self.care.balances) = (None, false);
-        self.care.gave_up = (now.lacking > 0).then_some(now.room);
+        let most = self.care.gave_up.unwrap_or(0).max(now.room);
+        self.care.gave_up = (now.lacking > 0).then_some(most);
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
@@ -345,7 +353,10 @@ impl Array {
         let Some(room) = self.care.gave_up else { return };
         let is_roomier = self.room.lacking > 0 && self.care_pass().room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
-            self.care.begin(now + ROOM_PAUSE);
+            self.care.begin_again(now + ROOM_PAUSE);
+            // The room rises and falls with each round of a busy volume. Only more than ever before
+            // is a reason to try again, or a drive that is gone for good would be one for ever.
+            self.care.gave_up = Some(room.max(self.care_pass().room));
         }
     }
 

@@ -153,7 +153,6 @@ impl Array {
             lost_units: 0,
             full: Full::default(),
             reads_only: false,
-            reads_all_records: None,
             counts: Counts::default(),
             events: Events::default(),
             geometry,

@@ -5,10 +5,12 @@
 //! the chain breaks before all pages have been found, more is lost than tolerated, and the volume
 //! stays closed; it is never treated as a new one.
 //!
-//! A ring is large, so not all of it is read, and little of it is kept. Samples show about where the
-//! newest record is ([`regions`]). The records around it are read from every drive, and only their
-//! heads are kept ([`heads`]). If these leave any doubt, all records are read that way. Then the
-//! chain is read from drives that have it and applied to the table ([`walk`]).
+//! Rings are large, so records are read twice, and little of them is kept. First, all records are
+//! read from every drive, and only their heads are kept ([`heads`]). They show which chain counts.
+//! Then this chain is read from drives that have it and applied to the table ([`walk`]).
+//!
+//! Reading only some of the heads would not do: drives that were absent may have got a few records of
+//! a newer chain when they returned, far from those of the older chain that they have in full.
 //!
 //! The records may exist on only one drive. Those of the last round are therefore rewritten, byte
 //! for byte in place, on every present drive, or all of them if a drive is new ([`rewriting`]). A
@@ -16,10 +18,7 @@
 //! newer record, the epoch overrules it.
 
 mod heads;
-mod regions;
 mod rewriting;
-#[cfg(test)]
-mod tests;
 mod walk;
 
 use super::kind::DriveKind;
@@ -32,15 +31,14 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 use heads::Heads;
-use regions::{Region, Samples};
 use rewriting::Copying;
 use walk::Walk;
 
 /// Records that are read at a time.
 const WINDOW: u64 = 128;
 
-/// Rings of as many records are read as a whole: samples would take a disk longer.
-const RING_SHORT: u64 = 4096;
+/// How often all records are read again because a drive failed after the chain had been chosen.
+const REREADS_MAX: u32 = 3;
 
 /// The state found so far.
 #[derive(Default)]
@@ -49,8 +47,8 @@ pub(super) struct Opening {
     left: u32,
     step: Step,
     heads: Heads,
-    /// The positions of the records that are being read from every drive.
-    ranges: Vec<(u64, u64)>,
+    /// How often all records were read again.
+    rereads: u32,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
     /// Records for which a drive had no space: its lane, and the position.
@@ -60,13 +58,11 @@ pub(super) struct Opening {
 /// The current work.
 #[derive(Default)]
 enum Step {
-    Sample(Samples),
-    /// Reads the heads of a region, or of all records.
-    Region(Region),
+    /// Reads the heads of all records.
     #[default]
-    All,
-    /// Takes over the table; whether all heads were read before.
-    Walk(Box<Walk>, bool),
+    Heads,
+    /// Takes over the table.
+    Walk(Box<Walk>),
     /// Writes the last round again, or copies the chain.
     Rewrite(Option<Copying>),
 }
@@ -81,12 +77,6 @@ enum Reading {
 }
 
 impl Array {
-    /// Makes opening read all records, or only those that it needs. By default, this depends on
-    /// the length of the ring.
-    pub fn reading_all_records(self, all: bool) -> Array {
-        Array { reads_all_records: Some(all), ..self }
-    }
-
     /// Begins to find or make the table.
     pub(super) fn open(&mut self, creates: bool, plan: &mut Plan<'_>) {
         self.phase = Phase::Opening(Box::default());
@@ -94,29 +84,9 @@ impl Array {
             (self.log.epoch, self.log.base) = (1, 1);
             return self.begin_round(plan);
         }
-        let is_short = self.geometry.ring <= RING_SHORT;
-        let began = match self.reads_all_records.unwrap_or(is_short) {
-            true => self.read_all(plan),
-            false => self.sample(Samples::first(&self.geometry), plan),
-        };
-        if began.is_none() {
+        if self.read_heads(plan).is_none() {
             self.give_up(Fault::Gone, plan);
         }
-    }
-
-    /// Returns a number that depends on all of the state that opening takes over, for tests.
-    #[doc(hidden)]
-    pub fn fingerprint(&self) -> Option<u64> {
-        let log = [self.log.epoch, self.log.sequence, self.log.sum, self.log.page, self.log.base];
-        let members = self.drives.members().map(u64::from);
-        let units = (0..self.table.units()).flat_map(|at| {
-            let mut words = vec![0; self.geometry.stride()];
-            self.table.get(at).put(&mut words);
-            words
-        });
-        let all = log.into_iter().chain(members).chain(units);
-        let mix = |sum, word| crate::index::spread(sum ^ word).rotate_left(29);
-        matches!(self.phase, Phase::Ready).then(|| all.fold(1, mix))
     }
 
     fn opening(&mut self) -> Option<&mut Opening> {
@@ -139,38 +109,16 @@ impl Array {
         }
     }
 
-    /// Returns whether an I/O reads a record by itself: a sample, or a part of a range that could
-    /// not be read.
-    pub(super) fn is_of_record(token: u64) -> bool {
-        token == OPENING << KIND | Reading::Single as u64
-    }
-
-    fn sample(&mut self, samples: Samples, plan: &mut Plan<'_>) -> Option<()> {
-        self.opening()?.step = Step::Sample(samples);
-        for lane in self.drives.present().collect::<Vec<_>>() {
-            let places = samples.places(&self.geometry);
-            places.for_each(|place| self.read_ring(lane, place, 1, Reading::Single, plan));
-        }
-        (self.opening()?.left > 0).then_some(())
-    }
-
-    fn read_all(&mut self, plan: &mut Plan<'_>) -> Option<()> {
+    /// Reads all records from every drive.
+    fn read_heads(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let opening = self.opening()?;
         opening.heads.clear();
-        opening.step = Step::All;
-        self.read_ranges(vec![(0, self.geometry.ring)], plan)
-    }
-
-    /// Reads these positions from every drive.
-    fn read_ranges(&mut self, ranges: Vec<(u64, u64)>, plan: &mut Plan<'_>) -> Option<()> {
+        opening.step = Step::Heads;
+        let ring = self.geometry.ring;
         for lane in self.drives.present().collect::<Vec<_>>() {
-            for &(from, end) in &ranges {
-                self.read_ring(lane, from, WINDOW.min(end - from), Reading::Range, plan);
-            }
+            self.read_ring(lane, 0, WINDOW.min(ring), Reading::Range, plan);
         }
-        let opening = self.opening()?;
-        opening.ranges = ranges;
-        (opening.left > 0).then_some(())
+        (self.opening()?.left > 0).then_some(())
     }
 
     /// An I/O of the opening has ended.
@@ -199,33 +147,21 @@ impl Array {
     /// Goes on after all I/Os of a step. Returns `None` if the array cannot be opened.
     fn next_step(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let geometry = self.geometry;
-        let lanes: Vec<usize> = self.drives.present().collect();
+        let present = self.drives.present().fold(0, |all, lane| all | 1 << lane);
         let opening = self.opening()?;
         match std::mem::take(&mut opening.step) {
-            Step::Sample(samples) => {
-                let newest = opening.heads.newest().map(|head| head.sequence);
-                let closer = newest.and_then(|newest| samples.closer(newest));
-                let region = newest.and_then(|it| Region::around(it, samples.distance, &geometry));
-                match (closer, region) {
-                    (Some(closer), _) => self.sample(closer, plan),
-                    (None, Some(region)) => {
-                        opening.step = Step::Region(region);
-                        self.read_ranges(region.ranges(&geometry), plan)
-                    }
-                    (None, None) => self.read_all(plan),
-                }
+            Step::Heads => {
+                let last = opening.heads.last(&geometry, present)?;
+                self.begin_walk(last, plan)
             }
-            Step::Region(region) => match opening.heads.last_in(region, &lanes, &geometry) {
-                Some(last) => self.begin_walk(last, false, plan),
-                None => self.read_all(plan),
-            },
-            Step::All => {
-                let last = opening.heads.last_of_all(&geometry)?;
-                self.begin_walk(last, true, plan)
+            Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
+            // A drive failed that alone had some of the records. Without it, an earlier one may be
+            // the last.
+            Step::Walk(_) => {
+                opening.rereads += 1;
+                (opening.rereads <= REREADS_MAX).then_some(())?;
+                self.read_heads(plan)
             }
-            Step::Walk(walk, _) if walk.is_done() => self.settle(*walk, plan),
-            Step::Walk(_, true) => None,
-            Step::Walk(_, false) => self.read_all(plan),
             Step::Rewrite(copying) => self.rewrite_on(copying, plan),
         }
     }
@@ -252,13 +188,11 @@ impl Array {
         }
         self.window_read(from, if splits { count as u32 } else { 0 });
         let is_range = io.token & 1 == Reading::Range as u64 && there;
+        let ring = self.geometry.ring;
         let Some(opening) = self.opening().filter(|_| is_range) else { return };
-        if matches!(opening.step, Step::Region(_) | Step::All) {
-            let next = from + count;
-            let range = opening.ranges.iter().find(|(first, end)| (*first..*end).contains(&from));
-            if let Some(&(_, end)) = range.filter(|(_, end)| next < *end) {
-                self.read_ring(lane, next, WINDOW.min(end - next), Reading::Range, plan);
-            }
+        let next = from + count;
+        if matches!(opening.step, Step::Heads) && next < ring {
+            self.read_ring(lane, next, WINDOW.min(ring - next), Reading::Range, plan);
         }
     }
 
@@ -271,7 +205,7 @@ impl Array {
         let Some(sum) = plan.slots.checksum(at.on(8).len(geometry::RECORD - 8)) else { return };
         let Some(record) = Record::decode(&bytes, sum, &self.geometry) else { return };
         match self.opening() {
-            Some(Opening { step: Step::Walk(walk, _), .. }) => walk.add(record, sum, bytes, lane),
+            Some(Opening { step: Step::Walk(walk), .. }) => walk.add(record, sum, bytes, lane),
             Some(opening) => opening.heads.add(&record, sum, lane),
             None => {}
         }

@@ -183,8 +183,7 @@ impl Array {
 
     /// An I/O of a drive failed. That counts, but for one that found no room, and for parts of one that counted.
     pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
-        let is_part = Array::is_of_block(io.token) || Array::is_of_record(io.token);
-        let is_counted = fault == Fault::Media && is_part;
+        let is_counted = fault == Fault::Media && Array::is_of_block(io.token);
         if fault == Fault::Full || is_counted {
             return;
         }

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::super::Geometry;
-use super::super::geometry::ROUND_MAX;
 use super::super::record::Record;
-use super::regions::Region;
 
 /// A record without its contents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    pub(super) epoch: u64,
+    epoch: u64,
     pub(super) sequence: u64,
     pub(super) sum: u64,
     before: u64,
@@ -19,7 +17,7 @@ pub(super) struct Head {
     count: u64,
     pub(super) volume_units: u64,
     /// The lanes that have it, one bit each.
-    lanes: u32,
+    lanes: u64,
 }
 
 impl Head {
@@ -28,11 +26,6 @@ impl Head {
     pub(super) fn first(&self, geometry: &Geometry) -> Option<u64> {
         let pages = geometry.grown(self.volume_units)?.pages();
         Some((self.sequence + 1).saturating_sub(pages).min(self.round).max(self.base))
-    }
-
-    /// Returns the record's place in the order of what counts.
-    fn rank(&self) -> (u64, u64) {
-        (self.epoch, self.sequence)
     }
 }
 
@@ -50,50 +43,40 @@ impl Heads {
         self.all.entry((sequence, sum)).or_insert(new).lanes |= 1 << lane;
     }
 
-    /// Returns the bytes of memory that they take.
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.all.len() * size_of::<((u64, u64), Head)>()
-    }
-
     pub(super) fn clear(&mut self) {
         self.all.clear();
-    }
-
-    /// Returns the newest record by epoch and sequence number.
-    pub(super) fn newest(&self) -> Option<&Head> {
-        self.all.values().max_by_key(|head| head.rank())
     }
 
     /// Returns the last records of rounds, the newest first.
     fn ends(&self) -> Vec<&Head> {
         let is_end = |head: &&Head| head.sequence + 1 == head.round + head.count;
         let mut ends: Vec<&Head> = self.all.values().filter(is_end).collect();
-        ends.sort_unstable_by_key(|head| std::cmp::Reverse((head.rank(), head.sum)));
+        ends.sort_unstable_by_key(|head| std::cmp::Reverse((head.epoch, head.sequence, head.sum)));
         ends
     }
 
-    /// Returns the chain that ends with a record, the newest record first, as far as it is known,
-    /// but no further back than `first`.
-    fn chain(&self, last: &Head, first: u64) -> Vec<&Head> {
-        let mut chain: Vec<&Head> = self.all.get(&(last.sequence, last.sum)).into_iter().collect();
-        while let Some(head) = chain.last().filter(|head| head.sequence > first)
+    /// Returns the number of the oldest record of the chain that ends with `last`, as far as it is on
+    /// the drives `present`, but no further back than `first`.
+    fn reached(&self, last: &Head, first: u64, present: u64) -> u64 {
+        let mut head = last;
+        while head.sequence > first
             && let Some(before) = self.all.get(&(head.sequence - 1, head.before))
+            && before.lanes & present != 0
         {
-            chain.push(before);
+            head = before;
         }
-        chain
+        head.sequence
     }
 
-    /// Returns the last record of the newest chain, if that chain goes back to `least` or to its
-    /// first record: an incomplete last round is ignored, but not a chain that breaks before.
-    fn last(&self, geometry: &Geometry, least: u64) -> Option<(Head, Vec<&Head>)> {
-        for last in self.ends() {
+    /// Returns the last record of the newest chain, if that chain goes back to its first record: an
+    /// incomplete last round is ignored, but not a chain that breaks before. Only records on the
+    /// drives `present` count, one bit each.
+    pub(super) fn last(&self, geometry: &Geometry, present: u64) -> Option<Head> {
+        for last in self.ends().into_iter().filter(|last| last.lanes & present != 0) {
             let first = last.first(geometry)?;
-            let chain = self.chain(last, first);
-            let reached = chain.last()?.sequence;
-            if reached <= first.max(least) {
-                return Some((*last, chain));
+            let reached = self.reached(last, first, present);
+            if reached == first {
+                return Some(*last);
             }
             if reached <= last.round {
                 return None;
@@ -101,37 +84,64 @@ impl Heads {
         }
         None
     }
+}
 
-    /// Returns the last record of the newest chain, if these are all records that there are.
-    pub(super) fn last_of_all(&self, geometry: &Geometry) -> Option<Head> {
-        Some(self.last(geometry, 0)?.0)
+#[cfg(test)]
+mod tests {
+    use super::super::super::level::Level;
+    use super::*;
+
+    fn geometry() -> Geometry {
+        Geometry::new(Geometry::sample(6), Level::RAID6, 200).unwrap()
     }
 
-    /// Returns the last record of the newest chain if the records of a region, and some others, show
-    /// for certain that there is no newer one elsewhere.
-    ///
-    /// A newer chain elsewhere would have been written by another opening of the volume, with other
-    /// drives, and would branch off this chain. Each of those drives has no record of this chain
-    /// that is newer than the branch, and the branch begins with a record of its own. So if each
-    /// drive has a record of this chain in the region, the branch would begin there too, and be seen.
-    pub(super) fn last_in(
-        &self,
-        region: Region,
-        lanes: &[usize],
-        geometry: &Geometry,
-    ) -> Option<Head> {
-        let (last, chain) = self.last(geometry, region.from)?;
-        // A round that is incomplete on some drives may begin before the record that they have.
-        let slack = if region.from <= last.base { 0 } else { ROUND_MAX.min(region.behind / 2) };
-        let counting = chain.iter().take_while(|head| head.sequence >= region.from + slack);
-        let known = counting.fold(0, |known, head| known | head.lanes);
-        let is_after = |head: &Head| {
-            let after = head.sequence.checked_sub(last.sequence + 1);
-            after.is_some_and(|after| after < ROUND_MAX)
-        };
-        let is_clear = last.sequence + ROUND_MAX < region.to
-            && lanes.iter().all(|lane| known >> lane & 1 == 1)
-            && self.all.values().all(|head| head.rank() <= last.rank() || is_after(head));
-        is_clear.then_some(last)
+    /// Heads of rounds of two records, from record 1 on, each with its epoch and lanes. A record's sum
+    /// is its number and its branch.
+    struct Written(Heads);
+
+    impl Written {
+        fn add(&mut self, sequence: u64, branch: u64, before: u64, epoch: u64, lanes: u64) {
+            let sum = 1000 * branch + sequence;
+            let round = (sequence - 1) / 2 * 2 + 1;
+            let (base, count, volume_units) = (1, 2, geometry().units);
+            let before = 1000 * before + sequence - 1;
+            let head =
+                Head { epoch, sequence, sum, before, base, round, count, volume_units, lanes };
+            self.0.all.insert((sequence, sum), head);
+        }
+
+        fn last(&self, present: u64) -> Option<(u64, u64)> {
+            let last = self.0.last(&geometry(), present)?;
+            Some((last.epoch, last.sequence))
+        }
+    }
+
+    #[test]
+    fn the_newest_complete_round_of_an_unbroken_chain_counts() {
+        let mut all = Written(Heads::default());
+        (1..=7).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
+        // The round of 7 and 8 is incomplete.
+        assert_eq!(all.last(0b11), Some((1, 6)));
+        // A later epoch counts even if its numbers are lower.
+        all.add(5, 1, 0, 2, 0b01);
+        all.add(6, 1, 1, 2, 0b01);
+        all.add(8, 0, 0, 1, 0b11);
+        assert_eq!(all.last(0b11), Some((2, 6)));
+        // A drive that has failed since does not count.
+        assert_eq!(all.last(0b10), Some((1, 8)));
+        assert_eq!(all.last(0), None);
+    }
+
+    #[test]
+    fn a_chain_that_breaks_before_its_last_round_hides_no_older_one() {
+        let mut all = Written(Heads::default());
+        (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 1));
+        // What came between is on absent drives: the older state must not be served.
+        all.add(9, 0, 0, 2, 1);
+        all.add(10, 0, 0, 2, 1);
+        assert_eq!(all.last(1), None);
+        // An incomplete round was never acknowledged.
+        all.0.all.remove(&(9, 9));
+        assert_eq!(all.last(1), Some((1, 4)));
     }
 }

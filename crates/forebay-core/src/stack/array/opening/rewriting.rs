@@ -20,7 +20,7 @@ pub(super) struct Copying {
     /// The number of the oldest record that is left.
     next: u64,
     /// By number: the sum of a record that is being read, and the lanes tried, one bit each.
-    reading: BTreeMap<u64, (u64, u32)>,
+    reading: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Array {

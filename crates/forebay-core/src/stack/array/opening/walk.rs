@@ -29,7 +29,7 @@ struct Window {
     /// The last one.
     to: u64,
     /// Lanes that it was not read from, one bit each.
-    untried: u32,
+    untried: u64,
     /// The number of outstanding reads.
     left: u32,
     found: BTreeMap<(u64, u64), Found>,
@@ -72,14 +72,6 @@ impl Walk {
 
     pub(super) fn is_done(&self) -> bool {
         self.chain.len() as u64 > self.last.sequence - self.first
-    }
-
-    /// Returns the bytes of memory that it takes.
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        let found: usize = self.windows.iter().map(|window| window.found.len()).sum();
-        let records = (found + self.round.len()) * geometry::RECORD as usize;
-        records + 8 * self.known.len() + size_of::<(u64, u8)>() * self.chain.capacity()
     }
 
     /// Returns the window at a position of the ring.
@@ -142,25 +134,20 @@ impl Walk {
 
 impl Array {
     /// Begins to take over the table from a chain.
-    pub(super) fn begin_walk(
-        &mut self,
-        last: Head,
-        is_all: bool,
-        plan: &mut Plan<'_>,
-    ) -> Option<()> {
+    pub(super) fn begin_walk(&mut self, last: Head, plan: &mut Plan<'_>) -> Option<()> {
         let walk = Walk::new(last, &self.geometry)?;
         self.table = Table::new(&self.geometry);
         self.table.grow(self.geometry.grown(last.volume_units)?.units);
         let opening = self.opening()?;
         opening.heads.clear();
-        opening.step = Step::Walk(Box::new(walk), is_all);
+        opening.step = Step::Walk(Box::new(walk));
         self.walk_on(plan);
         (self.opening()?.left > 0).then_some(())
     }
 
     fn walk(&mut self) -> Option<&mut Walk> {
         match &mut self.opening()?.step {
-            Step::Walk(walk, _) => Some(walk),
+            Step::Walk(walk) => Some(walk),
             _ => None,
         }
     }
@@ -177,7 +164,7 @@ impl Array {
     pub(super) fn walk_on(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Phase::Opening(opening) = &mut self.phase else { return };
-            let Step::Walk(walk, _) = &mut opening.step else { return };
+            let Step::Walk(walk) = &mut opening.step else { return };
             if walk.is_broken || walk.is_done() {
                 return;
             }
