@@ -15,7 +15,7 @@ use forebay_live::{Ended, Failure, Lanes, Pool, Waker};
 
 use crate::medium::{Medium, SECTOR, Tear};
 
-/// The number of passes without any work after which a run counts as stuck.
+/// The number of passes without any work, of media or clients, after which a run counts as stuck.
 const STUCK: u32 = 10_000;
 
 /// The faults of a run, and their times.
@@ -165,6 +165,12 @@ impl Crash {
             }
             self.give_back(&flying);
         }
+    }
+
+    /// Records that a client has sent or received bytes. A run whose clients make progress is not
+    /// stuck, even if the media have nothing to do.
+    pub fn client_proceeds(&mut self) {
+        self.idle = 0;
     }
 
     fn draw(&mut self) -> u64 {

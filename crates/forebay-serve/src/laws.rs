@@ -105,10 +105,12 @@ impl Wired for Cutting {
             }
             moved.push(Moved::Sent(0, Ok(count)));
             self.client.hear();
+            self.crash.client_proceeds();
         }
         (self.meddle)(&mut self.crash, &mut self.client);
         let pool = self.crash.pool_mut();
         self.client.go_on();
+        let has_bytes = !self.client.says.is_empty();
         if let Some((piece, whole, have)) = self.receiving.take() {
             let count =
                 self.client.says.len().min((piece.len - have) as usize).min(self.client.chunk);
@@ -124,6 +126,9 @@ impl Wired for Cutting {
                 self.receiving = Some((piece, whole, have));
             } else {
                 moved.push(Moved::Received(0, Ok(have)));
+            }
+            if has_bytes {
+                self.crash.client_proceeds();
             }
         }
         Ok(())

@@ -23,6 +23,9 @@ use crate::stack::placed::Plan;
 
 /// Units that are looked at in one go.
 const LOOK: u64 = 4096;
+/// The delay before maintenance that had no room continues after some became available: a busy
+/// volume frees cells with each round.
+const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
 /// Moves between two looks at how full drives are.
 const MOVES_MAX: usize = 16;
 
@@ -56,14 +59,28 @@ pub(super) struct Care {
     told: Option<(VolumeWork, u8, u64)>,
     /// Completed checks.
     pub(super) checks: u64,
-    /// The number of roles that no drive had after the last pass; none after the first one.
-    lacking: Option<u64>,
+    /// How things were after the last pass; none before the first one.
+    before: Option<Pass>,
+    /// The most cells with which maintenance has ended although drives lacked roles, since it was
+    /// last begun for another reason than more room; none if it has not ended so.
+    gave_up: Option<u64>,
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
     pub(super) waits: bool,
     /// Set if drives had no space: maintenance is retried with the first request from this time on.
     retries_from: Option<Nanos>,
     pub(super) waiters: Vec<(u32, u32)>,
+}
+
+/// What the end of a pass is compared with.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    /// The number of roles that no drive has.
+    lacking: u64,
+    /// The number of roles that were restored.
+    repaired: u64,
+    /// The number of cells available for them.
+    room: u64,
 }
 
 impl Care {
@@ -115,8 +132,14 @@ impl Care {
         self.moved.push(unit);
     }
 
-    /// From the first unit on.
+    /// From the first unit on, for a new reason.
     pub(super) fn begin(&mut self, now: Nanos) {
+        self.gave_up = None;
+        self.begin_again(now);
+    }
+
+    /// From the first unit on.
+    fn begin_again(&mut self, now: Nanos) {
         (self.due, self.next, self.retries_from) = (Some(now), 0, None);
         self.is_last = false;
     }
@@ -280,12 +303,15 @@ impl Array {
             self.tell_end();
         }
         // What had no room, or was being changed, may be restored now.
-        let lacking = self.room.lacking;
-        let restored = self.care.lacking.is_none_or(|before| lacking < before);
-        let goes_on = lacking > 0 && restored && !self.full.is_full();
-        self.care.lacking = goes_on.then_some(lacking);
+        let now = self.care_pass();
+        let is_better = |before: Pass| {
+            now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
+        };
+        let goes_on =
+            now.lacking > 0 && self.care.before.is_none_or(is_better) && !self.full.is_full();
+        self.care.before = goes_on.then_some(now);
         if std::mem::take(&mut self.care.has_moved) || goes_on {
-            return self.care.begin(plan.now + Nanos(1));
+            return self.care.begin_again(plan.now + Nanos(1));
         }
         if self.room.lacking > 0 && self.drives.is_whole() {
             self.care.postpone(plan.now);
@@ -299,9 +325,11 @@ impl Array {
         self.tell_end();
         if std::mem::take(&mut self.care.scrubs_next) {
             self.care.scrubs = true;
-            return self.care.begin(plan.now + Nanos(1));
+            return self.care.begin_again(plan.now + Nanos(1));
         }
         (self.care.due, self.care.balances) = (None, false);
+        let most = self.care.gave_up.unwrap_or(0).max(now.room);
+        self.care.gave_up = (now.lacking > 0).then_some(most);
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
@@ -309,6 +337,27 @@ impl Array {
             self.log.wait(client, Some(stream));
         }
         self.commit(plan);
+    }
+
+    fn care_pass(&self) -> Pass {
+        let room = |lane| {
+            let kept = self.drives.reserves[self.drives.kind(lane) as usize];
+            u64::from(self.drives.free(lane).saturating_sub(kept))
+        };
+        let room = self.drives.present().map(room).sum();
+        Pass { lacking: self.room.lacking, repaired: self.counts.repaired_roles, room }
+    }
+
+    /// A round has ended. Roles that had no room when maintenance ended may have some now.
+    pub(super) fn resume_care(&mut self, now: Nanos) {
+        let Some(room) = self.care.gave_up else { return };
+        let is_roomier = self.room.lacking > 0 && self.care_pass().room > room;
+        if is_roomier && !self.full.is_full() && self.care.due.is_none() {
+            self.care.begin_again(now + ROOM_PAUSE);
+            // The room rises and falls with each round of a busy volume. Only more than ever before
+            // is a reason to try again, or a drive that is gone for good would be one for ever.
+            self.care.gave_up = Some(room.max(self.care_pass().room));
+        }
     }
 
     /// Has records written until all pages of the table are on the present drives again; returns

@@ -235,7 +235,7 @@ impl Array {
     }
 
     /// Returns the number of drives that get each record.
-    fn copies(&self) -> usize {
+    pub(super) fn copies(&self) -> usize {
         COPIES.max(self.first.tolerates() + 1)
     }
 
@@ -325,6 +325,7 @@ impl Array {
             self.release(at, &before);
         }
         self.freed();
+        self.resume_care(plan.now);
         self.answer(round.waiters, plan);
         if matches!(self.phase, Phase::Opening(_)) {
             return self.ready_now(plan);
@@ -351,6 +352,9 @@ impl Array {
             plan.release(client, Err(fault));
         }
         self.refuse_parts(fault, plan);
+        for client in self.care.refused() {
+            plan.release(client, Err(fault));
+        }
         for key in std::mem::take(&mut self.stalled) {
             self.finish(key, Err(fault), plan);
         }
@@ -385,4 +389,45 @@ fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
 fn targets(present: Vec<usize>, turn: u64, copies: usize) -> Vec<usize> {
     let (count, first) = (present.len(), turn as usize);
     (0..count.min(copies)).map(|step| present[(first + step) % count]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::super::bench::{Bench, created};
+    use super::*;
+
+    /// Writes more than fits, waits for it in every way, and has all drives fail after this many
+    /// I/Os. Returns whether writes were waiting for room then.
+    fn fail_after(ios: u64, spare: u32) -> bool {
+        let mut bench =
+            Bench::new(created(Level::TRIPLE, spare, false).mending(), ios, Default::default());
+        for unit in 0..12 {
+            let flags = if unit % 3 == 0 { Flags::FUA } else { Flags::NONE };
+            bench.ask(Op::Write, flags, 0, 4 * unit, 4);
+            // A read between two writes keeps them apart.
+            bench.ask(Op::Read, Flags::NONE, 1, 4 * unit, 4);
+            bench.ask(Op::Write, Flags::NONE, 1, 4 * unit, 4);
+            bench.ask([Op::Flush, Op::Open][unit as usize % 2], Flags::NONE, 2, 0, 0);
+        }
+        let (mut ended, mut stalls) = (0, false);
+        loop {
+            bench.end_all(|_| {
+                ended += 1;
+                if ended > ios { Err(Fault::Gone) } else { Ok(()) }
+            });
+            stalls |= bench.array().counts.stalls > 0;
+            match bench.waiting {
+                0 => return stalls,
+                _ => bench.wake(),
+            }
+        }
+    }
+
+    #[test]
+    fn all_who_wait_are_answered_when_the_last_drive_fails() {
+        let stalls = |spare| (0..400).map(|ios| fail_after(ios, spare)).filter(|it| *it).count();
+        assert!(stalls(0) > 100, "{} stalled", stalls(0));
+        assert_eq!(stalls(60), 0);
+    }
 }

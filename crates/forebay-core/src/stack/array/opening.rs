@@ -5,35 +5,75 @@
 //! the chain breaks before all pages have been found, more is lost than tolerated, and the volume
 //! stays closed; it is never treated as a new one.
 //!
-//! The records may exist on only one drive. They are therefore rewritten, byte for byte in place,
-//! on every present drive, and a record of a new epoch confirms this before anything is served. If
-//! a drive that was missing has a newer record, the epoch overrules it.
+//! Rings are large, so records are read twice, and little of them is kept. First, all records are
+//! read from every drive, and only their heads are kept ([`heads`]). They show which chain counts.
+//! Then this chain is read from drives that have it and applied to the table ([`walk`]).
+//!
+//! Reading only some of the heads would not do: drives that were absent may have got a few records of
+//! a newer chain when they returned, far from those of the older chain that they have in full.
+//!
+//! The records may exist on only one drive. Those of the last round are therefore rewritten, byte
+//! for byte in place, on every present drive, or all of them if a drive is new ([`rewriting`]). A
+//! record of a new epoch confirms this before anything is served. If a drive that was missing has a
+//! newer record, the epoch overrules it.
 
-use std::collections::BTreeMap;
+mod heads;
+mod rewriting;
+mod walk;
 
 use super::kind::DriveKind;
 use super::record::Record;
 use super::unit::Unit;
-use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
-use crate::contract::bytes::{Buf, Bytes, Slots};
+use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
+use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
+use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
-/// Bytes that are read at a time.
-const STEP: u64 = 1 << 20;
+use heads::Heads;
+use rewriting::Copying;
+use walk::Walk;
+
+/// Records that are read at a time.
+const WINDOW: u64 = 128;
+
+/// How often all records are read again because a drive failed after the chain had been chosen.
+const REREADS_MAX: u32 = 3;
 
 /// The state found so far.
 #[derive(Default)]
 pub(super) struct Opening {
     /// The number of outstanding I/Os.
     left: u32,
-    /// By sequence number and sum: the record and its bytes.
-    records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
+    step: Step,
+    heads: Heads,
+    /// How often all records were read again.
+    rereads: u32,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
     /// Records for which a drive had no space: its lane, and the position.
     refused: Vec<(usize, u64)>,
+}
+
+/// The current work.
+#[derive(Default)]
+enum Step {
+    /// Reads the heads of all records.
+    #[default]
+    Heads,
+    /// Takes over the table.
+    Walk(Box<Walk>),
+    /// Writes the last round again, or copies the chain.
+    Rewrite(Option<Copying>),
+}
+
+/// What a read is part of, in its token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// A range that is read on to its end.
+    Range = 0,
+    /// A record of its own.
+    Single = 1,
 }
 
 impl Array {
@@ -44,11 +84,7 @@ impl Array {
             (self.log.epoch, self.log.base) = (1, 1);
             return self.begin_round(plan);
         }
-        let ring = self.geometry.ring * u64::from(geometry::RECORD);
-        for lane in self.drives.present().collect::<Vec<_>>() {
-            self.read_ring(lane, 0, ring.min(STEP), plan);
-        }
-        if self.opening().is_none_or(|opening| opening.left == 0) {
+        if self.read_heads(plan).is_none() {
             self.give_up(Fault::Gone, plan);
         }
     }
@@ -60,41 +96,29 @@ impl Array {
         }
     }
 
-    /// Writes a record that has to be durable before anything is served.
-    fn write_again(&mut self, lane: usize, at: u64, buf: Buf, plan: &mut Plan<'_>) {
-        let bytes = Bytes::of(buf);
-        let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, OPENING << KIND);
-        plan.io(Planned { flags: Flags::FUA, ..io });
-        if let Some(opening) = self.opening() {
-            opening.left += 1;
-        }
-    }
-
-    /// Rewrites the records for which drives had no space.
-    pub(super) fn write_refused(&mut self, plan: &mut Plan<'_>) {
-        let Some(opening) = self.opening() else { return };
-        let written = opening.written.clone();
-        for (lane, at) in std::mem::take(&mut opening.refused) {
-            if let Some((_, buf)) = written.iter().find(|(of, _)| *of == at) {
-                self.write_again(lane, at, *buf, plan);
-            }
-        }
-    }
-
-    /// Frees the records that have been written again.
-    pub(super) fn free_written_again(&mut self, slots: &mut dyn Slots) {
-        let Some(opening) = self.opening() else { return };
-        opening.written.drain(..).for_each(|(_, buf)| slots.free(buf));
-    }
-
-    fn read_ring(&mut self, lane: usize, from: u64, len: u64, plan: &mut Plan<'_>) {
-        let (at, len) = (geometry::ring_at() + from, len as u32);
+    /// Reads records from a drive, from this position in the ring on.
+    fn read_ring(&mut self, lane: usize, from: u64, count: u64, of: Reading, plan: &mut Plan<'_>) {
+        let record = u64::from(geometry::RECORD);
+        let (at, len) = (geometry::ring_at() + from * record, (count * record) as u32);
         let buf = plan.slots.take(len);
-        plan.io(nobodys(lane, Op::Read, at, len, Bytes::of(buf), OPENING << KIND));
+        let token = OPENING << KIND | of as u64;
+        plan.io(nobodys(lane, Op::Read, at, len, Bytes::of(buf), token));
         plan.slots.free(buf);
         if let Some(opening) = self.opening() {
             opening.left += 1;
         }
+    }
+
+    /// Reads all records from every drive.
+    fn read_heads(&mut self, plan: &mut Plan<'_>) -> Option<()> {
+        let opening = self.opening()?;
+        opening.heads.clear();
+        opening.step = Step::Heads;
+        let ring = self.geometry.ring;
+        for lane in self.drives.present().collect::<Vec<_>>() {
+            self.read_ring(lane, 0, WINDOW.min(ring), Reading::Range, plan);
+        }
+        (self.opening()?.left > 0).then_some(())
     }
 
     /// An I/O of the opening has ended.
@@ -102,7 +126,7 @@ impl Array {
         let Some(opening) = self.opening() else { return };
         opening.left -= 1;
         match io.op {
-            Op::Read => self.found_part(io, outcome, plan),
+            Op::Read => self.ring_read(io, outcome, plan),
             // A drive that fails the write is no longer used.
             _ => match outcome {
                 Err(Fault::Full) => opening.refused.push((io.lane.into(), io.offset)),
@@ -110,74 +134,95 @@ impl Array {
                 Ok(()) => {}
             },
         }
+        self.walk_on(plan);
         let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
         if !opening.refused.is_empty() {
             return self.await_room_to_open(plan);
         }
-        if !opening.written.is_empty() {
-            self.free_written_again(plan.slots);
-            return self.begin_round(plan);
-        }
-        if self.settle(plan).is_none() {
+        if self.next_step(plan).is_none() {
             self.give_up(Fault::Gone, plan);
         }
     }
 
-    /// A part of a drive's ring was read.
-    fn found_part(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
-        let (from, len) = (io.offset - geometry::ring_at(), u64::from(io.len));
-        let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
-        let there = self.drives.present().any(|it| it == lane);
-        if outcome.is_err() && len > record && there {
-            // One by one: a sector that cannot be read is one record's.
-            (0..len / record).for_each(|at| self.read_ring(lane, from + at * record, record, plan));
-        }
-        let next = from + len;
-        let ring = self.geometry.ring * record;
-        let is_step = from.is_multiple_of(STEP) && (len == STEP || next == ring);
-        if is_step && next < ring && there {
-            self.read_ring(lane, next, STEP.min(ring - next), plan);
-        }
-        if outcome.is_ok() {
-            (0..len / record)
-                .for_each(|at| self.found_record(io.bytes.on((at * record) as u32), plan));
+    /// Goes on after all I/Os of a step. Returns `None` if the array cannot be opened.
+    fn next_step(&mut self, plan: &mut Plan<'_>) -> Option<()> {
+        let geometry = self.geometry;
+        let present = self.drives.present().fold(0, |all, lane| all | 1 << lane);
+        let opening = self.opening()?;
+        match std::mem::take(&mut opening.step) {
+            Step::Heads => {
+                let last = opening.heads.last(&geometry, present)?;
+                self.begin_walk(last, plan)
+            }
+            Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
+            // A drive failed that alone had some of the records. Without it, an earlier one may be
+            // the last.
+            Step::Walk(_) => {
+                opening.rereads += 1;
+                (opening.rereads <= REREADS_MAX).then_some(())?;
+                self.read_heads(plan)
+            }
+            Step::Rewrite(copying) => self.rewrite_on(copying, plan),
         }
     }
 
-    fn found_record(&mut self, at: Bytes, plan: &mut Plan<'_>) {
+    /// Records of a drive were read.
+    fn ring_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
+        let (from, count) =
+            ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
+        let there = self.drives.present().any(|it| it == lane);
+        if matches!(self.opening().map(|it| &it.step), Some(Step::Rewrite(_))) {
+            return self.copy_read(io, outcome, plan);
+        }
+        if outcome.is_ok() {
+            (0..count)
+                .for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
+        }
+        let splits = outcome.is_err() && count > 1 && there;
+        if splits {
+            // One by one: a sector that cannot be read is one record's.
+            for at in from..from + count {
+                self.read_ring(lane, at, 1, Reading::Single, plan);
+            }
+        }
+        self.window_read(from, if splits { count as u32 } else { 0 });
+        let is_range = io.token & 1 == Reading::Range as u64 && there;
+        let ring = self.geometry.ring;
+        let Some(opening) = self.opening().filter(|_| is_range) else { return };
+        let next = from + count;
+        if matches!(opening.step, Step::Heads) && next < ring {
+            self.read_ring(lane, next, WINDOW.min(ring - next), Reading::Range, plan);
+        }
+    }
+
+    /// A record was read, if there is one.
+    fn record_read(&mut self, at: Bytes, lane: usize, plan: &mut Plan<'_>) {
         let mut bytes = vec![0; geometry::RECORD as usize];
         if !plan.slots.get(at.len(geometry::RECORD), &mut bytes) {
             return;
         }
         let Some(sum) = plan.slots.checksum(at.on(8).len(geometry::RECORD - 8)) else { return };
-        if let Some(record) = Record::decode(&bytes, sum, &self.geometry)
-            && let Some(opening) = self.opening()
-        {
-            opening.records.insert((record.sequence, sum), (record, bytes));
+        let Some(record) = Record::decode(&bytes, sum, &self.geometry) else { return };
+        match self.opening() {
+            Some(Opening { step: Step::Walk(walk), .. }) => walk.add(record, sum, bytes, lane),
+            Some(opening) => opening.heads.add(&record, sum, lane),
+            None => {}
         }
     }
 
-    /// Takes over the newest state there is, and writes its last round again.
-    fn settle(&mut self, plan: &mut Plan<'_>) -> Option<()> {
-        let records = std::mem::take(&mut self.opening()?.records);
-        let chain = chain(&records, &self.geometry)?;
-        let (sequence, sum) = *chain.last()?;
-        let newest = &records.get(&(sequence, sum))?.0;
-        let (round, count) = (newest.round, newest.count);
+    /// Takes over the state of a chain, whose units are in the table, and writes its last round
+    /// again.
+    fn settle(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
+        let newest = walk.newest.as_ref()?;
         let is_new = self.adopt(newest);
         // Other drives have been replaced, so too few may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
-        self.table.grow(self.geometry.units);
-        (self.log.sequence, self.log.sum, self.log.page) = (sequence, sum, newest.page);
+        (self.log.sequence, self.log.sum, self.log.page) =
+            (newest.sequence, walk.last.sum, newest.page);
         (self.log.epoch, self.log.base) = (newest.epoch + 1, newest.base);
-        for key in &chain {
-            let (record, bytes) = records.get(key)?;
-            record.units.iter().for_each(|(at, unit)| self.table.set(*at, unit));
-            let page = &bytes[(geometry::RECORD - geometry::PAGE) as usize..];
-            self.table.read_page(record.page, page);
-        }
         self.lose_short();
         self.has_enough(members).then_some(())?;
         for at in 0..self.table.units() {
@@ -193,20 +238,7 @@ impl Array {
             self.ready_now(plan);
             return Some(());
         }
-        let lanes: Vec<usize> = self.drives.present().collect();
-        // A new drive has none of them, so they would be missing if other drives are lost later.
-        let written = chain.iter().filter(|key| is_new || (round..round + count).contains(&key.0));
-        for key in written {
-            let bytes = &records.get(key)?.1;
-            let buf = plan.slots.take(geometry::RECORD);
-            plan.slots.put(Bytes::of(buf).len(geometry::RECORD), bytes);
-            let at = self.geometry.record_at(key.0);
-            lanes.iter().for_each(|lane| self.write_again(*lane, at, buf, plan));
-            if let Some(opening) = self.opening() {
-                opening.written.push((at, buf));
-            }
-        }
-        (!lanes.is_empty()).then_some(())
+        self.rewrite(walk, is_new, plan)
     }
 
     /// Returns whether `members` drives are enough, considering how many may be missing.
@@ -271,41 +303,4 @@ impl Array {
             plan.release(client, Ok(()));
         }
     }
-}
-
-/// Returns the newest chain of records: its complete last round, and as many records as there are
-/// pages.
-fn chain(
-    records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>,
-    geometry: &Geometry,
-) -> Option<Vec<(u64, u64)>> {
-    let mut newest: Vec<(u64, u64, u64)> = records
-        .iter()
-        .filter(|(_, (record, _))| record.sequence + 1 == record.round + record.count)
-        .map(|(&(sequence, sum), (record, _))| (record.epoch, sequence, sum))
-        .collect();
-    newest.sort_unstable();
-    for (_, sequence, sum) in newest.into_iter().rev() {
-        let (last, _) = records.get(&(sequence, sum))?;
-        let pages = geometry.grown(last.volume_units)?.pages();
-        let first = (sequence + 1).saturating_sub(pages).min(last.round).max(last.base);
-        let mut chain = vec![(sequence, sum)];
-        let mut record = last;
-        while record.sequence > first {
-            let before = (record.sequence - 1, record.before);
-            match records.get(&before) {
-                Some((next, _)) => record = next,
-                None => break,
-            }
-            chain.push(before);
-        }
-        if record.sequence == first {
-            chain.reverse();
-            return Some(chain);
-        }
-        if record.sequence <= last.round {
-            return None;
-        }
-    }
-    None
 }

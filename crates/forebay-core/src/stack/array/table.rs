@@ -3,11 +3,13 @@
 use super::geometry::{Geometry, PAGE};
 use super::unit::Unit;
 
-/// Words of units, one after another, in pages; those that were never written take no memory.
+/// Words of units, one after another, in pages. Pages that were never written take no memory, and
+/// the others only as many words for each unit as one of their units needs.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pages: Vec<Option<Box<[u64]>>>,
     units: u64,
+    /// Words of a unit on drives.
     stride: usize,
     a_page: usize,
 }
@@ -29,24 +31,42 @@ impl Table {
         self.units
     }
 
-    /// Returns the page of a unit, and its words there.
-    fn at(&self, unit: u64) -> (usize, std::ops::Range<usize>) {
-        let (page, within) = (unit as usize / self.a_page, unit as usize % self.a_page);
-        (page, within * self.stride..(within + 1) * self.stride)
+    /// Returns the page of a unit, and its number there.
+    fn at(&self, unit: u64) -> (usize, usize) {
+        (unit as usize / self.a_page, unit as usize % self.a_page)
     }
 
     pub(super) fn get(&self, unit: u64) -> Unit {
-        let (page, range) = self.at(unit);
-        let words = self.pages.get(page).and_then(Option::as_ref);
-        words.map_or(Unit::EMPTY, |words| Unit::get(&words[range]))
+        let (page, within) = self.at(unit);
+        let Some(Some(words)) = self.pages.get(page) else { return Unit::EMPTY };
+        let stride = words.len() / self.a_page;
+        Unit::get(&words[within * stride..][..stride])
     }
 
     pub(super) fn set(&mut self, unit: u64, to: &Unit) {
-        let ((page, range), len) = (self.at(unit), self.a_page * self.stride);
-        let Some(words) = self.pages.get_mut(page).filter(|_| unit < self.units) else { return };
-        if words.is_some() || *to != Unit::EMPTY {
-            to.put(&mut words.get_or_insert_with(|| vec![0; len].into())[range]);
+        let ((page, within), a_page) = (self.at(unit), self.a_page);
+        let Some(page) = self.pages.get_mut(page).filter(|_| unit < self.units) else { return };
+        if page.is_none() && *to == Unit::EMPTY {
+            return;
         }
+        let words = page.get_or_insert_default();
+        let (stride, needed) = (words.len() / a_page, to.words());
+        if needed > stride {
+            let mut wider = vec![0; a_page * needed];
+            for (unit, old) in words.chunks_exact(stride.max(1)).enumerate() {
+                wider[unit * needed..][..stride].copy_from_slice(old);
+            }
+            *words = wider.into();
+        }
+        let stride = stride.max(needed);
+        to.put(&mut words[within * stride..][..stride]);
+    }
+
+    /// Returns the bytes of memory that it takes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let words: usize = self.pages.iter().flatten().map(|words| words.len()).sum();
+        8 * words + self.pages.len() * size_of::<Option<Box<[u64]>>>()
     }
 
     /// Returns the units of a page.
@@ -65,11 +85,18 @@ impl Table {
         }
     }
 
-    /// Takes over a page.
-    pub(super) fn read_page(&mut self, page: u64, from: &[u8]) {
+    /// Takes over the units of a page that are wanted.
+    pub(super) fn read_page(
+        &mut self,
+        page: u64,
+        from: &[u8],
+        mut is_wanted: impl FnMut(u64) -> bool,
+    ) {
         let bytes = 8 * self.stride;
         for (unit, from) in self.page(page).zip(from.chunks_exact(bytes)) {
-            self.set(unit, &Unit::get(&words(from)));
+            if is_wanted(unit) {
+                self.set(unit, &Unit::get(&words(from)));
+            }
         }
     }
 }
@@ -91,24 +118,50 @@ mod tests {
     use super::super::unit::Place;
     use super::*;
 
+    fn unit(level: Level, number: u64) -> Unit {
+        let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+        let role = level.roles(4) - 1;
+        unit.places[role] = Place::at(3, number as u32);
+        unit
+    }
+
     #[test]
     fn pages_carry_the_whole_table() {
         let geometry = Geometry::sample(6);
         let (mut from, mut to) = (Table::new(&geometry), Table::new(&geometry));
-        let unit = |number: u64| {
-            let mut unit = Unit { level: Some(Level::TRIPLE), ..Unit::EMPTY };
-            unit.places[11] = Place::at(3, number as u32);
-            unit
-        };
-        (0..100).filter(|number| number % 3 > 0).for_each(|number| from.set(number, &unit(number)));
+        let levels = [Level::RAID6, Level::TRIPLE];
+        let of = |number: u64| unit(levels[number as usize / 50], number);
+        (0..100).filter(|number| number % 3 > 0).for_each(|number| from.set(number, &of(number)));
+        let later = |number: u64| (number == 42).then(|| unit(Level::TRIPLE, 4242));
         let mut bytes = [0; PAGE as usize];
         for page in 0..geometry.pages() {
             // One of them is newer than the table.
-            from.write_page(page, |number| (number == 42).then(|| unit(4242)), &mut bytes);
-            to.read_page(page, &bytes);
+            from.write_page(page, later, &mut bytes);
+            to.read_page(page, &bytes, |number| number != 44);
         }
-        assert_eq!(to.get(42), unit(4242));
-        to.set(42, &Unit::EMPTY);
-        assert_eq!((geometry.pages(), to.pages == from.pages), (3, true));
+        let expected = |number| match number {
+            44 => Unit::EMPTY,
+            _ => later(number).unwrap_or_else(|| from.get(number)),
+        };
+        assert!((0..100).all(|number| to.get(number) == expected(number)));
+        assert_eq!(geometry.pages(), 3);
+    }
+
+    #[test]
+    fn units_take_as_many_words_as_their_page_needs() {
+        let geometry = Geometry::sample(6);
+        let mut table = Table::new(&geometry);
+        let pages = table.bytes();
+        (0..78).for_each(|number| table.set(number, &unit(Level::RAID6, number)));
+        assert_eq!(table.bytes() - pages, 2 * 39 * 7 * 8);
+        table.set(40, &unit(Level::TRIPLE, 40));
+        table.set(41, &Unit::EMPTY);
+        assert_eq!(table.bytes() - pages, 39 * (7 + 13) * 8);
+        let expected = |number| match number {
+            40 => unit(Level::TRIPLE, 40),
+            41 => Unit::EMPTY,
+            _ => unit(Level::RAID6, number),
+        };
+        assert!((0..78).all(|number| table.get(number) == expected(number)));
     }
 }

@@ -114,6 +114,12 @@ impl Unit {
         beside.told(chunks, |place| !place.is_lost() && holds(place))
     }
 
+    /// Returns how many words it needs in the table: words of places behind are 0.
+    pub(super) fn words(&self) -> usize {
+        let last = self.places.iter().rposition(|place| *place != Place::ZERO);
+        last.map_or(1, |role| role + 2)
+    }
+
     /// As it stands in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
