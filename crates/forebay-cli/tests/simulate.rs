@@ -374,7 +374,7 @@ fn what_open_replay_cannot_tell_is_said() {
         let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "none"]);
         let output = command.arg("--explain").arg(&trace).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap().replace("\n  ", " ");
-        ["does not say who submitted requests", "with --replay dependent requests wait"]
+        ["does not say who submitted requests", "with --replay dependent, requests wait"]
             .map(|said| text.contains(said))
     };
     assert_eq!(told("7", 20), [false, false]);

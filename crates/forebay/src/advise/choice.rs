@@ -10,7 +10,7 @@
 //!    it is better in at least one figure and in none more than 3 % worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
 //!    one: the one with the least total time, read tail, write tail, or product of these figures.
-//!    If the product decides, a scheduler with a figure that is a tenth worse than the baseline's
+//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth worse than the baseline's
 //!    beyond chance, or a third worse at all, cannot be chosen. Latencies that differ by less than the step of the trace's clock
 //!    count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
@@ -344,13 +344,15 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether no figure of `run` is a tenth worse than the baseline's beyond chance, or a
-    /// third worse at all, unless the user prefers one figure to the others.
+    /// third worse at all. It may be if the device cannot keep up, because then the time counts most, or
+    /// if the user prefers one figure to the others.
     fn is_harmless(&self, run: usize) -> bool {
         let is_harmed = |figure: &Figure| {
             self.is_less_by(NEAR_SHARE, *figure, self.baseline, run)
                 || self.share(*figure, run, self.baseline) > 1.0 + HARM_SHARE
         };
-        self.prefer != Prefer::Balance || !self.figures.iter().any(is_harmed)
+        let is_behind = self.figures.contains(&Figure::Total);
+        self.prefer != Prefer::Balance || is_behind || !self.figures.iter().any(is_harmed)
     }
 
     /// Returns whether the device is overloaded in `run` but not in the baseline's run.

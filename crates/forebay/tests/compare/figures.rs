@@ -102,7 +102,8 @@ fn dispersions_are_those_of_counts() {
     let (a, b) = (load(1, 2000), load(2, 1500));
     let card = card(&a, &b, &["990-pro"]);
     let scales: Vec<u64> = card.dispersion.iter().map(|scale| scale.bin_ms).collect();
-    assert_eq!(scales, [1, 10, 100, 1000]);
+    // Each scale has at least ten bins.
+    assert_eq!(scales, [1, 10, 100]);
     for scale in &card.dispersion {
         close(scale.quantity.a, dispersion(&a, scale.bin_ms), "a");
         close(scale.quantity.b, dispersion(&b, scale.bin_ms), "b");

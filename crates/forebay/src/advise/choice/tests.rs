@@ -243,11 +243,16 @@ fn a_noisy_tail_hides_no_gain() {
 /// A gain in one figure does not pay for a loss of a third in another, unless the user prefers it.
 #[test]
 fn what_harms_a_figure_is_chosen_only_by_who_prefers_the_other() {
-    let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, 252.0, 60.0)];
-    assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
-    assert_eq!(chosen(&runs, Prefer::Writes).0, "mq-deadline");
-    let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, 182.0, 60.0)];
-    assert_eq!(chosen(&runs, Prefer::Balance).0, "mq-deadline");
+    let with = |reads_ms, replay| {
+        let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, reads_ms, 60.0)];
+        runs.map(|(result, slices)| (RunResult { replay, ..result }, slices))
+    };
+    let harmful = with(252.0, Replay::Open);
+    assert_eq!(chosen(&harmful, Prefer::Balance).0, "none");
+    assert_eq!(chosen(&harmful, Prefer::Writes).0, "mq-deadline");
+    assert_eq!(chosen(&with(182.0, Replay::Open), Prefer::Balance).0, "mq-deadline");
+    // If requests wait for one another, the whole time counts.
+    assert_eq!(chosen(&with(252.0, Replay::Closed), Prefer::Balance).0, "mq-deadline");
 }
 
 /// A clock that steps by 6.55 ms does not show a difference of 1.5 ms.
