@@ -212,10 +212,15 @@ impl Journal {
     /// Checks, in the policy's gauges, which drives are lost or back.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
+        self.look_at_drives(gauges);
+        self.tell_due(wall, false);
+    }
+
+    /// Reports drives of a volume that were lost or are back.
+    pub(crate) fn look_at_drives(&mut self, gauges: &[Gauge]) {
         let names: Vec<String> =
             (0..self.disks.len() as Lane).map(|lane| self.disk(lane)).collect();
         self.drives.changed(gauges, &names).into_iter().for_each(|line| self.say(line));
-        self.tell_due(wall, false);
     }
 
     /// Reports promises that were broken for a minute.

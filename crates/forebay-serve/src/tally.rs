@@ -286,9 +286,12 @@ impl Counting {
         let mut front = self.front.borrow_mut();
         let events = front.take_events();
         self.journal.name_disks(front.tally.lanes.iter().map(|disk| &*disk.file));
-        if let Some(state) = front.volume_state(!events.is_empty()) {
-            self.journal.tell_events(&events, &state);
+        let Some(state) = front.volume_state(!events.is_empty()) else { return };
+        // The loss of a drive causes events, and is to be reported before them.
+        if let Some(gauges) = front.open_gauges() {
+            self.journal.look_at_drives(&gauges);
         }
+        self.journal.tell_events(&events, &state);
     }
 }
 
