@@ -36,13 +36,13 @@ struct Long {
 }
 
 impl Gaps {
-    /// Adds the next records, in order of time.
+    /// Adds the next records, in order of time. Times that go back count as no gap.
     pub(crate) fn add(&mut self, batch: &[Record]) {
         let Some(last) = batch.last() else { return };
         if self.requests == 0 {
             self.last_ns = batch.first().map_or(0, |first| first.at.0);
         }
-        if last.at.0 - self.last_ns >= GAPS_NS[1] {
+        if last.at.0.saturating_sub(self.last_ns) >= GAPS_NS[1] {
             self.look_for(batch);
         }
         self.last_ns = last.at.0;
@@ -52,7 +52,7 @@ impl Gaps {
     fn look_for(&mut self, batch: &[Record]) {
         let mut last_ns = self.last_ns;
         for (before, record) in batch.iter().enumerate() {
-            let gap_ns = record.at.0 - last_ns;
+            let gap_ns = record.at.0.saturating_sub(last_ns);
             last_ns = record.at.0;
             if gap_ns < GAPS_NS[1] {
                 continue;
@@ -60,7 +60,7 @@ impl Gaps {
             let counts = |(_, least_ns): &(&mut Long, u64)| gap_ns >= *least_ns;
             for (long, _) in self.long.iter_mut().zip(GAPS_NS).filter(counts) {
                 long.gaps += 1;
-                long.gaps_ns += gap_ns;
+                long.gaps_ns = long.gaps_ns.saturating_add(gap_ns);
                 long.longest = long.longest.max((gap_ns, self.requests + before as u64));
             }
         }
