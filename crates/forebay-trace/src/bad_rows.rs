@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::TraceError;
+use crate::trace::{Notes, Record};
 use forebay_ask::{Takes, Value, named};
 use forebay_show::plural::{counted, verb};
 
@@ -100,6 +101,30 @@ impl BadRows {
     ) -> Result<(), TraceError> {
         self.add_several(1, error)?;
         if self.count >= EARLY && self.is_too_many(read) { Err(self.refusal(read)) } else { Ok(()) }
+    }
+
+    /// Takes over what was read of a record of a binary file: a request, something else that is
+    /// skipped, or an error. `read` is the number of readable records so far.
+    ///
+    /// # Errors
+    /// Fails if there are too many unreadable records.
+    pub(crate) fn take(
+        &mut self,
+        record: Result<Option<Record>, TraceError>,
+        read: &mut u64,
+        notes: &mut Notes,
+        batch: &mut Vec<Record>,
+    ) -> Result<(), TraceError> {
+        match record {
+            Ok(Some(record)) => batch.push(record),
+            Ok(None) => notes.rows_skipped += 1,
+            Err(error) => {
+                notes.rows_bad += 1;
+                return self.add(*read, || error);
+            }
+        }
+        *read += 1;
+        Ok(())
     }
 
     /// Counts several unreadable rows in one place. Their share is checked at the end of the file,

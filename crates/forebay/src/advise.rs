@@ -322,7 +322,7 @@ pub fn advise(
         Some(why) => Trust::unchecked(why),
         None => Trust::of(&setting, &tried, fit, &mut untold)?,
     };
-    let trust = trust.with_clock(times).with_recorded(&setting, &tried);
+    let trust = trust.with_recorded(&setting, &tried).with_clock(times);
     let Tryouts { leading, other } = &tried;
     let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
     let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();

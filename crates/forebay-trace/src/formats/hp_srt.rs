@@ -239,16 +239,8 @@ impl Reader for HpSrt {
                 self.finish()?;
                 break;
             };
-            match self.request(words) {
-                Ok(Some(record)) => batch.push(record),
-                Ok(None) => self.notes.rows_skipped += 1,
-                Err(error) => {
-                    self.notes.rows_bad += 1;
-                    self.bad.add(self.read, || error)?;
-                    continue;
-                }
-            }
-            self.read += 1;
+            let record = self.request(words);
+            self.bad.take(record, &mut self.read, &mut self.notes, batch)?;
         }
         Ok(())
     }

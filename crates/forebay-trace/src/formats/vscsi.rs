@@ -210,16 +210,8 @@ impl Reader for Vscsi {
                 self.notes.warnings.extend(self.bad.finish(self.read)?);
                 break;
             }
-            match self.request(record) {
-                Ok(Some(request)) => batch.push(request),
-                Ok(None) => self.notes.rows_skipped += 1,
-                Err(error) => {
-                    self.notes.rows_bad += 1;
-                    self.bad.add(self.read, || error)?;
-                    continue;
-                }
-            }
-            self.read += 1;
+            let record = self.request(record);
+            self.bad.take(record, &mut self.read, &mut self.notes, batch)?;
         }
         Ok(())
     }

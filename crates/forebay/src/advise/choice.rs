@@ -10,9 +10,9 @@
 //!    it is better in at least one figure and in none more than 3 % worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
 //!    one: the one with the least total time, read tail, write tail, or product of these figures.
-//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth worse than the baseline's
-//!    beyond chance, or a third worse at all, cannot be chosen. Latencies that differ by less than the step of the trace's clock
-//!    count as equal.
+//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth
+//!    worse than the baseline's beyond chance, or a third worse at all, cannot be chosen. Latencies
+//!    that differ by less than the step of the trace's clock count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
 //!    them, and the pick is not better in one figure while the other is better in none. If the
@@ -31,6 +31,7 @@
 
 mod figure;
 mod passed_over;
+mod standing;
 
 use super::Sensitivity;
 use super::available::Provider;
@@ -40,6 +41,7 @@ use crate::slices::{Compared, Resampled};
 
 pub use figure::Prefer;
 pub use passed_over::PassedOver;
+pub(crate) use standing::RunStanding;
 
 use figure::Figure;
 
@@ -51,29 +53,15 @@ pub(super) fn total_scale(a: &RunResult, b: &RunResult) -> f64 {
     a.total_s() / b.total_s().max(1e-9) / busy.max(1e-9)
 }
 
-/// The average share by which flash has to improve the figures to be worth its price.
-const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
+/// The share by which flash has to improve the figures on average to be worth its price, and a mean
+/// or a median to count as better.
+const CLEAR_SHARE: f64 = 0.1;
 
 /// The share by which a simpler scheduler may be worse than the best one and still be chosen.
 const NEAR_SHARE: f64 = 0.1;
 
 /// The share by which no figure may be worse than the baseline's, even if that may be chance.
 const HARM_SHARE: f64 = 1.0 / 3.0;
-
-/// How a run compares with the baseline, by the rule in the module's documentation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RunStanding {
-    /// The run is the baseline.
-    Baseline,
-    /// The run is better than the baseline in a figure, and worse in none.
-    Better,
-    /// The run is worse than the baseline in a figure, and better in none.
-    Worse,
-    /// The run is better than the baseline in one figure and worse in another.
-    Mixed,
-    /// The run does not differ from the baseline by both 3 % and more than chance.
-    Alike,
-}
 
 /// The schedulers' runs, and the parameters of the rule that chooses among them.
 pub(crate) struct Choice<'a> {
@@ -344,8 +332,8 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether no figure of `run` is a tenth worse than the baseline's beyond chance, or a
-    /// third worse at all. It may be if the device cannot keep up, because then the time counts most, or
-    /// if the user prefers one figure to the others.
+    /// third worse at all. Always true if the device cannot keep up, because then the time counts
+    /// most, and if the user prefers one figure to the others.
     fn is_harmless(&self, run: usize) -> bool {
         let is_harmed = |figure: &Figure| {
             self.is_less_by(NEAR_SHARE, *figure, self.baseline, run)
@@ -413,13 +401,13 @@ impl<'a> Choice<'a> {
                 self.told(figure, 0, other).unwrap_or_default()
             ));
         }
-        let share = FLASH_SHARE_THAT_MATTERS;
+        let share = CLEAR_SHARE;
         let is_worth = |other: &usize| {
             let is_typical = |figure: &Figure| self.is_less_by(share, *figure, 0, *other);
             self.is_better_by(share, 0, *other) || typical.iter().any(is_typical)
         };
         let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
-        let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
+        let least = (1.0 - CLEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
         let why = match self.weight(0) < self.weight(other) * least {
             true => "it is not significantly better than",
             false => "it is not a tenth better than",
@@ -479,7 +467,7 @@ impl<'a> Choice<'a> {
     /// Returns whether the first run, which needs more flash than the second, is worth that: better
     /// by a tenth under the preference.
     pub(super) fn is_worth_more_flash(&self) -> bool {
-        self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
+        self.is_better_by(CLEAR_SHARE, 0, 1)
     }
 
     /// Returns the run that the rule chooses among all runs, including schedulers that are not
@@ -509,60 +497,6 @@ impl<'a> Choice<'a> {
         let others = (0..self.runs.len()).filter(|run| *run != self.baseline);
         let best = others.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
         Some(&self.runs[best])
-    }
-
-    /// Returns how run number `run` compares with the baseline in the figures that count.
-    pub(crate) fn standing(&self, run: usize) -> RunStanding {
-        let less = |a: usize, b: usize| {
-            self.figures.iter().any(|one| self.is_less(*one, a, b)) || self.is_typically_less(a, b)
-        };
-        match (less(run, self.baseline), less(self.baseline, run)) {
-            _ if run == self.baseline => RunStanding::Baseline,
-            _ if !self.may_be_used(run) => RunStanding::Worse,
-            (true, true) => RunStanding::Mixed,
-            (true, false) if !self.is_harmed(run, self.baseline) => RunStanding::Better,
-            (false, true) => RunStanding::Worse,
-            (true, false) | (false, false) => RunStanding::Alike,
-        }
-    }
-
-    /// Returns whether run `a` has a mean or a median a tenth below that of run `b`, beyond chance.
-    fn is_typically_less(&self, a: usize, b: usize) -> bool {
-        let typical = self.typical();
-        typical.iter().any(|figure| self.is_less_by(FLASH_SHARE_THAT_MATTERS, *figure, a, b))
-    }
-
-    /// Returns whether run `a` is 3 % worse than run `b` in a figure that counts, or in a mean or a
-    /// median.
-    fn is_harmed(&self, a: usize, b: usize) -> bool {
-        let typical = self.typical();
-        let is_worse = |figure: &Figure| self.share(*figure, a, b) > 1.0 + SHARE_THAT_MATTERS;
-        self.figures.iter().chain(&typical).any(is_worse)
-    }
-
-    /// Returns the best run that [`Choice::standing`] calls better than the baseline.
-    pub(crate) fn best_in_standing(&self) -> Option<&'a RunResult> {
-        let better = (0..self.runs.len()).filter(|run| self.standing(*run) == RunStanding::Better);
-        let better: Vec<usize> = better.collect();
-        let picked = self.best_over_baseline().map(|run| &run.policy);
-        let is_picked = |run: &&usize| Some(&self.runs[**run].policy) == picked;
-        let least = better.iter().min_by(|a, b| self.weight(**a).total_cmp(&self.weight(**b)));
-        better.iter().find(is_picked).or(least).map(|run| &self.runs[*run])
-    }
-
-    /// Formats the figures in which a run is better than the baseline: those that count, or if it
-    /// is no better in these, means and medians.
-    pub(crate) fn gains(&self, run: &RunResult) -> String {
-        let at = self.runs.iter().position(|other| other.policy == run.policy);
-        let at = at.unwrap_or(self.baseline);
-        if self.beats(at, self.baseline).is_some() {
-            return self.against_baseline(run);
-        }
-        let typical = self.typical();
-        let is_less = |figure: &&Figure| {
-            self.is_less_by(FLASH_SHARE_THAT_MATTERS, **figure, at, self.baseline)
-        };
-        self.told_of(typical.iter().filter(is_less), at, self.baseline)
     }
 
     /// Formats those figures of a run that count, without the baseline's for comparison.

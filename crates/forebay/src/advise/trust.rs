@@ -88,8 +88,10 @@ impl Trust {
         match run.and_then(|run| source::faster(description, run)).filter(|_| !self.is_checked) {
             None => self,
             Some(faster) => {
-                let said =
-                    format!("Little: the recorded device was faster: {faster}. {}", self.said);
+                let said = format!(
+                    "Little, because the recorded device was faster: {faster}. {}",
+                    self.said
+                );
                 Trust { said, ..self }
             }
         }
