@@ -204,6 +204,7 @@ def test_a_device_file_that_changes_is_asked_anew(tmp_path, small):
 
 
 def test_a_bad_address_fails_its_own_cells(tmp_path, small):
+    pytest.importorskip("fsspec")
     found = forebay.sweep(SIMULATE, ["zzz://a/b", small], output=tmp_path / "answers", processes=1)
     assert (len(found), len(found.failed())) == (8, 4)
     assert all("zzz" in row["error"] for row in found.failed())
