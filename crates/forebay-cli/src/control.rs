@@ -26,6 +26,7 @@ pub(crate) struct Control {
 enum What {
     Reload(Arguments<ReloadAsk>),
     Policy(Arguments<PolicyAsk>),
+    Drain(Arguments<DrainAsk>),
     StartTrace(Arguments<StartTraceAsk>),
     StopTrace(Arguments<StopTraceAsk>),
     RotateTrace(Arguments<RotateTraceAsk>),
@@ -52,6 +53,19 @@ forebay_ask::ask! {
         /// The policy to apply (see `forebay policies`)
         policy: String [.positional().word("POLICY")],
         /// The disk or volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Write all data that only the flash of a cache has to the disk, so that the flash can be removed
+    ///
+    /// From then on nothing is cached. Shows progress until the disk has all data. If this command is
+    /// interrupted, draining goes on.
+    pub(crate) struct DrainAsk("control drain") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The disk
         disk: Option<String> [.word("NAME").otherwise("the only one")],
     }
 }
@@ -110,6 +124,13 @@ impl Control {
                 let done = order(&socket, &Command::Policy { disk, policy: policy.clone() })?;
                 let pause = quantities::millis(done["pause_ms"].as_f64().unwrap_or_default());
                 tell(&format!("the policy is {policy} now; requests were paused for {pause}"));
+            }
+            What::Drain(Arguments(DrainAsk { socket, disk })) => {
+                volume::ordered::<Value>(&socket, &Command::DrainFlash { disk }, "draining")?;
+                tell(
+                    "the disk has all data; stop the server, remove the flash and its cache from the \
+                     configuration, and start the server again",
+                );
             }
             What::StartTrace(Arguments(StartTraceAsk { socket, file, disk, issued })) => {
                 let path = std::path::absolute(file)?;

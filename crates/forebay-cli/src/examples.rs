@@ -129,6 +129,7 @@ const EACH: &[Examples] = &[
     ("top", &["forebay top disk.sock --once", "forebay top disk.sock --format json"]),
     ("control reload", &["forebay control reload disk.sock"]),
     ("control policy", &["forebay control policy disk.sock mq-deadline"]),
+    ("control drain", &["forebay control drain disk.sock"]),
     ("control start-trace", &["forebay control start-trace disk.sock asked.parquet"]),
     (
         "control rotate-trace",

@@ -31,11 +31,12 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples may fail, but not because of their arguments.
-const UNDERSTOOD: [&str; 13] = [
+const UNDERSTOOD: [&str; 14] = [
     "attach",
     "capture",
     "control cancel-check",
     "control check",
+    "control drain",
     "control limit",
     "control reload",
     "control replace",

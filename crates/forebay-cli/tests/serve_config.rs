@@ -359,6 +359,45 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     serving.stop();
 }
 
+/// After draining, the disk has all data and can be served without its flash, even though a client
+/// goes on writing.
+#[test]
+fn a_flash_is_removed_after_draining() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    folder.holes("flash", 16 << 20);
+    fs::write(folder.path("serve.toml"), cached("cache:format=yes")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let mut client = Client::simple(&folder.socket(), "data");
+    let data: Vec<u8> = (0..1_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
+    client.write(4096, &data);
+    assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+    assert!(folder.read("disk")[4096..].iter().take(1 << 20).all(|byte| *byte == 0));
+    let socket = folder.socket().display().to_string();
+    let drain = || {
+        let output = command::forebay(&["control", "drain", &socket]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = drain();
+    assert!(code == Some(0) && said.contains("the disk has all data"), "{said}");
+    assert!(folder.read("disk")[4096..][..data.len()] == data[..]);
+    client.write(2 << 20, &[9; 4096]);
+    assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+    drop(client);
+    serving.stop();
+    fs::remove_file(folder.path("flash")).unwrap();
+    let without = cached("noop").replace("flash = \"flash\"\n", "");
+    fs::write(folder.path("serve.toml"), without).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let mut client = Client::simple(&folder.socket(), "data");
+    assert!(client.read(4096, data.len() as u32) == data);
+    assert_eq!(client.read(2 << 20, 4096), [9; 4096]);
+    let (code, said) = drain();
+    assert!(code == Some(2) && said.contains("its disk has all data already"), "{said}");
+    drop(client);
+    serving.stop();
+}
+
 #[test]
 fn a_running_server_takes_commands() {
     let folder = Folder::new();

@@ -338,7 +338,7 @@ impl Names<'_> {
             Why::UnusedLog(id) => format!(
                 "{flash} has the log of a cache or tiers (id {id}), and may have the only copy of \
                  the newest data of {disk}; expected the policy that it was served with; to \
-                 remove the flash, copy the export to another disk first"
+                 remove the flash, serve it so, and drain it first (docs/placement-log.md)"
             ),
             Why::Blank => format!(
                 "flash: {flash} is blank, expected one with a log (docs/placement-log.md); \

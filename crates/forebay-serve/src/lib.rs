@@ -18,6 +18,7 @@ mod config;
 mod connection;
 pub mod control;
 mod devices;
+mod drain;
 mod drive;
 mod driver;
 mod error;

@@ -167,7 +167,7 @@ fn lost(volume: &ServedVolume) -> anyhow::Result<()> {
 }
 
 /// Sends a command and shows the progress of its work, unless `doing` is empty.
-fn ordered<T: serde::de::DeserializeOwned>(
+pub(super) fn ordered<T: serde::de::DeserializeOwned>(
     socket: &Path,
     command: &Command,
     doing: &str,

@@ -129,8 +129,8 @@ pub trait Policy {
     ///
     /// # Errors
     /// Returns the reason if the order cannot be carried out; nothing changes.
-    fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
-        Err("it is not a volume")
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        Err(order.unfit())
     }
 
     /// Removes and returns the events on the volume since the last call.

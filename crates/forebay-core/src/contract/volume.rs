@@ -1,9 +1,9 @@
-//! Orders to the policy of a volume in use, the state of the volume, and the events that it
+//! Orders to the policy of a volume or cache in use, the state of the volume, and the events that it
 //! reports.
 
 use super::request::Lane;
 
-/// An order to the policy of a volume.
+/// An order to the policy of a volume or cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeOrder {
     /// Reads everything once and repairs damage, at no more than `bytes_per_s` of data per second;
@@ -36,6 +36,19 @@ pub enum VolumeOrder {
         /// The number of the drive.
         member: u8,
     },
+    /// Writes all dirty blocks of a write-back cache to the disk, and caches none from then on. No
+    /// volume carries this out.
+    Drain,
+}
+
+impl VolumeOrder {
+    /// Returns why a policy that is neither a volume nor a cache cannot carry out the order.
+    pub(crate) fn unfit(&self) -> &'static str {
+        match self {
+            VolumeOrder::Drain => "it has no cache that could be drained",
+            _ => "it is not a volume",
+        }
+    }
 }
 
 /// The background work of a volume.

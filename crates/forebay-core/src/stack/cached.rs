@@ -23,6 +23,7 @@
 //! The table is in memory, so nothing on the flash is found after a restart. To survive restarts, a
 //! write-back cache keeps a log of dirty blocks ([`surviving`], [`Cached::surviving`]).
 
+mod draining;
 mod ending;
 mod failing;
 mod leaving;
@@ -39,6 +40,8 @@ use crate::contract::bytes::Bytes;
 use crate::contract::outcome::Outcome;
 use crate::contract::policy::{Figure, Gauge};
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+use crate::contract::volume::VolumeOrder;
 use crate::index::spread;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 pub use surviving::Bound;
@@ -82,6 +85,11 @@ pub struct CacheFigures {
     pub blocks_destaged: u64,
     /// The number of blocks that bypassed the cache because too many were on their way to the disk.
     pub blocks_past: u64,
+    /// The number of blocks written.
+    pub blocks_written: u64,
+    /// The number of writes to blocks that were not cached and were written only in part, so that
+    /// they went to the disk.
+    pub blocks_partial: u64,
 }
 
 /// The number of bits of a token that identify the next step after the I/O; the other bits are a
@@ -186,6 +194,8 @@ pub struct Cached<C> {
     /// Whether the flash has disappeared permanently. Everything is then read from the disk, except
     /// data that was only on the flash.
     flash_gone: bool,
+    /// While the cache is drained, the next frame to evict.
+    draining: Option<Frame>,
     /// A counter of requests and of departures of blocks.
     serial: u64,
     figures: CacheFigures,
@@ -233,6 +243,7 @@ impl<C: Cache> Cached<C> {
             waiting: BTreeMap::new(),
             stamps: vec![Stamp::default(); STAMPS],
             flash_gone: false,
+            draining: None,
             serial: 0,
             figures: CacheFigures::default(),
             places_at: 0,
@@ -317,7 +328,7 @@ impl<C: Cache> Cached<C> {
 
     /// Allocates a frame and a flash block for a block; `None` if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
-        if self.flash_gone {
+        if self.flash_gone || self.draining.is_some() {
             return None;
         }
         // Allocate the flash block first: the eviction frees one immediately only if the evicted
@@ -433,34 +444,40 @@ impl<C: Cache> Placement for Cached<C> {
             }
             Op::Read | Op::Write | Op::Park => plan.io(io),
         }
+        if self.draining.is_some() {
+            self.destage_again(plan);
+            self.drain_on(plan);
+        }
     }
 
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
-        if self.survival.is_none() {
-            return self.ended(io, outcome, plan);
-        }
-        if io.token & ((1 << STEP_BITS) - 1) == LOG {
-            self.log_done(io, outcome, plan);
-            return outcome;
-        }
-        let disk = self.disk_of(io);
-        let outcome = self.ended(io, outcome, plan);
-        if outcome.is_ok() && io.op == Op::Write && io.flags.has(Flags::FUA) {
-            self.make_durable(io, disk, plan);
-        }
+        let outcome = self.completed(io, outcome, plan);
+        self.drain_on(plan);
         outcome
     }
 
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        match order {
+            VolumeOrder::Drain if self.writing == Writing::Back => {
+                self.draining.get_or_insert(0);
+                Ok(())
+            }
+            VolumeOrder::Drain => Err("its disk has all data already"),
+            _ => Err("it is a cache, expected a volume"),
+        }
+    }
+
     fn figures(&self) -> Vec<Figure> {
-        let CacheFigures { blocks_read, blocks_hit, blocks_filled, blocks_destaged, blocks_past } =
-            self.figures;
+        let of = self.figures;
         let mut figures = vec![
-            ("blocks_read", blocks_read as f64),
-            ("blocks_hit", blocks_hit as f64),
-            ("hit_share", blocks_hit as f64 / blocks_read.max(1) as f64),
-            ("blocks_filled", blocks_filled as f64),
-            ("blocks_destaged", blocks_destaged as f64),
-            ("blocks_past", blocks_past as f64),
+            ("blocks_read", of.blocks_read as f64),
+            ("blocks_hit", of.blocks_hit as f64),
+            ("hit_share", of.blocks_hit as f64 / of.blocks_read.max(1) as f64),
+            ("blocks_filled", of.blocks_filled as f64),
+            ("blocks_destaged", of.blocks_destaged as f64),
+            ("blocks_past", of.blocks_past as f64),
+            ("blocks_written", of.blocks_written as f64),
+            ("blocks_partial", of.blocks_partial as f64),
             ("flash_bytes", self.flash_bytes() as f64),
         ];
         figures.extend(self.survival.iter().map(|it| ("log_records", it.log.records() as f64)));

@@ -82,8 +82,8 @@ pub trait Placement {
     ///
     /// # Errors
     /// Returns the reason if the order cannot be carried out.
-    fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
-        Err("it is not a volume")
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        Err(order.unfit())
     }
 
     /// Removes and returns the events of the volume ([`Policy::take_events`]).

@@ -4,6 +4,7 @@
 
 mod array;
 mod boundaries;
+mod draining;
 mod growing;
 mod lanes;
 mod lost;

@@ -9,6 +9,8 @@ use forebay_core::stack::rearranged::Record;
 use forebay_core::stack::{Blocks, Pairing, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
+use crate::laws::draining;
+
 const LEN_MAX: u32 = 64 << 10;
 /// The number of sectors of a disk: twice the capacity of a flash of 1 MiB.
 const SECTORS: u64 = 4096;
@@ -256,6 +258,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
     all.push(small_surviving("mq-deadline", false));
     all.push(many_places());
+    all.extend([1, 60].map(drained));
     let whole = blocks("cache:size-mib=1:format=yes", 2, true);
     all.push(Stack { mends: Mends::Nothing, ..whole });
     all.extend(
@@ -263,6 +266,14 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     );
     all.push(kept("promised:cmin=900/0:delta-ms=5:depth=3:over=bfq"));
     all
+}
+
+/// Returns a cache that is drained from its `after`-th request on, in each of its lives.
+fn drained(after: u64) -> Stack {
+    let build = move || if after == 1 { draining::s3fifo(after) } else { draining::lru(after) };
+    let name = format!("a cache drained from request {after} on");
+    let rest = stack(Box::new(build));
+    Stack { name, lanes: 2, sectors: draining::SECTORS, ..rest }
 }
 
 /// Returns a stack that converts requests to whole large blocks.

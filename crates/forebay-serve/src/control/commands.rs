@@ -28,6 +28,13 @@ pub enum Command {
         /// The policy with its parameters.
         policy: String,
     },
+    /// Writes the data that only the flash of a write-back cache has to the disk, and caches nothing
+    /// from then on; reports progress until that is done.
+    DrainFlash {
+        /// The disk's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+    },
     /// Starts a trace of clients' requests, or of a disk's I/Os.
     StartTrace {
         /// The disk's or volume's name; may be left out if there is only one.
@@ -130,6 +137,9 @@ impl Command {
         running: &Running,
         progress: &mut dyn FnMut(Value) -> bool,
     ) -> Result<Value, Error> {
+        if let Command::DrainFlash { disk } = self {
+            return running.named(disk.as_deref())?.drain_flash(progress);
+        }
         let bytes_per_s = |rate: Option<u32>| u64::from(rate.unwrap_or(0)) * 1_000_000;
         let mut progress = |state: &ServedVolume| progress(json!(state));
         Ok(match self {
@@ -163,6 +173,7 @@ impl Command {
                 })?;
                 json!({ "replaced": old, "new": new, "volume": state })
             }
+            Command::DrainFlash { .. } => Value::Null,
             Command::Figures {} => json!(running.figures()),
             Command::Reload {} => {
                 let Reloaded { changes, failures } = running.reload(false)?;

@@ -46,6 +46,7 @@ impl Array {
                 self.retire(member)?;
                 self.reshape(now);
             }
+            VolumeOrder::Drain => return Err(order.unfit()),
         }
         Ok(())
     }

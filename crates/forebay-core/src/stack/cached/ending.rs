@@ -1,11 +1,12 @@
 //! Handles completions of I/Os on the flash and the disk.
 
 use super::{
-    Cached, DESTAGE, DESTAGED, FILL, Leaving, MENDED, ON_DISK, READ, STEP_BITS, WRITTEN, Writing,
+    Cached, DESTAGE, DESTAGED, FILL, LOG, Leaving, MENDED, ON_DISK, READ, STEP_BITS, WRITTEN,
+    Writing,
 };
 use crate::cache::Cache;
 use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::Op;
+use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
 impl<C: Cache> Cached<C> {
@@ -80,6 +81,28 @@ impl<C: Cache> Cached<C> {
             stamp.pending -= 1;
             stamp.last = serial;
         }
+    }
+
+    /// Handles the completion of an I/O. Returns the outcome to report to the client.
+    pub(super) fn completed(
+        &mut self,
+        io: &Planned,
+        outcome: Outcome,
+        plan: &mut Plan<'_>,
+    ) -> Outcome {
+        if self.survival.is_none() {
+            return self.ended(io, outcome, plan);
+        }
+        if io.token & ((1 << STEP_BITS) - 1) == LOG {
+            self.log_done(io, outcome, plan);
+            return outcome;
+        }
+        let disk = self.disk_of(io);
+        let outcome = self.ended(io, outcome, plan);
+        if outcome.is_ok() && io.op == Op::Write && io.flags.has(Flags::FUA) {
+            self.make_durable(io, disk, plan);
+        }
+        outcome
     }
 
     /// Handles the completion of an I/O that is not the log's. Returns the outcome to report to the

@@ -253,6 +253,25 @@ fn too_many_blocks_on_their_way_let_new_ones_pass() {
 }
 
 #[test]
+fn writes_of_part_of_a_block_that_is_not_cached_are_counted() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let part = |key: u64| request(0, Op::Write, key * BLOCK + 512, 512);
+    let counted = |cached: &Cached<_>| {
+        let figures = cached.figures();
+        (figures.blocks_written, figures.blocks_partial)
+    };
+    assert_eq!(asked(&mut cached, part(7))[0].lane, DISK);
+    assert_eq!(counted(&cached), (1, 1));
+    // The first and the last block are written in part, the one between them completely.
+    asked(&mut cached, request(0, Op::Write, 20 * BLOCK + 512, 2 * BLOCK));
+    assert_eq!(counted(&cached), (4, 3));
+    let first = asked(&mut cached, blocks(0, Op::Write, 9, 1));
+    ended(&mut cached, &first[0]);
+    assert_eq!(asked(&mut cached, part(9))[0].lane, FLASH);
+    assert_eq!(counted(&cached), (6, 3));
+}
+
+#[test]
 fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
     let media = Err(Fault::Media);
     // Either the read from the flash or the write to the disk fails.

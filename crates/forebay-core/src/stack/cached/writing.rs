@@ -9,6 +9,7 @@ impl<C: Cache> Cached<C> {
     pub(super) fn write(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
         for part in self.parts(request.lane, request.offset, request.end()) {
             self.stamp(part.key).last = self.serial;
+            self.figures.blocks_written += 1;
             self.write_part(part.of(&io), part, plan);
         }
     }
@@ -58,6 +59,10 @@ impl<C: Cache> Cached<C> {
                 self.take_back(part.key, plan)
             }
             None if self.is_whole(part) => self.take_in(part.key, false, plan),
+            None => {
+                self.figures.blocks_partial += 1;
+                None
+            }
             found => found,
         };
         let Some(frame) = frame else { return false };
@@ -66,6 +71,9 @@ impl<C: Cache> Cached<C> {
         let at = held.at;
         self.note_dirty(part.key, at);
         self.write_flash(io, part, at, plan);
+        if self.draining.is_some() {
+            self.evict(frame, plan);
+        }
         true
     }
 
