@@ -58,7 +58,7 @@ pub enum FitError {
         source: std::io::Error,
     },
     /// A file does not contain usable fio results.
-    #[error("{}: got {got}, expected {expected}; run fio with --output-format=json", path.display())]
+    #[error("{}: got {got}, expected {expected}; {hint}", path.display())]
     Results {
         /// The file with the results.
         path: PathBuf,
@@ -66,6 +66,8 @@ pub enum FitError {
         got: String,
         /// The expected text.
         expected: &'static str,
+        /// What the user can do about it.
+        hint: &'static str,
     },
     /// There are too few measurements for a fit.
     #[error("{what}: got {got}, expected {expected}; docs/measure-a-drive.md has the fio jobs")]

@@ -78,6 +78,9 @@ pub struct FitOptions {
     pub capacity_bytes: Option<u64>,
     /// The disk's number of data surfaces.
     pub heads: Option<u32>,
+    /// The disk's rotational speed in revolutions per minute, which a sweep does not show. Latency
+    /// logs show it.
+    pub rpm: Option<f64>,
     /// The drive's name; defaults to the name of the device file.
     pub name: Option<String>,
     /// The kind of drive; by default inferred from the rates in a sweep.

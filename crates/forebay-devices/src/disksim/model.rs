@@ -39,8 +39,9 @@ const NOISE_MS: f64 = 1.0;
 
 /// One in this many measured points may have a larger error; such points are ignored.
 const OUTLIERS_ONE_IN: usize = 20;
-/// The smallest number of points from which one may be ignored.
-const POINTS_FOR_ONE: usize = 8;
+/// The smallest number of points from which one may be ignored. With fewer, two points can disagree
+/// with no majority for either.
+const POINTS_FOR_ONE: usize = 4;
 
 /// Reads the arm, platters and format from the `dm_disk` in `block`, and how much shorter the seeks
 /// of writes are than those of reads.
@@ -206,39 +207,83 @@ fn measured(
     let said = |point: &SeekPoint| {
         format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
     };
-    let mut left =
-        (points.len() / OUTLIERS_ONE_IN).max(usize::from(points.len() >= POINTS_FOR_ONE));
-    loop {
-        let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
-        let rise = made_to_rise(&mut times);
-        let Some(index) = rise.beyond_noise else {
-            rise.note("the seek curve", line, notes);
-            points.iter_mut().zip(times).for_each(|(point, ms)| point.ms = ms);
-            return Ok(points);
-        };
-        let Some(outlier) = outlier(&points).filter(|_| left > 0) else {
-            let what = said(&points[index]);
-            return Err((line, format!("{what} is too far from an increasing curve, {FALLS}")));
-        };
-        left -= 1;
-        let what = said(&points.remove(outlier));
-        notes.push((line, format!("{what} is left out: it is far from its neighbors")));
+    if let [only] = &points[..] {
+        notes.push((line, format!("{} is the only point: all seeks take this long", said(only))));
     }
+    if rise_of(&points).0.beyond_noise.is_some() {
+        let out = outliers(&points);
+        for point in out.iter().map(|&index| &points[index]) {
+            let what = said(point);
+            notes.push((line, format!("{what} is left out: it is far from its neighbors")));
+        }
+        let mut index = 0..;
+        points.retain(|_| index.next().is_some_and(|index| out.binary_search(&index).is_err()));
+    }
+    let (rise, times) = rise_of(&points);
+    if let Some(index) = rise.beyond_noise {
+        let what = said(&points[index]);
+        return Err((line, format!("{what} is too far from an increasing curve, {FALLS}")));
+    }
+    rise.note("the seek curve", line, notes);
+    points.iter_mut().zip(times).for_each(|(point, ms)| point.ms = ms);
+    Ok(points)
 }
 
-/// Returns the point that is farthest from the median of its neighborhood (two points on each
-/// side), provided it is off by more than half the permitted noise.
-fn outlier(points: &[SeekPoint]) -> Option<usize> {
-    let distance = |index: usize| {
-        let beside = &points[index.saturating_sub(2)..(index + 3).min(points.len())];
-        let mut times: Vec<f64> = beside.iter().map(|point| point.ms).collect();
-        times.sort_by(f64::total_cmp);
-        let median = times[times.len() / 2];
-        ((points[index].ms - median).abs(), median)
-    };
-    let far = (0..points.len()).map(|index| (distance(index), index));
-    let ((distance, median), index) = far.max_by(|one, other| one.0.0.total_cmp(&other.0.0))?;
-    (2.0 * distance > (median * NOISE_SHARE).max(NOISE_MS)).then_some(index)
+/// Returns the times of `points`, made monotonic, and the size of the corrections.
+fn rise_of(points: &[SeekPoint]) -> (Rise, Vec<f64>) {
+    let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
+    (made_to_rise(&mut times), times)
+}
+
+/// Returns the indices of the points, in increasing order, that are off the longest increasing part
+/// of the curve by more than half the permitted noise. If there are more than may be ignored,
+/// returns the farthest ones.
+fn outliers(points: &[SeekPoint]) -> Vec<usize> {
+    let most = (points.len() / OUTLIERS_ONE_IN).max(usize::from(points.len() >= POINTS_FOR_ONE));
+    let rising = longest_rise(points);
+    let mut far: Vec<(f64, usize)> = (0..points.len())
+        .map(|index| (distance(points, &rising, index), index))
+        .filter(|(distance, _)| *distance > 0.5)
+        .collect();
+    far.sort_by(|one, other| other.0.total_cmp(&one.0));
+    far.truncate(most);
+    let mut out: Vec<usize> = far.into_iter().map(|(_, index)| index).collect();
+    out.sort_unstable();
+    out
+}
+
+/// Returns how far a point is from the interval between its neighbors among the points `rising`, as
+/// a multiple of the permitted noise.
+fn distance(points: &[SeekPoint], rising: &[usize], index: usize) -> f64 {
+    let after = rising.partition_point(|&other| other < index);
+    if rising.get(after) == Some(&index) {
+        return 0.0;
+    }
+    let ms = points[index].ms;
+    let low = after.checked_sub(1).map_or(ms, |before| points[rising[before]].ms);
+    let high = rising.get(after).map_or(ms, |&after| points[after].ms);
+    // If the point is below the lower neighbor, that neighbor is the nearest permitted time.
+    let nearest = if ms < low { low } else { high };
+    (nearest - ms).abs() / (nearest * NOISE_SHARE).max(NOISE_MS)
+}
+
+/// Returns the indices of the longest subsequence of points whose times do not decrease.
+fn longest_rise(points: &[SeekPoint]) -> Vec<usize> {
+    // For each length, the last point of the subsequence of that length that ends lowest.
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(points.len());
+    for (index, point) in points.iter().enumerate() {
+        let length = tails.partition_point(|&tail| points[tail].ms <= point.ms);
+        before.push(length.checked_sub(1).map(|shorter| tails[shorter]));
+        match tails.get_mut(length) {
+            Some(tail) => *tail = index,
+            None => tails.push(index),
+        }
+    }
+    let last = tails.last().copied();
+    let mut rising: Vec<usize> = std::iter::successors(last, |&index| before[index]).collect();
+    rising.reverse();
+    rising
 }
 
 /// Reads Hewlett-Packard's equation: a square root up to the knee and a line beyond it. The first
@@ -411,7 +456,48 @@ fn made_to_rise(times: &mut [f64]) -> Rise {
 
 #[cfg(test)]
 mod tests {
-    use super::{lee_curve, made_to_rise, three_points};
+    use super::{SeekPoint, lee_curve, made_to_rise, measured, three_points};
+
+    /// Reads a curve with these times in ms. Returns its times and the number of notes.
+    fn read_curve(times: &[f64]) -> Result<(Vec<f64>, usize), String> {
+        let point = |(index, ms): (usize, &f64)| SeekPoint {
+            cylinders: index as u32 + 1,
+            ms: *ms,
+            line: index + 2,
+        };
+        let points = times.iter().enumerate().map(point).collect();
+        let mut notes = Vec::new();
+        let points = measured("c.seek", 1, points, &mut notes).map_err(|(_, what)| what)?;
+        Ok((points.iter().map(|point| point.ms).collect(), notes.len()))
+    }
+
+    #[test]
+    fn points_off_an_increasing_majority_are_left_out() {
+        // Three adjacent points of 80, at most four of which may be wrong.
+        let rising: Vec<f64> = (0..80).map(|index| 1.0 + f64::from(index) * 0.1).collect();
+        let mut dip = rising.clone();
+        dip[40..43].fill(1.0);
+        let mut expected = rising.clone();
+        expected.drain(40..43);
+        assert_eq!(read_curve(&dip), Ok((expected, 3)));
+        dip[40..45].fill(1.0);
+        assert!(read_curve(&dip).unwrap_err().contains("too far from an increasing curve"));
+        // One point of a short curve, in the middle and at either end.
+        for (times, expected) in [
+            ([1.0, 2.0, 4.0, 1.5, 6.0, 7.0], [1.0, 2.0, 4.0, 6.0, 7.0]),
+            ([9.0, 2.0, 4.0, 5.0, 6.0, 7.0], [2.0, 4.0, 5.0, 6.0, 7.0]),
+            ([1.0, 2.0, 4.0, 5.0, 6.0, 0.5], [1.0, 2.0, 4.0, 5.0, 6.0]),
+        ] {
+            assert_eq!(read_curve(&times), Ok((expected.to_vec(), 1)), "{times:?}");
+        }
+        assert!(read_curve(&[1.0, 900.0, 3.0]).is_err());
+    }
+
+    #[test]
+    fn a_curve_of_one_point_has_a_note() {
+        assert_eq!(read_curve(&[1.5]), Ok((vec![1.5], 1)));
+        assert_eq!(read_curve(&[1.5, 2.0]), Ok((vec![1.5, 2.0], 0)));
+    }
 
     #[test]
     fn curves_go_through_the_three_times() {

@@ -82,6 +82,8 @@ pub struct DiskFigures {
 
 /// Rate errors above this share are reported.
 const FAR_OFF: f64 = 0.1;
+/// A rate error above this share shows that the model does not describe the drive.
+pub const POOR_FIT: f64 = 0.25;
 
 /// A measured row of a sweep and the model's result.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,7 +173,17 @@ pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     let rows: Vec<SweepRow> = rows.reads.iter().chain(&rows.writes).cloned().collect();
     fit.checks = fit.check(&rows).map_err(search::no_disk)?;
     fit.notes.extend(fit.checks.iter().filter_map(far_off));
+    fit.notes.extend(unlike_a_disk(&fit.checks));
     Ok(fit)
+}
+
+/// Returns what it means that the model misses a row by far more than it misses any known disk.
+fn unlike_a_disk(checks: &[RowCheck]) -> Option<String> {
+    checks.iter().any(|check| check.iops_error().abs() > POOR_FIT).then(|| {
+        "this is not one disk, or not a disk of this kind: there may be several drives, a \
+         controller with a cache, or shingled recording"
+            .to_string()
+    })
 }
 
 /// Describes the errors of a row that the model misses by far.

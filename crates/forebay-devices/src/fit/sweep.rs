@@ -5,6 +5,7 @@
 //! time form one row. Clones of one job are combined by adding their depths; different jobs form a
 //! mixed row, which fits do not use.
 
+mod drives;
 mod fio;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,8 @@ pub struct Sweep {
     pub mixed: Vec<MixedRow>,
     /// The measured devices as named in fio's options, such as `/dev/nvme0n1`.
     pub targets: Vec<String>,
+    /// The smallest area that a job of random I/O was limited to by its options, in bytes.
+    pub covered_bytes: Option<u64>,
     /// Notes about ignored or questionable data, one sentence each.
     pub notes: Vec<String>,
     /// The files that were read.
@@ -87,6 +90,10 @@ pub struct Sweep {
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The name of these files in messages.
 const WHAT: &str = "fio's results (--output-format=json)";
+/// What to do if a file was not written by fio.
+const HINT: &str = "run fio with --output-format=json";
+/// What to do if fio's results are unusable.
+const HINT_UNUSABLE: &str = "docs/measure-a-drive.md has the fio jobs";
 /// The maximum nesting of the folders to search. fio-plot's bench script creates three levels.
 const LEVELS_MAX: u32 = 6;
 /// The maximum number of files in a sweep.
@@ -118,7 +125,8 @@ impl Sweep {
     /// Parses files with the given contents. `whole` names all of them in messages.
     ///
     /// # Errors
-    /// Fails if a file was not written by fio, or if no file contains I/O.
+    /// Fails if a file was not written by fio, if no file contains I/O, or if the files measure
+    /// more than one drive.
     pub fn of(
         files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
         whole: PathBuf,
@@ -126,7 +134,7 @@ impl Sweep {
         let (mut sweep, mut found) = (Sweep::default(), FitRows::default());
         for file in files {
             let (path, bytes) = file?;
-            let groups = fio::groups(&path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
+            let groups = fio::groups(&path, &bytes, &mut sweep)?;
             groups.into_iter().for_each(|group| found.add(group));
             sweep.paths.push(path);
         }
@@ -134,10 +142,20 @@ impl Sweep {
             // If no row is left, report why the first one was ignored, because that is more
             // helpful.
             let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
+            let hint = if sweep.notes.is_empty() { HINT } else { HINT_UNUSABLE };
             return Err(FitError::Results {
                 path: whole,
                 got: format!("no I/O by any job{why}"),
                 expected: "reads or writes at one or more queue depths",
+                hint,
+            });
+        }
+        if let Some([one, other]) = drives::different(&sweep.targets) {
+            return Err(FitError::Results {
+                path: whole,
+                got: format!("results of {one} and {other}"),
+                expected: "those of one drive",
+                hint: "name only the files of one drive",
             });
         }
         (sweep.rows, sweep.sequential) = (one_each(found.random), one_each(found.sequential));
@@ -287,6 +305,7 @@ fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), 
                 path: folder.to_path_buf(),
                 got: format!("more than {FILES_MAX} files"),
                 expected: "one drive's results",
+                hint: "name only the files of one drive",
             });
         }
     }

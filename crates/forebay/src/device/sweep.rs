@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
 use forebay_core::Op;
+use forebay_show::quantities::bytes;
 use forebay_trace::write::ProtectedFiles;
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ const DISK_BYTES: u64 = 1_000_204_886_016;
 pub struct RowFigures {
     /// What the row measures, such as the operation, size and queue depth.
     pub row: String,
+    /// The row's name in tables: operation, size and queue depth.
+    #[serde(skip)]
+    pub(super) short: String,
     /// Whether a fit uses rows of this kind.
     pub fitted: bool,
     /// The measured rate, in I/Os per second.
@@ -69,6 +73,7 @@ impl RowFigures {
         let check = &row.check;
         RowFigures {
             row: row.what.clone(),
+            short: short(&row.what),
             fitted: row.is_fitted,
             measured_iops: check.measured.iops,
             model_iops: check.model.iops,
@@ -78,6 +83,12 @@ impl RowFigures {
             p99_error_share: check.p99_error(),
         }
     }
+}
+
+/// Shortens the description of a row for tables, as in "reads, 4 KiB, 32".
+fn short(what: &str) -> String {
+    let what = what.replace("beside others: ", "with others: ").replace("random ", "");
+    what.replace("sequential ", "seq. ").replace(" of ", ", ").replace(" at depth ", ", ")
 }
 
 /// The result of fitting a drive to a sweep.
@@ -147,11 +158,13 @@ fn fit_disk(
         name,
         capacity_bytes: options.capacity_bytes.unwrap_or(DISK_BYTES),
         heads: options.heads,
+        rpm: options.rpm,
         ..DiskKnown::default()
     };
     let fitted = disk::fit(&rows, known)?;
     let mut notes = sweep.notes.clone();
-    notes.extend(fitted.notes.iter().cloned());
+    notes.extend(fitted.notes.iter().map(|note| with_option(note)));
+    notes.extend(covers_a_part(sweep.covered_bytes, options.capacity_bytes));
     if options.capacity_bytes.is_none() {
         notes.push(size_assumed("1 TB"));
     }
@@ -160,6 +173,34 @@ fn fit_disk(
     let checked = check(&device, sweep);
     let text = text + &evidence_text(&checked);
     Ok((checked, notes, text))
+}
+
+/// Adds to a note about an assumed rotational speed how to set it.
+fn with_option(note: &str) -> String {
+    if note.ends_with("rpm is assumed") {
+        return format!("{note}; {} gives the true one", named("rpm"));
+    }
+    note.to_string()
+}
+
+/// The share of a drive's capacity that random I/O must cover for the seeks to be the drive's.
+const COVERED_LEAST: f64 = 0.9;
+
+/// Returns a note if the jobs were limited to a part of the drive, as far as is known.
+fn covers_a_part(covered: Option<u64>, capacity: Option<u64>) -> Option<String> {
+    let covered = covered?;
+    let least = capacity.map_or(f64::INFINITY, |capacity| COVERED_LEAST * capacity as f64);
+    if covered as f64 >= least {
+        return None;
+    }
+    let part = match capacity {
+        Some(capacity) => format!("{} of {}", bytes(covered as f64), bytes(capacity as f64)),
+        None => format!("{}, which may be a part of the drive", bytes(covered as f64)),
+    };
+    Some(format!(
+        "random I/O covered {part}: seeks over a part are shorter than over the whole drive, so \
+         measure the drive without the option size"
+    ))
 }
 
 fn size_assumed(size: &str) -> String {
@@ -176,6 +217,9 @@ fn fit_flash(
     let mut notes = sweep.notes.clone();
     if options.capacity_bytes.is_none() {
         notes.push(size_assumed("480 GB"));
+    }
+    if options.rpm.is_some() {
+        notes.push(format!("{} is ignored: a solid-state drive does not rotate", named("rpm")));
     }
     if fitted.writes.is_none() {
         notes.push("there are no random writes, so their figures are assumed".to_string());
@@ -208,4 +252,34 @@ pub(super) fn validate(
     let named = |note: &String| format!("{}: {note}", device.name);
     let told = device.notes.iter().map(named).chain(sweep.notes).collect();
     Ok((SweepValidation { device: device.name, rows, iops_error_share, p99_error_share }, told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{covers_a_part, short, with_option};
+
+    #[test]
+    fn rows_have_short_names_in_tables() {
+        assert_eq!(short("random reads of 4 KiB at depth 32"), "reads, 4 KiB, 32");
+        assert_eq!(short("sequential writes of 1 MiB at depth 1"), "seq. writes, 1 MiB, 1");
+        let beside = "beside others: random reads of 4 KiB at depth 1";
+        assert_eq!(short(beside), "with others: reads, 4 KiB, 1");
+    }
+
+    #[test]
+    fn a_sweep_over_a_part_of_the_drive_has_a_note() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(covers_a_part(None, Some(500 * GIB)), None);
+        assert_eq!(covers_a_part(Some(480 * GIB), Some(500 * GIB)), None);
+        let note = covers_a_part(Some(GIB), Some(500 * GIB)).unwrap();
+        assert!(note.contains("covered 1 GiB of 500 GiB"), "{note}");
+        assert!(covers_a_part(Some(GIB), None).unwrap().contains("may be a part of the drive"));
+    }
+
+    #[test]
+    fn a_note_on_an_assumed_speed_names_the_option() {
+        let note = with_option("the sweep does not show the rotational speed: 5400 rpm is assumed");
+        assert!(note.contains("gives the true one"), "{note}");
+        assert_eq!(with_option("other"), "other");
+    }
 }

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{Choice, Parsed, Size, Value};
+use forebay_ask::{Choice, Parsed, Size, Value, named};
 use forebay_show::figure::{Figure as Shown, Unit};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, Table};
 use serde::Serialize;
 
 use super::{
-    Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, compare, fit, import,
-    told_of,
+    Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, SweepFigures, compare,
+    fit, import, told_of,
 };
+use crate::devices::fit::disk::POOR_FIT;
 use crate::devices::validate::{Arrivals, Validation};
 use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
@@ -30,7 +31,9 @@ forebay_ask::ask! {
         /// The drive's size (blockdev --getsize64 DEVICE). Logs need it; for a sweep it hardly matters
         capacity: Option<Size>,
         /// Data surfaces of a disk, if known. Distances are shares of the disk, so it hardly matters
-        heads: Option<u32> [.word("COUNT")],
+        heads: Option<u32> [.word("COUNT").between(1.0, 64.0)],
+        /// The speed of a disk in revolutions per minute. A sweep does not show it; logs do
+        rpm: Option<f64> [.word("RPM").between(1_000.0, 30_000.0).otherwise("what reads at depth 1 suggest")],
         /// The drive's name
         name: Option<String> [.otherwise("the name of the output")],
         /// The kind of drive that a sweep was measured on
@@ -85,21 +88,24 @@ impl Verb for DeviceFitAsk {
         let options = FitOptions {
             capacity_bytes: self.capacity.map(|size| size.bytes),
             heads: self.heads,
+            rpm: self.rpm,
             name: self.name,
             kind: self.kind,
         };
         session.begin("fitting", None);
         match fit(&self.measurements, &options, &self.output)? {
             Fit::Logs(fitted) => {
-                warn_all(session, &self.output, &told_of(&fitted));
+                let mut notes = told_of(&fitted);
+                if options.rpm.is_some() {
+                    notes.push(format!("{} is ignored: the logs show the speed", named("rpm")));
+                }
+                warn_all(session, &self.output, &notes);
                 let figures = FitFigures::of(&fitted, &self.output);
                 Answered::new(&figures, logs_page(&figures))
             }
             Fit::Sweep(figures) => {
                 warn_all(session, &self.output, &figures.notes);
-                let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
-                let page = sweep_page("Fit", headline, &figures.rows, &figures.notes);
-                Answered::new(&figures, page)
+                Answered::new(&figures, fit_page(&figures))
             }
         }
     }
@@ -117,22 +123,38 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off and p99s at most {tails}")
 }
 
-/// Builds a page that compares the measured figures of a sweep with the model's.
+/// Builds a page about a fit to a sweep. If the fit is poor, the page says what that means.
+fn fit_page(figures: &SweepFigures) -> Page {
+    let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
+    if figures.iops_error_share.is_none_or(|error| error.abs() <= POOR_FIT) {
+        return sweep_page("Fit", headline, &figures.rows, &figures.notes);
+    }
+    let why = match figures.kind {
+        DriveKind::Hdd => "This is not one disk, or not a disk of this kind.",
+        DriveKind::Ssd => "This is not one solid-state drive, or the rows contradict each other.",
+    };
+    let headline = format!("{headline} {why}");
+    let page = sweep_page("Fit", headline, &figures.rows, &figures.notes);
+    Page { verdict: Verdict::new(Tone::Warning, "Poor fit"), ..page }
+}
+
+/// Builds a page that compares the measured figures of a sweep with the model's. The table fits in
+/// 80 columns.
 fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String]) -> Page {
     let mut table = Table::new([
         Column::words("row"),
-        Column::of("measured", Unit::Iops),
-        Column::of("model", Unit::Iops),
-        Column::of("error", Unit::Share),
-        Column::of("p99 measured", Unit::Seconds),
-        Column::of("p99 model", Unit::Seconds),
-        Column::of("error", Unit::Share),
+        Column::of("IOPS", Unit::Count),
+        Column::of("model", Unit::Count).joined(),
+        Column::of("rate error", Unit::Share),
+        Column::of("p99", Unit::Seconds),
+        Column::of("model", Unit::Seconds).joined(),
+        Column::of("p99 error", Unit::Share),
     ]);
     for row in rows {
-        let of_fit = if row.fitted { "" } else { " (not fitted)" };
+        let of_fit = if row.fitted { "" } else { " *" };
         let time = |us: Option<f64>| Cell::value(us.map(|us| us / 1e6));
         table.rows.push(Row::new([
-            Cell::Words(format!("{}{of_fit}", row.row)),
+            Cell::Words(format!("{}{of_fit}", row.short)),
             Cell::Value(row.measured_iops),
             Cell::Value(row.model_iops),
             Cell::Value(row.iops_error_share),
@@ -141,12 +163,12 @@ fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String
             Cell::value(row.p99_error_share),
         ]));
     }
+    let mut blocks = vec![Block::Table(table)];
+    if rows.iter().any(|row| !row.fitted) {
+        blocks.push(Block::Text("Fits do not use the rows marked with *.".to_string()));
+    }
     let mut page = titled(kind, headline);
-    page.add(
-        "The model compared with the measurements",
-        Place::FirstScreen,
-        vec![Block::Table(table)],
-    );
+    page.add("The model compared with the measurements", Place::FirstScreen, blocks);
     page.add_notes("Keep in mind", Place::Detail, notes.to_vec());
     page
 }

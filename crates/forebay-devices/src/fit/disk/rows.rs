@@ -1,6 +1,7 @@
 //! Selects the rows of a sweep for a fit.
 
 use forebay_core::Op;
+use forebay_show::plural::counted;
 
 use super::noun;
 use crate::fit::FitError;
@@ -42,7 +43,8 @@ pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows,
         }
     }
     if of_other_size > 0 {
-        notes.push(format!("{of_other_size} rows of sizes other than {size} bytes are left out"));
+        let rows = counted(of_other_size, "row");
+        notes.push(format!("{rows} of sizes other than {size} bytes left out"));
     }
     for list in [&mut of.reads, &mut of.writes] {
         list.sort_by_key(|row| row.depth);
@@ -80,11 +82,16 @@ fn nonsense(row: &SweepRow) -> Option<String> {
 
 /// Adds a note if the rate decreases as the depth increases.
 fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
+    let is_write = rows.first().is_some_and(|row| row.op == Op::Write);
+    let advice = match is_write {
+        true => "; if the disk is shingled, add `shingled = true` to its file",
+        false => "",
+    };
     for pair in rows.windows(2) {
         if pair[1].iops < pair[0].iops * 0.93 {
             notes.push(format!(
                 "{} drop from {:.1} IOPS at depth {} to {:.1} at depth {}; the model of a disk \
-                 cannot do this",
+                 cannot do this{advice}",
                 noun(pair[0].op),
                 pair[0].iops,
                 pair[0].depth,
@@ -98,7 +105,7 @@ fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
 fn is_disk(rows: &Rows) -> Result<(), FitError> {
     let Some(first) = rows.reads.first().or(rows.writes.first()) else {
         return Err(FitError::TooLittle {
-            what: "the sweep of a disk",
+            what: "the sweep",
             got: "no usable row of random reads or writes".to_string(),
             expected: "random reads at queue depths 1 to 32",
         });

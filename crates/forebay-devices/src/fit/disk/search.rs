@@ -24,6 +24,10 @@ const MARGIN_TURNS_MAX: f64 = 0.5;
 const DEEPER_GAINS: f64 = 1.075;
 /// The largest number of places considered for a write cache.
 const PLACES_MAX: u32 = 4096;
+/// The number of places that the write caches of all measured disks but one stay below.
+const PLACES_USUAL: u32 = 512;
+/// The number of places to assume if random writes do not show it.
+const PLACES_ASSUMED: u32 = 64;
 
 /// The current state of the fit.
 pub(super) struct Search<'a> {
@@ -238,7 +242,8 @@ impl<'a> Search<'a> {
         if !shallow.is_empty() {
             self.fit_ahead(&shallow);
         }
-        self.fit_margin(&deep, 8);
+        let without = self.fit_margin(&deep, 8);
+        self.note_gain(without);
         self.fit_track(&deep);
         let ahead = match shallow.is_empty() {
             true => "assumed: no rows at queue depths 2 to 8".to_string(),
@@ -267,24 +272,16 @@ impl<'a> Search<'a> {
     }
 
     /// Fits the catch margin for which the simulated rates of `deep` match the measured ones on
-    /// average, with `halvings` steps of bisection.
-    fn fit_margin(&mut self, deep: &[SweepRow], halvings: u32) {
+    /// average, with `halvings` steps of bisection. Returns the excess without a margin.
+    fn fit_margin(&mut self, deep: &[SweepRow], halvings: u32) -> f64 {
         let turn = self.turn_ms();
         let depths: Vec<String> = deep.iter().map(|row| row.depth.to_string()).collect();
         let from = format!("from the rates at queue depths {}", depths.join(", "));
         self.figures.catch_margin_ms = 0.0;
         let without = self.excess(deep);
         if without <= 0.0 {
-            if without < -0.03 {
-                let percent = 100.0 * (1.0 - without.exp());
-                self.notes.push(format!(
-                    "{} gain more from depth than the model without a margin, which is \
-                     {percent:.0} % slower",
-                    noun(Op::Read)
-                ));
-            }
             self.says("margin", format!("fitted: {from}"));
-            return;
+            return without;
         }
         let (mut low, mut high) = (0.0, MARGIN_TURNS_MAX);
         for _ in 0..halvings {
@@ -294,6 +291,20 @@ impl<'a> Search<'a> {
         }
         self.figures.catch_margin_ms = f64::midpoint(low, high) * turn;
         self.says("margin", format!("fitted: {from}"));
+        without
+    }
+
+    /// Adds a note if reads gain more from depth than any margin allows. `without` is the excess
+    /// without a margin.
+    fn note_gain(&mut self, without: f64) {
+        if without < -0.03 {
+            let percent = 100.0 * (1.0 - without.exp());
+            self.notes.push(format!(
+                "{} gain more from depth than the model without a margin, which is {percent:.0} % \
+                 slower",
+                noun(Op::Read)
+            ));
+        }
     }
 
     /// Increases the shortest seek time if no catch margin explains how little a deeper queue
@@ -417,8 +428,10 @@ impl<'a> Search<'a> {
     pub(super) fn fit_writes(&mut self) -> Result<(), FitError> {
         let rows = self.rows;
         let Some(first) = rows.writes.first() else {
-            self.figures.places = 64;
-            self.notes.push("no random writes: a write cache of 64 runs is assumed".to_string());
+            self.figures.places = PLACES_ASSUMED;
+            self.notes.push(format!(
+                "no random writes: a write cache of {PLACES_ASSUMED} runs is assumed"
+            ));
             self.says("places", "assumed: no random writes".to_string());
             return Ok(());
         };
@@ -426,25 +439,43 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         self.fit_admission();
-        let (mut low, mut high) = (1f64.ln(), f64::from(PLACES_MAX).ln());
+        // The throughput of a full cache does not depend on the depth, so one depth represents all.
+        let mean = rows.writes.iter().map(|row| row.iops.ln()).sum::<f64>();
+        let row = SweepRow { iops: (mean / rows.writes.len() as f64).exp(), ..first.clone() };
+        self.fit_places(&row);
+        Ok(())
+    }
+
+    /// Fits the number of places in the write cache to the rate of the random writes `row`. Steps
+    /// with many places take long, so whether any number is sufficient is determined first.
+    fn fit_places(&mut self, row: &SweepRow) {
+        let is_large = self.is_slower(row, PLACES_USUAL);
+        if is_large && self.is_slower(row, PLACES_MAX) {
+            self.figures.places = PLACES_ASSUMED;
+            let writes = noun(Op::Write);
+            self.notes.push(format!(
+                "{writes} are faster than a write cache explains: a write cache of \
+                 {PLACES_ASSUMED} runs is assumed"
+            ));
+            self.says("places", format!("assumed: no write cache explains the rate of {writes}"));
+            return;
+        }
+        let range = if is_large { [PLACES_USUAL, PLACES_MAX] } else { [1, PLACES_USUAL] };
+        let [mut low, mut high] = range.map(|places| f64::from(places).ln());
         for _ in 0..8 {
             let middle = f64::midpoint(low, high);
-            self.figures.places = middle.exp().round() as u32;
-            // The throughput of a full cache does not depend on the depth, so one depth represents
-            // all.
-            let mean = rows.writes.iter().map(|row| row.iops.ln()).sum::<f64>();
-            let row = SweepRow { iops: (mean / rows.writes.len() as f64).exp(), ..first.clone() };
-            if self.excess(std::slice::from_ref(&row)) < 0.0 { low = middle } else { high = middle }
+            let places = middle.exp().round() as u32;
+            if self.is_slower(row, places) { low = middle } else { high = middle }
         }
         self.figures.places = f64::midpoint(low, high).exp().round() as u32;
         self.says("places", "fitted: from the rate of random writes".to_string());
-        if self.figures.places > PLACES_MAX / 2 {
-            self.notes.push(format!(
-                "{} are faster than a write cache explains; its fitted size means nothing",
-                noun(Op::Write)
-            ));
-        }
-        Ok(())
+    }
+
+    /// Sets the number of places in the write cache. Returns whether writes are then slower than
+    /// measured.
+    fn is_slower(&mut self, row: &SweepRow, places: u32) -> bool {
+        self.figures.places = places;
+        self.excess(std::slice::from_ref(row)) < 0.0
     }
 
     /// Disables the write cache if writes are as slow as they would be without one. Returns whether

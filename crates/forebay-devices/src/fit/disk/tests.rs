@@ -169,7 +169,7 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
     for part in [
         "random reads at depth 4: left out, its rate times its mean latency is 7.9",
         "random reads at depth 8: left out, its percentiles fall",
-        "1 rows of sizes other than 4096 bytes",
+        "1 row of sizes other than 4096 bytes",
         "random reads at depth 1: left out, because there is already a row",
         "random reads drop from 70.0 IOPS at depth 1 to 50.0 at depth 32",
     ] {
@@ -206,6 +206,46 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert_eq!(fit.figures.places, 0);
     let each = 1e3 / 66.0 - 1e3 / 70.0;
     assert!((fit.figures.write_settle_ms - each).abs() < 0.2, "{:?}", fit.figures);
+}
+
+/// Returns rows of one operation with these depths and rates.
+fn bare(op: Op, rates: &[(u32, f64)]) -> Vec<SweepRow> {
+    rates.iter().map(|&(depth, iops)| row(op, depth, iops)).collect()
+}
+
+#[test]
+fn several_disks_are_not_fitted_without_a_word() {
+    let rows = bare(Op::Read, &[(1, 70.0), (4, 250.0), (32, 900.0)]);
+    let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
+    let count = |part: &str| fit.notes.iter().filter(|note| note.contains(part)).count();
+    assert_eq!(count("not one disk, or not a disk of this kind"), 1, "{:?}", fit.notes);
+    assert_eq!(count("gain more from depth than the model"), 1, "{:?}", fit.notes);
+    assert!(fit.toml().contains("# Note: this is not one disk"));
+}
+
+#[test]
+fn falling_writes_suggest_a_shingled_disk() {
+    let notes_on = |op: Op| {
+        let mut notes = Vec::new();
+        let rows = bare(op, &[(1, 22.0), (4, 17.0), (32, 13.0)]);
+        super::rows::sorted(&rows, &mut notes).unwrap();
+        notes.join("\n")
+    };
+    assert!(notes_on(Op::Write).contains("`shingled = true`"));
+    let reads = notes_on(Op::Read);
+    assert!(reads.contains("random reads drop") && !reads.contains("shingled"), "{reads}");
+}
+
+#[test]
+#[ignore = "slow: make test-full"]
+fn writes_faster_than_any_cache_have_an_assumed_one() {
+    let mut rows = bare(Op::Read, &[(1, 70.0)]);
+    rows.extend(bare(Op::Write, &[(1, 2_000.0)]));
+    let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
+    assert_eq!(fit.figures.places, 64);
+    assert!(fit.notes.iter().any(|note| note.contains("faster than a write cache explains")));
+    let text = fit.toml();
+    assert!(text.contains("# assumed: no write cache explains the rate"), "{text}");
 }
 
 /// Returns the lines of `table` that describe reads.

@@ -8,10 +8,11 @@
 use std::path::Path;
 
 use forebay_core::Op;
+use forebay_show::plural::counted;
 use serde_json::{Map, Value};
 
 use super::super::FitError;
-use super::{MixedJob, SweepRow};
+use super::{HINT, MixedJob, Sweep, SweepRow};
 
 /// Engines that have only one outstanding I/O, whatever `iodepth` says.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
@@ -26,17 +27,18 @@ const DEPTH_MAX: u32 = 4096;
 /// Mean read latencies below this, in us, come from memory rather than from a drive.
 const MEMORY_US: f64 = 3.0;
 
-/// Parses the jobs of the file at `path`, grouped by those that ran at the same time.
+/// Parses the jobs of the file at `path`, grouped by those that ran at the same time. Adds to
+/// `sweep` which devices they measured, and notes.
 pub(super) fn groups(
     path: &Path,
     bytes: &[u8],
-    notes: &mut Vec<String>,
-    targets: &mut Vec<String>,
+    sweep: &mut Sweep,
 ) -> Result<Vec<Vec<MixedJob>>, FitError> {
     let refused = |got: String| FitError::Results {
         path: path.to_path_buf(),
         got,
         expected: "a JSON object with fio's \"jobs\"",
+        hint: HINT,
     };
     let text = text(bytes).ok_or_else(|| refused("bytes that are not text".to_string()))?;
     let text = without_nan(text);
@@ -49,15 +51,17 @@ pub(super) fn groups(
         for job in jobs {
             let job = Job::of(path, job, global, jobs).map_err(&refused)?;
             let group = job.number("groupid").map_or(0, |number| number as u64);
-            if let Some(target) = job.option("filename").filter(|name| !targets.contains(name)) {
-                targets.push(target);
-            }
-            match job.measured() {
-                Ok(measured) => match of_run.iter_mut().find(|(number, _)| *number == group) {
-                    Some((_, members)) => members.push(measured),
-                    None => of_run.push((group, vec![measured])),
-                },
-                Err(why) => notes.push(format!("{}: {why}; left out", job.place())),
+            let measured = match job.measured() {
+                Ok(measured) => measured,
+                Err(why) => {
+                    sweep.notes.push(format!("{}: {why}; left out", job.place()));
+                    continue;
+                }
+            };
+            job.add_place_to(sweep, measured.random);
+            match of_run.iter_mut().find(|(number, _)| *number == group) {
+                Some((_, members)) => members.push(measured),
+                None => of_run.push((group, vec![measured])),
             }
         }
         groups.extend(of_run.into_iter().map(|(_, members)| members));
@@ -180,6 +184,26 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Adds the device that the job measured, and the area that random I/O was limited to.
+    fn add_place_to(&self, sweep: &mut Sweep, random: bool) {
+        if let Some(target) = self.option("filename").filter(|name| !sweep.targets.contains(name)) {
+            sweep.targets.push(target);
+        }
+        if let Some(bytes) = self.covered_bytes().filter(|_| random) {
+            sweep.covered_bytes = Some(sweep.covered_bytes.map_or(bytes, |least| least.min(bytes)));
+        }
+    }
+
+    /// Returns the size of the area that the options limit the job to. Returns None if there is no
+    /// such option, if it is a percentage, or if clones have areas of their own.
+    fn covered_bytes(&self) -> Option<u64> {
+        if self.option("offset_increment").is_some() {
+            return None;
+        }
+        let sizes = ["size", "filesize"].into_iter().filter_map(|key| self.option(key));
+        sizes.filter_map(|text| bytes_of(&text)).filter(|bytes| *bytes > 0).min()
+    }
+
     /// Parses the name of a file that fio-plot's bench script wrote: mode, depth, jobs.
     fn named(&self) -> Option<(String, u32, u32)> {
         let stem = self.path.file_stem()?.to_str()?;
@@ -232,6 +256,9 @@ impl<'a> Job<'a> {
                 return Err(format!("its option {held} throttles it"));
             }
         }
+        if self.is_buffered() {
+            return Err("its I/Os came from memory (the page cache): set direct=1".to_string());
+        }
         let mode = self.mode().ok_or("neither its options nor the file's name show what it did")?;
         let clones = self.clones()?;
         let depth = self.depth()?.saturating_mul(clones);
@@ -244,10 +271,19 @@ impl<'a> Job<'a> {
             rows.extend(self.row(op, side, depth)?);
         }
         if rows.is_empty() {
-            return Err("it did no I/O".to_string());
+            let trims = self.report.get("trim").and_then(|side| side.get("iops")).and_then(number);
+            let is_trim = trims.is_some_and(|iops| iops > 0.0);
+            let why = if is_trim { "it only trimmed" } else { "it did no I/O" };
+            return Err(why.to_string());
         }
         self.check_outstanding(depth, &rows)?;
         Ok(MixedJob { name: self.name(), random: mode.starts_with("rand"), clones, rows })
+    }
+
+    /// Returns whether the options request the page cache.
+    fn is_buffered(&self) -> bool {
+        self.option("direct").is_some_and(|text| text == "0")
+            || self.option("buffered").is_some_and(|text| text != "0")
     }
 
     /// Returns an error if the results contradict the depth: by Little's law, rate times latency
@@ -262,9 +298,8 @@ impl<'a> Job<'a> {
         if OUTSTANDING.contains(&(outstanding / f64::from(depth))) {
             return Ok(());
         }
-        Err(format!(
-            "its options give {depth} outstanding I/Os, but its rate and latency {outstanding:.1}"
-        ))
+        let asked = counted(depth.into(), "outstanding I/O");
+        Err(format!("its options give {asked}, but its rate and latency {outstanding:.1}"))
     }
 
     /// Returns the rate in I/Os per second. If fio reports only a bandwidth, the rate follows from
@@ -289,7 +324,11 @@ impl<'a> Job<'a> {
         side: &Map<String, Value>,
         depth: u32,
     ) -> Result<Option<SweepRow>, String> {
+        let ops = if op == Op::Write { "writes" } else { "reads" };
         let iops = self.rate(op, side)?;
+        if iops < 0.0 {
+            return Err(format!("the rate of its {ops} is negative"));
+        }
         if iops <= 0.0 {
             return Ok(None);
         }
@@ -322,7 +361,7 @@ impl<'a> Job<'a> {
         let figures =
             [Some(row.iops), row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us];
         match figures.into_iter().flatten().find(|figure| !(1e-3..=1e12).contains(figure)) {
-            Some(figure) => Err(format!("a figure of its {op:?}s is {figure}")),
+            Some(figure) => Err(format!("a figure of its {ops} is {figure:e}")),
             None => Ok(Some(row)),
         }
     }
@@ -363,8 +402,13 @@ fn count(text: &str) -> Option<u32> {
     text.parse().ok().filter(|count| *count <= 1 << 20)
 }
 
-/// Parses a size such as `4k`, `4096`, `1m` or `64KiB`. fio's units are powers of 1024.
+/// Parses the size of an I/O.
 fn size_bytes(text: &str) -> Option<u32> {
+    u32::try_from(bytes_of(text)?).ok().filter(|bytes| *bytes > 0)
+}
+
+/// Parses a size such as `4k`, `4096`, `1m` or `64KiB`. fio's units are powers of 1024.
+fn bytes_of(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let unit = match text[digits..].trim_end_matches('b').trim_end_matches('i') {
@@ -372,10 +416,10 @@ fn size_bytes(text: &str) -> Option<u32> {
         "k" => 1 << 10,
         "m" => 1 << 20,
         "g" => 1 << 30,
+        "t" => 1 << 40,
         _ => return None,
     };
-    let bytes = text[..digits].parse::<u64>().ok()?.checked_mul(unit)?;
-    u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
 }
 
 /// Returns a percentile that fio lists, or computes it from the bins of `json+`. The unit is that

@@ -273,3 +273,64 @@ fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
     let folder = Folder::with("nan", &[("x.json", &text)]);
     assert_eq!(folder.read().unwrap().rows.len(), 1);
 }
+
+/// Formats a file with one job of random reads at `depth` and further options.
+fn reads(depth: u32, options: &str) -> String {
+    let options = format!(r#""rw": "randread", "bs": "4k", "iodepth": "{depth}"{options}"#);
+    let mean = 1e4 * f64::from(depth);
+    run("", &[job("reads", 0, &options, &side(100.0, mean, 2.0 * mean, 3.0 * mean), &none())])
+}
+
+fn read_two(name: &str, options: [&str; 2]) -> Result<Sweep, String> {
+    let [one, other] = [reads(1, options[0]), reads(4, options[1])];
+    Folder::with(name, &[("1.json", &one), ("4.json", &other)]).read()
+}
+
+#[test]
+fn results_of_two_drives_are_refused() {
+    let [sdb, sdc] = [r#", "filename": "/dev/sdb""#, r#", "filename": "/dev/sdc""#];
+    let said = read_two("two", [sdb, sdc]).unwrap_err();
+    assert!(said.contains("got results of /dev/sdb and /dev/sdc, expected those of one"), "{said}");
+    assert!(!said.contains("output-format"), "{said}");
+    for other in [sdb, r#", "filename": "/dev/sdb1""#, r#", "filename": "/dev/sdb:/dev/sdc""#, ""] {
+        assert_eq!(read_two("one", [sdb, other]).unwrap().rows.len(), 2, "{other}");
+    }
+}
+
+#[test]
+fn the_smallest_area_that_jobs_covered_is_known() {
+    let covered = |options: [&str; 2]| read_two("covered", options).unwrap().covered_bytes;
+    assert_eq!(covered(["", ""]), None);
+    assert_eq!(covered([r#", "size": "1g""#, r#", "size": "2t""#]), Some(1 << 30));
+    assert_eq!(covered([r#", "size": "100%""#, ""]), None);
+}
+
+#[test]
+fn jobs_through_the_page_cache_are_left_out() {
+    for option in [r#", "direct": "0""#, r#", "buffered": "1""#] {
+        let sweep = read_two("buffered", [r#", "direct": "1""#, option]).unwrap();
+        assert_eq!((sweep.rows.len(), sweep.notes.len()), (1, 1), "{option}");
+        assert!(sweep.notes[0].contains("set direct=1"), "{:?}", sweep.notes);
+    }
+}
+
+#[test]
+fn an_unusable_job_is_described_briefly_and_without_a_wrong_hint() {
+    let said = |read: &str, rest: &str| {
+        let job = job("x", 0, r#""rw": "randread", "bs": "4k""#, read, &none());
+        let job = job.replacen('{', &format!("{{{rest}"), 1);
+        Folder::with("unusable", &[("x.json", &run("", &[job]))]).read().unwrap_err()
+    };
+    for (read, rest, part) in [
+        (r#"{"iops": -5}"#, "", "the rate of its reads is negative"),
+        (r#"{"iops": 1e300}"#, "", "a figure of its reads is 1e300;"),
+        (r#"{"iops": 0}"#, r#""trim": {"iops": 9.0},"#, "it only trimmed"),
+        (r#"{"iops": 0}"#, "", "it did no I/O"),
+    ] {
+        let said = said(read, rest);
+        assert!(said.contains(part) && !said.contains("output-format"), "{said}");
+    }
+    let text = reads(1, "").replace(r#""mean": 10000000"#, r#""mean": 90000000"#);
+    let said = Folder::with("alone", &[("x.json", &text)]).read().unwrap_err();
+    assert!(said.contains("give 1 outstanding I/O, but"), "{said}");
+}
