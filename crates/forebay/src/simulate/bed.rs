@@ -236,7 +236,7 @@ mod tests {
     }
 
     /// As md does, an array that is written in place writes no more than what clients write, even if
-    /// a drive is missing.
+    /// a drive is missing, and waits for its successor instead of using the room on other drives.
     #[test]
     fn small_writes_to_a_degraded_array_stay_small() {
         let (disk, input) = (open("sata250").unwrap(), input_of(records(2000, 20_000)));
@@ -253,6 +253,9 @@ mod tests {
             // Writes that were under way when the drive failed are repeated.
             assert!(whole > 0 && degraded <= whole + (4 << 20), "{level}: {degraded} of {whole}");
         }
+        let [whole, degraded] = [&[][..], &missing].map(|it| written_bytes("raid10", 8, it));
+        let lost = whole - degraded.min(whole);
+        assert!(lost > whole / 12 && lost < whole / 6, "an eighth of {whole}: {lost}");
     }
 
     #[test]

@@ -158,14 +158,22 @@ impl Array {
     /// have it, the level can do without, and what is promised needs the cells that are left.
     pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
-        if missing == 0 || missing > level.tolerates() {
+        if missing == 0 {
+            return false;
+        }
+        let is_lost = unit.places[role] != Place::ZERO;
+        // As in md, each chunk of an array written in place belongs on one drive, and waits for its
+        // successor.
+        if is_lost && !self.is_fresh() {
+            return true;
+        }
+        if missing > level.tolerates() {
             return false;
         }
         let is_last = match level {
             Level::Striped { .. } => role + missing >= level.roles(chunks),
             Level::Mirrored { copies } => role / chunks + missing >= usize::from(copies),
         };
-        let is_lost = unit.places[role] != Place::ZERO;
         let may = (is_lost || is_last) && self.lost(unit, level, role).loser().is_some();
         may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
     }
