@@ -249,7 +249,15 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("not checked: the recording's device is unknown"), "{said}");
     let (said, _) = ends(advise(&measured, &on("sata250")).arg("--explain"), 0);
-    assert!(said.contains("Fitted to 200 requests of the first half: write cache"), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("the second half of the trace, which the fit has not seen, the "),
+        "{said}"
+    );
+    assert!(
+        said.contains("after fitting to 200 requests of the first half: write cache"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
 use crate::progress::{ProgressReport, Telling, untold};
+use crate::quantities::bytes;
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 use crate::throttling::Throttling;
@@ -159,6 +160,9 @@ pub struct Advice {
     /// Whether Forebay chose the simulated device, because the user named none.
     #[serde(skip)]
     pub is_device_default: bool,
+    /// Whether the user named the size of the flash.
+    #[serde(skip)]
+    pub is_flash_size_named: bool,
     /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.
     pub is_saturated: bool,
     /// The number of disks, or the size of flash, that would keep up with the trace; `None` if the
@@ -228,6 +232,8 @@ pub struct Pictures {
 pub struct AdviceOptions {
     /// The scheduler that the disk uses now; `None` if unknown.
     pub current: Option<String>,
+    /// The size of the flash to try caching with; `None` for the size that suffices.
+    pub flash_bytes: Option<u64>,
     /// Which figure decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The maximum number of parallel runs. Fewer run at a time if their pending requests might not
@@ -247,6 +253,7 @@ impl Default for AdviceOptions {
     fn default() -> AdviceOptions {
         AdviceOptions {
             current: None,
+            flash_bytes: None,
             prefer: Prefer::default(),
             jobs: jobs::all(),
             both_replays: true,
@@ -293,7 +300,9 @@ pub fn advise(
     check_current(current)?;
     Bed::of(device).check(current)?;
     let times = Times::of(input)?;
-    let setting = Setting { input, device, flash, setup, current };
+    let flash_bytes = options.flash_bytes;
+    check_flash_size(flash, flash_bytes)?;
+    let setting = Setting { input, device, flash, flash_bytes, setup, current };
     if let Some(why) = times.why_not() {
         if options.fit_device {
             let fit = named("fit_device");
@@ -378,6 +387,7 @@ pub fn advise(
         input,
         device,
         flash,
+        flash_bytes,
         drives: &drives,
         setup,
         baseline,
@@ -456,6 +466,7 @@ pub fn advise(
         is_baseline_known: options.current.is_some(),
         stands_in: false,
         is_device_default: false,
+        is_flash_size_named: flash_bytes.is_some(),
         is_saturated,
         enough,
         recommended,
@@ -537,11 +548,32 @@ fn check_current(current: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns an error if the flash does not have `flash_bytes`.
+fn check_flash_size(flash: &OpenDevice, flash_bytes: Option<u64>) -> Result<(), Error> {
+    let capacity = flash.model.capacity();
+    match flash_bytes.filter(|&of| of > capacity || of < FLASH_LEAST_BYTES) {
+        None => Ok(()),
+        Some(of) => Err(Error::Unfit(format!(
+            "{}: got {}, expected from {} to the {} of {}",
+            named("flash_size"),
+            bytes(of as f64),
+            bytes(FLASH_LEAST_BYTES as f64),
+            bytes(capacity as f64),
+            flash.name
+        ))),
+    }
+}
+
+/// The smallest size of a flash that users may name.
+const FLASH_LEAST_BYTES: u64 = 1 << 20;
+
 /// What `advise` was asked about: the trace, the devices and the options.
 struct Setting<'a> {
     input: &'a Input,
     device: &'a OpenDevice,
     flash: &'a OpenDevice,
+    /// The size of the flash that the user named.
+    flash_bytes: Option<u64>,
     setup: Setup,
     /// The scheduler that the disk uses now.
     current: &'a str,

@@ -1,6 +1,8 @@
 //! Tests `advise` on small traces whose best scheduler is known: three for which it differs, and
 //! two for which nothing helps, which the advice must say.
 
+mod flash;
+
 use forebay::advise::{
     Advice, AdviceOptions, Prefer, Remedy, RemedyKind, Verdict, advise, default_device,
     default_flash,
@@ -37,15 +39,18 @@ fn advice_on(records: Vec<Record>, prefer: Prefer) -> Advice {
     preferring(records, "st1000nm0011:plain", prefer)
 }
 
-fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice {
+fn preferring(records: Vec<Record>, device: &str, prefer: Prefer) -> Advice {
+    with_options(records, device, AdviceOptions { prefer, ..of_none() })
+}
+
+fn with_options(mut records: Vec<Record>, device: &str, options: AdviceOptions) -> Advice {
     records.sort_by_key(|record| record.at);
     let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
     let device = devices::open(device).unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let asked = AdviceOptions { prefer, ..of_none() };
-    advise(&input, &device, reason, &flash, Setup::default(), asked, &mut unheard).unwrap()
+    advise(&input, &device, reason, &flash, Setup::default(), options, &mut unheard).unwrap()
 }
 
 /// Returns options with the baseline `none`, which leaves the order of requests to the drive.
@@ -297,26 +302,6 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
-/// Returns reads of a small scattered set, repeated faster than a disk can serve them.
-fn hot_set() -> Vec<Record> {
-    let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
-    (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()
-}
-
-/// The set keeps the disk busy, so the advice is a cache of the set's size.
-#[test]
-fn a_hot_set_wants_a_cache_of_its_size() {
-    let advice = advice(hot_set());
-    let caching = remedy(&advice, RemedyKind::Caching);
-    assert!(caching.recommended, "{}", caching.reason);
-    let sizing = advice.cache_sizing.unwrap();
-    assert!(sizing.size_mib <= 3 && sizing.hit_share > 0.7, "{sizing:?}");
-    assert_eq!(caching.flash_bytes, sizing.size_mib << 20);
-    assert!(caching.gain_over_free_share.unwrap() > 0.5);
-    assert!(advice.findings[0].contains(" Free: "), "{}", advice.headline);
-    assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
-}
-
 /// One process reads a file from end to end, while small writes of another pull the heads away.
 #[test]
 fn small_scattered_writes_would_want_offloading_within_the_kernel() {
@@ -520,32 +505,6 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
         "{}",
         advice.headline
     );
-}
-
-/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk that is mostly idle. A cache
-/// would save nearly all of the disk's work, but without a noticeable benefit.
-#[test]
-fn flash_is_not_recommended_to_an_idle_disk() {
-    let reads = (0..6_000u64).map(|n| {
-        let hot = n.wrapping_mul(n).wrapping_add(n / 7) % 500;
-        read(n * 40_000, (n % 4) as u32, scattered(hot), 4 * KIB)
-    });
-    let advice = advice(reads.collect());
-    let caching = remedy(&advice, RemedyKind::Caching);
-    assert!(caching.gain_share.unwrap() > 0.5, "{}", caching.reason);
-    assert!(!caching.recommended && caching.reason.contains("Nothing to gain from flash"));
-    assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
-    assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
-}
-
-#[test]
-fn flash_is_held_against_the_baseline_too() {
-    let advice = advice(hot_set());
-    let caching = remedy(&advice, RemedyKind::Caching);
-    let over = |gain: Option<f64>| gain.unwrap() > 0.1;
-    assert!(over(caching.gain_share) && over(caching.gain_over_free_share), "{caching:?}");
-    assert!(advice.findings[0].contains("less than none"), "{}", advice.headline);
-    assert!(advice.cautions.iter().any(|caution| caution.contains("d7-p5520's times depend on")));
 }
 
 fn without_times(records: Vec<Record>, is_timeless: bool) -> Advice {

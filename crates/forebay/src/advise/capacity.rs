@@ -90,7 +90,7 @@ impl Enough {
             let (policy, _) = with_data(input, bed, &what, current, setup)?;
             let doing = format!("trying {disks} disks");
             let mut told = ProgressReport { doing, done_share: 0.0 };
-            let late = LateCount::new(input, ANSWERED_WITHIN);
+            let late = LateCount::answers(input, ANSWERED_WITHIN);
             let bed = Bed { late: Some(&late), ..bed };
             let mut tell = |count: u64| {
                 let share = (count as f64 / steps).min(1.0);
@@ -141,7 +141,14 @@ mod tests {
             let input = input_of(records(3000, gap_us));
             let span_s = input.description.duration_s;
             let (setup, current) = (Setup::default(), "mq-deadline");
-            let setting = Setting { input: &input, device: &device, flash: &flash, setup, current };
+            let setting = Setting {
+                input: &input,
+                device: &device,
+                flash: &flash,
+                flash_bytes: None,
+                setup,
+                current,
+            };
             Enough::of(&setting, &[], span_s, &mut unheard).unwrap().disks
         };
         let (light, heavy, heaviest) = (needed(5_000), needed(1_500), needed(50));
@@ -156,7 +163,7 @@ mod tests {
         let (device, setup) = (open("sata250").unwrap(), Setup::default());
         let ends_early = |gap_us: u64| {
             let input = input_of(records(3000, gap_us));
-            let late = LateCount::new(&input, ANSWERED_WITHIN);
+            let late = LateCount::answers(&input, ANSWERED_WITHIN);
             let bed = Bed { late: Some(&late), ..Bed::of(&device) };
             let run = run_on(&input, bed, "mq-deadline", setup, &mut untold).unwrap();
             let figures = run.result.figures;

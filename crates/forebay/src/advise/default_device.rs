@@ -1,7 +1,10 @@
 //! Chooses the devices to simulate if the user names none.
 
+use std::ops::ControlFlow;
+
 use forebay_ask::named;
 use forebay_core::Device;
+use forebay_show::plural::listed;
 
 use super::{linux_default, source};
 use crate::devices::{self, OpenDevice};
@@ -9,8 +12,8 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::{ProgressReport, Telling};
-use crate::quantities::millis;
-use crate::simulate::{Bed, Setup, run_on};
+use crate::simulate::{Bed, LateCount, Replay, Setup, run_on};
+use crate::statistics::Figures;
 
 /// The flash drive to use by default: a current data-center drive.
 const FLASH: &str = "d7-p5520";
@@ -35,39 +38,69 @@ pub fn default_device(
     }
     let mut drives = devices::general()?;
     let (first, holds, remark) = smallest(input, &drives)?;
-    let mut lags_ms = Vec::new();
+    let mut trial = Trial { input, current, setup, progress };
+    let mut behind = Vec::new();
     for drive in &drives[first..] {
-        let doing = format!("trying whether {} keeps up", drive.name);
-        let mut tell = |_| progress(&ProgressReport { doing: doing.clone(), done_share: 0.0 });
-        let bed = Bed::of(drive);
-        let policy = current.unwrap_or(linux_default(drive));
-        let run = run_on(input, bed, policy, setup, &mut tell)?.result;
-        if !run.figures.is_overloaded() {
+        if trial.keeps_up(drive)? {
             break;
         }
-        lags_ms.push(run.figures.longest_lag_ms);
+        behind.push(drive.name.as_str());
     }
-    let behind =
-        |drive: &OpenDevice, ms: f64| format!("{} falls {} behind", drive.name, millis(ms));
-    let (at, keeps_up) = match lags_ms.as_slice() {
-        [] => (first, String::new()),
-        all if first + all.len() < drives.len() => {
-            let smaller = drives[first..].iter().zip(all).map(|(drive, ms)| behind(drive, *ms));
-            let smaller = smaller.collect::<Vec<_>>().join(", ");
-            (first + all.len(), format!(" and keeps up with it ({smaller})"))
+    if first + behind.len() == drives.len() {
+        // If every drive falls behind, simulate the one that falls behind least.
+        let mut lags_ms = Vec::new();
+        for drive in &drives[first..] {
+            lags_ms.push(trial.run(drive, None)?.longest_lag_ms);
         }
-        all => {
-            // If every drive falls behind, simulate the one that falls behind least.
-            let least = all.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
-            let at = first + least.map_or(0, |(nth, _)| nth);
-            let why = format!(
-                "none of the general bundled drives keeps up with it; this one comes nearest and {holds}{remark}"
-            );
-            return Ok((drives.swap_remove(at), why));
-        }
+        let least = lags_ms.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+        let at = first + least.map_or(0, |(nth, _)| nth);
+        let why = format!(
+            "none of the general bundled drives keeps up with it; this one comes nearest and {holds}{remark}"
+        );
+        return Ok((drives.swap_remove(at), why));
+    }
+    let keeps_up = match behind.as_slice() {
+        [] => String::new(),
+        [smaller] => format!(" and keeps up with it ({smaller} does not)"),
+        smaller => format!(" and keeps up with it ({} do not)", listed(smaller)),
     };
+    let at = first + behind.len();
     let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}{remark}");
     Ok((drives.swap_remove(at), why))
+}
+
+/// Simulates the trace on drives that might be the default.
+struct Trial<'a, 'p> {
+    input: &'a Input,
+    current: Option<&'a str>,
+    setup: Setup,
+    progress: Telling<'p>,
+}
+
+impl Trial<'_, '_> {
+    /// Returns whether `drive` keeps up with the trace. In open replay, the run ends as soon as it
+    /// does not.
+    fn keeps_up(&mut self, drive: &OpenDevice) -> Result<bool, Error> {
+        let late = LateCount::overload(self.input);
+        let early = (self.setup.replay == Replay::Open).then_some(&late);
+        match self.run(drive, early) {
+            Err(Error::Stopped) if late.is_exceeded() => Ok(false),
+            run => run.map(|figures| !figures.is_overloaded()),
+        }
+    }
+
+    /// Runs the trace on `drive`, until the end or until `late` is exceeded.
+    fn run(&mut self, drive: &OpenDevice, late: Option<&LateCount>) -> Result<Figures, Error> {
+        let doing = format!("trying whether {} keeps up", drive.name);
+        let told = ProgressReport { doing, done_share: 0.0 };
+        let mut tell = |_| match late.is_some_and(LateCount::is_exceeded) {
+            true => ControlFlow::Break(()),
+            false => (self.progress)(&told),
+        };
+        let bed = Bed { late, ..Bed::of(drive) };
+        let policy = self.current.unwrap_or(linux_default(drive));
+        Ok(run_on(self.input, bed, policy, self.setup, &mut tell)?.result.figures)
+    }
 }
 
 /// Finds the first of `drives`, which are sorted by size, that holds the trace. Returns the drive's
@@ -98,5 +131,41 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         (Some(at), _) => Ok((at, "holds what the trace uses, long gaps left out", beyond)),
         (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
         (None, count) => Ok((count - 1, "is not too small for most of it", beyond)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Flags, Nanos, Op};
+    use forebay_trace::Record;
+
+    use super::*;
+    use crate::progress::unheard;
+
+    /// Ending a run early does not change which drives keep up.
+    #[test]
+    fn a_run_that_ends_early_would_have_fallen_behind() {
+        let device = devices::open("sata250").unwrap();
+        let read = |n: u64, gap_us: u64| Record {
+            at: Nanos::from_micros(n * gap_us),
+            offset: n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (200 << 30) / 4096 * 4096,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let keeps_up = [2, 4, 6, 7, 8, 9, 10, 14].map(|gap_ms: u64| {
+            let records = (0..4000).map(|n| read(n, gap_ms * 1000)).collect();
+            let input = Input::from_records(records, vec!["reader".into()]);
+            let (setup, progress) = (Setup::default(), &mut unheard);
+            let mut trial = Trial { input: &input, current: None, setup, progress };
+            let is_overloaded = trial.run(&device, None).unwrap().is_overloaded();
+            let keeps_up = trial.keeps_up(&device).unwrap();
+            assert_eq!(keeps_up, !is_overloaded, "{gap_ms} ms");
+            keeps_up
+        });
+        assert!(!keeps_up[0] && keeps_up[7], "{keeps_up:?}");
     }
 }

@@ -14,12 +14,12 @@ use serde::Serialize;
 
 use super::Setting;
 use super::judge::TOO_FEW;
-use super::trust::off;
+use super::trust::{is_far, off};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::{self, side_by_side};
 use crate::progress::Telling;
-use crate::quantities::{counted, percent, significant};
+use crate::quantities::{counted, significant};
 use crate::replayed::Replay;
 use crate::retrodict::{DirectionAnswer, Retrodiction, retrodict_part};
 use crate::simulate::{Bed, Setup};
@@ -195,20 +195,27 @@ pub(super) fn fit(
 impl DeviceFit {
     fn told(&self, device: &OpenDevice, figures: &str) -> String {
         let of = |one: &Retrodiction| off(one).unwrap_or_default();
-        let used = match self.is_used {
-            true => "The answer is about the fitted model.",
+        let (used, name, unused, other) = match self.is_used {
+            true => (&self.fitted, "fitted", &self.unfitted, "unfitted"),
+            false => (&self.unfitted, "unfitted", &self.fitted, "fitted"),
+        };
+        let little = if is_far(used) { "Little: " } else { "" };
+        let on = if little.is_empty() { "On" } else { "on" };
+        let why = match self.is_used {
+            true => "",
             false => {
-                "The fit is not nearer there, so the answer is about the model as its file says."
+                "The fitted model is no closer there, so the answer is about the unfitted one. "
             }
         };
         format!(
-            "Fitted to {} of the first half: {figures}. On the second half, which the fit has not seen, the fitted {}: {} on \
-             average. As its file says, the {}: {} on average. Your disk is taken for {} under {}, in {} replay. {used}",
+            "{little}{on} the second half of the trace, which the fit has not seen, the {name} {}. There the {other} {}. {why}The \
+             typical error is a factor of {} without fitting, and of {} after fitting to {} of the first half: {figures}. \
+             This takes your disk for {} under {}, in {} replay.",
+            of(used),
+            of(unused),
+            significant(1.0 + self.unfitted_error_share),
+            significant(1.0 + self.fitted_error_share),
             counted(self.fitted_requests, "request"),
-            of(&self.fitted),
-            percent(self.fitted_error_share),
-            of(&self.unfitted),
-            percent(self.unfitted_error_share),
             device.name,
             self.fitted.policy,
             self.fitted.replay.name(),

@@ -31,8 +31,13 @@ impl Case<'_> {
             return self.overload(behind);
         }
         let free = self.free();
-        let both = self.flash_in_short().map(|flash| format!("{free} {flash}."));
-        both.filter(|both| both.split_whitespace().count() <= WORDS_MAX).unwrap_or(free)
+        let Some(flash) = self.flash_in_short() else { return free };
+        let both = format!("{free} {flash}.");
+        // Flash that helps is more important than why nothing else does.
+        let keeps = free.starts_with("Keep ");
+        let short = format!("Keep {}. {flash}.", self.baseline.policy);
+        let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
+        [Some(both), keeps.then_some(short)].into_iter().flatten().find(fits).unwrap_or(free)
     }
 
     /// States how far the device falls behind, and what would keep up.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::choice::Choice;
 use super::remedies::{Remedy, RemedyKind};
+use super::replays::LARGE_REQUESTS;
 use super::trial::Trial;
 use super::{Sensitivity, Today, resampled};
 use crate::devices::{OpenDevice, Varied};
@@ -78,6 +79,13 @@ impl fmt::Display for QueueSizes {
     }
 }
 
+/// Returns the schedulers to try with other queue sizes: for a large trace only the best one in
+/// Linux at default sizes, or the first one if that does not reorder requests.
+fn schedulers(today: &str, is_large: bool) -> Vec<&'static str> {
+    let best = ORDERING.iter().find(|name| today.starts_with(**name)).unwrap_or(&ORDERING[0]);
+    if is_large { vec![best] } else { ORDERING.to_vec() }
+}
+
 /// A run of a Linux scheduler with other queue sizes.
 struct Tried {
     policy: String,
@@ -93,11 +101,13 @@ impl Trial<'_> {
             let why = "Not tried: all schedulers of Linux give the same result here.";
             return Ok(Remedy::untried(kind, "none", why.to_string()));
         };
+        let is_large = self.input.description.records > LARGE_REQUESTS;
+        let schedulers = schedulers(&today.policy, is_large);
         let mut tried = Vec::new();
         for queues in TRIED {
             let Some(device) = queues.device(self.device) else { continue };
             let bed = Bed { slices: true, ..Bed::of(&device) };
-            for scheduler in ORDERING {
+            for &scheduler in &schedulers {
                 let policy = queues.policy(scheduler);
                 let mut run = run_on(self.input, bed, &policy, self.setup, progress)?;
                 run.result.policy = format!("{scheduler} with {queues}");
@@ -213,6 +223,16 @@ impl Today {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_traces_try_queue_sizes_with_one_scheduler() {
+        for today in ["none", "bfq", "mq-deadline"] {
+            assert_eq!(schedulers(today, false), ORDERING);
+        }
+        let large = |today| schedulers(today, true);
+        assert_eq!([large("none"), large("mq-deadline")].concat(), ["mq-deadline"; 2]);
+        assert_eq!(large("bfq"), ["bfq"]);
+    }
 
     #[test]
     fn sizes_are_set_in_linux_s_words() {

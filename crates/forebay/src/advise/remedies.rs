@@ -97,6 +97,9 @@ pub struct Remedy {
     pub recommended: bool,
     /// The evidence for the verdict on this remedy, or why the remedy was not tried.
     pub reason: String,
+    /// Why flash is not worth its price, if it was tried and is not.
+    #[serde(skip)]
+    pub against: Option<String>,
     /// The remedy's complete run, if it changes queue sizes or needs flash.
     pub run: Option<Box<RunResult>>,
 }
@@ -136,6 +139,7 @@ impl Remedy {
             write_p99_ms: None,
             recommended: false,
             reason,
+            against: None,
             run: None,
         }
     }

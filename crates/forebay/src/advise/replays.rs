@@ -35,8 +35,9 @@ pub(super) struct Schedulers<'a> {
     pub(super) clock_step_ms: f64,
 }
 
-/// Above this number of requests, schedulers that no current system has are not simulated, and
-/// neither are drives with other parameters than the catch margin.
+/// Above this number of requests, these are not simulated: schedulers that no current system has,
+/// drives with other parameters than the catch margin, a second cache, and queue sizes with more
+/// than one scheduler.
 pub(super) const LARGE_REQUESTS: u64 = 4_000_000;
 
 /// Returns the specs of the policies to simulate for a trace of `requests` requests.
@@ -61,7 +62,7 @@ pub(super) fn left_out_caution(results: &[RunResult], requests: u64) -> Option<S
         let most = LARGE_REQUESTS / 1_000_000;
         format!(
             "The trace has more than {most} million requests, so schedulers that no current system has were not tried \
-             ({names}). `forebay simulate TRACE --policy {}` tries one of them.",
+             ({names}), nor several caches, nor queue sizes with more than one scheduler. `forebay simulate TRACE --policy {}` tries one of them.",
             missing[0]
         )
     })

@@ -162,6 +162,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
 
 fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>) -> Remedy {
     Remedy {
+        against: None,
         kind,
         policy: policy.to_string(),
         flash_bytes,
@@ -220,6 +221,7 @@ pub(crate) fn advice() -> Advice {
     let mut ranking: Vec<Ranked> = results.iter().map(ranked).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     Advice {
+        is_flash_size_named: false,
         plain: None,
         sensitivity: Vec::new(),
         throttling: None,

@@ -1,6 +1,7 @@
 //! Determines the required cache size: the smallest cache that has most of the hits of the largest
 //! one. It is read off the miss-ratio curve, which one pass over the trace computes for all sizes.
 
+use forebay_core::Op;
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
 
@@ -10,9 +11,20 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 
-/// The maximum number of distinct blocks to track. Larger footprints are divided into larger
-/// blocks.
-const BLOCKS_MAX: u64 = 1 << 20;
+/// The number of blocks above which larger ones are used, if requests fill them.
+const BLOCKS_ENOUGH: u64 = 1 << 20;
+
+/// The maximum number of blocks, which bounds the memory of a simulated cache.
+const BLOCKS_MAX: u64 = 1 << 23;
+
+/// The share of the requested bytes that must be in whole blocks: a cache takes in nothing else.
+const WHOLE_ENOUGH: f64 = 0.9;
+
+/// The number of requests, from the start of the trace, that decide how large a block is.
+const REQUESTS_EXAMINED: usize = 100_000;
+
+/// The block sizes from 1 KiB to 64 MiB, as powers of two.
+const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
 
 /// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
 const NEARLY_ALL: f64 = 0.99;
@@ -25,28 +37,31 @@ pub struct Sizing {
     /// The total size of all blocks that the trace accesses. A larger cache would never be full.
     pub footprint_bytes: u64,
     /// The size in bytes of the smallest cache that has most of the hits of the largest, as
-    /// `forebay cache` recommends it.
+    /// `forebay cache` recommends it; or the size that the user named.
     pub least_bytes: u64,
     /// The size in bytes of the smallest cache with 99 % of the hits of the largest. A larger cache
     /// gains nothing.
     pub full_bytes: u64,
-    /// The flash required in MiB: the cache itself, and room for blocks on their way to the disk.
+    /// The flash required in MiB: the cache of `least_bytes`, and room for blocks on their way to
+    /// the disk.
     pub size_mib: u64,
-    /// The share of block accesses that hit in the recommended cache.
+    /// The share of block accesses that hit in a cache of `least_bytes`.
     pub hit_share: f64,
+    /// The share of block accesses that hit in a cache of `full_bytes`.
+    pub hit_share_full: f64,
     /// The share of block accesses that hit in a cache large enough for all blocks.
     pub hit_share_max: f64,
 }
 
 impl Sizing {
-    pub(super) fn of(input: &Input, progress: Progress<'_>) -> Result<Sizing, Error> {
-        let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
-        // If the trace counts in blocks, use its block size, and never combine its blocks into
-        // larger ones.
-        let own = input.notes.own_block_bytes.map(u64::from);
-        let mut sizes = own.into_iter().chain((12..26).map(|bits| 1u64 << bits));
-        let block_bytes = sizes.find(|&b| blocks(b) <= BLOCKS_MAX);
-        let block_bytes = block_bytes.unwrap_or(1 << 26);
+    /// Determines the sizes for `input`. If the user named a size, `flash_bytes` replaces the
+    /// recommended one.
+    pub(super) fn of(
+        input: &Input,
+        flash_bytes: Option<u64>,
+        progress: Progress<'_>,
+    ) -> Result<Sizing, Error> {
+        let block_bytes = block_bytes(input)?;
         let mut curve = MissRatioCurve::default();
         let records = input.records()?;
         let (failed, mut meter) = (records.failed(), Meter::new(progress));
@@ -59,7 +74,15 @@ impl Sizing {
         if let Some(error) = failed.take() {
             return Err(error.into());
         }
-        Ok(Sizing::from(&curve, block_bytes as u32))
+        Ok(Sizing::from(&curve, block_bytes as u32, flash_bytes))
+    }
+
+    /// Returns the flash in MiB that a cache of `cache_bytes` needs: the cache itself, and room for
+    /// blocks on their way to the disk.
+    pub fn flash_mib(&self, cache_bytes: u64) -> u64 {
+        let blocks = cache_bytes / u64::from(self.block_bytes);
+        let blocks = blocks + (blocks / 32).max(32);
+        (blocks * u64::from(self.block_bytes)).div_ceil(1 << 20)
     }
 
     /// Formats the recommended size in a sentence. With `in_blocks`, sizes are in blocks, because
@@ -97,29 +120,76 @@ impl Sizing {
         )
     }
 
-    fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {
+    fn from(curve: &MissRatioCurve, block_bytes: u32, flash_bytes: Option<u64>) -> Sizing {
         let accesses = curve.accesses();
         let hits_max = accesses - curve.misses().last().unwrap_or(0);
+        let (block, one_in) = (u64::from(block_bytes), curve.sample().one_in());
         let smallest_with = |share_of_hits: f64| {
             let misses_max = accesses - (hits_max as f64 * share_of_hits).ceil() as u64;
             let found = curve.misses().enumerate().find(|&(_, misses)| misses <= misses_max);
             let (size, misses) = found.unwrap_or((0, accesses));
-            (size as u64 * curve.sample().one_in(), misses)
+            (size as u64 * one_in * block, misses)
         };
-        let (size, misses) = smallest_with(HITS_THAT_SUFFICE);
-        let (full_size, _) = smallest_with(NEARLY_ALL);
+        let named = |flash_bytes: u64| {
+            let at = (flash_bytes / block / one_in) as usize;
+            let misses = curve.misses().nth(at).or(curve.misses().last()).unwrap_or(accesses);
+            (flash_bytes, misses)
+        };
+        let (least_bytes, misses) =
+            flash_bytes.map_or_else(|| smallest_with(HITS_THAT_SUFFICE), named);
+        let (full_bytes, misses_full) = smallest_with(NEARLY_ALL);
         let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
-        let blocks = size + (size / 32).max(32);
-        Sizing {
+        let sizing = Sizing {
             block_bytes,
-            footprint_bytes: curve.blocks() * u64::from(block_bytes),
-            least_bytes: size * u64::from(block_bytes),
-            full_bytes: full_size * u64::from(block_bytes),
-            size_mib: (blocks * u64::from(block_bytes)).div_ceil(1 << 20),
+            footprint_bytes: curve.blocks() * block,
+            least_bytes,
+            full_bytes,
+            size_mib: 0,
             hit_share: share(accesses - misses),
+            hit_share_full: share(accesses - misses_full),
             hit_share_max: share(hits_max),
+        };
+        let flash_mib = |bytes: u64| (bytes >> 20).max(1);
+        let size_mib = flash_bytes.map_or_else(|| sizing.flash_mib(least_bytes), flash_mib);
+        Sizing { size_mib, ..sizing }
+    }
+}
+
+/// Returns the block size of a cache for `input`: 4 KiB, larger for large footprints, but smaller
+/// if requests would not fill the blocks. If the trace counts in blocks, that size is used if there
+/// are not too many of them, and its blocks are never divided.
+fn block_bytes(input: &Input) -> Result<u64, Error> {
+    let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
+    let own = input.notes.own_block_bytes.map(u64::from);
+    let sizes = || BLOCK_BITS.map(|bits| 1u64 << bits);
+    let large = own.into_iter().chain(sizes().skip(2)).find(|&of| blocks(of) <= BLOCKS_ENOUGH);
+    let large = large.unwrap_or(1 << BLOCK_BITS.end());
+    if own.is_some() {
+        return Ok(large);
+    }
+    let whole = whole_shares(input)?;
+    let fitting = sizes().zip(whole).filter(|&(of, _)| of <= large && blocks(of) <= BLOCKS_MAX);
+    let filled = fitting.clone().filter(|&(_, share)| share >= WHOLE_ENOUGH);
+    Ok(filled.last().or(fitting.clone().next()).map_or(large, |(of, _)| of))
+}
+
+/// Returns for each block size the share of the bytes requested, in the first requests of the
+/// trace, that are in whole blocks.
+fn whole_shares(input: &Input) -> Result<Vec<f64>, Error> {
+    let mut whole = vec![0u64; BLOCK_BITS.count()];
+    let mut all = 0;
+    for record in input.records()?.take(REQUESTS_EXAMINED) {
+        if !matches!(record.op, Op::Read | Op::Write) {
+            continue;
+        }
+        all += u64::from(record.len);
+        let end = record.offset.saturating_add(record.len.into());
+        for (bytes, bits) in whole.iter_mut().zip(BLOCK_BITS) {
+            let block = 1u64 << bits;
+            *bytes += (end / block).saturating_sub(record.offset.div_ceil(block)) * block;
         }
     }
+    Ok(whole.into_iter().map(|bytes| bytes as f64 / (all as f64).max(1.0)).collect())
 }
 
 #[cfg(test)]
@@ -135,11 +205,15 @@ mod tests {
             (0..1000).for_each(|key| _ = curve.access(key));
         }
         (5000..105_000).for_each(|key| _ = curve.access(key));
-        let sizing = Sizing::from(&curve, 4096);
+        let sizing = Sizing::from(&curve, 4096, None);
         assert_eq!((sizing.least_bytes, sizing.full_bytes), (1000 * 4096, 1000 * 4096));
         assert_eq!(sizing.size_mib, (1032u64 * 4096).div_ceil(1 << 20));
         assert_eq!((sizing.hit_share, sizing.hit_share_max), (0.495, 0.495));
-        let once = Sizing::from(&MissRatioCurve::default(), 4096);
+        let once = Sizing::from(&MissRatioCurve::default(), 4096, None);
         assert_eq!((once.hit_share_max, once.footprint_bytes), (0.0, 0));
+        // A size that the user names, both smaller and larger than all blocks.
+        let named = |bytes: u64| Sizing::from(&curve, 4096, Some(bytes));
+        assert_eq!((named(2 << 20).hit_share, named(2 << 20).size_mib), (0.0, 2));
+        assert_eq!((named(10 << 30).hit_share, named(10 << 30).least_bytes), (0.495, 10 << 30));
     }
 }

@@ -12,7 +12,7 @@ use super::choice::{Choice, Prefer};
 use super::drives::Drives;
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
-use super::replays::Tryout;
+use super::replays::{LARGE_REQUESTS, Tryout};
 use super::resampled;
 use super::sizing::Sizing;
 use crate::cache_curve::FOUND_THAT_MATTERS;
@@ -26,11 +26,16 @@ use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
+/// The share of the writes to blocks that bypass a cache from which the answer mentions it.
+const PARTIAL_THAT_MATTERS: f64 = 0.02;
+
 /// The runs with which remedies are compared, and the devices on which they are simulated.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,
     pub(super) flash: &'a OpenDevice,
+    /// The size of the cache that the user named.
+    pub(super) flash_bytes: Option<u64>,
     /// The other drives that the device might be.
     pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
@@ -108,7 +113,10 @@ impl Trial<'_> {
             tried.sizing = tried.sizing.or(sizing);
             tried.defragmentation = tried.defragmentation.or(defragmentation);
         }
-        choose_flash(&mut tried.remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
+        choose_flash(&mut tried.remedies, |more, less| {
+            let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
+            of(more).zip(of(less)).is_some_and(|(more, less)| self.is_worth_more_flash(more, less))
+        });
         let named = |run: Run| (run.result.policy.clone(), run);
         tried.with_flash = runs.into_iter().map(named).collect();
         Ok(tried)
@@ -134,7 +142,7 @@ impl Trial<'_> {
                 Part { remedy, run, sizing: None, defragmentation: None }
             }
             _ => {
-                let sizing = Sizing::of(self.input, &mut *tell)?;
+                let sizing = Sizing::of(self.input, self.flash_bytes, &mut *tell)?;
                 let (remedy, run) = self.caching(&sizing, tell)?;
                 Part { remedy, run, sizing: Some(sizing), defragmentation: None }
             }
@@ -177,11 +185,9 @@ impl Trial<'_> {
         Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
-    /// Returns whether the remedy `more` is enough of an improvement over `less` to justify its
-    /// larger flash.
-    fn is_worth_more_flash(&self, runs: &[Run], more: &Remedy, less: &Remedy) -> bool {
-        let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
-        let Some((more, less)) = of(more).zip(of(less)) else { return false };
+    /// Returns whether the run `more` is enough of an improvement over `less` to justify its larger
+    /// flash.
+    fn is_worth_more_flash(&self, more: &Run, less: &Run) -> bool {
         let slices = more.slices.iter().chain(&less.slices).chain(self.slices.first().copied());
         let slices: Vec<&Slices> = slices.collect();
         let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
@@ -227,22 +233,47 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
-    /// Simulates caching. Returns the remedy, and its run if it was simulated.
+    /// Simulates caching, with a cache of the size that the user named, or else with the smallest
+    /// one that has most of the hits and with one that has nearly all. Returns the better remedy,
+    /// and its run if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
         progress: Progress<'_>,
     ) -> Result<(Remedy, Option<Run>), Error> {
-        let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
         if sizing.hit_share_max < FOUND_THAT_MATTERS {
             let why = format!(
-                "Not tried: even a cache that holds all {footprint} would find only {} of the blocks \
+                "Not tried: even a cache that holds all {} would find only {} of the blocks \
                  used; the others are used for the first time.",
+                bytes(sizing.footprint_bytes as f64),
                 percent(sizing.hit_share_max)
             );
-            return Ok((Remedy::untried(kind, "cache", why), None));
+            return Ok((Remedy::untried(RemedyKind::Caching, "cache", why), None));
         }
-        let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
+        let (least_mib, full_mib) = (sizing.size_mib, sizing.flash_mib(sizing.full_bytes));
+        let least = self.cached(sizing, (least_mib, sizing.hit_share), &mut *progress)?;
+        let is_large = self.input.description.records > LARGE_REQUESTS;
+        if self.flash_bytes.is_some() || is_large || full_mib < 2 * least_mib {
+            return Ok((least.0, Some(least.1)));
+        }
+        let full = self.cached(sizing, (full_mib, sizing.hit_share_full), progress)?;
+        let is_full = match (least.0.recommended, full.0.recommended) {
+            (true, true) => self.is_worth_more_flash(&full.1, &least.1),
+            (is_least, _) => !is_least,
+        };
+        let (remedy, run) = if is_full { full } else { least };
+        Ok((remedy, Some(run)))
+    }
+
+    /// Simulates a cache of `size_mib` MiB, in which a share of `hits` of the blocks used would be
+    /// found by the miss-ratio curve.
+    fn cached(
+        &self,
+        sizing: &Sizing,
+        (size_mib, hits): (u64, f64),
+        progress: Progress<'_>,
+    ) -> Result<(Remedy, Run), Error> {
+        let size_mib = size_mib.min(self.flash.model.capacity() >> 20);
         // The disk behind the cache uses the recommended scheduler, so that the gain is due only to
         // the cache.
         let policy = format!(
@@ -250,39 +281,48 @@ impl Trial<'_> {
             sizing.block_bytes >> 10,
             self.free.policy
         );
-        let ran = run_on(self.input, self.bed(), &policy, self.setup, progress)?;
+        let ran = run_on(self.input, self.bed(), &policy, self.setup, &mut *progress)?;
         let run = &ran.result;
+        let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let mut why = None;
         let mut evidence = format!(
-            "Of the blocks of {} used, a cache of all {footprint} would find {}, one of {} {} (LRU, from the miss-ratio \
-             curve), to which room is added for blocks on their way to the disk",
+            "Of the blocks of {} used, a cache of all {} would find {}, one of {} {} (LRU, from the miss-ratio \
+             curve)",
             bytes(sizing.block_bytes.into()),
+            bytes(sizing.footprint_bytes as f64),
             percent(sizing.hit_share_max),
-            bytes(sizing.least_bytes as f64),
-            percent(sizing.hit_share)
+            bytes((size_mib << 20) as f64),
+            percent(hits)
         );
-        match run.placement.get("hit_share") {
-            Some(&share) if run.figures.reads >= TOO_FEW => {
-                evidence += &format!(
-                    "; in the run it found {} of the blocks read (the curve counts those written too)",
-                    percent(share)
-                );
-                let is_lost = share < FOUND_THAT_MATTERS;
-                why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
-            }
-            Some(_) if run.figures.reads > 0 => {
-                evidence += &format!(
-                    "; the trace has only {}, so what it does is take writes in",
-                    counted(run.figures.reads, "read")
-                );
-            }
-            _ => evidence += "; the trace only writes, so it only takes writes in",
+        if run.figures.reads >= TOO_FEW {
+            let share = figure("hit_share");
+            evidence += &format!(
+                "; in the run it found {} of the blocks read (the curve counts those written too)",
+                percent(share)
+            );
+            let is_lost = share < FOUND_THAT_MATTERS;
+            why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
+        } else if run.figures.reads > 0 {
+            evidence += &format!(
+                "; the trace has only {}, so what it does is take writes in",
+                counted(run.figures.reads, "read")
+            );
+        } else {
+            evidence += "; the trace only writes, so it only takes writes in";
+        }
+        let partial_share = figure("blocks_partial") / figure("blocks_written").max(1.0);
+        if partial_share >= PARTIAL_THAT_MATTERS {
+            evidence += &format!(
+                "; {} of the writes to blocks went to the disk, because they write a block only in \
+                 part",
+                percent(partial_share)
+            );
         }
         let why = match why {
             None => self.against_flash_anywhere(&ran, &policy, progress)?,
             why => why,
         };
-        Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
+        Ok((self.with_flash(RemedyKind::Caching, &ran, size_mib << 20, &evidence, why), ran))
     }
 
     /// Builds the remedy from a run with flash. It is not recommended if `against` gives a reason.
@@ -297,11 +337,12 @@ impl Trial<'_> {
         let (free, baseline) = (self.free, self.baseline);
         let run = &ran.result;
         let why = against.as_ref().map_or(String::new(), |why| format!(" {why}."));
-        let reason = format!("{evidence}.{why}");
+        let (reason, is_worth_it) = (format!("{evidence}.{why}"), against.is_none());
         Remedy {
             flash_bytes: needed,
+            against,
             gain_over_free_share: Some(1.0 - run.total_s() / free.total_s().max(1e-9) + 0.0),
-            recommended: against.is_none(),
+            recommended: is_worth_it,
             reason,
             run: Some(Box::new(run.clone())),
             ..Remedy::outcome(kind, run, baseline)

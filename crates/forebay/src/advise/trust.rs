@@ -139,12 +139,7 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
         }
         false => "",
     };
-    let mut all =
-        [&of.reads, &of.writes].into_iter().flatten().filter(|one| one.requests >= TOO_FEW);
-    let is_off = |one: &DirectionAnswer| {
-        [one.p50_error_share, one.p99_error_share].into_iter().flatten().any(is_far_off)
-    };
-    let little = if all.any(is_off) { "Little: " } else { "" };
+    let little = if is_far(of) { "Little: " } else { "" };
     let on = if little.is_empty() { "On" } else { "on" };
     Some(format!(
         "{little}{on} this trace the {off}. That takes your disk for {} under {}, in {} replay, by {}{unmeasured}.{backlog}",
@@ -164,6 +159,15 @@ pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let (first, rest) = parts.split_first()?;
     let rest: String = rest.iter().map(|part| format!(", and its {part}")).collect();
     Some(format!("model's {first}{rest}"))
+}
+
+/// Returns whether any latency of the model differs from the recorded one by more than a factor of
+/// two, for reads or writes that are numerous enough to compare.
+pub(super) fn is_far(of: &Retrodiction) -> bool {
+    let all = [&of.reads, &of.writes].into_iter().flatten();
+    all.filter(|one| one.requests >= TOO_FEW).any(|one: &DirectionAnswer| {
+        [one.p50_error_share, one.p99_error_share].into_iter().flatten().any(is_far_off)
+    })
 }
 
 /// Returns whether a latency of the model differs from the recorded one by more than a factor of

@@ -81,7 +81,8 @@ fn what_is_not_checked_says_why() {
 fn fitted(input: &Input, device: &OpenDevice, jobs: usize) -> Result<(DeviceFit, bool), String> {
     let flash = default_flash().unwrap();
     let setup = Setup::default();
-    let setting = Setting { input, device, flash: &flash, setup, current: "mq-deadline" };
+    let (flash, current) = (&flash, "mq-deadline");
+    let setting = Setting { input, device, flash, flash_bytes: None, setup, current };
     let (fit, device) = fit(&setting, jobs, &mut unheard).map_err(|error| error.to_string())?;
     Ok((fit, device.is_some()))
 }

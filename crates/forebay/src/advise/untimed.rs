@@ -14,8 +14,8 @@ pub(super) fn advice(
     why: &str,
     progress: Progress<'_>,
 ) -> Result<Advice, Error> {
-    let &Setting { input, device, flash, setup, current: baseline } = setting;
-    let sizing = Sizing::of(input, progress)?;
+    let &Setting { input, device, flash, flash_bytes, setup, current: baseline } = setting;
+    let sizing = Sizing::of(input, flash_bytes, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
     let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, baseline, not_tried.clone())];
     remedies.extend(none_tried(baseline, &not_tried));
@@ -38,6 +38,7 @@ pub(super) fn advice(
         is_baseline_known: false,
         stands_in: false,
         is_device_default: false,
+        is_flash_size_named: flash_bytes.is_some(),
         is_saturated: false,
         enough: None,
         prefer: Prefer::default(),

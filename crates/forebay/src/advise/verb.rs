@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{Choice as Word, Value, named};
+use forebay_ask::{Choice as Word, Size, Value, named};
 use forebay_core::Nanos;
 use forebay_trace::TraceError;
 use tempfile::TempDir;
@@ -42,6 +42,8 @@ forebay_ask::ask! {
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
+        /// How much of it to use as a cache, e.g. 10G
+        flash_size: Option<Size> [.otherwise("as much as saves most of what a larger cache would")],
         /// Also say which redundancy pays on an array of this many such drives
         array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
         /// Which scheduler to choose where none is best in everything
@@ -134,6 +136,7 @@ impl Verb for AdviseAsk {
         };
         let options = AdviceOptions {
             current: self.current.clone(),
+            flash_bytes: self.flash_size.map(|size| size.bytes),
             prefer: self.prefer,
             jobs: self.jobs.count(),
             both_replays: self.replay.is_none(),

@@ -1,19 +1,30 @@
-//! Counts requests that are answered late, so that a run whose 99th percentile can no longer be
-//! within a limit ends early.
+//! Counts requests that are late, so that a run whose outcome is decided by them ends early.
 //!
 //! A run reports to its [`LateCount`] from one thread; the caller's progress callback asks it whether
 //! to stop. The counts are atomic only because a test bed is shared between threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_core::replay::Lag;
 use forebay_core::{Done, Nanos, Op};
 
 use crate::input::Input;
 
-/// How many requests were answered later than a limit.
+/// What is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// Reads, or writes, that are answered later than the limit.
+    Answers,
+    /// Requests of any kind that get a place in the request queue later than the limit.
+    Places,
+}
+
+/// How many requests were later than a limit.
 #[derive(Debug)]
 pub struct LateCount {
+    late: Late,
     limit: Nanos,
+    /// The number of late reads, or of all late requests.
     reads: AtomicU64,
     writes: AtomicU64,
     reads_max: u64,
@@ -22,9 +33,10 @@ pub struct LateCount {
 
 impl LateCount {
     /// Creates a count for a run of `input` whose 99th percentiles are to be at most `limit`.
-    pub(crate) fn new(input: &Input, limit: Nanos) -> LateCount {
+    pub(crate) fn answers(input: &Input, limit: Nanos) -> LateCount {
         let description = &input.description;
         LateCount {
+            late: Late::Answers,
             // A percentile of a histogram may be as much as a bucket below the latency itself.
             limit: Nanos(limit.0 + limit.0 / 20),
             reads: AtomicU64::new(0),
@@ -34,20 +46,30 @@ impl LateCount {
         }
     }
 
+    /// Creates a count for a run of `input` in open replay that ends if the devices are overloaded.
+    pub(crate) fn overload(input: &Input) -> LateCount {
+        LateCount {
+            late: Late::Places,
+            limit: Lag::LATE,
+            reads_max: input.description.records.div_ceil(100),
+            ..LateCount::answers(input, Nanos::ZERO)
+        }
+    }
+
     #[inline]
     pub(super) fn finished(&self, now: Nanos, done: &Done) {
-        if done.latency(now) <= self.limit {
-            return;
-        }
-        let count = match done.request.op {
-            Op::Read => &self.reads,
-            Op::Write => &self.writes,
+        let latency = done.latency(now);
+        let count = match (self.late, done.request.op) {
+            (Late::Places, _) if latency + done.held - done.wait > self.limit => &self.reads,
+            (Late::Answers, Op::Read) if latency > self.limit => &self.reads,
+            (Late::Answers, Op::Write) if latency > self.limit => &self.writes,
             _ => return,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether more than 1 % of all reads, or of all writes, of the trace were late.
+    /// Returns whether more than 1 % of the requests are late: of all reads, of all writes, or of
+    /// all requests.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.reads.load(Ordering::Relaxed) > self.reads_max
             || self.writes.load(Ordering::Relaxed) > self.writes_max

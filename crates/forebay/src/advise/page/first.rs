@@ -72,9 +72,12 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
         let pairs = latencies(run).into_iter().zip(latencies(now));
         pairs.filter_map(|(with, now)| with.zip(now)).all(|(with, now)| with <= now * 1.03)
     };
+    let is_cache = |one: &&Remedy| one.kind == RemedyKind::Caching;
+    if advice.is_flash_size_named {
+        return advice.remedies.iter().find(is_cache);
+    }
     let is_idle = advice.verdict == Verdict::LoadTooLow;
-    let is_cache = |one: &&Remedy| one.kind == RemedyKind::Caching && !is_idle;
-    let harmless = |one: &&Remedy| one.run.as_deref().is_some_and(is_harmless);
+    let harmless = |one: &&Remedy| !is_idle && one.run.as_deref().is_some_and(is_harmless);
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
 }
 
@@ -180,14 +183,21 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
         RemedyKind::Caching => "as a write-back cache",
         _ => "for offloaded writes (in the kernel only)",
     };
+    if remedy.total_s.is_none() {
+        return remedy.reason.trim_end_matches('.').to_string();
+    }
     let size = bytes(remedy.flash_bytes as f64);
     let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
     if !remedy.recommended {
-        let but = match keeps_up == Some(remedy.flash_bytes) {
-            true => "keeps up, but may not be better in everything",
-            false => "may not be worth it",
+        let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
+            (true, _) => "keeps up, but may not be better in everything; the report says why",
+            (false, Some(why)) => {
+                let why = why.split_once(": ").map_or(&why[..], |(_, why)| why);
+                return format!("{size} {how} is not recommended: {why}");
+            }
+            (false, None) => "may not be worth it; the report says why",
         };
-        return format!("{size} {how} {but}; the report says why");
+        return format!("{size} {how} {but}");
     }
     let mut said = format!("{size} {how}");
     if let Some(saved) = saved_time(remedy) {

@@ -1,0 +1,116 @@
+//! Tests when `advise` recommends flash, how much of it, and with which blocks.
+
+use forebay::advise::{Advice, AdviceOptions, Remedy, RemedyKind, Verdict};
+use forebay_trace::Record;
+
+use super::{GIB, KIB, advice, of_none, read, remedy, scattered, with_options, write};
+
+/// Returns reads of a small scattered set, repeated faster than a disk can serve them.
+fn hot_set() -> Vec<Record> {
+    let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
+    (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()
+}
+
+/// The set keeps the disk busy, so the advice is a cache of the set's size.
+#[test]
+fn a_hot_set_wants_a_cache_of_its_size() {
+    let advice = advice(hot_set());
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.recommended, "{}", caching.reason);
+    let sizing = advice.cache_sizing.unwrap();
+    assert!(sizing.size_mib <= 3 && sizing.hit_share > 0.7, "{sizing:?}");
+    assert_eq!(caching.flash_bytes, sizing.size_mib << 20);
+    assert!(caching.gain_over_free_share.unwrap() > 0.5);
+    assert!(advice.findings[0].contains(" Free: "), "{}", advice.headline);
+    assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
+}
+
+/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk that is mostly idle. A cache
+/// would save nearly all of the disk's work, but without a noticeable benefit.
+#[test]
+fn flash_is_not_recommended_to_an_idle_disk() {
+    let reads = (0..6_000u64).map(|n| {
+        let hot = n.wrapping_mul(n).wrapping_add(n / 7) % 500;
+        read(n * 40_000, (n % 4) as u32, scattered(hot), 4 * KIB)
+    });
+    let advice = advice(reads.collect());
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.gain_share.unwrap() > 0.5, "{}", caching.reason);
+    assert!(!caching.recommended && caching.reason.contains("Nothing to gain from flash"));
+    assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
+    assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
+}
+
+#[test]
+fn flash_is_held_against_the_baseline_too() {
+    let advice = advice(hot_set());
+    let caching = remedy(&advice, RemedyKind::Caching);
+    let over = |gain: Option<f64>| gain.unwrap() > 0.1;
+    assert!(over(caching.gain_share) && over(caching.gain_over_free_share), "{caching:?}");
+    assert!(advice.findings[0].contains("less than none"), "{}", advice.headline);
+    assert!(advice.cautions.iter().any(|caution| caution.contains("d7-p5520's times depend on")));
+}
+
+fn with_flash(records: Vec<Record>, flash_bytes: u64) -> Advice {
+    let options = AdviceOptions { flash_bytes: Some(flash_bytes), ..of_none() };
+    with_options(records, "st1000nm0011:plain", options)
+}
+
+fn placed(remedy: &Remedy, figure: &str) -> f64 {
+    remedy.run.as_ref().unwrap().placement[figure]
+}
+
+/// Users ask whether the flash that they have would help.
+#[test]
+fn the_flash_that_users_name_is_tried() {
+    for flash_bytes in [1 << 20, 10 * GIB] {
+        let advice = with_flash(hot_set(), flash_bytes);
+        let caching = remedy(&advice, RemedyKind::Caching);
+        assert_eq!(caching.flash_bytes, flash_bytes);
+        assert!(placed(caching, "flash_bytes") <= flash_bytes as f64, "{}", caching.policy);
+        let sizing = advice.cache_sizing.unwrap();
+        let is_enough = flash_bytes == 10 * GIB;
+        assert_eq!(sizing.least_bytes, flash_bytes);
+        assert_eq!(sizing.hit_share == sizing.hit_share_max, is_enough, "{sizing:?}");
+        assert!(caching.recommended || !is_enough, "{}", caching.reason);
+    }
+}
+
+/// Four of five hits are on one block, so a tiny cache has most hits. A larger one saves the disk
+/// twice as much of what is left.
+#[test]
+fn a_larger_cache_is_recommended_if_it_is_worth_it() {
+    let rest = |n: u64| 1 + n / 7 % 200;
+    let block = |n: u64| if n.is_multiple_of(7) { rest(n) } else { 0 };
+    let place = |n: u64| scattered(block(n));
+    let reads = (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, place(n), 4 * KIB));
+    let pulls = (0..6_000).map(|n| read(n * 9_000 + 4_000, 4, scattered(1000 + n % 100), 4 * KIB));
+    let advice = advice(reads.chain(pulls).collect());
+    let (caching, sizing) = (remedy(&advice, RemedyKind::Caching), advice.cache_sizing.unwrap());
+    assert!(caching.recommended, "{}", caching.reason);
+    assert!(sizing.full_bytes >= 2 * sizing.least_bytes, "{sizing:?}");
+    assert_eq!(caching.flash_bytes, sizing.flash_mib(sizing.full_bytes) << 20, "{sizing:?}");
+}
+
+/// A cache takes in whole blocks only.
+#[test]
+fn blocks_are_as_small_as_the_requests() {
+    let writes = |len: u64| {
+        let write = move |n: u64| write(n * 9_000, 0, scattered(n % 500) + 4 * KIB - len, len);
+        with_flash((0..4_000).map(write).collect(), GIB)
+    };
+    for (len, block) in [(4 * KIB, "block-kib=4"), (KIB, "block-kib=1")] {
+        let advice = writes(len);
+        let caching = remedy(&advice, RemedyKind::Caching);
+        assert!(caching.policy.contains(block), "{}", caching.policy);
+        assert_eq!(placed(caching, "blocks_partial"), 0.0);
+        assert!(!caching.reason.contains("only in part"), "{}", caching.reason);
+    }
+    // Blocks of half a KiB cannot be had.
+    let advice = writes(KIB / 2);
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert_eq!(placed(caching, "blocks_partial"), 4_000.0);
+    let said =
+        "100 % of the writes to blocks went to the disk, because they write a block only in part";
+    assert!(caching.reason.contains(said), "{}", caching.reason);
+}
