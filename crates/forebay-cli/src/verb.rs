@@ -36,11 +36,17 @@ impl<V: Verb> ParsedVerb<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
-        let mut session =
-            Watched { bar: Progress::new(""), doing: String::new(), warned: Vec::new() };
-        let mut answered = answer(self.ask, &mut session, Spelling::Command)?;
-        let Watched { bar, warned, .. } = session;
+        let mut session = Watched {
+            bar: Progress::new(""),
+            doing: String::new(),
+            warned: Vec::new(),
+            held: HeldWarnings::default(),
+        };
+        let answered = answer(self.ask, &mut session, Spelling::Command);
+        // Warnings that are held are printed when this value is dropped.
+        let Watched { bar, warned, held: _held, .. } = session;
         drop(bar);
+        let mut answered = answered?;
         if let Some((path, replaces)) = &report {
             say!("report: {}{replaces}", path.display());
         }
@@ -87,6 +93,27 @@ struct Watched {
     bar: Progress,
     doing: String,
     warned: Vec<String>,
+    held: HeldWarnings,
+}
+
+/// Warnings to print after the answer, so that a person who looks at a terminal sees the answer
+/// first. Without a terminal they are printed at once.
+#[derive(Default)]
+struct HeldWarnings(Vec<(PathBuf, String)>);
+
+impl HeldWarnings {
+    fn warn(&mut self, subject: &Path, sentence: &str) {
+        match io::stdout().is_terminal() && io::stderr().is_terminal() {
+            true => self.0.push((subject.to_path_buf(), sentence.to_string())),
+            false => say_once(subject, sentence),
+        }
+    }
+}
+
+impl Drop for HeldWarnings {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(subject, sentence)| say_once(subject, sentence));
+    }
 }
 
 impl Session for Watched {
@@ -113,7 +140,7 @@ impl Session for Watched {
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let sentence = spelled(sentence, Spelling::Command);
-        say_once(subject, &sentence);
+        self.held.warn(subject, &sentence);
         self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
     }
 

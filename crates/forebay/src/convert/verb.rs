@@ -106,7 +106,10 @@ impl Value for TimeSpan {
             text => duration(text),
         };
         let span = TimeSpan { from: time(from, Nanos::ZERO)?, to: time(to, Nanos::MAX)? };
-        if span.from < span.to { Ok(span) } else { Err(expected()) }
+        match span.from < span.to {
+            true => Ok(span),
+            false => Err(format!("got '{text}', expected an end after the start, as in 10s..70s")),
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use forebay_show::table::{Cell, Column, Row, Table};
 use serde::Serialize;
 
 use crate::devices::volume::{self, Knob, VolumeType};
-use crate::devices::{self, Evidence, FigureSource, OpenDevice};
+use crate::devices::{self, Basis, Evidence, FigureSource, OpenDevice};
 use crate::error::Error;
+use crate::quantities::percent;
 use crate::verb::{Answered, DeviceInput, Session, Verb};
 
 forebay_ask::ask! {
@@ -163,28 +164,24 @@ fn titled(headline: String) -> Page {
 
 /// Builds the page of all bundled devices: their names by kind, then their figures.
 fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
-    let names = |is_disk: bool| -> Vec<&str> {
-        let of_kind = found.iter().filter(|device| is_a_disk(device) == is_disk);
-        of_kind.map(|device| device.name.as_str()).collect()
-    };
-    let (disks, ssds) = (names(true), names(false));
+    let of_kind = |is_disk: bool| found.iter().filter(move |device| is_a_disk(device) == is_disk);
     let volume_names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
     let mut page = titled(format!(
         "Forebay has models of {}, {} and {}.",
-        counted(disks.len() as u64, "disk"),
-        counted(ssds.len() as u64, "solid-state drive"),
+        counted(of_kind(true).count() as u64, "disk"),
+        counted(of_kind(false).count() as u64, "solid-state drive"),
         counted(volumes.len() as u64, "volume type")
     ));
-    let names = vec![
-        format!("Disks: {}", disks.join(", ")),
-        format!("Solid-state drives: {}", ssds.join(", ")),
+    let mut names = by_basis("Disks", &of_kind(true).collect::<Vec<_>>());
+    names.extend(by_basis("Solid-state drives", &of_kind(false).collect::<Vec<_>>()));
+    names.extend([
         format!(
             "Volumes and throttles: {}. Choose size and speed, as in ebs-gp3:gib=500:iops=6000",
             volume_names.join(", ")
         ),
         "A server of RATE I/Os a second, one at a time: fixed:RATE".to_string(),
         "Your own drive: FILE.toml. The bundled files are examples".to_string(),
-    ];
+    ]);
     let how =
         "`forebay devices NAME` describes a device; `--explain` lists all with their figures.";
     page.add("Names", Place::FirstScreen, vec![Block::List(names), Block::Text(how.into())]);
@@ -200,6 +197,27 @@ fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     }
     page.add("Bundled devices", Place::Detail, vec![Block::Table(table)]);
     page
+}
+
+/// Lists devices of a kind by what their figures rest on, with the largest error of a rate where the
+/// model was compared with the drive.
+fn by_basis(kind: &str, devices: &[&OpenDevice]) -> Vec<String> {
+    let named = |device: &&&OpenDevice| match device.evidence.rate_error_share {
+        Some(share) => format!("{} ({})", device.name, percent(share)),
+        None => device.name.clone(),
+    };
+    let all = [
+        (Basis::Measured, "measured (largest error of a rate)"),
+        (Basis::Fitted, "fitted to measurements (largest error of a rate)"),
+        (Basis::DataSheet, "from data sheets"),
+        (Basis::Assumed, "mostly assumed"),
+    ];
+    let line = |(basis, words): (Basis, &str)| {
+        let of_basis = devices.iter().filter(|device| device.evidence.basis == basis);
+        let names: Vec<String> = of_basis.map(|device| named(&device)).collect();
+        (!names.is_empty()).then(|| format!("{kind}, {words}: {}", names.join(", ")))
+    };
+    all.into_iter().filter_map(line).collect()
 }
 
 fn is_a_disk(device: &OpenDevice) -> bool {

@@ -1,7 +1,7 @@
 //! Elements that the report pages of several plans share.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::page::{KeyFigure, Page, Tone, Verdict};
 
 use crate::advise::judge::TOO_FEW;
 use forebay_show::plural::counted;
@@ -13,13 +13,6 @@ pub(super) fn about_load(trace: &str, requests: u64, duration_s: f64) -> Vec<(St
         ("Trace".into(), trace.into()),
         ("Load".into(), format!("{} in {duration}", counted(requests, "request"))),
     ]
-}
-
-/// Adds a note to the first screen if the trace has too few reads and writes to decide anything.
-pub(super) fn if_enough(mut page: Page, data_requests: u64) -> Page {
-    let few = too_few(data_requests);
-    page.add_notes("Too few requests", Place::FirstScreen, few.into_iter().collect());
-    page
 }
 
 /// Replaces the verdict and the headline, which say what to buy, if the trace has too few reads and
@@ -77,7 +70,5 @@ mod tests {
         assert_eq!(page(0), format!("{said}no reads or writes, and at least 100 are needed."));
         assert_eq!(page(1), format!("{said}only one read or write, and at least 100 are needed."));
         assert!(page(TOO_FEW - 1).starts_with(&format!("{said}only 99 reads and writes, ")));
-        let notes = |count| if_enough(Page::default(), count).sections.len();
-        assert_eq!([notes(TOO_FEW), notes(TOO_FEW - 1)], [0, 1]);
     }
 }

@@ -5,7 +5,7 @@ use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
-use forebay_show::page::Block;
+use forebay_show::page::{Block, Place};
 use forebay_show::table::{Cell, RowMark};
 
 use super::{Traces, answered, tables};
@@ -274,7 +274,7 @@ fn buy_says_what_to_buy_and_how_to_set_it_up() {
 #[test]
 fn buy_says_why_nothing_keeps_the_promise() {
     let traces = Traces::new();
-    let trace = traces.csv("t.csv", (0..40).map(|n| (n * 53, 4096)));
+    let trace = traces.csv("t.csv", (0..140).map(|n| (n * 53, 4096)));
     let conf = trace.with_file_name("conf");
     let found = answered::<BuyAsk>(&[
         ("traces", trace.to_str().unwrap()),
@@ -286,7 +286,9 @@ fn buy_says_why_nothing_keeps_the_promise() {
     assert!(found.page.headline.starts_with("Nothing that was tried keeps 99 % within 10 µs"));
     assert!(found.data["configuration"].is_null() && !conf.exists());
     let why = found.page.sections.iter().find(|of| of.title == "What cannot keep the promise");
-    assert_eq!(why.unwrap().blocks.len(), found.data["refused"].as_array().unwrap().len());
+    let why = why.unwrap();
+    assert_eq!(why.blocks.len(), found.data["refused"].as_array().unwrap().len());
+    assert_eq!(why.place, Place::FirstScreen, "the only answer that there is");
 }
 
 /// Returns the text of a file that promises these tiers.

@@ -46,7 +46,8 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     let why = (!why.is_empty()).then(|| Block::Text(why.join(" ")));
     page.add("Why", Place::FirstScreen, why.into_iter().collect());
     page.add("How far it is certain", Place::Detail, texts(checked));
-    page.add("What cannot keep the promise", Place::Detail, texts(&answer.refused));
+    let place = if best(answer).is_none() { Place::FirstScreen } else { Place::Detail };
+    page.add("What cannot keep the promise", place, texts(&answer.refused));
     page.add("Who is served", Place::Detail, vec![Block::Table(clients(answer))]);
     let is_few = answer.cautions.len() <= FIRST_NOTES;
     let place = if is_few { Place::FirstScreen } else { Place::Detail };

@@ -1,7 +1,7 @@
 //! The rows of the answer: each drive in each layout, ranked.
 //!
-//! Rows that keep the promises come first, and among these, the ones with enough headroom. Rows
-//! with a known price are then ordered by price, followed by those without a price, ordered by
+//! Rows that keep the promises come first, and among these, the ones with enough headroom, then
+//! those whose flash is not known to wear out within five years. Rows with a known price are then ordered by price, followed by those without a price, ordered by
 //! power.
 
 use std::ops::Range;
@@ -16,6 +16,9 @@ use super::spent::Spent;
 use super::trial::{Never, TrialResult};
 use super::{Question, Tried};
 use crate::plan::confidence::{Bootstrap, share_interval};
+
+/// How many years flash should last: as long as vendors warrant it.
+pub(super) const LASTS_YEARS: f64 = 5.0;
 
 /// How clients share drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -215,6 +218,11 @@ impl BuyRow {
     /// margin.
     pub fn worst(&self) -> Option<&ClientShare> {
         self.clients.iter().max_by(|a, b| a.missing().total_cmp(&b.missing()))
+    }
+
+    /// Returns whether the rated endurance of the row's flash is known to be reached too early.
+    pub fn wears_out(&self) -> bool {
+        self.endurance_years.is_some_and(|years| years < LASTS_YEARS)
     }
 
     /// Returns the total number of drives to buy, including flash and spares.
@@ -441,6 +449,7 @@ pub(super) fn rank(rows: &mut [BuyRow]) {
         let watts = || or_last(a.mean_power_w).total_cmp(&or_last(b.mean_power_w));
         let none = a.drives.is_none().cmp(&b.drives.is_none());
         let none = none.then_with(|| b.has_headroom.cmp(&a.has_headroom));
+        let none = none.then_with(|| a.wears_out().cmp(&b.wears_out()));
         none.then_with(price).then_with(watts).then_with(|| a.bought().cmp(&b.bought()))
     });
 }

@@ -77,9 +77,6 @@ pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
     })
 }
 
-/// How many years flash should last: as long as vendors warrant it.
-const LASTS_YEARS: f64 = 5.0;
-
 /// Warns if the best row's flash wears out early, or if its rated endurance is unknown.
 pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
     let written = best.written_per_year_tb.filter(|tb| *tb > 0.0)?;
@@ -90,7 +87,7 @@ pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
             "At this load {written} TB a year are written to each {name}; its file does not say how much it is rated \
              for (endurance_tb)."
         )),
-        Some(years) if years < LASTS_YEARS => Some(format!(
+        Some(years) if best.wears_out() => Some(format!(
             "At this load {written} TB a year are written to each {name}, which wears it out in {years:.1} years."
         )),
         Some(_) => None,

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
-use crate::plan::page::if_enough;
+use crate::plan::page::undecided;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
 
@@ -234,7 +234,7 @@ impl Verb for BuyAsk {
         warn_all(session, Path::new(""), &answer.cautions);
         let data_requests = inputs.iter().map(|input| input.description.requests).sum();
         let written = self.configured(&answer, session)?;
-        Answered::new(&answer, if_enough(page::page(&answer, written), data_requests))
+        Answered::new(&answer, undecided(page::page(&answer, written), data_requests))
     }
 }
 

@@ -15,9 +15,10 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
-use crate::plan::page::if_enough;
+use crate::plan::page::undecided;
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
+use crate::shingled;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -106,7 +107,7 @@ impl CapacityAsk {
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
         let curves = curve(&arrivals, &promises.within)?;
         let page = page::of_rate(&found, promises, &curves);
-        Answered::new(&found, if_enough(page, arrivals.data_requests))
+        Answered::new(&found, undecided(page, arrivals.data_requests))
     }
 
     /// Answers for a server on which a request's cost depends on its length.
@@ -120,7 +121,7 @@ impl CapacityAsk {
         let load: Load = read(&self.source, &self.trace, None, self.clock(), session)?;
         session.begin("searching for speeds", None);
         let found = costed::answer(&load, costs.cost, promises)?;
-        Answered::new(&found, if_enough(page::of_cost(&found, &costs), load.data_requests))
+        Answered::new(&found, undecided(page::of_cost(&found, &costs), load.data_requests))
     }
 
     /// Answers for a number of devices.
@@ -133,6 +134,7 @@ impl CapacityAsk {
         let device = devices::open(device)?;
         forebay_core::catalog::build(&self.policy, u32::MAX)?;
         let input = self.source.read(&self.trace, StreamBy::default(), session)?;
+        shingled::check(&device, &input)?;
         session.begin(&format!("simulating {} on {}", self.policy, device.name), None);
         let question = Question {
             policy: &self.policy,
@@ -145,6 +147,6 @@ impl CapacityAsk {
             in_devices::answer(&input, &device, &question, &mut |told| session.progress(told))?;
         warn_all(session, self.trace.name(), found.of_trace(&device));
         let page = page::of_devices(&found, &found.notes(&device));
-        Answered::new(&found, if_enough(page, input.description.requests))
+        Answered::new(&found, undecided(page, input.description.requests))
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
-use crate::plan::page::if_enough;
+use crate::plan::page::undecided;
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
@@ -93,7 +93,7 @@ impl Verb for ConsolidateAsk {
             let (all, cost) = (clients.all(), costs.cost);
             let found = costed::consolidate::consolidate(&all, *begin, shifts, &promises, cost)?;
             let data_requests = all.iter().map(|load| load.data_requests).sum();
-            return Answered::new(&found, if_enough(page::of_cost(&found, &costs), data_requests));
+            return Answered::new(&found, undecided(page::of_cost(&found, &costs), data_requests));
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let clients: Clients<ArrivalTimes> = self.read(session)?;
@@ -103,7 +103,7 @@ impl Verb for ConsolidateAsk {
         let found = consolidate(&all, *begin, shifts, &promises, bootstrap, told)?;
         let shown = Shown { clients: &all, begin: *begin, shifts, found: &found };
         let data_requests = all.iter().map(|client| client.data_requests).sum();
-        Answered::new(&found, if_enough(page::of_rate(&shown), data_requests))
+        Answered::new(&found, undecided(page::of_rate(&shown), data_requests))
     }
 }
 

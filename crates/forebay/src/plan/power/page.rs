@@ -173,14 +173,10 @@ fn add_trace(page: &mut Page, of: &OfTrace, (index, whose): (usize, &str), quest
     blocks.push(Block::Text(always(power, question)));
     blocks.extend(picture(power, index));
     blocks.push(Block::Table(plans(power)));
-    blocks.push(Block::Text(words(question)));
     page.add(&format!("What each plan draws{whose}"), place, blocks);
-    let tables = [pools(power), times(power)].map(Block::Table);
-    page.add(
-        &format!("Pools, and how fast requests are answered{whose}"),
-        Place::Detail,
-        tables.into(),
-    );
+    let [pools, times] = [pools(power), times(power)].map(Block::Table);
+    let title = format!("Pools, and how fast requests are answered{whose}");
+    page.add(&title, Place::Detail, vec![Block::Text(words(question)), pools, times]);
 }
 
 /// States how many pools are never switched off, and whether switching changes anything.

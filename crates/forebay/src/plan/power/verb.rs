@@ -11,7 +11,7 @@ use super::{Disk, Power, Question, power};
 use crate::devices;
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
-use crate::plan::page::if_enough;
+use crate::plan::page::undecided;
 use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 
@@ -108,6 +108,6 @@ impl Verb for PowerAsk {
             epoch_s: self.epoch.as_secs_f64(),
             traces,
         };
-        Answered::new(&answer, if_enough(page::page(&answer, &question), data_requests))
+        Answered::new(&answer, undecided(page::page(&answer, &question), data_requests))
     }
 }

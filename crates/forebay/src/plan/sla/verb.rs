@@ -11,8 +11,8 @@ use super::{Price, Sla, price};
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::costed::{self, Costs, Load};
-use crate::plan::page::if_enough;
 use crate::plan::page::mean_iops;
+use crate::plan::page::undecided;
 use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb};
 
@@ -117,7 +117,7 @@ impl Verb for SlaAsk {
             session.begin("searching for the smallest speed", None);
             let found = costed::sla::price(&load, costs.cost, &promise)?;
             let page = page::of_cost(&found, &costs);
-            return Answered::new(&found, if_enough(page, load.data_requests));
+            return Answered::new(&found, undecided(page, load.data_requests));
         }
         let arrivals: ArrivalTimes = read(&self.source, &self.trace, None, clock, session)?;
         session.begin("searching for the smallest capacity", None);
@@ -129,6 +129,6 @@ impl Verb for SlaAsk {
             mean_iops: mean_iops(requests, duration_s),
             price: price(&arrivals, &promise, self.capacity)?,
         };
-        Answered::new(&answer, if_enough(page::of_rate(&answer), arrivals.data_requests))
+        Answered::new(&answer, undecided(page::of_rate(&answer), arrivals.data_requests))
     }
 }
