@@ -296,11 +296,13 @@ impl Trial<'_> {
         );
         if run.figures.reads >= TOO_FEW {
             let share = figure("hit_share");
+            let taken_in = figure("blocks_written") - figure("blocks_partial");
+            let all = figure("blocks_read") + figure("blocks_written");
+            let is_lost = figure("blocks_hit") + taken_in < FOUND_THAT_MATTERS * all;
             evidence += &format!(
                 "; in the run it found {} of the blocks read (the curve counts those written too)",
                 percent(share)
             );
-            let is_lost = share < FOUND_THAT_MATTERS;
             why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
         } else if run.figures.reads > 0 {
             evidence += &format!(

@@ -182,8 +182,7 @@ fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
         "A server of RATE I/Os a second, one at a time: fixed:RATE".to_string(),
         "Your own drive: FILE.toml. The bundled files are examples".to_string(),
     ]);
-    let how =
-        "`forebay devices NAME` describes a device; `--explain` lists all with their figures.";
+    let how = "`forebay devices NAME` describes a device.";
     page.add("Names", Place::FirstScreen, vec![Block::List(names), Block::Text(how.into())]);
     let mut table = Table::new(["device", "what it is"].map(Column::words));
     for device in found {

@@ -172,7 +172,7 @@ const FIRST_SENTENCES: usize = 4;
 /// The number of lines on the first screen of a terminal.
 const SCREEN_LINES: usize = 24;
 /// The number of lines taken by blank lines, key figures and the head of the table.
-const OTHER_LINES: usize = 6;
+const OTHER_LINES: usize = 8;
 
 /// Returns the number of lines that `text` takes on a terminal.
 fn lines_of(text: &str) -> usize {
