@@ -31,13 +31,15 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples may fail, but not because of their arguments.
-const UNDERSTOOD: [&str; 13] = [
+const UNDERSTOOD: [&str; 16] = [
     "attach",
     "capture",
     "control cancel-check",
     "control check",
+    "control grow",
     "control limit",
     "control reload",
+    "control remove",
     "control replace",
     "control volume",
     "detach",
@@ -45,6 +47,7 @@ const UNDERSTOOD: [&str; 13] = [
     "device probe",
     "device validate",
     "device fit",
+    "volume remove",
 ];
 
 /// Verbs whose examples need a running server, in this order.

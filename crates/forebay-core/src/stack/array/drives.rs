@@ -1,7 +1,7 @@
 //! The drives of an array: which are present, and which have room.
 
 use super::census::DriveState;
-use super::geometry::{Geometry, LANES_MAX, spare_cells};
+use super::geometry::{Geometry, LANES_MAX, LANES_OPEN, spare_cells};
 use super::kind::{DriveKind, KINDS};
 use super::level::{Level, each};
 use super::space::Space;
@@ -95,6 +95,11 @@ impl Drives {
 
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
+    }
+
+    /// Returns the lanes of the present drives, one bit each.
+    pub(super) fn present_bits(&self) -> u64 {
+        self.present().fold(0, |all, lane| all | 1 << lane)
     }
 
     /// Returns the lanes of the present drives of a kind.
@@ -273,8 +278,24 @@ impl Drives {
         chunks: usize,
         units_max: u64,
     ) -> u64 {
-        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
+        let staying = self.of(kind).filter(|lane| !self.all[*lane].leaves);
+        let cells = staying.map(|lane| self.all[lane].space.cells());
         units_on(self.without_spares(cells), level, chunks, units_max)
+    }
+
+    /// Returns how many units have room on the drives of a kind without the one on this lane, in
+    /// spare room too.
+    pub(super) fn units_without(
+        &self,
+        gone: Option<usize>,
+        kind: DriveKind,
+        level: Level,
+        chunks: usize,
+        units_max: u64,
+    ) -> u64 {
+        let is_staying = |lane: &usize| Some(*lane) != gone && !self.all[*lane].leaves;
+        let staying = self.of(kind).filter(is_staying);
+        units_on(staying.map(|lane| self.cells(lane)), level, chunks, units_max)
     }
 
     /// Returns the drives' cells without those of the spare drives, which are as large as any.
@@ -366,14 +387,14 @@ impl Drives {
             return Some(lane);
         }
         let sibling = level.chunk(role, chunks).filter(|_| level.parities() == 0).map(|it| it ^ 1);
-        let (mut uses, mut barred, mut beside) = ([0u8; LANES_MAX as usize], 0u32, 0u32);
+        let (mut uses, mut barred, mut beside) = ([0u8; LANES_OPEN], 0u64, 0u64);
         for other in 0..level.roles(chunks) {
             let Some(lane) = self.lane(unit.places[other]) else { continue };
             uses[lane] += 1;
             let is_barred = other != role && level.parts(other, role, chunks);
-            barred |= u32::from(is_barred) << lane;
+            barred |= u64::from(is_barred) << lane;
             let is_beside = sibling.is_some() && level.chunk(other, chunks) == sibling;
-            beside |= u32::from(is_beside) << lane;
+            beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
             // Room counts in steps, so that chance spreads units over drives.
@@ -394,7 +415,7 @@ impl Drives {
     /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
     /// drive as this one. On such a drive, this role would be missing together with the other if
     /// the drive fails: two roles for one drive.
-    fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
+    fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)

@@ -1,6 +1,6 @@
 //! What opening keeps of the records that it reads, and which of them it believes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Geometry;
 use super::super::record::Record;
@@ -66,6 +66,19 @@ impl Heads {
             head = before;
         }
         head.sequence
+    }
+
+    /// Returns the sets of lanes that have records of the chain from `first` to `last`, one bit each,
+    /// without the last round.
+    pub(super) fn spread(&self, last: &Head, first: u64) -> BTreeSet<u64> {
+        let (mut spread, mut head) = (BTreeSet::new(), last);
+        while head.sequence > first
+            && let Some(before) = self.all.get(&(head.sequence - 1, head.before))
+        {
+            head = before;
+            spread.extend((head.sequence < last.round).then_some(head.lanes));
+        }
+        spread
     }
 
     /// Returns the last record of the newest chain, if that chain goes back to its first record: an
