@@ -2,7 +2,7 @@
 //! once the array says so. Until then it never opens the array alone with an old state.
 
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
-use forebay_core::{Flags, Op, Policy};
+use forebay_core::Policy;
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 
@@ -34,7 +34,7 @@ impl Returning {
             chunk_bytes: 4096,
             chunks: self.chunks,
             copies_max: 3,
-            units: 3000,
+            units: 24_000,
             cells: 0,
             ring: 0,
             update: Update::Fresh,
@@ -109,7 +109,7 @@ fn a_drive_that_returned_opens_the_array_alone_with_all_data_or_not_at_all() {
                 oracle.cut();
             }
             // All drives are present, for a while or until all work is done.
-            let cut_after = (seed % 3 > 0).then(|| random(&mut state) % 4000);
+            let cut_after = (seed % 3 > 0).then(|| 100 + random(&mut state) % 400);
             oracle.more(random(&mut state) % 60);
             let (is_back, is_over, media) =
                 live(shape.found(&[]), media, &mut oracle, cut_after, random(&mut state));
@@ -149,7 +149,7 @@ fn records_are_written_again_only_if_drives_lack_them() {
         for (away, writes_all) in [&steps[..1], steps].concat() {
             let mut lanes = sound(media, 3);
             let mut policy = over(shape.found(away));
-            oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
+            oracle.more(20);
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
             let record = policy.placement().census().record;
             let written = record - before.replace(record).unwrap_or(record);
