@@ -156,7 +156,7 @@ mod tests {
             SavedDrives(drives.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
         }
         fn again(&self) {
-            self.threads.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+            self.0.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn labels_and_records_that_cannot_be_read_lose_nothing() {
         let mut missing = 0;
-        for seed in 0..longer(12) {
+        for seed in 0..longer(4) {
             let (folder, mut state) = (folder(), seed);
             let drives = volume(folder.path(), Level::RAID6);
             let ring = status(&drives).unwrap().geometry.ring * Geometry::RECORD_BYTES;

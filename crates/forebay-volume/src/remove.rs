@@ -60,7 +60,6 @@ mod tests {
     use std::fs;
 
     use forebay_core::stack::array::Level;
-    use forebay_testing::longer;
 
     use super::*;
     use crate::killing::{killed_at, writes_of};

@@ -208,7 +208,7 @@ fn removing_is_cut_anywhere_and_goes_on() {
             println!("{all:?}, seed {seed}, drive {member} fails: {fails}");
             let (mut state, mut oracle) = (seed, Oracle::new(all.shape.mix(), 0, seed));
             let media = all.begun(seed, &mut oracle);
-            let cut_after = Some(random(&mut state) % 3000);
+            let cut_after = Some(random(&mut state) % 5000);
             let lane = Lane::from(member - 1);
             let gone = if fails { vec![(lane, random(&mut state) % 800)] } else { Vec::new() };
             let troubles = Troubles { gone, cut_after, ..Troubles::default() };
@@ -244,5 +244,5 @@ fn removing_is_cut_anywhere_and_goes_on() {
         }
     }
     println!("{cuts} cuts, {both} of them before the drive had left");
-    assert!(cuts > 8 && both > 1, "{cuts} cuts, {both} before the drive had left");
+    assert!(cuts > 5 && both > 1, "{cuts} cuts, {both} before the drive had left");
 }
