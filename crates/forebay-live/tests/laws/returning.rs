@@ -1,8 +1,8 @@
 //! Tests the laws of contents on arrays whose drives go and return. A drive that returned has all records
 //! once the array says so. Until then it never opens the array alone with an old state.
 
-use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::Policy;
+use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 

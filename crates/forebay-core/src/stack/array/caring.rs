@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::Array;
 use super::full::CARE_PAUSE;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, ROUND_MAX};
 use super::kind::DriveKind;
 use super::locks::Task;
 use super::lost::Lost;
@@ -391,7 +391,9 @@ impl Array {
 
     /// Has all pages of the table recorded again, because drives lack some of the records.
     pub(super) fn renew_records(&mut self) {
-        self.log.renews = self.log.renews.max(self.geometry.pages());
+        // The records of the current round may be on a drive that is about to leave.
+        let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
+        self.log.renews = self.log.renews.max(self.geometry.pages() + current);
         self.prepare_growth();
     }
 

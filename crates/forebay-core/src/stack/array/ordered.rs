@@ -126,12 +126,15 @@ impl Array {
         let is_tight = fits.iter().zip(self.held).any(|(fits, held)| *fits < held);
         let fits = fits.iter().sum();
         if is_tight || fits < self.geometry.units {
-            let mib = |units: u64| (units * self.geometry.unit_bytes()) >> 20;
+            let size = |units: u64| match units * self.geometry.unit_bytes() {
+                bytes if bytes < 10 << 20 => format!("{} KiB", bytes >> 10),
+                bytes => format!("{} MiB", bytes >> 20),
+            };
             return Err(format!(
-                "the volume holds {} MiB, and the other drives have room for {} MiB (units of level {} \
-                 span {} drives)",
-                mib(self.geometry.units),
-                mib(fits),
+                "the volume holds {}, and the other drives have room for {} (units of level {} span \
+                 {} drives)",
+                size(self.geometry.units),
+                size(fits),
                 level.name(),
                 level.width(chunks)
             ));

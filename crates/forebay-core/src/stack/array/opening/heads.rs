@@ -157,4 +157,15 @@ mod tests {
         all.0.all.remove(&(9, 9));
         assert_eq!(all.last(1), Some((1, 4)));
     }
+
+    #[test]
+    fn lanes_that_have_records_are_known_except_for_the_last_round() {
+        let mut all = Written(Heads::default());
+        (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
+        (5..=8).for_each(|sequence| all.add(sequence, 0, 0, 2, 0b01));
+        let last = all.0.last(&geometry(), 0b11).unwrap();
+        let spread = |first| all.0.spread(&last, first).into_iter().collect::<Vec<_>>();
+        assert_eq!((last.sequence, spread(1), spread(5)), (8, vec![0b01, 0b11], vec![0b01]));
+        assert_eq!(spread(7), []);
+    }
 }
