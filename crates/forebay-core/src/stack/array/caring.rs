@@ -80,7 +80,7 @@ pub(super) struct Care {
 struct Pass {
     /// The number of roles that no drive has, or that should leave their drive.
     lacking: u64,
-    /// The number of roles that were restored or moved.
+    /// The number of roles that were restored, or moved if there are drives that roles should leave.
     repaired: u64,
     /// The number of cells available for them.
     room: u64,
@@ -356,8 +356,10 @@ impl Array {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
         let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
+        // Roles also move because drives are full; that is no progress here.
+        let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
         let lacking = self.room.lacking + moving;
-        Pass { lacking, repaired: self.rewritten(), room: staying.into_iter().map(room).sum() }
+        Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
     /// A round has ended. Roles that had no room when maintenance ended may have some now.
