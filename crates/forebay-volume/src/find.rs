@@ -27,8 +27,7 @@ pub struct FoundVolume {
     pub notes: Vec<String>,
     /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
-    /// Says that the drives are too few, unless some have been removed from the volume since it was
-    /// created.
+    /// Says that the drives are too few, unless some have been removed since the volume was created.
     pub(crate) too_few: Option<String>,
 }
 
@@ -184,7 +183,6 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
         found.drives.len(),
         geometry.lanes
     ));
-    // Only the records say whether drives have been removed.
     Ok(found)
 }
 

@@ -32,6 +32,7 @@ mod census;
 mod commit;
 mod drives;
 mod events;
+mod fitting;
 mod full;
 mod geometry;
 mod hints;

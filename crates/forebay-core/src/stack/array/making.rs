@@ -111,7 +111,7 @@ impl Array {
         cells.sort_unstable_by(|one, other| other.cmp(one));
         let has_room = |spares: &usize| {
             let left = cells.iter().skip(*spares).copied();
-            super::drives::units_on(left, level, chunks, units) >= units
+            super::fitting::units_on(left, level, chunks, units) >= units
         };
         (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
