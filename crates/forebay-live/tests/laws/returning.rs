@@ -109,7 +109,7 @@ fn a_drive_that_returned_opens_the_array_alone_with_all_data_or_not_at_all() {
                 oracle.cut();
             }
             // All drives are present, for a while or until all work is done.
-            let cut_after = (seed % 3 > 0).then(|| 100 + random(&mut state) % 400);
+            let cut_after = (!seed.is_multiple_of(3)).then(|| 100 + random(&mut state) % 400);
             oracle.more(random(&mut state) % 60);
             let (is_back, is_over, media) =
                 live(shape.found(&[]), media, &mut oracle, cut_after, random(&mut state));

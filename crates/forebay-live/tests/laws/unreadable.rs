@@ -83,8 +83,9 @@ fn records_that_cannot_be_read_on_as_many_drives_as_may_fail_lose_nothing() {
             let bad = lanes.flat_map(|lane| sectors(shape, newest, lane, &mut state)).collect();
             let from = random(&mut state) % 400 * (random(&mut state) % 2);
             let until = from + random(&mut state) % 800;
-            let bad_during = (random(&mut state) % 3 > 0).then_some((from, until));
-            let cut_after = (random(&mut state) % 3 > 0).then(|| random(&mut state) % 2500);
+            let bad_during = (!random(&mut state).is_multiple_of(3)).then_some((from, until));
+            let cut_after =
+                (!random(&mut state).is_multiple_of(3)).then(|| random(&mut state) % 2500);
             let troubles = Troubles { bad, bad_during, cut_after, ..Troubles::default() };
             let mut lanes = Crash::new(
                 std::mem::take(&mut drives.media),
