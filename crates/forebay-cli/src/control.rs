@@ -34,6 +34,8 @@ enum What {
     Check(Arguments<volume::CheckAsk>),
     CancelCheck(Arguments<volume::CancelCheckAsk>),
     Replace(Arguments<volume::ReplaceAsk>),
+    Grow(Arguments<volume::GrowAsk>),
+    Remove(Arguments<volume::RemoveAsk>),
     Limit(Arguments<volume::LimitAsk>),
 }
 
@@ -111,6 +113,8 @@ impl Control {
             What::Check(verb) => volume::check(verb)?,
             What::CancelCheck(verb) => volume::cancel_check(verb)?,
             What::Replace(verb) => volume::replace(verb)?,
+            What::Grow(verb) => volume::grow(verb)?,
+            What::Remove(verb) => volume::remove(verb)?,
             What::Limit(verb) => volume::limit(verb)?,
             What::Reload(Arguments(ReloadAsk { socket })) => {
                 let done = order(&socket, &Command::Reload {})?;

@@ -146,6 +146,14 @@ const EACH: &[Examples] = &[
             "forebay control replace nbd.sock --with /dev/sdi --drive 3  # which still works",
         ],
     ),
+    (
+        "control grow",
+        &[
+            "forebay control grow nbd.sock --with /dev/sdh",
+            "forebay control grow nbd.sock                  # continue after a restart of the server",
+        ],
+    ),
+    ("control remove", &["forebay control remove nbd.sock --drive 3"]),
     ("control limit", &["forebay control limit nbd.sock --rate 50"]),
     (
         "volume create",
@@ -154,6 +162,7 @@ const EACH: &[Examples] = &[
     ("volume status", &["forebay volume status /dev/sd[b-g]"]),
     ("volume check", &["forebay volume check /dev/sd[b-g]"]),
     ("volume grow", &["forebay volume grow /dev/sd[b-g] --with /dev/sdh"]),
+    ("volume remove", &["forebay volume remove /dev/sd[b-h] --drive /dev/sdh"]),
     ("volume replace", &["forebay volume replace /dev/sd[b-g] --with /dev/sdi    # sdh is gone"]),
     ("store create", &["forebay store create disk1 disk2 disk3 disk4 --mb 100"]),
     ("store check", &["forebay store check disk1 disk2 disk3 disk4"]),

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use forebay_play::volume::{
-    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
+    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeRemoveAsk, VolumeReplaceAsk,
+    VolumeStatusAsk,
 };
 
 use crate::verb::ParsedVerb;
@@ -24,6 +25,7 @@ enum What {
     Check(ParsedVerb<VolumeCheckAsk>),
     Replace(ParsedVerb<VolumeReplaceAsk>),
     Grow(ParsedVerb<VolumeGrowAsk>),
+    Remove(ParsedVerb<VolumeRemoveAsk>),
 }
 
 impl Volume {
@@ -34,6 +36,7 @@ impl Volume {
             What::Check(verb) => verb.run(),
             What::Replace(verb) => verb.run(),
             What::Grow(verb) => verb.run(),
+            What::Remove(verb) => verb.run(),
         }
     }
 }

@@ -31,14 +31,16 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples may fail, but not because of their arguments.
-const UNDERSTOOD: [&str; 14] = [
+const UNDERSTOOD: [&str; 17] = [
     "attach",
     "capture",
     "control cancel-check",
     "control check",
     "control drain",
+    "control grow",
     "control limit",
     "control reload",
+    "control remove",
     "control replace",
     "control volume",
     "detach",
@@ -46,6 +48,7 @@ const UNDERSTOOD: [&str; 14] = [
     "device probe",
     "device validate",
     "device fit",
+    "volume remove",
 ];
 
 /// Verbs whose examples need a running server, in this order.

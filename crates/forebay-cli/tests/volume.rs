@@ -386,6 +386,31 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
 }
 
 #[test]
+fn a_drive_is_removed_if_the_others_have_room() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 8);
+    let create = ["volume", "create", "v", "--spares", "1"];
+    let made = json(&mut forebay(&folder, &create));
+    let trace = writes(&folder, 400);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
+    json(&mut forebay(&folder, &play));
+    let remove = |which: &str| forebay(&folder, &["volume", "remove", "v", "--drive", which]);
+    refused(&mut remove("v/none"), &["got 'v/none'", "1, 2, 3, 4, 5, 6, 7, 8"]);
+    let removed = json(&mut remove("v/drive2"));
+    assert_eq!((&removed["drives"], &removed["spare_drives"]), (&7.into(), &0.into()), "{removed}");
+    assert_eq!(removed["capacity_bytes"], made["capacity_bytes"]);
+    assert_eq!(removed["drives_missing"], serde_json::json!([]));
+    refused(&mut remove("4"), &["drive 4 cannot be removed: the volume holds", "have room for"]);
+    let numbers = removed["drives_replaced"].as_array().unwrap();
+    let [number] = &numbers[..] else { panic!("{removed}") };
+    for path in [&paths[number.as_u64().unwrap() as usize - 1], &paths[3], &paths[5]] {
+        fs::remove_file(path).unwrap();
+    }
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!((&checked["lost_units"], &checked["drives"]), (&0.into(), &7.into()), "{checked}");
+}
+
+#[test]
 fn a_volume_is_whole_though_growing_is_killed() {
     let folder = Folder::new();
     drives(&folder, 6);

@@ -58,12 +58,13 @@ struct Served {
 }
 
 impl Served {
-    fn start() -> Served {
+    /// Serves a volume of eight drives, created with these options.
+    fn start(options: &[&str]) -> Served {
         let folder = Folder::new();
         fs::create_dir(folder.path("v")).unwrap();
         (1..=8).for_each(|drive| drop(folder.holes(&format!("v/{drive}"), 48 << 20)));
         let served = Served { folder, serving: None };
-        served.does(&["volume", "create", "v"]);
+        served.does(&[&["volume", "create", "v"], options].concat());
         let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n\
                       scrub = \"30d\"\nscrub_rate = \"100MB\"\n";
         fs::write(served.folder.path("serve.toml"), config).unwrap();
@@ -110,7 +111,7 @@ fn drive(state: &Value, number: u64) -> &Value {
 
 #[test]
 fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
-    let mut served = Served::start();
+    let mut served = Served::start(&[]);
     let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let client = {
         let (socket, over, done) =
@@ -209,6 +210,87 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     for (block, version) in (0..).zip(&versions) {
         assert!(client.read(block * BLOCK, BLOCK as u32) == content(block, *version), "{block}");
     }
+    drop(client);
+    drop(serving);
+}
+
+#[test]
+fn a_volume_under_load_grows_and_loses_a_drive_that_it_can_do_without() {
+    let mut served = Served::start(&["--spares", "1"]);
+    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let client = {
+        let (socket, over, done) =
+            (served.folder.path("socket"), Arc::clone(&over), Arc::clone(&done));
+        thread::spawn(move || work(&socket, &over, &done))
+    };
+    while done.load(Ordering::SeqCst) < 2000 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let capacity = |state: &Value| state["capacity_bytes"].as_u64().unwrap();
+    let before = capacity(&served.state().1);
+    let refused = |words: &[&str], part: &str| {
+        let output = served.ran(&[&["control"], words].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
+    };
+    refused(&["grow", "socket", "--with", "absent"], "absent");
+    refused(&["remove", "socket", "--drive", "9"], "expected the number or path of a drive of it");
+    // Growth is slow at first, and goes on after a switch of policies.
+    served.folder.holes("new", 48 << 20);
+    served.does(&["control", "limit", "socket", "--rate", "1"]);
+    let growing = thread::spawn({
+        let (root, forebay) = (served.folder.root().to_path_buf(), Served::binary());
+        move || {
+            let mut grow = std::process::Command::new(forebay);
+            grow.args(["control", "grow", "socket", "--with", "new"]).current_dir(root);
+            grow.output().unwrap()
+        }
+    });
+    served.wait("it grows", |state| state["is_growing"] == true);
+    served.does(&["control", "policy", "socket", "mq-deadline"]);
+    let (_, state) = served.wait("it goes on", |state| state["is_growing"] == true);
+    assert_eq!(capacity(&state), before, "not before the data are on all drives");
+    served.does(&["control", "limit", "socket"]);
+    let output = growing.join().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("up from"), "{said}");
+    let (status, state) = served.state();
+    assert!(status == 0 && capacity(&state) > before * 11 / 10, "{state:#}");
+    // New clients can use the new space.
+    let mut other = Client::simple(&served.folder.path("socket"), "safe");
+    other.write(capacity(&state) - BLOCK, &content(1, 1));
+    assert!(other.read(capacity(&state) - BLOCK, BLOCK as u32) == content(1, 1));
+    // The spare room is enough for the data of one drive, but not of two.
+    served.does(&["control", "remove", "socket", "--drive", "v/2"]);
+    let (status, state) = served.state();
+    assert_eq!((status, &drive(&state, 2)["state"]), (0, &"left".into()), "{state:#}");
+    let why = "drive 3 cannot be removed: the volume holds";
+    let output = served.ran(&["control", "remove", "socket", "--drive", "3"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains(why), "{said}");
+    over.store(true, Ordering::SeqCst);
+    let versions = client.join().unwrap();
+    drop(other);
+    let serving = served.serving.take().unwrap();
+    serving.signal("-INT");
+    let (status, said) = serving.ends();
+    assert_eq!(status, Some(0), "{said}");
+    for line in
+        ["new) has joined the volume", "the volume holds", "v/2) is no longer part of the volume"]
+    {
+        assert!(said.contains(line), "'{line}' is missing: {said}");
+    }
+    // Without the removed drive and any two others, all data is available.
+    for name in ["v/2", "v/4", "v/8"] {
+        fs::remove_file(served.folder.path(name)).unwrap();
+    }
+    fs::rename(served.folder.path("new"), served.folder.path("v/new")).unwrap();
+    let serving = Serving::start(&served.folder, &["serve.toml"]);
+    let mut client = Client::simple(&served.folder.path("socket"), "safe");
+    for (block, version) in (0..).zip(&versions) {
+        assert!(client.read(block * BLOCK, BLOCK as u32) == content(block, *version), "{block}");
+    }
+    assert!(client.read(capacity(&state) - BLOCK, BLOCK as u32) == content(1, 1));
     drop(client);
     drop(serving);
 }

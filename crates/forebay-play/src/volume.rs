@@ -1,4 +1,4 @@
-//! The verbs `volume create`, `status`, `check`, `replace` and `grow`.
+//! The verbs `volume create`, `status`, `check`, `replace`, `grow` and `remove`.
 
 mod answer;
 mod page;
@@ -90,6 +90,19 @@ forebay_ask::ask! {
         ssd: bool,
         /// Destroy the data on the new drives
         overwrite: bool,
+    }
+}
+
+forebay_ask::ask! {
+    /// Remove a drive from a volume if the others have room for its data
+    ///
+    /// The data are first moved to the other drives. A missing drive can be removed once its data have been
+    /// restored on the others. If interrupted, no data are lost, and the same command continues.
+    pub struct VolumeRemoveAsk("volume remove") {
+        /// The drives, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// The drive to remove
+        drive: String [.word("NUMBER|DEVICE")],
     }
 }
 
@@ -273,6 +286,25 @@ impl Verb for VolumeGrowAsk {
             forebay_volume::grow(&self.drives, &self.with, kind, self.overwrite, tell)
                 .map_err(Error::from)?;
         answered(&opened, &self.drives, &grown(&before, &opened), session)
+    }
+}
+
+impl Verb for VolumeRemoveAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let mut moved = MovedReport::begin(session, "moving the drive's data");
+        let tell = &mut |it: forebay_volume::Moved| moved.report(it.written_bytes, None);
+        let opened =
+            forebay_volume::remove(&self.drives, &self.drive, tell).map_err(Error::from)?;
+        let chunks = figure(&opened, "moved_roles");
+        let said = format!(
+            "Drive {} is no longer part of the volume; {} {} moved to the others.",
+            self.drive,
+            counted(chunks, "chunk"),
+            verb(chunks, "was", "were")
+        );
+        answered(&opened, &self.drives, &said, session)
     }
 }
 

@@ -46,7 +46,8 @@ use forebay_play::PlayAsk;
 use forebay_play::capture::CaptureAsk;
 use forebay_play::probe::DeviceProbeAsk;
 use forebay_play::volume::{
-    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
+    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeRemoveAsk, VolumeReplaceAsk,
+    VolumeStatusAsk,
 };
 use forebay_store::StoreSimulateAsk;
 use pyo3::prelude::*;
@@ -101,6 +102,7 @@ verbs! {
     VolumeCheckAsk,
     VolumeCreateAsk,
     VolumeGrowAsk,
+    VolumeRemoveAsk,
     VolumeReplaceAsk,
     VolumeStatusAsk,
 }

@@ -91,6 +91,7 @@ def words(tmp_path_factory):
         "volume_check": {"drives": folder / "volume"},
         "volume_create": {"drives": folder / "volume"},
         "volume_grow": {"drives": folder / "volume"},
+        "volume_remove": {"drives": folder / "volume", "drive": "1"},
         "volume_replace": {"drives": folder / "volume", "with_": folder / "volume" / "0"},
         "volume_status": {"drives": folder / "volume"},
     }

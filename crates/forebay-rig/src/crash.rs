@@ -31,6 +31,9 @@ pub struct Troubles {
     pub writes_one_in: u64,
     /// Sectors that cannot be read, by lane and offset.
     pub bad: Vec<(Lane, u64)>,
+    /// The range of passes of the driver during which these sectors cannot be read; None if they
+    /// never can.
+    pub bad_during: Option<(u64, u64)>,
     /// No lane has space for writes during this range of passes of the driver.
     pub full: Option<(u64, u64)>,
     /// Lanes that disappear, each with the pass of the driver at which it does.
@@ -233,7 +236,9 @@ impl Crash {
         }
         let is_bad =
             |&(lane, at): &(Lane, u64)| lane == io.lane && io.offset <= at && at < io.end();
-        if io.op == Op::Read && self.troubles.bad.iter().any(is_bad) {
+        let is_during = |(from, until)| (from..until).contains(&self.passes);
+        let may_be_bad = io.op == Op::Read && self.troubles.bad_during.is_none_or(is_during);
+        if may_be_bad && self.troubles.bad.iter().any(is_bad) {
             return Some(Fault::Media);
         }
         let is_full = |(from, until)| (from..until).contains(&self.passes);

@@ -226,9 +226,11 @@ impl Opened {
         back: &Back,
         drives: &[std::path::PathBuf],
         opened: &forebay_volume::Opened,
-        found: FoundVolume,
+        mut found: FoundVolume,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
+        // The interrupted command can open these drives when it is given again.
+        found.leave_out(&opened.joining);
         let policies = Policies::Volume(found.shape().with_vacant_lanes(), None);
         let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
@@ -384,6 +386,11 @@ pub(crate) struct ExportRoom {
 }
 
 impl ExportRoom {
+    /// Returns the same with more bytes.
+    pub(crate) fn with_bytes(self, bytes: u64) -> ExportRoom {
+        ExportRoom { bytes, ..self }
+    }
+
     /// Determines the exports, and checks that they are within the disk.
     ///
     /// # Errors

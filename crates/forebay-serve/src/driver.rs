@@ -43,11 +43,11 @@ pub(crate) struct Driver {
     current: Mutex<Back>,
     pub(crate) policies: Policies,
     pub(crate) outputs: Outputs,
-    pub(crate) room: ExportRoom,
+    room: Mutex<ExportRoom>,
     pub(crate) newcomers: Sender<Newcomer>,
     pub(crate) orders: Sender<Order>,
     pub(crate) waker: Waker,
-    /// Held while a drive of a volume is being replaced.
+    /// Held while a drive joins or begins to leave a volume.
     pub(crate) replacing: Mutex<()>,
     /// Held while traces are started, completed or rotated.
     pub(crate) tracing: Mutex<()>,
@@ -120,7 +120,7 @@ impl Driver {
             current: Mutex::new(back.clone()),
             policies,
             outputs,
-            room,
+            room: Mutex::new(room),
             newcomers,
             orders,
             waker,
@@ -146,6 +146,11 @@ impl Driver {
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Back> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the bytes available to exports.
+    pub(crate) fn room(&self) -> MutexGuard<'_, ExportRoom> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes an order to the thread.

@@ -49,7 +49,7 @@ use gone::Gone;
 use memory::MemoryWatch;
 use permitted::permitted;
 use volume::EarlierCounts;
-pub(crate) use volume::Replacement;
+pub(crate) use volume::{JoiningDrive, Purpose};
 
 /// The length in bytes of the pieces in which zeros are written.
 const ZEROS_BYTES: u32 = 1 << 20;

@@ -15,6 +15,7 @@ use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
+use forebay_show::quantities;
 
 /// The minimum interval between reports of the same kind of event.
 const EVERY: Nanos = Nanos::from_millis(10_000);
@@ -342,6 +343,9 @@ fn volume_line(
         VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),
         VolumeEvent::Cancelled => "the check was cancelled".into(),
         VolumeEvent::Joined { drive } => format!("{} has joined the volume", name(drive)),
+        VolumeEvent::Grown { bytes } => {
+            format!("the volume holds {} now", quantities::bytes(bytes as f64))
+        }
         VolumeEvent::Left { drive } => {
             format!("{} is no longer part of the volume and can be removed", name(drive))
         }

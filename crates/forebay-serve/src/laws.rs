@@ -8,6 +8,7 @@ mod cuts;
 mod kept_up;
 mod losses;
 mod promises;
+mod resized;
 mod switches;
 
 use std::cell::RefCell;

@@ -160,7 +160,7 @@ impl Running {
         next.refuse_unknown_policy()?;
         let (current, spec) = (served.shaped()?, next.shaped()?);
         driver.policies.build(&spec)?;
-        let exports = driver.room.exports(&next, driver.policies.trims_to_zero(&next.policy))?;
+        let exports = driver.room().exports(&next, driver.policies.trims_to_zero(&next.policy))?;
         let changes_exports = !served.has_exports_of(&next);
         if changes_exports && matches!(driver.policies, Policies::Rearranged(..)) {
             return Err(unfit(format!(
@@ -210,13 +210,29 @@ impl Running {
         Ok(Some(Duration::from_nanos(pause.0)))
     }
 
+    /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
+    pub(crate) fn enlarge(&self, driver: &Driver, bytes: u64) -> Result<(), Error> {
+        let current = driver.current().clone();
+        let room = {
+            let mut room = driver.room();
+            *room = room.with_bytes(bytes);
+            *room
+        };
+        let exports = room.exports(&current, driver.policies.trims_to_zero(&current.policy))?;
+        driver.order(Order::Exports(current.exports.clone(), exports))?;
+        let offered = self.doors.of(&driver.name);
+        let is_offered = |export: &&Named| offered.contains(&export.name);
+        let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();
+        self.offer(driver, &offered).map(drop)
+    }
+
     /// Lets clients choose exactly the exports of a driver that are in `wanted`; returns a sentence
     /// for each change. An export that clients could not choose before is offered only if its range
     /// is as in `wanted`.
     pub(crate) fn offer(&self, driver: &Driver, wanted: &[Named]) -> Result<Vec<String>, Error> {
         let current = driver.current();
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
-        let exports = driver.room.exports(&current, trims_to_zero)?;
+        let exports = driver.room().exports(&current, trims_to_zero)?;
         let before = self.doors.of(&driver.name);
         let is_wanted = |named: &Named| {
             let is_same = |other: &&Named| other.name == named.name;

@@ -1,4 +1,5 @@
-//! Maintenance of a volume while it is served: its state, checks, and the replacement of drives.
+//! Maintenance of a volume while it is served: its state, checks, and drives that are replaced, added
+//! or removed.
 
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::On;
 use crate::driver::Driver;
 use crate::error::{Error, unfit};
-use crate::front::{Order, Replacement};
+use crate::front::{JoiningDrive, Order, Purpose};
 use crate::tally::Tally;
 
 /// The interval between checks of the progress of work.
@@ -31,6 +32,10 @@ pub struct ServedVolume {
     pub name: String,
     /// Whether all data can be read and have full redundancy.
     pub health: VolumeHealth,
+    /// The space that the volume provides, in bytes.
+    pub capacity_bytes: u64,
+    /// Whether data is being moved so that the volume can provide more space.
+    pub is_growing: bool,
     /// The number of drives that may fail without loss when all data has full redundancy.
     pub tolerates: u8,
     /// The drives of the volume, and drives that are no longer part of it.
@@ -94,7 +99,7 @@ pub enum ServedDriveState {
     Present,
     /// The drive does not work or is absent.
     Missing,
-    /// The drive is being replaced, and its data is being moved to other drives.
+    /// The drive is being replaced or removed, and its data is being moved to other drives.
     Leaving,
     /// The drive is no longer part of the volume.
     Left,
@@ -127,15 +132,20 @@ impl ServedVolume {
             faults: 0,
         }));
         drives.sort_by_key(|drive| drive.number);
-        let is_missing = |drive: &ServedDrive| drive.state == ServedDriveState::Missing;
+        let any = |of: ServedDriveState| drives.iter().any(|drive| drive.state == of);
+        // Drives that join or leave need records, too, but until then others have them.
+        let is_moving = state.is_growing || any(ServedDriveState::Leaving);
+        let lacks_records = state.records_left > 0 && !is_moving;
         let health = match (state.lost_units, state.lacking_chunks) {
             (1.., _) => VolumeHealth::Lost,
-            (0, 0) if !drives.iter().any(is_missing) => VolumeHealth::Healthy,
+            (0, 0) if !any(ServedDriveState::Missing) && !lacks_records => VolumeHealth::Healthy,
             _ => VolumeHealth::Degraded,
         };
         Some(ServedVolume {
             name: name.to_string(),
             health,
+            capacity_bytes: state.capacity_bytes,
+            is_growing: state.is_growing,
             tolerates: state.tolerates,
             drives,
             lacking_chunks: state.lacking_chunks,
@@ -155,7 +165,27 @@ impl ServedVolume {
     /// Returns whether background work is in progress.
     pub fn is_busy(&self) -> bool {
         let leaves = |drive: &ServedDrive| drive.state == ServedDriveState::Leaving;
-        self.is_checking || self.work.is_some() || self.drives.iter().any(leaves)
+        self.is_checking || self.moves() || self.drives.iter().any(leaves)
+    }
+
+    /// Returns whether data or records are being restored or moved.
+    pub(crate) fn moves(&self) -> bool {
+        self.is_growing || self.work.is_some() || self.records_left > 0
+    }
+
+    /// Returns whether a drive is a part of the volume.
+    pub(crate) fn has(&self, number: u8) -> bool {
+        let is_it = |drive: &&ServedDrive| drive.number == number;
+        self.drives.iter().find(is_it).is_some_and(|it| it.state != ServedDriveState::Left)
+    }
+
+    /// Returns the present drive at a path.
+    fn present_at(&self, path: &Path) -> Option<&ServedDrive> {
+        let real = path.canonicalize().ok();
+        self.drives.iter().find(|drive| {
+            let path = drive.path.as_deref().and_then(|path| path.canonicalize().ok());
+            drive.state == ServedDriveState::Present && path.is_some() && path == real
+        })
     }
 }
 
@@ -214,46 +244,100 @@ impl Driver {
     ) -> Result<(u8, u8), Error> {
         // The lock prevents two new drives from getting the same number.
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = self.tally().ok_or_else(|| self.is_gone())?;
-        let volume = ServedVolume::of(&self.name, &tally).ok_or_else(|| self.is_no_volume())?;
-        let state = tally.volume.as_ref().ok_or_else(|| self.is_no_volume())?;
+        let volume = self.volume()?;
         let old = volume.drive_to_replace(which)?;
-        let is_there = |drive: &&ServedDrive| {
-            matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
-        };
         // If the new drive is already a drive of the volume, an interrupted replacement continues.
-        let real = with.canonicalize().ok();
-        let is_new = |drive: &&ServedDrive| {
-            let path = drive.path.as_deref().and_then(|path| path.canonicalize().ok());
-            drive.state == ServedDriveState::Present && path.is_some() && path == real
-        };
-        if let Some(new) = volume.drives.iter().find(is_new).filter(|new| new.number != old.number)
+        if let Some(new) = volume.present_at(with).filter(|new| new.number != old.number)
             && old.state == ServedDriveState::Present
         {
             self.order_volume(VolumeOrder::Retire { member: old.number })?;
             return Ok((old.number, new.number));
         }
-        let present = volume.drives.iter().filter(is_there);
-        let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
-        let successor = prepare(&present, &state.members, with, overwrite)?;
-        let (number, member) = (successor.number, old.number);
-        let (done, carried) = channel();
-        self.order(Order::Replace(Replacement { successor, member, done }))?;
-        let carried = carried.recv().map_err(|_| self.is_gone())?;
-        carried.map_err(|why| unfit(format!("'{}': {why}", self.name)))?;
-        let state = self.wait_for_member(number)?;
-        admit(with, &state.members)?;
-        if let On::Volume(drives) = &mut self.current().on {
+        let number = self.join_drive(&volume, with, overwrite, Purpose::Replaces(old.number))?;
+        self.name_drives(|drives| {
             let named = drives.iter().position(|drive| Some(drive) == old.path.as_ref());
             match named {
                 Some(at) => drives[at] = with.to_path_buf(),
-                None if !drives.iter().any(|folder| with.starts_with(folder)) => {
-                    drives.push(with.to_path_buf());
-                }
-                None => {}
+                None => name_new(drives, with),
             }
+        });
+        Ok((old.number, number))
+    }
+
+    /// Adds drives to the volume, or continues to grow if there are none, or if they are drives of
+    /// the volume already. Returns their numbers once durable records list them. The volume grows
+    /// in the background.
+    ///
+    /// # Errors
+    /// A drive is missing, or a new drive cannot be used.
+    pub(crate) fn add_drives(
+        &self,
+        with: &[PathBuf],
+        is_ssd: bool,
+        overwrite: bool,
+    ) -> Result<Vec<u8>, Error> {
+        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = Vec::new();
+        for path in with {
+            let volume = self.volume()?;
+            volume.refuse_incomplete()?;
+            numbers.push(match volume.present_at(path) {
+                Some(drive) => drive.number,
+                None => self.join_drive(&volume, path, overwrite, Purpose::Adds { is_ssd })?,
+            });
+            self.name_drives(|drives| name_new(drives, path));
         }
-        Ok((member, number))
+        let volume = self.volume()?;
+        volume.refuse_incomplete()?;
+        if !volume.is_growing {
+            self.order_volume(VolumeOrder::Grow)?;
+        }
+        Ok(numbers)
+    }
+
+    /// Makes a drive leave the volume, given by its number or path. Returns its number. Its data are
+    /// moved in the background.
+    ///
+    /// # Errors
+    /// There is no such drive, or the others have no room for its data.
+    pub(crate) fn remove_drive(&self, which: &str) -> Result<u8, Error> {
+        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let volume = self.volume()?;
+        let drive = volume.drive_to_replace(Some(which))?;
+        let member = drive.number;
+        self.order_volume(VolumeOrder::Retire { member })?;
+        self.name_drives(|drives| drives.retain(|path| Some(path) != drive.path.as_ref()));
+        Ok(member)
+    }
+
+    /// Makes the drive at `path` join the volume. Returns its number once a durable record lists it.
+    fn join_drive(
+        &self,
+        volume: &ServedVolume,
+        path: &Path,
+        overwrite: bool,
+        purpose: Purpose,
+    ) -> Result<u8, Error> {
+        let is_there = |drive: &&ServedDrive| {
+            matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
+        };
+        let present = volume.drives.iter().filter(is_there);
+        let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
+        let successor = prepare(&present, &volume.members(), path, overwrite)?;
+        let (number, (done, carried)) = (successor.number, channel());
+        self.order(Order::Join(JoiningDrive { successor, purpose, done }))?;
+        let carried = carried.recv().map_err(|_| self.is_gone())?;
+        carried.map_err(|why| unfit(format!("'{}': {why}", self.name)))?;
+        let state = self.wait_for_member(number)?;
+        admit(path, &state.members)?;
+        Ok(number)
+    }
+
+    /// Changes the paths of the drives, which matter when the configuration is read again.
+    fn name_drives(&self, change: impl FnOnce(&mut Vec<PathBuf>)) {
+        if let On::Volume(drives) = &mut self.current().on {
+            change(drives);
+        }
     }
 
     /// Waits until a durable record lists a drive.
@@ -280,7 +364,31 @@ impl Driver {
     }
 }
 
+/// Adds the path of a new drive, unless it is in a folder of drives or named already.
+fn name_new(drives: &mut Vec<PathBuf>, path: &Path) {
+    if !drives.iter().any(|drive| path.starts_with(drive)) {
+        drives.push(path.to_path_buf());
+    }
+}
+
 impl ServedVolume {
+    /// Returns the numbers of the drives that are a part of the volume.
+    fn members(&self) -> Vec<u8> {
+        let numbers = self.drives.iter().map(|drive| drive.number);
+        numbers.filter(|number| self.has(*number)).collect()
+    }
+
+    fn refuse_incomplete(&self) -> Result<(), Error> {
+        let is_missing = |drive: &&ServedDrive| drive.state == ServedDriveState::Missing;
+        match self.drives.iter().find(is_missing) {
+            None => Ok(()),
+            Some(drive) => Err(unfit(format!(
+                "'{}': drive {} is missing, and only a complete volume can grow; replace the drive first",
+                self.name, drive.number
+            ))),
+        }
+    }
+
     /// Returns the drive with this number or path, or the only missing one.
     fn drive_to_replace(&self, which: Option<&str>) -> Result<&ServedDrive, Error> {
         let name = &self.name;
@@ -321,9 +429,10 @@ impl ServedVolume {
             ))
         })?;
         match drive.state {
-            ServedDriveState::Leaving => {
-                Err(unfit(format!("'{name}': drive {} is being replaced already", drive.number)))
-            }
+            ServedDriveState::Leaving => Err(unfit(format!(
+                "'{name}': drive {} is leaving the volume already",
+                drive.number
+            ))),
             _ => Ok(drive),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use forebay_core::Nanos;
 use forebay_core::stack::array::Level;
+use forebay_serve::control::{Command, client};
 use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
@@ -243,5 +244,46 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
         said[0].starts_with("'safe': starts degraded: 5 of its 6 drives are present"),
         "{said:?}"
     );
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_drive_whose_joining_was_interrupted_joins_when_the_command_is_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut drives = volume(folder.path());
+    let [new, spare] = ["new", "spare"].map(|name| folder.path().join(name));
+    holes(&new, 32 << 20);
+    holes(&spare, 32 << 20);
+    // The drive has been labeled, but no record names it.
+    let labeled = forebay_volume::prepare(&drives, &[1, 2, 3, 4, 5, 6], &new, false).unwrap();
+    assert_eq!(labeled.number, 7);
+    drop(labeled);
+    drives.push(new.clone());
+    let socket = folder.path().join("socket");
+    let listen = vec![Address::Unix(socket.clone())];
+    let back = Back::of("safe", On::Volume(drives));
+    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
+    let grow = |with: &[&PathBuf]| {
+        let with = with.iter().map(|path| path.to_path_buf()).collect();
+        let command = Command::GrowVolume { disk: None, with, ssd: false, overwrite: false };
+        let done = client::order(&socket, &command, &mut |_| ()).unwrap();
+        let bytes = done["volume"]["capacity_bytes"].as_u64().unwrap();
+        (done["new"].clone(), done["bytes_before"].as_u64().unwrap(), bytes)
+    };
+    let (numbers, before, seven) = grow(&[&new]);
+    assert_eq!(numbers, serde_json::json!([7]));
+    assert!(seven > before, "{seven}");
+    assert_eq!(grow(&[&new]), (serde_json::json!([7]), seven, seven), "it has joined already");
+    let (numbers, before, eight) = grow(&[&new, &spare]);
+    assert_eq!((numbers, before), (serde_json::json!([7, 8]), seven));
+    assert!(eight > seven, "{eight}");
+    assert_eq!(grow(&[]).2, eight);
+    let remove = Command::RemoveDrive { disk: None, drive: "7".into() };
+    let refused = client::order(&socket, &remove, &mut |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("drive 7 cannot be removed: the volume holds"), "{refused}");
+    let mut client = Client::simple(&socket, "safe");
+    client.write(eight - 65_536, &pattern(5, 65_536));
+    server.switch("safe", "mq-deadline").unwrap();
+    assert!(client.read(eight - 65_536, 65_536) == pattern(5, 65_536));
     server.stop().unwrap();
 }

@@ -83,7 +83,8 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         .collect();
     let drives = (1..).zip(targets).collect();
     let (others, notes) = (Vec::new(), Vec::new());
-    let found = FoundVolume { geometry, first: how.level, drives, others, notes, labels };
+    let found =
+        FoundVolume { geometry, first: how.level, drives, others, notes, labels, too_few: None };
     opening(array, found, None, &mut untold)?;
     for (path, bytes, label) in made {
         labels::write(&path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
@@ -97,7 +98,8 @@ fn nearly_made(paths: &[PathBuf], how: Create) -> Option<FoundVolume> {
     let labels = asked_for(paths, how)?;
     let has = |stage| labels.iter().any(|it| it.stage == stage);
     let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
-    if is_nearly { found(paths, Access::WRITE).ok() } else { None }
+    let found = if is_nearly { found(paths, Access::WRITE).ok() } else { None };
+    found.filter(|found| found.too_few.is_none())
 }
 
 /// Returns the volume of exactly these drives if it is empty, because its creation was interrupted

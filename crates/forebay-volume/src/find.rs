@@ -27,6 +27,8 @@ pub struct FoundVolume {
     pub notes: Vec<String>,
     /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
+    /// Says that the drives are too few, unless some have been removed since the volume was created.
+    pub(crate) too_few: Option<String>,
 }
 
 /// A path that was named as a drive of a volume but is not used.
@@ -152,6 +154,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
         others,
         notes: Vec::new(),
         labels: Vec::new(),
+        too_few: None,
     };
     for (path, it) in labelled {
         match refused(&it.label, &of, is_made) {
@@ -159,18 +162,28 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
             None => found.take(&path, it, access)?,
         }
     }
+    if found.drives.len() > Geometry::PRESENT_MAX {
+        return Err(Error::Volume(format!(
+            "volume {:016x}: got {} drives with its label, expected at most {}; leave out those that have been \
+             replaced or removed",
+            geometry.volume,
+            found.drives.len(),
+            Geometry::PRESENT_MAX
+        )));
+    }
     let least = usize::from(geometry.lanes) - first.tolerates();
     if found.drives.len() >= least {
         return Ok(found);
     }
     let why: String =
         found.others.iter().map(|it| format!("; {} {}", it.path.display(), it.why)).collect();
-    Err(Error::Volume(format!(
+    found.too_few = Some(format!(
         "volume {:016x}: {} of its {} drives can be used, and it needs at least {least}; nothing was written{why}",
         geometry.volume,
         found.drives.len(),
         geometry.lanes
-    )))
+    ));
+    Ok(found)
 }
 
 /// Returns why a drive with this label is not a member of the volume, if so.
@@ -257,6 +270,12 @@ impl FoundVolume {
         }
     }
 
+    /// Closes drives, which then can be opened by others.
+    pub fn leave_out(&mut self, numbers: &[u8]) {
+        self.drives.retain(|(number, _)| !numbers.contains(number));
+        self.labels.retain(|it| !numbers.contains(&it.label.drive));
+    }
+
     /// Rewrites all labels that need it.
     pub(crate) fn mend_labels(&mut self) {
         for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {
@@ -315,7 +334,7 @@ pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
         return Ok(());
     }
     let what = "is in use by another process; nothing was written (if `forebay serve` serves the \
-                volume, use `forebay control volume`, `check` or `replace`)";
+                volume, use `forebay control volume`, `check`, `replace`, `grow` or `remove`)";
     Err(Error::drive(target.path(), what))
 }
 

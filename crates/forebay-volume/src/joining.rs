@@ -80,7 +80,7 @@ impl Newcomer {
             _ => Err(Error::drive(
                 path,
                 format!(
-                    "was drive {drive} of the volume until it was replaced; {} makes it a new \
+                    "was drive {drive} of the volume until it was replaced or removed; {} makes it a new \
                      drive, and destroys its contents",
                     named("overwrite=true")
                 ),

@@ -1,14 +1,19 @@
-//! Test support: a process that is killed at a write, for each write in turn.
+//! Test support: a process that is killed at a write, for each write in turn, and sectors that cannot
+//! be read.
 //!
 //! Instead of writing, the thread panics, and unwinding closes its drives, as the end of a process
 //! does.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 
-use forebay_core::{Lane, Nanos, Op, Piece, Request, Slots};
-use forebay_live::{Ended, Lanes, Target, Threads, Waker};
+use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, Slots};
+use forebay_live::{Ended, Failure, Lanes, Target, Threads, Waker};
 
 thread_local! {
     /// The number of writes before the fatal one; None if no write is fatal.
@@ -46,57 +51,97 @@ pub(crate) fn writes_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (done, u64::MAX - LEFT.take().unwrap_or(u64::MAX))
 }
 
-/// Lanes whose writes are counted.
-pub(crate) struct Mortal(Threads);
+thread_local! {
+    /// Blocks of 4 KiB that cannot be read: the inode of the file, and the position.
+    static BAD: RefCell<BTreeSet<(u64, u64)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Runs `work` while blocks of drives cannot be read.
+pub(crate) fn unreadable<T>(bad: &[(PathBuf, u64)], work: impl FnOnce() -> T) -> T {
+    let inode = |path: &PathBuf| fs::metadata(path).unwrap().ino();
+    BAD.set(bad.iter().map(|(path, at)| (inode(path), *at)).collect());
+    let done = work();
+    BAD.take();
+    done
+}
+
+fn is_bad(inode: u64, at: u64, len: u64) -> bool {
+    BAD.with_borrow(|bad| bad.range((inode, at)..(inode, at + len)).next().is_some())
+}
+
+/// Called before a block is read.
+pub(crate) fn before_read(file: &File, at: u64) -> io::Result<()> {
+    match is_bad(file.metadata()?.ino(), at, 4096) {
+        true => Err(io::Error::other("a bad sector")),
+        false => Ok(()),
+    }
+}
+
+/// Lanes whose writes are counted, and whose blocks may be unreadable.
+pub(crate) struct Mortal {
+    threads: Threads,
+    inodes: Vec<u64>,
+    failed: Vec<Ended>,
+}
 
 impl Mortal {
     pub(crate) fn new(targets: Vec<Target>, depth: u32) -> io::Result<Mortal> {
-        Ok(Mortal(Threads::new(targets, depth)?))
+        let inode = |target: &Target| Ok(fs::metadata(target.path())?.ino());
+        let inodes = targets.iter().map(inode).collect::<io::Result<_>>()?;
+        Ok(Mortal { threads: Threads::new(targets, depth)?, inodes, failed: Vec::new() })
     }
 }
 
 impl Lanes for Mortal {
     fn count(&self) -> usize {
-        self.0.count()
+        self.threads.count()
     }
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        self.0.reap(next, ended)
+        match self.failed.is_empty() {
+            true => self.threads.reap(next, ended),
+            false => {
+                ended.append(&mut self.failed);
+                Ok(self.threads.wall())
+            }
+        }
     }
     fn wall(&mut self) -> Nanos {
-        self.0.wall()
+        self.threads.wall()
     }
     fn room(&self, lane: Lane) -> bool {
-        self.0.room(lane)
+        self.threads.room(lane)
     }
     fn slots(&mut self) -> &mut dyn Slots {
-        self.0.slots()
+        self.threads.slots()
     }
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         if io.op == Op::Write {
             point();
         }
-        self.0.start(now, io, pieces);
+        let inode = self.inodes[usize::from(io.lane)];
+        if io.op == Op::Read && is_bad(inode, io.offset, io.len.into()) {
+            let failure = Failure::Emulated(Fault::Media);
+            return self.failed.push(Ended::new(io, now, now, Some(failure)));
+        }
+        self.threads.start(now, io, pieces);
     }
     fn waker(&mut self) -> io::Result<Waker> {
-        self.0.waker()
+        self.threads.waker()
     }
     fn under_way(&self) -> usize {
-        self.0.under_way()
+        self.threads.under_way() + self.failed.len()
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
-        self.0.proceed(until)
+        self.threads.proceed(until)
     }
     fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
-        self.0.held_up()
+        self.threads.held_up()
     }
 }
 
 mod tests {
-    use std::fs;
-    use std::path::PathBuf;
-
-    use forebay_core::stack::array::{DriveKind, DriveStage, Level};
-    use forebay_testing::longer;
+    use forebay_core::stack::array::{DriveKind, DriveStage, Geometry, Label, Level};
+    use forebay_testing::{below, longer};
 
     use super::*;
     use crate::open::Opened;
@@ -240,5 +285,58 @@ mod tests {
                 grow(&drives, &new, DriveKind::Hdd, false, &mut untold).map(|(_, after)| after)
             });
         }
+    }
+
+    #[test]
+    fn labels_and_records_that_cannot_be_read_lose_nothing() {
+        let mut missing = 0;
+        for seed in 0..longer(4) {
+            let (folder, mut state) = (folder(), seed);
+            let drives = volume(folder.path(), Level::RAID6);
+            let ring = status(&drives).unwrap().geometry.ring * Geometry::RECORD_BYTES;
+            let first = below(&mut state, 6) as usize;
+            let mut bad = Vec::new();
+            for nth in 0..1 + below(&mut state, 2) as usize {
+                let path = &drives[(first + nth) % 6];
+                let places = labels::places(crate::testing::DRIVE_BYTES);
+                let labels = places.filter(|_| below(&mut state, 3) > 0).collect::<Vec<_>>();
+                bad.extend(labels.into_iter().map(|at| (path.clone(), at)));
+                for _ in 0..below(&mut state, 40) {
+                    let at = below(&mut state, ring / 4096 * (1 + nth as u64) / 2) * 4096;
+                    bad.push((path.clone(), 8192 + at));
+                }
+            }
+            unreadable(&bad, || {
+                let seen = status(&drives).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+                let checked = check(&drives, 0, &mut untold).unwrap();
+                missing += seen.missing().len();
+                assert_eq!((seen.census.lost_units, checked.census.lost_units), (0, 0), "{seed}");
+            });
+            let opened = status(&drives).unwrap();
+            assert_eq!((opened.missing(), opened.census.lost_units), (vec![], 0), "seed {seed}");
+            holds_all(&drives);
+        }
+        assert!(missing > 0, "no drive had no label");
+    }
+
+    #[test]
+    fn drives_that_have_been_replaced_may_be_present_in_numbers() {
+        let folder = folder();
+        let drives = volume(folder.path(), Level::RAID6);
+        let label = labels::read(&drives[0]).unwrap().label;
+        let stale = |drive: u8| {
+            let path = empty(folder.path(), &format!("stale{drive}"));
+            let bytes = crate::testing::DRIVE_BYTES;
+            labels::write(&path, &Label { drive, ..label }, bytes).unwrap();
+            path
+        };
+        let stale: Vec<PathBuf> = (100..=159).map(stale).collect();
+        // The drives of the volume follow those that no record names.
+        let all = [&stale[..40], &drives].concat();
+        let opened = check(&all, 0, &mut untold).unwrap();
+        assert_eq!((opened.missing(), opened.census.members.len()), (vec![], 6));
+        holds_all(&all);
+        let said = status(&[&stale[..], &drives].concat()).unwrap_err().to_string();
+        assert!(said.contains("got 66 drives with its label, expected at most 64"), "{said}");
     }
 }

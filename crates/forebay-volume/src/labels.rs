@@ -91,6 +91,8 @@ pub(crate) fn places(bytes: u64) -> impl Iterator<Item = u64> {
 /// Reads one label.
 fn at(file: &File, at: u64) -> io::Result<Result<Label, LabelError>> {
     let mut bytes = [0; BLOCK as usize];
+    #[cfg(test)]
+    crate::killing::before_read(file, at)?;
     match file.read_exact_at(&mut bytes, at) {
         Ok(()) => Ok(Label::decode(&bytes, checksum(&bytes[8..]))),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(LabelError::Absent)),

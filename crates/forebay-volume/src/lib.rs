@@ -18,6 +18,7 @@ mod labels;
 mod moved;
 mod online;
 mod open;
+mod remove;
 mod signatures;
 #[cfg(test)]
 mod testing;
@@ -30,3 +31,4 @@ pub use grow::{grow, replace};
 pub use moved::{Moved, Tell, untold};
 pub use online::{Successor, admit, prepare};
 pub use open::{Opened, Policied, Shape, check, flush, over, status};
+pub use remove::remove;

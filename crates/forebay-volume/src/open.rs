@@ -48,6 +48,8 @@ pub struct Opened {
     pub spare_drives: usize,
     /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
+    /// The drives that cannot be removed, and why.
+    pub irremovable: Vec<(u8, String)>,
 }
 
 impl Opened {
@@ -152,26 +154,28 @@ pub struct Shape {
     /// The numbers of the drives, by lane; 0 for lanes without a drive.
     numbers: Vec<u8>,
     cells: Vec<u32>,
+    /// By lane: the drive's label says that it is joining the volume.
+    joining: Vec<bool>,
 }
-
-/// The maximum number of lanes of a volume.
-const LANES_MAX: usize = DRIVES_MAX as usize;
 
 impl Shape {
     /// Creates the array of these drives, which has yet to be opened.
     pub fn array(&self) -> Array {
-        Array::found(self.geometry, self.first, &self.numbers).with_cells(&self.cells)
+        Array::found(self.geometry, self.first, &self.numbers)
+            .with_cells(&self.cells)
+            .joined_by(&self.joining)
     }
 
     /// Adds lanes without drives, as many as possible, for drives that join while the volume is in
     /// use.
     pub fn with_vacant_lanes(mut self) -> Shape {
-        self.numbers.resize(LANES_MAX.max(self.numbers.len()), 0);
+        self.numbers.resize(usize::from(DRIVES_MAX).max(self.numbers.len()), 0);
         self.cells.resize(self.numbers.len(), 0);
+        self.joining.resize(self.numbers.len(), false);
         self
     }
 
-    /// Adds a drive that has joined on a lane.
+    /// Adds a drive that a record names, on a lane.
     pub fn joined(&mut self, lane: usize, number: u8, cells: u32) {
         (self.numbers[lane], self.cells[lane]) = (number, cells);
     }
@@ -182,11 +186,13 @@ impl FoundVolume {
     pub fn shape(&self) -> Shape {
         let drives = self.drives.iter().zip(&self.labels);
         let cells = drives.map(|((_, target), it)| it.label.cells_in(target.capacity_bytes()));
+        let joining = self.labels.iter().map(|it| it.label.stage == DriveStage::Joining);
         Shape {
             geometry: self.geometry,
             first: self.first,
             numbers: self.drives.iter().map(|(number, _)| *number).collect(),
             cells: cells.collect(),
+            joining: joining.collect(),
         }
     }
 
@@ -256,7 +262,7 @@ pub(crate) fn opening(
     all_bytes: Option<u64>,
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
-    let volume = found.geometry.volume;
+    let (volume, too_few) = (found.geometry.volume, found.too_few.clone());
     let mut opened = Before::of(&found);
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
@@ -270,6 +276,9 @@ pub(crate) fn opening(
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     let too_small = policy.placement().drive_limit().map(|limit| opened.lacking(&geometry, &limit));
+    let members = census.members.iter();
+    let irremovable =
+        members.filter_map(|it| Some((*it, policy.placement().removal(*it).err()?))).collect();
     match *told.borrow() {
         Some(Ok(())) if census.is_open => {
             opened.leave_out(&census, found.others);
@@ -286,9 +295,14 @@ pub(crate) fn opening(
                 without_end_label,
                 format,
                 lacked_room: false,
-                spare_drives: policy.placement().spare_drives(),
+                spare_drives: policy.placement().spare_room(),
                 too_small: too_small.unwrap_or_default(),
+                irremovable,
             })
+        }
+        // The label says how many drives the volume was created with; it may have fewer now.
+        Some(Err(Fault::Gone)) | None if too_few.is_some() => {
+            Err(Error::Volume(too_few.unwrap_or_default()))
         }
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(
             "volume {volume:016x}: its records cannot be read from enough of its drives: more drives are missing, \

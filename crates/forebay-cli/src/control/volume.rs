@@ -72,6 +72,43 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
+    /// Enlarge a volume that is being served with more drives
+    ///
+    /// Data are moved until all drives are about equally full, and only then does the volume provide more
+    /// space, to clients that connect from then on. Shows progress until that is done. If this command is
+    /// interrupted, the volume goes on growing; if the server is, give the command again.
+    pub(crate) struct GrowAsk("control grow") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// New drives, each at least as large as the drives with which the volume was created
+        with: Vec<PathBuf> [.repeated().word("DEVICE")],
+        /// The new drives are solid-state drives
+        ssd: bool,
+        /// Destroy the data on the new drives
+        overwrite: bool,
+        /// The volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Remove a drive from a volume that is being served, if the others have room for its data
+    ///
+    /// The data are moved to the other drives before the drive leaves the volume, so that redundancy is never
+    /// reduced. A missing drive can be removed once its data have been restored on the others. Shows progress
+    /// until that is done. If this command is interrupted, the removal goes on; if the server is, give the
+    /// command again.
+    pub(crate) struct RemoveAsk("control remove") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The drive to remove
+        drive: String [.word("NUMBER|DEVICE")],
+        /// The volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+forebay_ask::ask! {
     /// Limit how fast a volume that is being served restores and moves data
     pub(crate) struct LimitAsk("control limit") {
         /// The socket that the server listens on
@@ -151,6 +188,50 @@ pub(super) fn replace(verb: Arguments<ReplaceAsk>) -> anyhow::Result<()> {
     lost(&volume)
 }
 
+pub(super) fn grow(verb: Arguments<GrowAsk>) -> anyhow::Result<()> {
+    let GrowAsk { socket, with, ssd, overwrite, disk } = verb.0;
+    let with: Vec<PathBuf> = with.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+    let command = Command::GrowVolume { disk, with: with.clone(), ssd, overwrite };
+    let done: Value = ordered(&socket, &command, "growing")?;
+    let volume: ServedVolume = serde_json::from_value(done["volume"].clone())?;
+    let (was, is) =
+        (done["bytes_before"].as_f64().unwrap_or_default(), volume.capacity_bytes as f64);
+    tell(&match is > was {
+        true => format!("'{}' holds {} now, up from {}", volume.name, bytes(is), bytes(was)),
+        false => format!(
+            "'{}' holds {} as before: too few of its drives have more room, or its records have no space for more",
+            volume.name,
+            bytes(is)
+        ),
+    });
+    if !with.is_empty() {
+        tell("name new drives in the configuration, unless they are in the volume's folder");
+    }
+    lost(&volume)
+}
+
+pub(super) fn remove(verb: Arguments<RemoveAsk>) -> anyhow::Result<()> {
+    let RemoveAsk { socket, drive, disk } = verb.0;
+    let drive = match Path::new(&drive).exists() && drive.parse::<u8>().is_err() {
+        true => std::path::absolute(&drive)?.display().to_string(),
+        false => drive,
+    };
+    let done: Value = ordered(&socket, &Command::RemoveDrive { disk, drive }, "removing")?;
+    let volume: ServedVolume = serde_json::from_value(done["volume"].clone())?;
+    let number = &done["removed"];
+    if done["is_removed"] != true {
+        return Err(anyhow::anyhow!(
+            "drive {number} is still part of the volume: the other drives have no room for all of its data now; \
+             the rest is moved when they have"
+        ));
+    }
+    tell(&format!(
+        "drive {number} is no longer part of the volume; remove it from the configuration, or from the volume's \
+         folder"
+    ));
+    lost(&volume)
+}
+
 pub(super) fn limit(verb: Arguments<LimitAsk>) -> anyhow::Result<()> {
     let LimitAsk { socket, rate, disk } = verb.0;
     ordered::<ServedVolume>(&socket, &Command::LimitVolume { disk, rate }, "").map(drop)
@@ -201,6 +282,9 @@ fn page(volume: &ServedVolume) -> String {
             "'{name}' has lost data: some bytes of {} cannot be read.",
             counted(*lost_units, "unit")
         ),
+        VolumeHealth::Degraded if missing.is_empty() && *lacking_chunks == 0 => {
+            format!("'{name}' is degraded: some drives do not have their share of the records yet.")
+        }
         VolumeHealth::Degraded if missing.is_empty() => {
             format!("'{name}' is degraded: {} redundancy.", lack(*lacking_chunks))
         }

@@ -129,8 +129,8 @@ pub trait Policy {
     ///
     /// # Errors
     /// Returns the reason if the order cannot be carried out; nothing changes.
-    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
-        Err(order.unfit())
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), String> {
+        Err(order.unfit().into())
     }
 
     /// Removes and returns the events on the volume since the last call.
@@ -218,7 +218,7 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     fn volume(&self) -> Option<VolumeState> {
         (**self).volume()
     }
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         (**self).order(now, order)
     }
     fn take_events(&mut self) -> Vec<VolumeEvent> {

@@ -31,7 +31,23 @@ pub enum VolumeOrder {
         /// The number of the drive to be replaced.
         member: u8,
     },
-    /// Moves the data of a working drive to the others, after which the drive leaves the volume.
+    /// Adds a new drive. Data is then moved until all drives are about equally full, and only then
+    /// does the volume provide more space.
+    Add {
+        /// The new drive's lane, which must not have a drive yet.
+        lane: Lane,
+        /// The number of the new drive, which must be higher than any number used before.
+        number: u8,
+        /// The number of cells of the new drive.
+        cells: u32,
+        /// Whether it is a solid-state drive.
+        is_ssd: bool,
+    },
+    /// Continues to grow after an interruption: moves data until all drives are about equally full,
+    /// then provides as much space as fits on them.
+    Grow,
+    /// Moves the data of a working drive to the others, after which the drive leaves the volume. A
+    /// missing drive leaves at once if all of its data has been restored on the others.
     Retire {
         /// The number of the drive.
         member: u8,
@@ -58,7 +74,7 @@ pub enum VolumeWork {
     Rebuild,
     /// Reads everything and repairs damage.
     Check,
-    /// Moves chunks away from a drive that is being replaced, or to a new drive.
+    /// Moves chunks away from a drive that is being replaced or removed, or to a new drive.
     Move,
 }
 
@@ -119,6 +135,11 @@ pub enum VolumeEvent {
         /// The number of the drive.
         drive: u8,
     },
+    /// The volume provides more space, as stated by a durable record.
+    Grown {
+        /// The space in bytes.
+        bytes: u64,
+    },
     /// A drive no longer holds data and has left the volume, as stated by a durable record.
     Left {
         /// The number of the drive.
@@ -135,7 +156,7 @@ pub struct VolumeDrive {
     pub lane: Lane,
     /// Whether it is present and in use.
     pub is_present: bool,
-    /// Whether its data is being moved away because it is being replaced.
+    /// Whether its data is being moved away because it is being replaced or removed.
     pub is_leaving: bool,
     /// Whether a durable record lists it as a member of the volume.
     pub is_member: bool,
@@ -170,6 +191,10 @@ pub struct VolumeState {
     pub members: Vec<u8>,
     /// The drives that have a lane.
     pub drives: Vec<VolumeDrive>,
+    /// The space that the volume provides, in bytes.
+    pub capacity_bytes: u64,
+    /// Whether data is being moved so that the volume can provide more space.
+    pub is_growing: bool,
     /// The number of drives that may fail without data loss, provided that nothing is damaged or
     /// missing.
     pub tolerates: u8,

@@ -100,7 +100,7 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
         self.beneath.volume()
     }
 
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         self.beneath.order(now, order)
     }
 

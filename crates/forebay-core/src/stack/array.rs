@@ -32,6 +32,7 @@ mod census;
 mod commit;
 mod drives;
 mod events;
+mod fitting;
 mod full;
 mod geometry;
 mod hints;
@@ -171,6 +172,8 @@ pub struct Array {
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
+    /// By lane: the drive may join although no record names it. If not set, any new drive may.
+    joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
 }
@@ -382,7 +385,7 @@ impl Placement for Array {
         Some(self.state())
     }
 
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         self.ordered(now, order)
     }
 

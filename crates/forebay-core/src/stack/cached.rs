@@ -456,14 +456,14 @@ impl<C: Cache> Placement for Cached<C> {
         outcome
     }
 
-    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         match order {
             VolumeOrder::Drain if self.writing == Writing::Back => {
                 self.draining.get_or_insert(0);
                 Ok(())
             }
-            VolumeOrder::Drain => Err("its disk has all data already"),
-            _ => Err("it is a cache, expected a volume"),
+            VolumeOrder::Drain => Err("its disk has all data already".into()),
+            _ => Err("it is a cache, expected a volume".into()),
         }
     }
 

@@ -82,8 +82,8 @@ pub trait Placement {
     ///
     /// # Errors
     /// Returns the reason if the order cannot be carried out.
-    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
-        Err(order.unfit())
+    fn order(&mut self, _now: Nanos, order: &VolumeOrder) -> Result<(), String> {
+        Err(order.unfit().into())
     }
 
     /// Removes and returns the events of the volume ([`Policy::take_events`]).
@@ -410,7 +410,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         self.placement.volume()
     }
 
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         self.placement.order(now, order)
     }
 

@@ -53,7 +53,7 @@ pub(crate) const SHAPES: &[Shape] = &[
 ];
 
 /// Shapes whose levels tolerate the loss of none, one or three drives.
-const OTHERS: &[Shape] = &[
+pub(crate) const OTHERS: &[Shape] = &[
     Shape { lanes: 5, chunks: 4, first: Level::Striped { parities: 0 }, ..SHAPES[0] },
     Shape { lanes: 6, chunks: 4, first: Level::Striped { parities: 1 }, ..SHAPES[0] },
     Shape { lanes: 5, chunks: 4, first: Level::Mirrored { copies: 2 }, ..SHAPES[0] },
@@ -110,7 +110,7 @@ impl Shape {
     }
 
     /// Returns random lanes, at most as many as may be missing.
-    fn away(&self, state: &mut u64) -> Vec<usize> {
+    pub(crate) fn away(&self, state: &mut u64) -> Vec<usize> {
         let count = random(state) % (self.first.tolerates() as u64 + 1);
         (0..count).map(|_| (random(state) % u64::from(self.lanes)) as usize).collect()
     }

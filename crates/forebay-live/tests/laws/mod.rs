@@ -2,6 +2,7 @@
 //! data, whatever is merged, split, reordered, moved or fails; and data covered by a completed
 //! flush or FUA write survives a power cut at any moment.
 
+mod adding;
 mod array;
 mod boundaries;
 mod draining;
@@ -11,9 +12,11 @@ mod lost;
 mod oracle;
 mod rearranged;
 mod replacing;
+mod returning;
 mod sets;
 mod stacks;
 mod surviving;
+mod unreadable;
 
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
 use forebay_live::{Watch, run};

@@ -18,22 +18,22 @@ use crate::laws::random;
 const NEW: usize = 2;
 
 /// Passes orders to a volume, each at a given number of requests.
-struct Ordering {
-    volume: Placed<Array, AnyPolicy>,
+pub(crate) struct Ordering {
+    pub(crate) volume: Placed<Array, AnyPolicy>,
     orders: Vec<(u64, VolumeOrder)>,
     asked: u64,
-    refused: u64,
-    events: Vec<VolumeEvent>,
+    pub(crate) refused: u64,
+    pub(crate) events: Vec<VolumeEvent>,
 }
 
 impl Ordering {
-    fn of(array: Array, orders: Vec<(u64, VolumeOrder)>) -> Ordering {
+    pub(crate) fn of(array: Array, orders: Vec<(u64, VolumeOrder)>) -> Ordering {
         let lanes = (0..array.lanes()).map(|_| build("noop", 1 << 20).unwrap()).collect();
         let volume = Placed::over(array, lanes);
         Ordering { volume, orders, asked: 0, refused: 0, events: Vec::new() }
     }
 
-    fn census(&self) -> Census {
+    pub(crate) fn census(&self) -> Census {
         self.volume.placement().census()
     }
 }
@@ -92,7 +92,7 @@ fn replace(shape: &Shape, new: usize, member: usize) -> VolumeOrder {
 }
 
 /// Runs until all work is done.
-fn run_out(volume: &mut Ordering, lanes: &mut Crash, oracle: &mut Oracle) {
+pub(crate) fn run_out(volume: &mut Ordering, lanes: &mut Crash, oracle: &mut Oracle) {
     run(volume, lanes, oracle, &mut ()).unwrap();
     assert!(volume.volume.is_idle(), "I/Os were never answered");
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");

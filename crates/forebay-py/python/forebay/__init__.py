@@ -59,6 +59,7 @@ from ._forebay import (
     volume_check,
     volume_create,
     volume_grow,
+    volume_remove,
     volume_replace,
     volume_status,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "volume_check",
     "volume_create",
     "volume_grow",
+    "volume_remove",
     "volume_replace",
     "volume_status",
 ]

@@ -65,6 +65,7 @@ __all__ = [
     "volume_check",
     "volume_create",
     "volume_grow",
+    "volume_remove",
     "volume_replace",
     "volume_status",
 ]
@@ -882,6 +883,13 @@ def volume_grow(
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Enlarge a volume with more drives, or with drives that have become larger."""
+
+def volume_remove(
+    drives: _Path | Sequence[_Path],
+    *,
+    drive: str,
+) -> dict[str, Any]:
+    """Remove a drive from a volume if the others have room for its data."""
 
 def volume_replace(
     drives: _Path | Sequence[_Path],

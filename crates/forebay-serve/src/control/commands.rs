@@ -103,6 +103,30 @@ pub enum Command {
         #[serde(default)]
         overwrite: bool,
     },
+    /// Adds drives to a volume; reports progress until the volume provides more space.
+    GrowVolume {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The new drives; none to continue after an interruption.
+        #[serde(default)]
+        with: Vec<PathBuf>,
+        /// Whether the new drives are solid-state drives.
+        #[serde(default)]
+        ssd: bool,
+        /// Whether existing data on the new drives may be destroyed.
+        #[serde(default)]
+        overwrite: bool,
+    },
+    /// Removes a drive from a volume whose other drives have room for its data; reports progress
+    /// until the data have been moved.
+    RemoveDrive {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The number or path of the drive.
+        drive: String,
+    },
 }
 
 impl Command {
@@ -174,6 +198,27 @@ impl Command {
                 json!({ "replaced": old, "new": new, "volume": state })
             }
             Command::DrainFlash { .. } => Value::Null,
+            Command::GrowVolume { disk, with, ssd, overwrite } => {
+                let driver = running.named(disk.as_deref())?;
+                let before = driver.volume()?.capacity_bytes;
+                let new = driver.add_drives(with, *ssd, *overwrite)?;
+                // Clients need the new size even if nobody waits for this answer any more.
+                let mut report = |state: &ServedVolume| {
+                    progress(state);
+                    true
+                };
+                let state = driver.wait_for_volume(&mut report, ServedVolume::moves)?;
+                if state.capacity_bytes > before {
+                    running.enlarge(&driver, state.capacity_bytes)?;
+                }
+                json!({ "new": new, "bytes_before": before, "volume": state })
+            }
+            Command::RemoveDrive { disk, drive } => {
+                let driver = running.named(disk.as_deref())?;
+                let number = driver.remove_drive(drive)?;
+                let state = driver.wait_for_volume(&mut progress, ServedVolume::moves)?;
+                json!({ "removed": number, "is_removed": !state.has(number), "volume": state })
+            }
             Command::Figures {} => json!(running.figures()),
             Command::Reload {} => {
                 let Reloaded { changes, failures } = running.reload(false)?;

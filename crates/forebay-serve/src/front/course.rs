@@ -18,7 +18,7 @@ use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
 use super::volume::{Carried, EarlierCounts};
-use super::{Attachment, Front, PendingRequest, Replacement, Streams};
+use super::{Attachment, Front, JoiningDrive, PendingRequest, Streams};
 use crate::config::{Named, shown};
 use crate::export::Export;
 use crate::protocol::Header;
@@ -46,7 +46,7 @@ pub(crate) enum Order {
     /// Passes an order to the policy of a volume.
     Volume(VolumeOrder, Carried),
     /// Adds a drive to a volume.
-    Replace(Replacement),
+    Join(JoiningDrive),
     /// Exchanges the trace of clients' requests.
     ClientTrace(TraceExchange<ClientTrace>),
     /// Exchanges the trace of the disks' I/Os.
@@ -116,8 +116,8 @@ impl Front {
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),
                 Order::Volume(order, done) => drop(done.send(self.order(&order, lanes.wall()))),
-                Order::Replace(Replacement { successor, member, done }) => {
-                    drop(done.send(self.replace(successor, member, lanes)));
+                Order::Join(JoiningDrive { successor, purpose, done }) => {
+                    drop(done.send(self.join(successor, purpose, lanes)));
                 }
                 Order::Switch(switch) => self.switches.push_back(switch),
             }
@@ -176,6 +176,7 @@ impl Front {
         let retire = |drive: &VolumeDrive| VolumeOrder::Retire { member: drive.number };
         self.resumed = self.limit.into_iter().collect();
         self.resumed.extend(state.drives.iter().filter(|drive| drive.is_leaving).map(retire));
+        self.resumed.extend(state.is_growing.then_some(VolumeOrder::Grow));
         self.resumed.extend(self.check.filter(|_| state.is_checking));
     }
 

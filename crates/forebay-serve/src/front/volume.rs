@@ -16,12 +16,20 @@ use crate::figures::DiskFigures;
 /// The channel for an order's result: success, or why the order was not carried out.
 pub(crate) type Carried = Sender<Result<(), String>>;
 
-/// A drive that is to replace one of a volume's drives.
-pub(crate) struct Replacement {
+/// A drive that is to join a volume.
+pub(crate) struct JoiningDrive {
     pub(crate) successor: Successor,
-    /// The number of the drive to be replaced.
-    pub(crate) member: u8,
+    pub(crate) purpose: Purpose,
     pub(crate) done: Carried,
+}
+
+/// Why a drive joins a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It replaces the drive with this number.
+    Replaces(u8),
+    /// It makes the volume larger. It may be a solid-state drive.
+    Adds { is_ssd: bool },
 }
 
 /// What the policies that served a volume before the current one counted.
@@ -76,11 +84,11 @@ impl Front {
         Ok(())
     }
 
-    /// Adds a drive, and makes it replace another one.
-    pub(super) fn replace<L: Wired + ?Sized>(
+    /// Adds a drive.
+    pub(super) fn join<L: Wired + ?Sized>(
         &mut self,
         successor: Successor,
-        member: u8,
+        purpose: Purpose,
         lanes: &mut L,
     ) -> Result<(), String> {
         if self.course != Course::Open {
@@ -90,12 +98,16 @@ impl Front {
         let path = target.path().to_path_buf();
         let lane = lanes.add(target).map_err(|error| match error.kind() {
             std::io::ErrorKind::Unsupported => {
-                "its drives are emulated, and cannot be replaced while it is served".to_string()
+                "its drives are emulated, and no drive can join while it is served".to_string()
             }
             _ => format!("{}: cannot be added: {error}", path.display()),
         })?;
         self.name_lane(lane.into(), path);
-        self.order(&VolumeOrder::Replace { lane, number, cells, member }, lanes.wall())?;
+        let order = match purpose {
+            Purpose::Replaces(member) => VolumeOrder::Replace { lane, number, cells, member },
+            Purpose::Adds { is_ssd } => VolumeOrder::Add { lane, number, cells, is_ssd },
+        };
+        self.order(&order, lanes.wall())?;
         self.joined.push(JoinedDrive { lane, number, cells });
         Ok(())
     }

@@ -35,7 +35,7 @@ fn found(numbers: &[u8], first: Level) -> Array {
     Array::found(geometry(), first, numbers).with_cells(&cells)
 }
 
-fn policy(array: Array, spec: &str) -> Rc<RefCell<AnyPolicy>> {
+pub(super) fn policy(array: Array, spec: &str) -> Rc<RefCell<AnyPolicy>> {
     Rc::new(RefCell::new(build_over_array(spec, array, LEN_MAX).unwrap()))
 }
 
@@ -208,6 +208,6 @@ fn drives_fail_are_rebuilt_and_replaced_and_all_is_checked_while_a_client_goes_o
     }
 }
 
-fn sound(media: Vec<Medium>, seed: u64) -> Crash {
+pub(super) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 1 + (seed % 4) as usize, seed, Troubles::default())
 }

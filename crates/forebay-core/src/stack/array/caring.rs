@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use super::Array;
 use super::full::CARE_PAUSE;
+use super::geometry::{Geometry, ROUND_MAX};
 use super::kind::DriveKind;
 use super::locks::Task;
 use super::lost::Lost;
@@ -45,6 +46,8 @@ pub(super) struct Care {
     /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
     /// any moved in this pass; and the units whose old cells are not free yet.
     pub(super) grows: Option<DriveKind>,
+    /// The number of a drive to remove once the array is open.
+    pub(super) retires: Option<u8>,
     /// Whether roles move from full drives to empty ones because a drive is new.
     pub(super) balances: bool,
     has_moved: bool,
@@ -75,9 +78,9 @@ pub(super) struct Care {
 /// What the end of a pass is compared with.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    /// The number of roles that no drive has.
+    /// The number of roles that no drive has, or that should leave their drive.
     lacking: u64,
-    /// The number of roles that were restored.
+    /// The number of roles that were restored, or moved if there are drives that roles should leave.
     repaired: u64,
     /// The number of cells available for them.
     room: u64,
@@ -192,6 +195,12 @@ impl Array {
     /// are of this kind.
     pub fn growing(mut self, new: DriveKind) -> Array {
         self.care.grows = Some(new);
+        self
+    }
+
+    /// Makes a drive leave, if the others have room for its data.
+    pub fn removing(mut self, member: u8) -> Array {
+        self.care.retires = Some(member);
         self
     }
 
@@ -344,19 +353,25 @@ impl Array {
             let kept = self.drives.reserves[self.drives.kind(lane) as usize];
             u64::from(self.drives.free(lane).saturating_sub(kept))
         };
-        let room = self.drives.present().map(room).sum();
-        Pass { lacking: self.room.lacking, repaired: self.counts.repaired_roles, room }
+        let (leaving, staying): (Vec<usize>, Vec<usize>) =
+            self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
+        let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
+        // Roles also move because drives are full; that is no progress here.
+        let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
+        let lacking = self.room.lacking + moving;
+        Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
     /// A round has ended. Roles that had no room when maintenance ended may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let Some(room) = self.care.gave_up else { return };
-        let is_roomier = self.room.lacking > 0 && self.care_pass().room > room;
+        let now_has = self.care_pass();
+        let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
             // The room rises and falls with each round of a busy volume. Only more than ever before
             // is a reason to try again, or a drive that is gone for good would be one for ever.
-            self.care.gave_up = Some(room.max(self.care_pass().room));
+            self.care.gave_up = Some(room.max(now_has.room));
         }
     }
 
@@ -376,13 +391,35 @@ impl Array {
         true
     }
 
+    /// Has all pages of the table recorded again, because drives lack some of the records.
+    pub(super) fn renew_records(&mut self) {
+        // The records of the current round may be on a drive that is about to leave.
+        let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
+        self.log.renews = self.log.renews.max(self.geometry.pages() + current);
+        self.prepare_growth();
+    }
+
+    /// A larger table needs a longer chain of records. Each of them must be on as many drives as it
+    /// should be before more is promised, also those from before a drive was replaced.
+    pub(super) fn prepare_growth(&mut self) {
+        if let Some(grown) = self.outgrown().filter(|_| self.care.grows.is_some())
+            && grown.pages() > self.geometry.pages()
+        {
+            self.log.renews = self.log.renews.max(grown.pages());
+        }
+    }
+
+    /// Returns the sizes with as many units as fit, unless these are fewer.
+    fn outgrown(&self) -> Option<Geometry> {
+        let (chunks, most) = (self.chunks(), self.geometry.units_max());
+        self.geometry.grown(self.drives.units(self.promised_level(), chunks, most))
+    }
+
     /// Increases the capacity to the units that fit, once a record says so.
     fn promise_more(&mut self) {
-        let (chunks, most) = (self.chunks(), self.geometry.units_max());
-        let units = self.drives.units(self.promised_level(), chunks, most);
-        if let Some(grown) = self.geometry.grown(units) {
+        if let Some(grown) = self.outgrown() {
             (self.geometry, self.log.owes) = (grown, true);
-            self.table.grow(units);
+            self.table.grow(grown.units);
         }
     }
 
@@ -415,7 +452,6 @@ impl Array {
 
 #[cfg(test)]
 mod tests {
-    use super::super::geometry::Geometry;
     use super::super::level::Level;
     use super::*;
     use crate::catalog::build;

@@ -19,6 +19,7 @@ use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 use crate::contract::time::Nanos;
+use crate::contract::volume::VolumeEvent;
 use crate::stack::placed::{Plan, Planned};
 
 /// Drives that a record is on at least; more where more may be missing.
@@ -45,8 +46,9 @@ pub(super) struct Log {
     /// The number of records to write until each page of the table is on as many drives as it should
     /// be, because a drive that had some of them is gone.
     pub(super) renews: u64,
-    /// The members named by the last durable record.
+    /// The members named by the last durable record, and the units that it promises.
     pub(super) members: [u8; LANES_MAX as usize],
+    pub(super) units: u64,
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
     round: Option<Round>,
@@ -64,6 +66,7 @@ struct Round {
     sum: u64,
     page: u64,
     members: [u8; LANES_MAX as usize],
+    units: u64,
     /// Lanes that do not have all records, and those of them that had no space.
     refused: Vec<usize>,
     full: Vec<usize>,
@@ -156,6 +159,7 @@ impl Array {
             sum: 0,
             page: 0,
             members: [0; LANES_MAX as usize],
+            units: 0,
             refused: Vec::new(),
             full: Vec::new(),
             tries: 0,
@@ -228,7 +232,8 @@ impl Array {
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             (round.last, round.stretches) = (first + count - 1, stretches);
-            (round.sum, round.page, round.members) = (before, page, self.drives.members());
+            (round.sum, round.page) = (before, page);
+            (round.members, round.units) = (self.drives.members(), self.geometry.units);
             round.refused = targets(self.drives.recording(copies), first, copies);
         }
         self.send_records(plan);
@@ -317,6 +322,11 @@ impl Array {
         self.full.took_records();
         self.log.renews = self.log.renews.saturating_sub(round.last - self.log.sequence);
         self.recorded_members(round.members);
+        if (1..round.units).contains(&self.log.units) {
+            let bytes = round.units * self.geometry.unit_bytes();
+            self.events.push(VolumeEvent::Grown { bytes });
+        }
+        self.log.units = round.units;
         (self.log.sequence, self.log.sum, self.log.page) = (round.last, round.sum, round.page);
         round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         for (at, unit) in std::mem::take(&mut self.round) {
@@ -368,7 +378,7 @@ impl Array {
             self.counts.drives_failed += 1;
             self.room.lacking += u64::from(self.named(lane));
             if matches!(self.phase, Phase::Ready) && self.is_fresh() && !self.reads_only {
-                self.log.renews = self.geometry.pages();
+                self.renew_records();
             }
             self.suspect(lane, Fault::Gone);
         }

@@ -1,7 +1,7 @@
 //! The drives of an array: which are present, and which have room.
 
 use super::census::DriveState;
-use super::geometry::{Geometry, LANES_MAX, spare_cells};
+use super::geometry::{Geometry, LANES_MAX, LANES_OPEN};
 use super::kind::{DriveKind, KINDS};
 use super::level::{Level, each};
 use super::space::Space;
@@ -95,6 +95,11 @@ impl Drives {
 
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
+    }
+
+    /// Returns the lanes of the present drives, one bit each.
+    pub(super) fn present_bits(&self) -> u64 {
+        self.present().fold(0, |all, lane| all | 1 << lane)
     }
 
     /// Returns the lanes of the present drives of a kind.
@@ -258,48 +263,6 @@ impl Drives {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
 
-    /// Returns how many units of a level there is room for, with spare cells left: at most
-    /// `units_max`.
-    pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
-        let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
-        units.iter().sum::<u64>().min(units_max)
-    }
-
-    /// Does the same for drives of a kind.
-    pub(super) fn units_of(
-        &self,
-        kind: DriveKind,
-        level: Level,
-        chunks: usize,
-        units_max: u64,
-    ) -> u64 {
-        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        units_on(self.without_spares(cells), level, chunks, units_max)
-    }
-
-    /// Returns the drives' cells without those of the spare drives, which are as large as any.
-    pub(super) fn without_spares(
-        &self,
-        cells: impl Iterator<Item = u32>,
-    ) -> impl Iterator<Item = u32> {
-        let mut cells: Vec<u32> = cells.collect();
-        cells.sort_unstable_by(|one, other| other.cmp(one));
-        cells.into_iter().skip(self.spares)
-    }
-
-    /// Does the same including missing drives of that kind, which have this many cells each.
-    pub(super) fn units_with_missing(
-        &self,
-        kind: DriveKind,
-        level: Level,
-        chunks: usize,
-        missing_cells: u32,
-    ) -> u64 {
-        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        let missing = (0..self.missing_of(kind)).map(|_| missing_cells);
-        units_on(cells.chain(missing), level, chunks, u32::MAX.into())
-    }
-
     /// Cells that a drive has, free or not.
     pub(super) fn cells(&self, lane: usize) -> u32 {
         self.all[lane].space.cells()
@@ -366,14 +329,14 @@ impl Drives {
             return Some(lane);
         }
         let sibling = level.chunk(role, chunks).filter(|_| level.parities() == 0).map(|it| it ^ 1);
-        let (mut uses, mut barred, mut beside) = ([0u8; LANES_MAX as usize], 0u32, 0u32);
+        let (mut uses, mut barred, mut beside) = ([0u8; LANES_OPEN], 0u64, 0u64);
         for other in 0..level.roles(chunks) {
             let Some(lane) = self.lane(unit.places[other]) else { continue };
             uses[lane] += 1;
             let is_barred = other != role && level.parts(other, role, chunks);
-            barred |= u32::from(is_barred) << lane;
+            barred |= u64::from(is_barred) << lane;
             let is_beside = sibling.is_some() && level.chunk(other, chunks) == sibling;
-            beside |= u32::from(is_beside) << lane;
+            beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
             // Room counts in steps, so that chance spreads units over drives.
@@ -394,7 +357,7 @@ impl Drives {
     /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
     /// drive as this one. On such a drive, this role would be missing together with the other if
     /// the drive fails: two roles for one drive.
-    fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
+    fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)
@@ -458,33 +421,6 @@ impl Drives {
             place != Place::ZERO && self.lane(place).is_none()
         })
     }
-}
-
-/// Returns the number of units of a level that fit on drives with these cells, leaving spare cells.
-pub(super) fn units_on(
-    cells: impl Iterator<Item = u32>,
-    level: Level,
-    chunks: usize,
-    units_max: u64,
-) -> u64 {
-    let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
-    let usable = |cells: u32| u64::from(cells.saturating_sub(spare_cells(cells)));
-    let mut usable: Vec<u64> = cells.map(usable).collect();
-    usable.sort_unstable_by(|one, other| other.cmp(one));
-    let Some(&narrowest) = usable.get(width - 1) else { return 0 };
-    let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
-    if let Level::Mirrored { .. } = level {
-        // Roles are spread alike, until fewer drives have room than a chunk has copies.
-        return (cells_up_to(narrowest) / roles).min(units_max);
-    }
-    // A drive has one role of a unit at most.
-    let (mut fits, mut too_many) = (0, units_max + 1);
-    while too_many - fits > 1 {
-        let units = fits + (too_many - fits) / 2;
-        let fit = cells_up_to(units) >= units * roles;
-        *if fit { &mut fits } else { &mut too_many } = units;
-    }
-    fits
 }
 
 #[cfg(test)]

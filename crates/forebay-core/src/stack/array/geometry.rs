@@ -17,8 +17,11 @@ pub(super) const PAGE: u32 = 4096;
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// The most lanes of an array.
+/// The most drives of an array.
 pub(super) const LANES_MAX: u16 = 32;
+/// The most lanes of an array that is open: its drives, and drives that have been replaced or will be
+/// added.
+pub(super) const LANES_OPEN: usize = 64;
 
 /// How a chunk that is written takes the old one's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// The most drives that can be present when an array is opened, including those that have been
+    /// replaced.
+    pub const PRESENT_MAX: usize = LANES_OPEN;
+
     /// Bytes of a record.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 

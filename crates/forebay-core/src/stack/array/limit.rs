@@ -1,6 +1,6 @@
 //! The drives that limit an array's capacity.
 
-use super::drives::units_on;
+use super::fitting::units_on;
 use super::kind::KINDS;
 use super::{Array, Level};
 

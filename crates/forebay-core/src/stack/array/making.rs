@@ -81,6 +81,13 @@ impl Array {
         self
     }
 
+    /// Sets which drives may join although no record names them, by lane. Others that no record names
+    /// have left the array, even if their numbers are higher than those of all members.
+    pub fn joined_by(mut self, joining: &[bool]) -> Array {
+        self.joining = Some(joining.to_vec());
+        self
+    }
+
     /// Sets the kinds of the drives, by lane; an array that is opened knows its kinds.
     pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
@@ -91,6 +98,22 @@ impl Array {
     /// written.
     pub fn spare_drives(&self) -> usize {
         self.drives.spares
+    }
+
+    /// Returns the number of these drives for whose data there is room in fact, which is smaller
+    /// after drives have been removed.
+    pub fn spare_room(&self) -> usize {
+        let (level, chunks, units) = (self.promised_level(), self.chunks(), self.geometry.units);
+        let missing: usize = KINDS.iter().map(|kind| self.drives.missing_of(*kind)).sum();
+        let present = self.drives.present().map(|lane| self.drives.cells(lane));
+        let mut cells: Vec<u32> =
+            present.chain((0..missing).map(|_| self.geometry.cells)).collect();
+        cells.sort_unstable_by(|one, other| other.cmp(one));
+        let has_room = |spares: &usize| {
+            let left = cells.iter().skip(*spares).copied();
+            super::fitting::units_on(left, level, chunks, units) >= units
+        };
+        (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
 
     /// Returns the same, which is only read: nothing at all is written to its drives.
@@ -153,6 +176,7 @@ impl Array {
             lost_units: 0,
             full: Full::default(),
             reads_only: false,
+            joining: None,
             counts: Counts::default(),
             events: Events::default(),
             geometry,

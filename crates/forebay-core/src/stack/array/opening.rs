@@ -13,13 +13,18 @@
 //! a newer chain when they returned, far from those of the older chain that they have in full.
 //!
 //! The records may exist on only one drive. Those of the last round are therefore rewritten, byte
-//! for byte in place, on every present drive, or all of them if a drive is new ([`rewriting`]). A
-//! record of a new epoch confirms this before anything is served. If a drive that was missing has a
-//! newer record, the epoch overrules it.
+//! for byte in place, on every present drive ([`rewriting`]). A record of a new epoch confirms this
+//! before anything is served. If a drive that was missing has a newer record, the epoch overrules it.
+//!
+//! If an older record of the chain is on fewer drives than it should be, because a drive is new or was
+//! absent, all pages of the table are recorded again while the volume is in use. Until that is done,
+//! a drive without the whole chain cannot open the volume: the chain breaks before its last round.
 
 mod heads;
 mod rewriting;
 mod walk;
+
+use std::collections::BTreeSet;
 
 use super::kind::DriveKind;
 use super::record::Record;
@@ -31,7 +36,6 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 use heads::Heads;
-use rewriting::Copying;
 use walk::Walk;
 
 /// Records that are read at a time.
@@ -47,6 +51,8 @@ pub(super) struct Opening {
     left: u32,
     step: Step,
     heads: Heads,
+    /// The sets of lanes, one bit each, that have records of the chain before its last round.
+    spread: BTreeSet<u64>,
     /// How often all records were read again.
     rereads: u32,
     /// Records that are written again: where, and their bytes.
@@ -63,8 +69,8 @@ enum Step {
     Heads,
     /// Takes over the table.
     Walk(Box<Walk>),
-    /// Writes the last round again, or copies the chain.
-    Rewrite(Option<Copying>),
+    /// Writes the last round again.
+    Rewrite,
 }
 
 /// What a read is part of, in its token.
@@ -147,11 +153,12 @@ impl Array {
     /// Goes on after all I/Os of a step. Returns `None` if the array cannot be opened.
     fn next_step(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let geometry = self.geometry;
-        let present = self.drives.present().fold(0, |all, lane| all | 1 << lane);
+        let present = self.drives.present_bits();
         let opening = self.opening()?;
         match std::mem::take(&mut opening.step) {
             Step::Heads => {
                 let last = opening.heads.last(&geometry, present)?;
+                opening.spread = opening.heads.spread(&last, last.first(&geometry)?);
                 self.begin_walk(last, plan)
             }
             Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
@@ -162,7 +169,11 @@ impl Array {
                 (opening.rereads <= REREADS_MAX).then_some(())?;
                 self.read_heads(plan)
             }
-            Step::Rewrite(copying) => self.rewrite_on(copying, plan),
+            Step::Rewrite => {
+                self.free_written_again(plan.slots);
+                self.begin_round(plan);
+                Some(())
+            }
         }
     }
 
@@ -172,9 +183,6 @@ impl Array {
         let (from, count) =
             ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
         let there = self.drives.present().any(|it| it == lane);
-        if matches!(self.opening().map(|it| &it.step), Some(Step::Rewrite(_))) {
-            return self.copy_read(io, outcome, plan);
-        }
         if outcome.is_ok() {
             (0..count)
                 .for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
@@ -205,7 +213,7 @@ impl Array {
         let Some(sum) = plan.slots.checksum(at.on(8).len(geometry::RECORD - 8)) else { return };
         let Some(record) = Record::decode(&bytes, sum, &self.geometry) else { return };
         match self.opening() {
-            Some(Opening { step: Step::Walk(walk), .. }) => walk.add(record, sum, bytes, lane),
+            Some(Opening { step: Step::Walk(walk), .. }) => walk.add(record, sum, bytes),
             Some(opening) => opening.heads.add(&record, sum, lane),
             None => {}
         }
@@ -215,11 +223,12 @@ impl Array {
     /// again.
     fn settle(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         let newest = walk.newest.as_ref()?;
-        let is_new = self.adopt(newest);
+        self.adopt(newest);
         // Other drives have been replaced, so too few may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
+        self.log.units = self.geometry.units;
         (self.log.sequence, self.log.sum, self.log.page) =
             (newest.sequence, walk.last.sum, newest.page);
         (self.log.epoch, self.log.base) = (newest.epoch + 1, newest.base);
@@ -238,7 +247,19 @@ impl Array {
             self.ready_now(plan);
             return Some(());
         }
-        self.rewrite(walk, is_new, plan)
+        match self.lacks_records() {
+            true => self.renew_records(),
+            false => self.prepare_growth(),
+        }
+        self.rewrite(walk, plan)
+    }
+
+    /// Returns whether a record of the chain is on fewer of the present drives than it should be.
+    fn lacks_records(&mut self) -> bool {
+        let present = self.drives.present_bits();
+        let wanted = (self.copies() as u32).min(present.count_ones());
+        let lacks = |lanes: &u64| (lanes & present).count_ones() < wanted;
+        self.opening().is_some_and(|opening| opening.spread.iter().any(lacks))
     }
 
     /// Returns whether `members` drives are enough, considering how many may be missing.
@@ -263,8 +284,8 @@ impl Array {
 
     /// The drives named by the newest record belong to the volume. A drive that it does not name
     /// replaces a missing one, or joins a growing array, if its number is higher than all of these;
-    /// if its number is lower, it has been replaced. Returns whether there is such a new drive.
-    fn adopt(&mut self, newest: &Record) -> bool {
+    /// if its number is lower, it has been replaced.
+    fn adopt(&mut self, newest: &Record) {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
         let present: Vec<usize> = self.drives.present().collect();
@@ -278,7 +299,8 @@ impl Array {
             let vacant = || members.iter().position(|member| *member == 0);
             let grows = self.care.grows;
             let place = missing.or_else(|| grows.and_then(|_| vacant()));
-            let Some(place) = place.filter(|_| *number > newer) else {
+            let may_join = self.joining.as_ref().is_none_or(|it| it.get(lane) == Some(&true));
+            let Some(place) = place.filter(|_| *number > newer && may_join) else {
                 self.lose(lane);
                 continue;
             };
@@ -289,7 +311,6 @@ impl Array {
             }
         }
         self.drives.have(members, ssds);
-        members != newest.drives
     }
 
     /// What came before is served.
@@ -298,6 +319,7 @@ impl Array {
         if !self.reads_only || self.care.scrubs {
             self.care.begin(plan.now);
         }
+        self.retire_asked(plan.now);
         for (client, request, bytes) in std::mem::take(&mut self.early) {
             self.serve(client, &request, bytes, plan);
             plan.release(client, Ok(()));

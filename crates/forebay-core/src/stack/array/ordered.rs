@@ -1,4 +1,4 @@
-//! Orders to an array in use: checks, limits, and drives that are replaced.
+//! Orders to an array in use: checks, limits, and drives that are replaced, added or removed.
 //!
 //! A drive that replaces a missing one takes its place in the next record. What the missing drive
 //! had is then restored as after any failure, and roles that were restored elsewhere meanwhile
@@ -9,10 +9,12 @@
 //! additional member, the old drive *leaves*. It gets no more roles and no more records, its roles
 //! move away, and with the last of them it is struck from the members. If this is interrupted, both
 //! drives are members, and no data depend on the order being given again.
+//!
+//! A drive that is *added* is a member with the next record. Roles move to it, and only then does the
+//! array promise more. A drive that is *removed* leaves without a successor.
 
-use super::drives::units_on;
 use super::geometry::LANES_MAX;
-use super::kind::DriveKind;
+use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::unit::Unit;
 use super::{Array, Phase};
@@ -20,18 +22,21 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::contract::volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState};
 
+/// Why no drive can be added.
+const NO_PLACE: &str = "the volume has the maximum number of drives";
+
 impl Array {
     /// Carries out an order in the next call.
-    pub(super) fn ordered(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+    pub(super) fn ordered(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         if !matches!(self.phase, Phase::Ready) || self.reads_only || !self.is_fresh() {
-            return Err("the volume is not in use");
+            return Err("the volume is not in use".into());
         }
         match *order {
             VolumeOrder::Check { bytes_per_s } => {
                 self.care.scrub(now, bytes_per_s, self.room.lacking > 0);
             }
             VolumeOrder::EndCheck if !self.care.is_scrubbing() => {
-                return Err("no check is in progress");
+                return Err("no check is in progress".into());
             }
             VolumeOrder::EndCheck => {
                 self.care.end_scrub();
@@ -40,13 +45,25 @@ impl Array {
             VolumeOrder::Limit { bytes_per_s } => self.care.rate = bytes_per_s,
             VolumeOrder::Replace { lane, number, cells, member } => {
                 self.replace(lane.into(), number, cells, member)?;
+                self.renew_records();
                 self.reshape(now);
+            }
+            VolumeOrder::Add { lane, number, cells, is_ssd } => {
+                let kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
+                self.add(lane.into(), number, cells, kind)?;
+                self.grow();
+                self.reshape(now);
+            }
+            VolumeOrder::Grow => {
+                self.grow();
+                self.care.rebuild(now);
             }
             VolumeOrder::Retire { member } => {
                 self.retire(member)?;
+                self.renew_records();
                 self.reshape(now);
             }
-            VolumeOrder::Drain => return Err(order.unfit()),
+            VolumeOrder::Drain => return Err(order.unfit().into()),
         }
         Ok(())
     }
@@ -54,68 +71,135 @@ impl Array {
     /// Members have changed: the next record says so, and units move.
     fn reshape(&mut self, now: Nanos) {
         self.log.owes = true;
-        self.log.renews = self.geometry.pages();
         self.care.balances = true;
         self.care.rebuild(now);
     }
 
-    /// Has a drive leave if the others have room for everything that is promised.
-    fn retire(&mut self, member: u8) -> Result<(), &'static str> {
-        let Some(lane) = self.drives.lane_of(member).filter(|_| member > 0) else {
-            return Err("the drive does not work");
-        };
-        let kind = self.drives.kind(lane);
-        let (level, chunks) = (self.promised_level(), self.chunks());
-        let staying = |of: DriveKind| {
-            let lanes = self.drives.of(of).filter(|it| *it != lane && !self.drives.is_leaving(*it));
-            let cells = lanes.map(|lane| self.drives.cells(lane));
-            units_on(cells, level, chunks, self.geometry.units_max())
-        };
-        let has_room = staying(kind) + staying(kind.other()) >= self.geometry.units;
-        if !has_room || !self.drives.is_whole() {
-            return Err("the other drives have no room for its data");
+    /// Has data move until all drives are about equally full, and more promised then.
+    fn grow(&mut self) {
+        // Which kind new drives have matters only to those that are found when the array is opened.
+        self.care.grows = Some(DriveKind::default());
+        self.prepare_growth();
+    }
+
+    /// Begins to remove a drive as soon as the array is open.
+    pub(super) fn retire_asked(&mut self, now: Nanos) {
+        if let Some(member) = self.care.retires.take()
+            && self.retire(member).is_ok()
+        {
+            self.renew_records();
+            self.reshape(now);
         }
-        self.drives.let_leave(lane);
+    }
+
+    /// Has a drive leave if the others have room for everything that is promised. One that is
+    /// missing leaves at once.
+    fn retire(&mut self, member: u8) -> Result<(), String> {
+        let refusal = |why| format!("drive {member} cannot be removed: {why}");
+        self.removal(member).map_err(refusal)?;
+        let place = self.drives.members().iter().position(|it| *it == member);
+        match (self.drives.lane_of(member), place) {
+            (Some(lane), _) => self.drives.let_leave(lane),
+            (None, Some(place)) => self.drives.enlist(place, 0, DriveKind::default()),
+            (None, None) => {}
+        }
         Ok(())
     }
 
+    /// Returns why a drive cannot be removed, if so.
+    ///
+    /// # Errors
+    /// There is a reason.
+    pub fn removal(&self, member: u8) -> Result<(), String> {
+        let members = self.drives.members();
+        if member == 0 || !members.contains(&member) {
+            return Err("it is not a drive of the volume".into());
+        }
+        let is_missing = |it: &&u8| **it > 0 && self.drives.lane_of(**it).is_none();
+        if let Some(other) = members.iter().filter(is_missing).find(|it| **it != member) {
+            return Err(format!("drive {other} is missing; replace or remove that drive first"));
+        }
+        let lane = self.drives.lane_of(member);
+        let (level, chunks, most) =
+            (self.promised_level(), self.chunks(), self.geometry.units_max());
+        let fits = KINDS.map(|kind| self.drives.units_without(lane, kind, level, chunks, most));
+        // Units stay on drives of their kind.
+        let is_tight = fits.iter().zip(self.held).any(|(fits, held)| *fits < held);
+        let fits = fits.iter().sum();
+        if is_tight || fits < self.geometry.units {
+            let size = |units: u64| match units * self.geometry.unit_bytes() {
+                bytes if bytes < 10 << 20 => format!("{} KiB", bytes >> 10),
+                bytes => format!("{} MiB", bytes >> 20),
+            };
+            return Err(format!(
+                "the volume holds {}, and the other drives have room for {} (units of level {} span \
+                 {} drives)",
+                size(self.geometry.units),
+                size(fits),
+                level.name(),
+                level.width(chunks)
+            ));
+        }
+        match lane {
+            None if self.room.lacking > 0 => Err(format!(
+                "it is missing, and {} chunks have not been restored on the other drives yet",
+                self.room.lacking
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// A new drive takes the place of a member.
-    fn replace(
-        &mut self,
-        lane: usize,
-        number: u8,
-        cells: u32,
-        member: u8,
-    ) -> Result<(), &'static str> {
+    fn replace(&mut self, lane: usize, number: u8, cells: u32, member: u8) -> Result<(), String> {
         let members = self.drives.members();
         let position = |wanted: u8| members.iter().position(|it| *it == wanted);
         let Some(place) = position(member).filter(|_| member > 0) else {
-            return Err("the drive to replace is not a drive of the volume");
+            return Err("the drive to replace is not a drive of the volume".into());
         };
-        if lane >= self.drives.lanes() || self.drives.number(lane) != 0 {
-            return Err("the volume has no place for another drive until it is opened again");
-        }
-        let newest = members.iter().copied().max().unwrap_or(0);
-        if number <= newest || number > super::unit::DRIVE_MAX {
-            return Err("the number of the new drive is not new");
-        }
-        if cells < self.geometry.cells {
-            return Err("the new drive is too small");
-        }
+        self.takes_drive(lane, number, cells)?;
         let working = self.drives.lane_of(member);
         let is_ssd = self.drives.ssds() >> place & 1 == 1;
         let kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
         let place = match working {
             None => place,
             Some(old) => {
-                let vacant = position(0);
-                let vacant = vacant.ok_or("the volume has the maximum number of drives")?;
+                let vacant = position(0).ok_or(NO_PLACE)?;
                 self.drives.let_leave(old);
                 vacant
             }
         };
         self.drives.attach(lane, number, kind, cells);
         self.drives.enlist(place, number, kind);
+        Ok(())
+    }
+
+    /// A new drive becomes an additional member.
+    fn add(&mut self, lane: usize, number: u8, cells: u32, kind: DriveKind) -> Result<(), String> {
+        if !self.drives.is_whole() {
+            return Err(
+                "a drive is missing, and only a complete volume can grow; replace the drive first"
+                    .into(),
+            );
+        }
+        self.takes_drive(lane, number, cells)?;
+        let vacant = self.drives.members().iter().position(|it| *it == 0).ok_or(NO_PLACE)?;
+        self.drives.attach(lane, number, kind, cells);
+        self.drives.enlist(vacant, number, kind);
+        Ok(())
+    }
+
+    /// Returns whether a lane can take a new drive.
+    fn takes_drive(&self, lane: usize, number: u8, cells: u32) -> Result<(), String> {
+        if lane >= self.drives.lanes() || self.drives.number(lane) != 0 {
+            return Err("the volume has no place for another drive until it is opened again".into());
+        }
+        let newest = self.drives.members().into_iter().max().unwrap_or(0);
+        if number <= newest || number > super::unit::DRIVE_MAX {
+            return Err("the number of the new drive is not new".into());
+        }
+        if cells < self.geometry.cells {
+            return Err("the new drive is too small".into());
+        }
         Ok(())
     }
 
@@ -165,6 +249,11 @@ impl Array {
         }
     }
 
+    /// Returns whether it promises more than the last durable record says.
+    fn promises_more(&self) -> bool {
+        (1..self.geometry.units).contains(&self.log.units)
+    }
+
     /// Returns the state of the volume, without looking at its units.
     pub(super) fn state(&self) -> VolumeState {
         let chunk_bytes = u64::from(self.geometry.chunk_bytes);
@@ -184,6 +273,8 @@ impl Array {
         VolumeState {
             members: self.drives.members().into_iter().filter(|number| *number > 0).collect(),
             drives: drives.collect(),
+            capacity_bytes: self.geometry.capacity_bytes(),
+            is_growing: self.care.grows.is_some() || self.promises_more(),
             tolerates: self.promised_level().tolerates() as u8,
             lacking_chunks: self.room.lacking,
             lost_units: self.lost_units,

@@ -2,7 +2,7 @@
 //! drive with more room.
 
 use super::Array;
-use super::geometry::LANES_MAX;
+use super::geometry::LANES_OPEN;
 use super::job::Doing;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::unit::{Place, Unit};
@@ -322,7 +322,7 @@ impl Array {
             copies
         };
         let copies: Vec<Vec<ChunkCopy>> = (0..chunks).map(copies).collect();
-        let mut by_lane = [None; LANES_MAX as usize];
+        let mut by_lane = [None; LANES_OPEN];
         for chunk in 0..chunks {
             augment(&copies, chunk, &mut 0, &mut by_lane);
         }
@@ -349,8 +349,8 @@ struct ChunkCopy {
 fn augment(
     copies: &[Vec<ChunkCopy>],
     chunk: usize,
-    seen: &mut u32,
-    by_lane: &mut [Option<usize>; LANES_MAX as usize],
+    seen: &mut u64,
+    by_lane: &mut [Option<usize>; LANES_OPEN],
 ) -> bool {
     for &ChunkCopy { lane, .. } in &copies[chunk] {
         if *seen >> lane & 1 == 1 {

@@ -1,6 +1,6 @@
 //! What opening keeps of the records that it reads, and which of them it believes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Geometry;
 use super::super::record::Record;
@@ -66,6 +66,19 @@ impl Heads {
             head = before;
         }
         head.sequence
+    }
+
+    /// Returns the sets of lanes that have records of the chain from `first` to `last`, one bit each,
+    /// without the last round.
+    pub(super) fn spread(&self, last: &Head, first: u64) -> BTreeSet<u64> {
+        let (mut spread, mut head) = (BTreeSet::new(), last);
+        while head.sequence > first
+            && let Some(before) = self.all.get(&(head.sequence - 1, head.before))
+        {
+            head = before;
+            spread.extend((head.sequence < last.round).then_some(head.lanes));
+        }
+        spread
     }
 
     /// Returns the last record of the newest chain, if that chain goes back to its first record: an
@@ -143,5 +156,16 @@ mod tests {
         // An incomplete round was never acknowledged.
         all.0.all.remove(&(9, 9));
         assert_eq!(all.last(1), Some((1, 4)));
+    }
+
+    #[test]
+    fn lanes_that_have_records_are_known_except_for_the_last_round() {
+        let mut all = Written(Heads::default());
+        (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
+        (5..=8).for_each(|sequence| all.add(sequence, 0, 0, 2, 0b01));
+        let last = all.0.last(&geometry(), 0b11).unwrap();
+        let spread = |first| all.0.spread(&last, first).into_iter().collect::<Vec<_>>();
+        assert_eq!((last.sequence, spread(1), spread(5)), (8, vec![0b01, 0b11], vec![0b01]));
+        assert_eq!(spread(7), []);
     }
 }

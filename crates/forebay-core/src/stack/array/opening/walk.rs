@@ -16,11 +16,10 @@ use crate::stack::placed::Plan;
 /// Reads of windows at a time, at most.
 const READS: usize = 16;
 
-/// A record, its bytes, and the lane that it was read from.
+/// A record and its bytes.
 struct Found {
     record: Record,
     bytes: Vec<u8>,
-    lane: u8,
 }
 
 /// Records of the chain that are read together.
@@ -47,8 +46,8 @@ pub(super) struct Walk {
     pub(super) newest: Option<Record>,
     /// Units whose newest state is known, one bit each.
     known: Vec<u64>,
-    /// Sums of the records and the lanes that have them, the newest first.
-    pub(super) chain: Vec<(u64, u8)>,
+    /// The number of records that were applied.
+    applied: u64,
     /// The bytes of the records of the last round, the newest first.
     pub(super) round: Vec<Vec<u8>>,
 }
@@ -65,13 +64,13 @@ impl Walk {
             is_broken: false,
             newest: None,
             known: vec![0; units.div_ceil(64) as usize],
-            chain: Vec::new(),
+            applied: 0,
             round: Vec::new(),
         })
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.chain.len() as u64 > self.last.sequence - self.first
+        self.applied > self.last.sequence - self.first
     }
 
     /// Returns the window at a position of the ring.
@@ -80,11 +79,10 @@ impl Walk {
     }
 
     /// Keeps a record that was read if it may be one of the chain.
-    pub(super) fn add(&mut self, record: Record, sum: u64, bytes: Vec<u8>, lane: usize) {
+    pub(super) fn add(&mut self, record: Record, sum: u64, bytes: Vec<u8>) {
         let at = record.sequence;
         if let Some(window) = self.windows.iter_mut().find(|it| (it.from..=it.to).contains(&at)) {
-            let found = Found { record, bytes, lane: lane as u8 };
-            window.found.entry((at, sum)).or_insert(found);
+            window.found.entry((at, sum)).or_insert(Found { record, bytes });
         }
     }
 
@@ -110,7 +108,7 @@ impl Walk {
     }
 
     fn take_over(&mut self, found: Found, table: &mut Table) {
-        let Found { record, bytes, lane } = found;
+        let Found { record, bytes } = found;
         let mut is_new = |unit: u64| {
             let Some(word) = self.known.get_mut((unit / 64) as usize) else { return false };
             let was_known = *word >> (unit % 64) & 1 == 1;
@@ -123,7 +121,7 @@ impl Walk {
         for (at, unit) in record.units.iter().rev().filter(|(at, _)| is_new(*at)) {
             table.set(*at, unit);
         }
-        self.chain.push((self.need.1, lane));
+        self.applied += 1;
         self.need = (record.sequence.saturating_sub(1), record.before);
         if record.sequence >= self.last.round {
             self.round.push(bytes);
@@ -184,7 +182,7 @@ impl Array {
     fn read_next_window(&mut self, plan: &mut Plan<'_>) -> bool {
         let (ring, copies) = (self.geometry.ring.max(1), self.copies());
         let lanes: Vec<usize> = self.drives.present().collect();
-        let reads = lanes.len().div_ceil(copies);
+        let (reads, present) = (lanes.len().div_ceil(copies), self.drives.present_bits());
         let Some(walk) = self.walk() else { return false };
         let is_busy = walk.windows.len() >= (READS / reads.max(1)).max(2);
         let Some((from, to)) = walk.next_window(ring).filter(|_| !is_busy && reads > 0) else {
@@ -193,8 +191,8 @@ impl Array {
         let turn = (to / WINDOW) as usize;
         let of: Vec<usize> =
             (0..reads).map(|nth| lanes[(turn + nth * copies) % lanes.len()]).collect();
-        let tried = of.iter().fold(0, |tried, lane| tried | 1 << lane);
-        let untried = lanes.iter().fold(0, |all, lane| all | 1 << lane) & !tried;
+        let tried = of.iter().fold(0_u64, |tried, lane| tried | 1 << lane);
+        let untried = present & !tried;
         let left = of.len() as u32;
         walk.windows.push_back(Window { from, to, untried, left, found: BTreeMap::new() });
         let count = to + 1 - from;
