@@ -303,8 +303,11 @@ impl Driver {
     pub(crate) fn remove_drive(&self, which: &str) -> Result<u8, Error> {
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let volume = self.volume()?;
-        let drive = volume.drive_to_replace(Some(which))?;
+        let drive = volume.drive(Some(which))?;
         let member = drive.number;
+        if drive.state == ServedDriveState::Leaving {
+            return Ok(member);
+        }
         self.order_volume(VolumeOrder::Retire { member })?;
         self.name_drives(|drives| drives.retain(|path| Some(path) != drive.path.as_ref()));
         Ok(member)
@@ -389,8 +392,20 @@ impl ServedVolume {
         }
     }
 
-    /// Returns the drive with this number or path, or the only missing one.
+    /// Returns the drive to replace: the one with this number or path, or the only missing one.
     fn drive_to_replace(&self, which: Option<&str>) -> Result<&ServedDrive, Error> {
+        let drive = self.drive(which)?;
+        match drive.state {
+            ServedDriveState::Leaving => Err(unfit(format!(
+                "'{}': drive {} is leaving the volume already",
+                self.name, drive.number
+            ))),
+            _ => Ok(drive),
+        }
+    }
+
+    /// Returns the drive with this number or path, or the only missing one.
+    fn drive(&self, which: Option<&str>) -> Result<&ServedDrive, Error> {
         let name = &self.name;
         let listed = |drives: &[&ServedDrive]| {
             let numbers: Vec<String> = drives.iter().map(|it| it.number.to_string()).collect();
@@ -415,25 +430,18 @@ impl ServedVolume {
             };
         };
         let real = std::fs::canonicalize(which).ok();
-        let is_it = |it: &&&ServedDrive| {
+        let is_it_of = |it: &&ServedDrive| {
             let path = it.path.as_deref();
             let is_path = path.is_some_and(|path| {
                 path == Path::new(which) || real.is_some() && path.canonicalize().ok() == real
             });
             which.parse() == Ok(it.number) || is_path
         };
-        let drive = members.iter().find(is_it).ok_or_else(|| {
+        members.iter().copied().find(is_it_of).ok_or_else(|| {
             unfit(format!(
                 "'{name}': got '{which}', expected the number or path of a drive of it: {}",
                 listed(&members)
             ))
-        })?;
-        match drive.state {
-            ServedDriveState::Leaving => Err(unfit(format!(
-                "'{name}': drive {} is leaving the volume already",
-                drive.number
-            ))),
-            _ => Ok(drive),
-        }
+        })
     }
 }

@@ -229,6 +229,13 @@ pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> 
     opening(found.array().reading(), found, None, &mut untold)
 }
 
+/// Does the same with the members only: a drive that is about to join does not take the place of a
+/// missing one.
+pub(crate) fn look_at_members(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
+    let found = found(drives, access)?;
+    opening(found.array().joined_by(&[]).reading(), found, None, &mut untold)
+}
+
 /// Reads everything on a volume and repairs errors, at most `bytes_a_second` bytes of data per
 /// second (0 means no limit), and reports progress. If the drives have no room even for records,
 /// the volume is only read.

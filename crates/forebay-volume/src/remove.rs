@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::find::{Access, drives_in, found, is_of};
 use crate::labels;
 use crate::moved::Tell;
-use crate::open::{Opened, look, opening};
+use crate::open::{Opened, look_at_members, opening};
 
 /// Removes the drive with the number or path `which`, after moving its data to the other drives, and
 /// reports progress. A missing drive can be removed if its data have been restored on the others.
@@ -18,7 +18,7 @@ use crate::open::{Opened, look, opening};
 /// The paths are not a volume, there is no such drive, or the others have no room for its data.
 pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, Error> {
     let drives = drives_in(paths)?;
-    let before = look(&drives, Access::WRITE)?;
+    let before = look_at_members(&drives, Access::WRITE)?;
     let number = number(which, &drives, &before)?;
     if !before.census.members.contains(&number) {
         return Ok(before);
@@ -28,7 +28,8 @@ pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, 
     }
     let mut found = found(&drives, Access::WRITE)?;
     found.mend_labels();
-    let opened = opening(found.array().removing(number).mending(), found, None, tell)?;
+    let opened =
+        opening(found.array().joined_by(&[]).removing(number).mending(), found, None, tell)?;
     if opened.census.members.contains(&number) {
         return Err(Error::Volume(format!(
             "drive {number} is still part of the volume: the other drives had no room for some of its data, \

@@ -129,8 +129,11 @@ impl Care {
         self.told.map(|(work, ..)| (work, self.next))
     }
 
-    /// A role of a unit has another cell.
+    /// A role of a unit has another cell. Only moves by maintenance itself count.
     pub(super) fn moved(&mut self, unit: u64) {
+        if !self.under_way.contains(&unit) {
+            return;
+        }
         self.has_moved = true;
         self.moved.push(unit);
     }
@@ -319,10 +322,12 @@ impl Array {
         let goes_on =
             now.lacking > 0 && self.care.before.is_none_or(is_better) && !self.full.is_full();
         self.care.before = goes_on.then_some(now);
-        if std::mem::take(&mut self.care.has_moved) || goes_on {
+        let has_moved = std::mem::take(&mut self.care.has_moved);
+        if goes_on || has_moved && !self.full.is_full() {
             return self.care.begin_again(plan.now + Nanos(1));
         }
-        if self.room.lacking > 0 && self.drives.is_whole() {
+        // Without space, moves would fail one after another.
+        if has_moved || self.room.lacking > 0 && self.drives.is_whole() {
             self.care.postpone(plan.now);
         }
         if self.renews_records(plan) {
@@ -339,7 +344,8 @@ impl Array {
         (self.care.due, self.care.balances) = (None, false);
         let most = self.care.gave_up.unwrap_or(0).max(now.room);
         self.care.gave_up = (now.lacking > 0).then_some(most);
-        if self.care.grows.take().is_some() {
+        // New units need all pages of the table on the new drives, too.
+        if self.log.renews == 0 && self.care.grows.take().is_some() {
             self.promise_more();
         }
         for (client, stream) in std::mem::take(&mut self.care.waiters) {
@@ -364,6 +370,14 @@ impl Array {
 
     /// A round has ended. Roles that had no room when maintenance ended may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
+        let is_empty = |lane: usize| {
+            self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
+        };
+        let has_left = self.drives.has_leaving() && self.drives.present().any(is_empty);
+        if has_left && self.care.due.is_none() && !self.full.is_full() {
+            // Clients have moved or discarded the last data of a drive that leaves.
+            return self.care.begin_again(now);
+        }
         let Some(room) = self.care.gave_up else { return };
         let now_has = self.care_pass();
         let is_roomier = now_has.lacking > 0 && now_has.room > room;

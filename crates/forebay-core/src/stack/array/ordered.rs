@@ -116,7 +116,8 @@ impl Array {
             return Err("it is not a drive of the volume".into());
         }
         let is_missing = |it: &&u8| **it > 0 && self.drives.lane_of(**it).is_none();
-        if let Some(other) = members.iter().filter(is_missing).find(|it| **it != member) {
+        let other = members.iter().filter(is_missing).find(|it| **it != member);
+        if let Some(other) = other.filter(|_| self.room.lacking > 0) {
             return Err(format!("drive {other} is missing; replace or remove that drive first"));
         }
         let lane = self.drives.lane_of(member);
@@ -216,13 +217,14 @@ impl Array {
         })
     }
 
-    /// Strikes drives that leave from the members once they hold nothing that counts. One that has
-    /// failed meanwhile has been replaced too: its data are restored, as far as there is room.
+    /// Strikes drives that leave from the members once they hold nothing that counts. One that is
+    /// missing stays until its data are restored on other drives: it may return with them.
     pub(super) fn dismiss(&mut self) {
         for lane in 0..self.drives.lanes() {
             let is_present = self.drives.present().any(|it| it == lane);
             let is_empty = self.drives.free(lane) == self.drives.cells(lane);
-            if !self.drives.is_leaving(lane) || is_present && !is_empty {
+            let may_go = if is_present { is_empty } else { self.room.lacking == 0 };
+            if !self.drives.is_leaving(lane) || !may_go {
                 continue;
             }
             let (number, kind) = (self.drives.number(lane), self.drives.kind(lane));
