@@ -558,7 +558,7 @@ fn a_configuration_is_checked_without_serving_it() {
     let folder = Folder::new();
     let check = |keep: &str, policy: &str| {
         let text = format!(
-            "socket = \"s\"\n[[disk]]\nname = \"data\"\nfile = \"absent\"\npolicy = \"{policy}\"\n\
+            "socket = \"s\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npolicy = \"{policy}\"\n\
              capacity_iops = 900\n[[export]]\nname = \"db\"\non = \"data\"\nkeep_iops = {keep}\n\
              within = \"10ms\"\n"
         );
@@ -566,6 +566,9 @@ fn a_configuration_is_checked_without_serving_it() {
         let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
+    let (code, said) = check("800", "noop");
+    assert!(code == Some(2) && said.contains("disk: no such file"), "{said}");
+    folder.holes("disk", 8 << 20);
     let (code, said) = check("800", "noop");
     assert_eq!(code, Some(0), "{said}");
     let expected =
@@ -575,9 +578,12 @@ fn a_configuration_is_checked_without_serving_it() {
         ("801", "noop", "exceeds capacity_iops"),
         ("99", "noop", "keep_iops: got 99, expected at least 100, one request within 10 ms"),
         ("200", "nop", "'nop'"),
+        ("200", "cache:size-mib=8", "'data': policy: "),
     ] {
         let (code, said) = check(keep, policy);
         assert!(code == Some(2) && said.contains(what), "{said}");
     }
-    assert!(!folder.path("s").exists() && !folder.path("absent").exists());
+    assert!(!folder.path("s").exists());
+    let nothing = serve(&folder, &["--check", "nope.img"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
 }
