@@ -367,6 +367,13 @@ impl Back {
         if is_placement(&self.policy) || is_array(&self.policy) {
             return Ok(());
         }
+        if self.is_shaped() && is_shaper(self.policy.split(':').next().unwrap_or_default()) {
+            return Err(unfit(format!(
+                "'{}': policy: '{}' would be a shaper above a shaper, because an export has a \
+                 promise or weight; expected a scheduler",
+                self.name, self.policy
+            )));
+        }
         let built = build(&self.policy, u32::MAX).map(drop);
         built.map_err(|error| unfit(format!("'{}': policy: {error}", self.name)))
     }

@@ -372,8 +372,9 @@ fn a_disk_that_has_grown_says_so() {
     let a = ONE.to_string() + &export("a", "one", "");
     let served = Configured::new(&a);
     assert!(!served.reload(&a).contains("grown"));
-    let file = std::fs::OpenOptions::new().write(true);
-    file.open(served.folder.path().join("one")).unwrap().set_len(2 << 20).unwrap();
+    let path = served.folder.path().join("one");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(2 << 20).unwrap();
     let said = served.reload(&a);
     assert!(
         said.contains("its disk has grown: this change takes effect after a restart"),
