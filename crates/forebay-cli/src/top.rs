@@ -178,8 +178,9 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         let told = format!("{} on its flash only.", verb_of(blocks));
         text += &(output::wrapped(&told) + "\n");
     }
-    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
-        let share = achieved(one.kept_in_time as f64 / one.kept as f64);
+    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept + one.overdue > 0) {
+        // Outstanding requests beyond the bound are late already.
+        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let told = format!(
             "{name}: {share} of the requests covered by {iops} IOPS within {within} were \

@@ -455,7 +455,7 @@ mod tests {
         let same = Address::Unix(same.join("socket"));
         assert!(same.is_of(&sockets[0]) && !same.is_of(&sockets[1]) && there.is_of(&sockets[1]));
         refuse_others(&sockets, &[same.clone(), there.clone()]).unwrap();
-        refuse_others(&[], &[same.clone()]).unwrap();
+        refuse_others(&[], std::slice::from_ref(&same)).unwrap();
         let said = refuse_others(&sockets, &[there]).unwrap_err().to_string();
         assert!(said.contains(&format!("listens at {}", path.display())), "{said}");
         let other = Address::Unix(folder.path().join("other"));

@@ -1,7 +1,7 @@
 //! Detects promises that were broken for a minute, and the export that most likely caused it.
 
 use forebay_core::Nanos;
-use forebay_show::plural::counted;
+use forebay_show::plural::{counted, verb};
 
 use crate::figures::ExportFigures;
 
@@ -120,7 +120,7 @@ fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
     };
     let outstanding = match overdue {
         0 => String::new(),
-        _ => format!(" ({overdue} are still outstanding)"),
+        _ => format!(" ({overdue} {} still outstanding)", verb(overdue, "is", "are")),
     };
     format!(
         "warning: the promise to '{}' was broken for a minute: {} of {} took longer than {} ms, or \
@@ -194,7 +194,7 @@ mod tests {
             look(121, 1),
             [
                 "warning: the promise to 'db' was broken for a minute: 1 of 1 kept request took longer \
-                than 10 ms, or failed (1 are still outstanding); no other export was busy beyond its promise, \
+                than 10 ms, or failed (1 is still outstanding); no other export was busy beyond its promise, \
                 so the disk does not answer, or capacity_iops is too high"
             ]
         );

@@ -209,7 +209,7 @@ impl Server {
         let mut devices = self.devices;
         let waiting = devices.as_mut().map(Devices::stop).unwrap_or_default();
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (drivers, mut worst) = (self.running.drivers(), ended.into_iter().map(Err).collect());
+        let (drivers, mut worst) = (self.running.drivers(), ended.into_iter().try_for_each(Err));
         drivers.iter().for_each(|driver| driver.stop());
         for driver in drivers {
             if let Err(error) = driver.join() {

@@ -304,7 +304,8 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     server.stop().unwrap();
     let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();
     let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
-    let mut streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[row.len() - 1]).collect();
+    let mut streams: Vec<&str> =
+        rows.filter(|row| row[1] == "write").map(|row| row[row.len() - 1]).collect();
     // The operating system decides which of the two connections is accepted first.
     streams[..2].sort_unstable();
     assert_eq!(streams, ["disk#1", "disk#2", "disk", "disk"]);

@@ -21,7 +21,8 @@ pub(super) fn plain(text: &str, span: Range<usize>, message: &str) -> String {
     let other = || message.replace('\n', " ");
     let Some((key, value)) = assigned(text, &span) else { return other() };
     let example = EXAMPLES.iter().find(|(known, _)| *known == key).map(|(_, example)| *example);
-    let quoted = example.unwrap_or("...");
+    let bare = Some(value).filter(|value| !value.contains(['"', '\'', '[', ' ']));
+    let quoted = example.or(bare).unwrap_or("...");
     let in_quotes = format!("expected a text in quotes, as in {key} = \"{quoted}\"");
     if message.contains("string values must be quoted") {
         return format!("{key}: {in_quotes}");
