@@ -191,7 +191,7 @@ impl Address {
         }
         if !outputs::folder(path).is_dir() {
             return Err(unfit(format!(
-                "{told}: cannot listen there: its folder does not exist; create it first"
+                "{told}: cannot listen there: No such file or directory; create its folder first"
             )));
         }
         match std::fs::symlink_metadata(path) {

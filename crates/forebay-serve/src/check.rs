@@ -180,7 +180,7 @@ mod tests {
             ),
             (
                 |config, folder| config.listen = vec![Address::Unix(folder.join("no/s"))],
-                "its folder does not exist",
+                "create its folder first",
             ),
             (
                 |config, folder| config.listen = vec![Address::Unix(folder.join("empty"))],

@@ -17,7 +17,7 @@ pub(super) fn names_of(exports: &[Export]) -> Vec<Arc<str>> {
 impl Front {
     /// Changes the exports. Clients stay if their export is the same and has not shrunk; others,
     /// which have connected since the change was decided, are disconnected.
-    pub(super) fn change_exports<L: Wired + ?Sized>(
+    pub(crate) fn change_exports<L: Wired + ?Sized>(
         &mut self,
         named: &[Named],
         exports: Vec<Export>,
@@ -54,7 +54,7 @@ impl Front {
     }
 
     /// Returns the name of a stream in traces; None for the server's own requests.
-    pub(super) fn name_of(&self, stream: u32) -> Option<Arc<str>> {
+    pub(crate) fn name_of(&self, stream: u32) -> Option<Arc<str>> {
         match self.streams {
             Streams::Exports => self.names.get(stream as usize).cloned(),
             Streams::Connections => {

@@ -195,3 +195,26 @@ fn a_server_that_stops_does_not_wait_for_a_policy_to_open() {
     assert!(steps.front.is_over() && steps.front.course() == Course::Closing);
     assert_eq!(steps.front.failed(), Some((Op::Open, Fault::Full)));
 }
+
+#[test]
+fn clients_of_an_export_that_becomes_another_one_must_connect_again() {
+    let of = |name: &str, offset, bytes| Export { name: name.into(), offset, bytes, ..export(0) };
+    let before = [of("a", 0, 1 << 20), of("b", 1 << 20, 1 << 20)];
+    let after = [of("a", 0, 2 << 20), of("b", 2 << 20, 1 << 20)];
+    let named = [Named::all("a"), Named::all("b")];
+    let mut steps = Steps::new(&named, &[(0, Vec::new()), (1, Vec::new())]);
+    let order = |exports: &[Export]| Order::Exports(named.to_vec(), exports.to_vec());
+    // The clients are welcomed when the exports have these ranges already.
+    steps.front.change_exports(&named, before.to_vec(), &mut steps.wire);
+    steps.pass(10);
+    steps.orders.send(order(&after)).unwrap();
+    steps.pass(20);
+    let unplugged: Vec<bool> = steps.wire.sockets.iter().map(|one| one.unplugged).collect();
+    assert_eq!(unplugged, [false, true]);
+    let clients = steps.front.tally.exports.iter().map(|one| one.figures.clients);
+    assert_eq!(clients.collect::<Vec<_>>(), [1, 0]);
+    let names = [0, 1].map(|stream| steps.front.name_of(stream).map(|name| name.to_string()));
+    assert_eq!(names, [Some("a".into()), Some("b".into())]);
+    assert!(before[0].may_become(&after[0]) && !after[0].may_become(&before[0]));
+    assert!(!before[1].may_become(&after[1]) && !before[0].may_become(&after[1]));
+}
