@@ -43,7 +43,8 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
-        /// Check the configuration and its promises, and end; nothing is opened or changed
+        /// Check the configuration, its promises and whether its files exist, and end; nothing is
+        /// opened or changed
         check: bool,
         /// Serve even if the newest data may be on a flash that is missing or has changed
         /// (docs/placement-log.md)
@@ -88,7 +89,7 @@ impl ServeAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
         if self.check {
-            config.summary()?.iter().for_each(|line| tell(line));
+            config.check()?.iter().for_each(|line| tell(line));
             return Ok(());
         }
         // This first call makes sure that SIGHUP no longer ends the process.

@@ -91,13 +91,18 @@ impl Formatted<TopAsk> {
 /// Formats the activity between two snapshots.
 fn page(before: &Figures, now: &Figures) -> String {
     let fresh = Figures { backs: Vec::new(), uptime_s: 0.0, ..before.clone() };
+    let is_same = |one: &BackFigures, other: &BackFigures| {
+        one.name == other.name && one.start_id == other.start_id
+    };
     // If the server was restarted between the snapshots, its counters began at zero.
-    let before = if now.uptime_s < before.uptime_s { &fresh } else { before };
+    let is_known = |back| before.backs.iter().any(|then| is_same(then, back));
+    let goes_on = now.backs.is_empty() || now.backs.iter().any(is_known);
+    let before = if goes_on && now.uptime_s >= before.uptime_s { before } else { &fresh };
     let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
     let mut text = String::new();
     for back in &now.backs {
         let none = BackFigures { exports: Vec::new(), disks: Vec::new(), ..back.clone() };
-        let then = before.backs.iter().find(|other| other.name == back.name).unwrap_or(&none);
+        let then = before.backs.iter().find(|other| is_same(other, back)).unwrap_or(&none);
         text += &sentence(then, back, span_s);
         text += &volume(back);
         text += &rearranged(back);
@@ -119,7 +124,7 @@ fn page(before: &Figures, now: &Figures) -> String {
 /// Summarizes the activity in a sentence: the throughput, and which promises are not kept.
 fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
-    let rate = significant((total(back) - total(then)) as f64 / span_s);
+    let rate = significant(total(back).saturating_sub(total(then)) as f64 / span_s);
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
     let mut text = match rate.as_str() {
         "0" => format!("{name} is idle; its policy is {}", back.policy),
@@ -160,8 +165,22 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         );
         text += &(output::wrapped(&told) + "\n");
     }
-    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
-        let share = achieved(one.kept_in_time as f64 / one.kept as f64);
+    if let Some(why) = &back.waits_for {
+        let told = format!("Its policy cannot be opened: {why}; requests wait.");
+        text += &(output::wrapped(&told) + "\n");
+    }
+    for disk in back.disks.iter().filter(|disk| disk.silent_s >= SILENT_S) {
+        let silent = quantities::seconds(disk.silent_s);
+        let told = format!("{} has not answered for {silent}; its requests wait.", disk.file);
+        text += &(output::wrapped(&told) + "\n");
+    }
+    if let Some(blocks) = back.dirty_blocks.filter(|blocks| *blocks > 0) {
+        let told = format!("{} on its flash only.", verb_of(blocks));
+        text += &(output::wrapped(&told) + "\n");
+    }
+    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept + one.overdue > 0) {
+        // Outstanding requests beyond the bound are late already.
+        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let told = format!(
             "{name}: {share} of the requests covered by {iops} IOPS within {within} were \
@@ -170,6 +189,14 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         text += &(output::wrapped(&told) + "\n");
     }
     text
+}
+
+/// How long a disk may be silent before it is reported.
+const SILENT_S: f64 = 5.0;
+
+/// Returns "5 blocks are", with the number of blocks.
+fn verb_of(blocks: u64) -> String {
+    format!("{} {}", counted(blocks, "block"), verb(blocks, "is", "are"))
 }
 
 fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
@@ -184,15 +211,17 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let names = shortened(&back.exports.iter().map(named).collect::<Vec<_>>());
     for (at, (one, name)) in back.exports.iter().zip(&names).enumerate() {
         let none = ExportFigures::default();
-        let then = then.exports.get(at).unwrap_or(&none);
-        let bytes = (one.read_bytes + one.written_bytes) - (then.read_bytes + then.written_bytes);
+        // Another export may have taken the place of one without clients.
+        let then = then.exports.get(at).filter(|then| then.name == one.name).unwrap_or(&none);
+        let moved = |of: &ExportFigures| of.read_bytes + of.written_bytes;
+        let bytes = moved(one).saturating_sub(moved(then));
         table.add_row(row(
             name,
             [
                 one.clients.to_string(),
                 one.under_way.to_string(),
-                significant((one.reads - then.reads) as f64 / span_s),
-                significant((one.writes - then.writes) as f64 / span_s),
+                significant(one.reads.saturating_sub(then.reads) as f64 / span_s),
+                significant(one.writes.saturating_sub(then.writes) as f64 / span_s),
                 rate(bytes as f64 / span_s),
                 or_none(one.recent_p50_ms, millis),
                 or_none(one.recent_p99_ms, millis),
@@ -215,14 +244,14 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     for (at, (one, name)) in back.disks.iter().zip(&names).enumerate() {
         let none = DiskFigures::default();
         let then = then.disks.get(at).unwrap_or(&none);
-        let each_s = |now: u64, then: u64| significant((now - then) as f64 / span_s);
+        let each_s = |now: u64, then: u64| significant(now.saturating_sub(then) as f64 / span_s);
         let mut cells = vec![
             one.under_way.to_string(),
-            percent((one.busy_s - then.busy_s) / span_s),
+            percent((one.busy_s - then.busy_s).max(0.0) / span_s),
             each_s(one.reads, then.reads),
             each_s(one.writes, then.writes),
             each_s(one.others, then.others),
-            rate((one.moved_bytes - then.moved_bytes) as f64 / span_s),
+            rate(one.moved_bytes.saturating_sub(then.moved_bytes) as f64 / span_s),
             one.failed.to_string(),
         ];
         cells.extend(one.drive.into_iter().flat_map(|drive| {
@@ -364,6 +393,9 @@ mod tests {
                 care_units_left: 3000,
                 ..VolumeFigures::default()
             }),
+            dirty_blocks: Some(2048),
+            waits_for: None,
+            start_id: "1".into(),
             counted: (0..30).map(|nth| (format!("units_switched_{nth}"), 1e9)).collect(),
         };
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs: vec![back] }
@@ -403,6 +435,7 @@ mod tests {
             "Rebuilding: 25.0 % of 4000 units",
             "The disk serves 287 requests a second; 62.5 % of each promise is kept.",
             "99 % of its I/Os completed at most 1.25 ms late",
+            "2048 blocks are on its flash only.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }
@@ -412,6 +445,16 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
+        // A disk was removed and added again, or the server was restarted and is already older than
+        // it was at the first snapshot. The counters began at zero.
+        let mut again = looked(12.0, 0);
+        again.backs[0].start_id = "2".into();
+        again.backs[0].disks[0].reads = 0;
+        let text = page(&looked(1.0, 80_000), &again);
+        assert!(text.starts_with("data serves 8333 requests a second"), "{text}");
+        let mut silent = looked(12.0, 0);
+        silent.backs[0].disks[0].silent_s = 66.4;
+        assert!(page(&looked(10.0, 0), &silent).contains("has not answered for 66"));
         // The server was restarted between these snapshots.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
         assert!(page(&fresh, &looked(12.0, 80_000)).contains("data serves 90000"), "{text}");

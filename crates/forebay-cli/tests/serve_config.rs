@@ -88,8 +88,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     fs::write(folder.path("serve.toml"), config("mq-deadline")).unwrap();
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
-    let policy = after["backs"][0]["policy"].as_str().unwrap();
-    assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
+    assert_eq!(after["backs"][0]["policy"], "mq-deadline");
     // Promises and traces are reread too. Open files are not, and a message says so.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(
@@ -100,7 +99,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 2));
     let back = &after["backs"][0];
-    assert!(back["policy"].as_str().unwrap().starts_with("promised:cmin=7000/0/0:"), "{after}");
+    assert_eq!(back["policy"], "mq-deadline");
     assert_eq!(
         (&back["exports"][0]["keep_iops"], &back["exports"][0]["kept"]),
         (&7000.into(), &0.into())
@@ -558,7 +557,7 @@ fn a_configuration_is_checked_without_serving_it() {
     let folder = Folder::new();
     let check = |keep: &str, policy: &str| {
         let text = format!(
-            "socket = \"s\"\n[[disk]]\nname = \"data\"\nfile = \"absent\"\npolicy = \"{policy}\"\n\
+            "socket = \"s\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npolicy = \"{policy}\"\n\
              capacity_iops = 900\n[[export]]\nname = \"db\"\non = \"data\"\nkeep_iops = {keep}\n\
              within = \"10ms\"\n"
         );
@@ -566,6 +565,9 @@ fn a_configuration_is_checked_without_serving_it() {
         let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
+    let (code, said) = check("800", "noop");
+    assert!(code == Some(2) && said.contains("disk: no such file"), "{said}");
+    folder.holes("disk", 8 << 20);
     let (code, said) = check("800", "noop");
     assert_eq!(code, Some(0), "{said}");
     let expected =
@@ -575,9 +577,12 @@ fn a_configuration_is_checked_without_serving_it() {
         ("801", "noop", "exceeds capacity_iops"),
         ("99", "noop", "keep_iops: got 99, expected at least 100, one request within 10 ms"),
         ("200", "nop", "'nop'"),
+        ("200", "cache:size-mib=8", "'data': policy: "),
     ] {
         let (code, said) = check(keep, policy);
         assert!(code == Some(2) && said.contains(what), "{said}");
     }
-    assert!(!folder.path("s").exists() && !folder.path("absent").exists());
+    assert!(!folder.path("s").exists());
+    let nothing = serve(&folder, &["--check", "nope.img"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
 }

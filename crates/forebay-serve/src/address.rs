@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,10 +16,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use forebay_live::inherited_sockets;
-use rustix::net::{Shutdown, shutdown};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use crate::config::SocketAccess;
 use crate::error::{Error, system, unfit};
+use crate::{control, outputs};
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,9 @@ fn loopback(address: SocketAddr) -> Result<SocketAddr, Error> {
     }
 }
 
+/// The maximum length of a socket's path in Linux.
+const PATH_MAX: usize = 107;
+
 /// A client's connection.
 pub(crate) enum Stream {
     Unix(UnixStream),
@@ -80,8 +84,15 @@ pub(crate) enum Stream {
 }
 
 /// A listening socket.
-pub(crate) enum Listener {
-    Unix(UnixListener, Own),
+pub(crate) struct Listener {
+    socket: ListeningSocket,
+    _own: Option<Own>,
+    /// Becomes readable when the listener is to stop.
+    stop: OwnedFd,
+}
+
+enum ListeningSocket {
+    Unix(UnixListener),
     Tcp(TcpListener),
 }
 
@@ -89,11 +100,10 @@ pub(crate) enum Listener {
 /// have been looked up.
 static INHERITED: Mutex<Option<Vec<OwnedFd>>> = Mutex::new(None);
 
-/// A socket file created by this process.
+/// A socket file created by this process, which removes it at the end.
 pub(crate) struct Own {
     path: PathBuf,
     /// The device and inode of the file, because another server may have replaced the file since.
-    /// None if the parent process created the file.
     identity: Option<(u64, u64)>,
 }
 
@@ -109,18 +119,16 @@ impl Address {
     /// # Errors
     /// The address is not a loopback address, is in use, or is refused by the system.
     pub(crate) fn listen(&self) -> Result<(Listener, Address), Error> {
-        if let Some(listener) = self.inherited() {
-            return Ok((listener, self.clone()));
+        if let Some(socket) = self.inherited() {
+            return Ok((Listener::new(socket, None)?, self.clone()));
         }
         match self {
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(loopback(*address)?)
                     .map_err(|error| unfit(format!("{address}: cannot listen there: {error}")))?;
                 let address = listener.local_addr().map_err(system("listening"))?;
-                Ok((Listener::Tcp(listener), Address::Tcp(address)))
-            }
-            Address::Unix(path) if path.as_os_str().is_empty() => {
-                Err(unfit("socket: the name is empty; expected a path for a socket"))
+                let socket = ListeningSocket::Tcp(listener);
+                Ok((Listener::new(socket, None)?, Address::Tcp(address)))
             }
             Address::Unix(path) => {
                 let told = path.display();
@@ -128,7 +136,7 @@ impl Address {
                     Err(_) => {}
                     Ok(found) if !found.file_type().is_socket() => {
                         return Err(unfit(format!(
-                            "{told}: got a file, expected a path for a socket; name another"
+                            "{told}: got a file, expected a path for a socket; move it away"
                         )));
                     }
                     Ok(_) => match UnixStream::connect(path) {
@@ -153,32 +161,86 @@ impl Address {
                 let listener = UnixListener::bind(path)
                     .map_err(|error| unfit(format!("{told}: cannot listen there: {error}")))?;
                 let own = Own { path: path.clone(), identity: identity(path) };
-                Ok((Listener::Unix(listener, own), self.clone()))
+                Ok((Listener::new(ListeningSocket::Unix(listener), Some(own))?, self.clone()))
             }
         }
     }
 }
 
 impl Address {
+    /// Rejects an address at which the server cannot listen, whatever else listens there.
+    ///
+    /// # Errors
+    /// A socket's path is invalid, or another machine can reach the address.
+    pub(crate) fn refuse_unusable(&self) -> Result<(), Error> {
+        let path = match self {
+            Address::Tcp(address) => return loopback(*address).map(drop),
+            Address::Unix(path) => path,
+        };
+        if path.as_os_str().is_empty() {
+            return Err(unfit("socket: the name is empty; expected a path for a socket"));
+        }
+        let (told, bytes) = (path.display(), path.as_os_str().len());
+        // The control socket's name is longer.
+        let most = PATH_MAX - (control::beside(path).as_os_str().len() - bytes);
+        if bytes > most {
+            return Err(unfit(format!(
+                "{told}: got a path of {bytes} bytes for a socket, expected at most {most}; name a \
+                 shorter one"
+            )));
+        }
+        if !outputs::folder(path).is_dir() {
+            return Err(unfit(format!(
+                "{told}: cannot listen there: No such file or directory; create its folder first"
+            )));
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if !found.file_type().is_socket() => Err(unfit(format!(
+                "{told}: got a file, expected a path for a socket; name another"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the socket that the parent process opened at this address, if any.
-    fn inherited(&self) -> Option<Listener> {
+    fn inherited(&self) -> Option<ListeningSocket> {
         let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.get_or_insert_with(inherited_sockets).iter().find_map(|socket| {
-            let socket = socket.try_clone().ok()?;
-            match self {
-                Address::Unix(path) => {
-                    let listener = UnixListener::from(socket);
-                    let is_here = listener.local_addr().ok()?.as_pathname() == Some(path);
-                    let own = Own { path: path.clone(), identity: None };
-                    is_here.then_some(Listener::Unix(listener, own))
-                }
-                Address::Tcp(address) => {
-                    let listener = TcpListener::from(socket);
-                    let is_here = listener.local_addr().ok()? == *address;
-                    is_here.then_some(Listener::Tcp(listener))
-                }
-            }
+        let sockets = sockets.get_or_insert_with(inherited_sockets);
+        let socket = sockets.iter().find(|socket| self.is_of(socket))?.try_clone().ok()?;
+        Some(match self {
+            Address::Unix(_) => ListeningSocket::Unix(UnixListener::from(socket)),
+            Address::Tcp(_) => ListeningSocket::Tcp(TcpListener::from(socket)),
         })
+    }
+
+    /// Returns whether a socket listens at this address.
+    fn is_of(&self, socket: &OwnedFd) -> bool {
+        match (Address::of(socket), self) {
+            (Some(Address::Unix(there)), Address::Unix(path)) => {
+                // Both may name the same file differently.
+                there == *path || identity(&there).is_some() && identity(&there) == identity(path)
+            }
+            (Some(there), _) => there == *self,
+            (None, _) => false,
+        }
+    }
+
+    /// Returns the address at which a socket listens.
+    fn of(socket: &OwnedFd) -> Option<Address> {
+        let unix = UnixListener::from(socket.try_clone().ok()?).local_addr();
+        let path = unix.ok().and_then(|unix| unix.as_pathname().map(PathBuf::from));
+        let tcp = || TcpListener::from(socket.try_clone().ok()?).local_addr().ok();
+        path.map(Address::Unix).or_else(|| tcp().map(Address::Tcp))
+    }
+
+    /// Rejects sockets that the parent process opened at other addresses than `listen`, because
+    /// clients that connect to them would wait forever.
+    ///
+    /// # Errors
+    /// There is such a socket.
+    pub(crate) fn refuse_other_inherited(listen: &[Address]) -> Result<(), Error> {
+        let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
+        refuse_others(sockets.get_or_insert_with(inherited_sockets), listen)
     }
 
     /// Sets who may connect to a Unix socket.
@@ -202,12 +264,71 @@ impl Address {
     }
 }
 
+/// Rejects sockets at other addresses than `listen`.
+fn refuse_others(sockets: &[OwnedFd], listen: &[Address]) -> Result<(), Error> {
+    let is_other = |socket: &&OwnedFd| !listen.iter().any(|address| address.is_of(socket));
+    let Some(other) = sockets.iter().find(is_other) else { return Ok(()) };
+    let shown = |address: &Address| match address {
+        Address::Unix(path) => path.display().to_string(),
+        Address::Tcp(address) => address.to_string(),
+    };
+    let got = Address::of(other).map_or_else(|| "another socket".into(), |other| shown(&other));
+    let expected = listen.iter().map(shown).collect::<Vec<_>>().join(" and ");
+    Err(unfit(format!(
+        "the socket unit (LISTEN_FDS) listens at {got}, but the server is to listen at {expected}; \
+         use the same address in both"
+    )))
+}
+
 impl Listener {
-    /// Waits for the next client.
+    fn new(socket: ListeningSocket, own: Option<Own>) -> Result<Listener, Error> {
+        // Another process may accept the client that `poll` reports.
+        match &socket {
+            ListeningSocket::Unix(listener) => listener.set_nonblocking(true),
+            ListeningSocket::Tcp(listener) => listener.set_nonblocking(true),
+        }
+        .map_err(system("listening"))?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC);
+        let stop = stop.map_err(io::Error::from).map_err(system("listening"))?;
+        Ok(Listener { socket, _own: own, stop })
+    }
+
+    /// Waits for the next client, or until the listener is to stop, which is an error.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
+        loop {
+            self.wait()?;
+            match self.socket.accept() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                accepted => return accepted,
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let socket = match &self.socket {
+            ListeningSocket::Unix(listener) => listener.as_fd(),
+            ListeningSocket::Tcp(listener) => listener.as_fd(),
+        };
+        let mut waits =
+            [socket, self.stop.as_fd()].map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN));
+        poll(&mut waits, None)?;
+        match waits[1].revents().is_empty() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
+    /// Returns an object that ends a wait in [`Listener::accept`] from another thread.
+    pub(crate) fn stopper(&self) -> io::Result<Stopper> {
+        Ok(Stopper(self.stop.try_clone()?))
+    }
+}
+
+impl ListeningSocket {
+    fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
-            Listener::Tcp(listener) => {
+            ListeningSocket::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+            ListeningSocket::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 // Answers are sent whole, so Nagle's algorithm would only delay them.
                 stream.set_nodelay(true)?;
@@ -215,47 +336,24 @@ impl Listener {
             }
         }
     }
-
-    /// Returns an object that ends a wait in [`Listener::accept`] from another thread.
-    pub(crate) fn stopper(&self) -> io::Result<Stopper> {
-        Ok(match self {
-            Listener::Unix(_, Own { path, identity: None }) => {
-                Stopper::Connect(Address::Unix(path.clone()))
-            }
-            Listener::Unix(listener, _) => Stopper::ShutDown(listener.try_clone()?.into()),
-            Listener::Tcp(listener) => Stopper::Connect(Address::Tcp(listener.local_addr()?)),
-        })
-    }
 }
 
-/// Ends a wait for clients from another thread.
-pub(crate) enum Stopper {
-    /// Shuts the socket down. This works even if the socket's file is gone.
-    ShutDown(OwnedFd),
-    /// Connects to the socket, which the parent process continues to use.
-    Connect(Address),
-}
+/// Ends a wait for clients from another thread, whatever has become of the socket's file.
+pub(crate) struct Stopper(OwnedFd);
 
 impl Stopper {
     pub(crate) fn stop(&self) {
-        // If the thread cannot be woken, it no longer waits.
-        match self {
-            Stopper::ShutDown(socket) => drop(shutdown(socket, Shutdown::Both)),
-            Stopper::Connect(Address::Unix(path)) => drop(UnixStream::connect(path)),
-            Stopper::Connect(Address::Tcp(address)) => drop(TcpStream::connect(address)),
-        }
+        // An event counter accepts a first 1.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
 
-impl Drop for Listener {
+impl Drop for Own {
     fn drop(&mut self) {
-        if let Listener::Unix(_, own) = self
-            && own.identity.is_some()
-            && identity(&own.path) == own.identity
-        {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
             // If another process removes the file between the check and this line, the result is
             // the same.
-            let _ = std::fs::remove_file(&own.path);
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -323,6 +421,50 @@ impl io::Write for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn listening_ends_although_the_sockets_file_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        for is_inherited in [true, false] {
+            let socket = UnixListener::bind(&path).unwrap();
+            let own = || Own { path: path.clone(), identity: identity(&path) };
+            let own = (!is_inherited).then(own);
+            let listener = Listener::new(ListeningSocket::Unix(socket), own).unwrap();
+            let client = UnixStream::connect(&path).unwrap();
+            assert!(listener.accept().is_ok());
+            std::fs::remove_file(&path).unwrap();
+            let stopper = listener.stopper().unwrap();
+            let (ends, ended) = std::sync::mpsc::channel();
+            std::thread::spawn(move || ends.send(listener.accept().is_err()));
+            stopper.stop();
+            assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+            drop(client);
+        }
+    }
+
+    #[test]
+    fn an_inherited_socket_is_found_by_its_file_and_none_is_left_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let unix = OwnedFd::from(UnixListener::bind(&path).unwrap());
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = Address::Tcp(tcp.local_addr().unwrap());
+        let sockets = [unix, OwnedFd::from(tcp)];
+        let same = folder.path().join(".").join("..").join(folder.path().file_name().unwrap());
+        let same = Address::Unix(same.join("socket"));
+        assert!(same.is_of(&sockets[0]) && !same.is_of(&sockets[1]) && there.is_of(&sockets[1]));
+        refuse_others(&sockets, &[same.clone(), there.clone()]).unwrap();
+        refuse_others(&[], std::slice::from_ref(&same)).unwrap();
+        let said = refuse_others(&sockets, &[there]).unwrap_err().to_string();
+        assert!(said.contains(&format!("listens at {}", path.display())), "{said}");
+        let other = Address::Unix(folder.path().join("other"));
+        let said = refuse_others(&sockets[..1], &[other]).unwrap_err().to_string();
+        assert!(
+            said.contains("but the server is to listen at") && said.contains("/other"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn addresses_are_told_as_uris() {

@@ -1,7 +1,8 @@
 //! A back that has been opened: its targets or models as lanes, and the policies that can be used
 //! with them.
 
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -61,15 +62,23 @@ pub(crate) struct JoinedDrive {
 }
 
 impl Policies {
+    /// Builds the policy of a back.
+    ///
+    /// # Errors
+    /// The message names the policy as it is configured, without what the server puts above it.
+    pub(crate) fn build_for(&self, back: &Back) -> Result<AnyPolicy, Error> {
+        self.build(&back.shaped()?).map_err(|error| match self.build(&back.policy) {
+            Err(inner) => unfit(format!("'{}': policy: {inner}", back.name)),
+            Ok(_) => error,
+        })
+    }
+
     /// Builds the policy specified by `spec`.
     pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
         let policy: AnyPolicy = match self {
             Policies::Placed(lanes, pairing) => build_paired(spec, lanes, *pairing)?,
             Policies::Rearranged(..) if is_placement(spec) => {
-                return Err(unfit(format!(
-                    "'{spec}': got a policy that places data, expected a scheduler or shaper \
-                     above a rearranged disk"
-                )));
+                return Err(above_rearranged(spec));
             }
             Policies::Rearranged(lanes, Laid { record, learnt }) => {
                 let (learnt, len_max) = (learnt.clone(), lanes.disk_len_max);
@@ -92,6 +101,14 @@ impl Policies {
             "'{spec}': got a shaper that needs several servers of its own rates, expected one that shares one disk"
         )))
     }
+}
+
+/// Rejects a placement policy for a rearranged disk.
+pub(crate) fn above_rearranged(spec: &str) -> Error {
+    unfit(format!(
+        "'{spec}': got a policy that places data, expected a scheduler or shaper above a \
+         rearranged disk"
+    ))
 }
 
 /// Returns whether under `spec` the flash may contain data that is not on the disk.
@@ -234,8 +251,8 @@ impl Opened {
         let policies = Policies::Volume(found.shape().with_vacant_lanes(), None);
         let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
-        policies.build(&back.shaped()?)?;
-        let room = ExportRoom { bytes: opened.geometry.capacity_bytes(), block_bytes: 1 };
+        policies.build_for(back)?;
+        let room = ExportRoom::new(opened.geometry.capacity_bytes(), 1);
         let exports = room.exports(back, false)?;
         let (notes, disks) = ([told, notes(&targets)].concat(), paths(&targets));
         let lanes = close(targets);
@@ -277,9 +294,10 @@ impl Parts {
             Some(laid) => Policies::Rearranged(set, laid),
             None => Policies::Placed(set, pair.as_ref().map(Pair::pairing).unwrap_or_default()),
         };
-        policies.build(&back.shaped()?)?;
+        policies.build_for(back)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
-        let room = ExportRoom { bytes, block_bytes };
+        let grows = pair.is_none() && matches!(policies, Policies::Placed(..));
+        let room = ExportRoom { grows, ..ExportRoom::new(bytes, block_bytes) };
         let exports = room.exports(back, trims_to_zero)?;
         Ok(Opened { exports, room, policies, stored, notes, disks, pair, lanes })
     }
@@ -306,19 +324,23 @@ impl Opened {
     }
 }
 
+/// Inspects an existing target.
+pub(crate) fn found(path: &Path) -> Result<Metadata, Error> {
+    let told = path.display();
+    std::fs::metadata(path).map_err(|error| {
+        unfit(match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "{told}: no such file; expected a file or block device (truncate -s 10G {told} \
+                 creates a file)"
+            ),
+            _ => format!("{told}: {error}"),
+        })
+    })
+}
+
 /// Opens an existing target and locks it.
 fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
-    if let Err(error) = std::fs::metadata(path) {
-        return Err(unfit(match error.kind() {
-            io::ErrorKind::NotFound => format!(
-                "{}: no such file; expected a file or block device (truncate -s 10G {} creates a \
-                 file)",
-                path.display(),
-                path.display()
-            ),
-            _ => format!("{}: {error}", path.display()),
-        }));
-    }
+    found(path)?;
     // Opening a pipe would wait for a writer.
     let is_disk = std::fs::metadata(path)
         .is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
@@ -383,6 +405,8 @@ fn notes(targets: &[Target]) -> Vec<String> {
 pub(crate) struct ExportRoom {
     bytes: u64,
     block_bytes: u32,
+    /// Whether all of a larger disk would be available.
+    grows: bool,
 }
 
 impl ExportRoom {
@@ -391,12 +415,23 @@ impl ExportRoom {
         ExportRoom { bytes, ..self }
     }
 
+    pub(crate) fn new(bytes: u64, block_bytes: u32) -> ExportRoom {
+        ExportRoom { bytes, block_bytes, grows: false }
+    }
+
+    /// Returns whether the disk has more space for exports than when it was opened.
+    pub(crate) fn is_outgrown(self, path: &Path) -> bool {
+        let end = || File::open(path)?.seek(SeekFrom::End(0));
+        let block = u64::from(self.block_bytes);
+        self.grows && end().is_ok_and(|end| end / block * block > self.bytes)
+    }
+
     /// Determines the exports, and checks that they are within the disk.
     ///
     /// # Errors
     /// An export is not within the disk.
     pub(crate) fn exports(self, back: &Back, trims_to_zero: bool) -> Result<Vec<Export>, Error> {
-        let ExportRoom { bytes, block_bytes } = self;
+        let ExportRoom { bytes, block_bytes, .. } = self;
         let block = u64::from(block_bytes);
         let of = |named: &Named| {
             let Named { name, description, offset, .. } = named.clone();

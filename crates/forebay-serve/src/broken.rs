@@ -1,6 +1,7 @@
 //! Detects promises that were broken for a minute, and the export that most likely caused it.
 
 use forebay_core::Nanos;
+use forebay_show::plural::{counted, verb};
 
 use crate::figures::ExportFigures;
 
@@ -8,16 +9,17 @@ use crate::figures::ExportFigures;
 const MINUTE: Nanos = Nanos::from_millis(60_000);
 /// A promise is broken if more than one in this many of the requests that it covers is late.
 const LATE_ONE_IN: u64 = 100;
-/// The minimum number of covered requests in a minute for a meaningful result.
-const KEPT_LEAST: u64 = 20;
 
 /// The counts of an export's promised requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     kept: u64,
     in_time: u64,
+    /// Outstanding requests that are late already.
+    overdue: u64,
     requests: u64,
     bytes: u64,
+    disk_s: f64,
 }
 
 impl Counts {
@@ -25,13 +27,19 @@ impl Counts {
         Counts {
             kept: export.kept,
             in_time: export.kept_in_time,
-            requests: export.reads + export.writes + export.others,
+            overdue: export.overdue,
+            requests: export.reads + export.writes + export.others + export.failed,
             bytes: export.read_bytes + export.written_bytes,
+            disk_s: export.disk_s,
         }
     }
 
-    /// Returns the increase since `before`. The counts of a new promise begin again at 0.
+    /// Returns the increase since `before`. The counts of a new promise, and all counts of a new
+    /// export, begin again at 0.
     fn since(self, before: Counts) -> Counts {
+        if self.requests < before.requests {
+            return self;
+        }
         let late = |counts: Counts| counts.kept - counts.in_time;
         let is_new =
             self.kept < before.kept || self.in_time < before.in_time || late(self) < late(before);
@@ -40,12 +48,24 @@ impl Counts {
             kept: self.kept - kept,
             in_time: self.in_time - in_time,
             requests: self.requests - before.requests,
-            bytes: self.bytes - before.bytes,
+            bytes: self.bytes.saturating_sub(before.bytes),
+            disk_s: self.disk_s - before.disk_s,
+            overdue: self.overdue,
         }
     }
 
+    /// Returns the number of covered requests that were or already are late.
+    fn late(self) -> u64 {
+        self.kept - self.in_time + self.overdue
+    }
+
     fn is_broken(self) -> bool {
-        self.kept >= KEPT_LEAST && (self.kept - self.in_time) * LATE_ONE_IN > self.kept
+        self.late() * LATE_ONE_IN > self.kept + self.overdue
+    }
+
+    /// Returns whether the promise covered all requests.
+    fn is_within_promise(self) -> bool {
+        self.kept > 0 && self.kept >= self.requests
     }
 }
 
@@ -80,22 +100,34 @@ impl BrokenPromises {
 
 /// Describes the broken promise of export `at`.
 fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
-    let Counts { kept, in_time, .. } = minute[at];
-    let others = (0..exports.len()).filter(|other| *other != at && minute[*other].requests > 0);
-    let neighbour = match others.max_by_key(|other| minute[*other].bytes) {
+    let Counts { kept, overdue, .. } = minute[at];
+    let others = (0..exports.len()).filter(|other| *other != at);
+    let busy = others.filter(|other| minute[*other].disk_s > 0.0);
+    let busy = busy.filter(|other| !minute[*other].is_within_promise());
+    let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
+    let all_s: f64 = minute.iter().map(|counts| counts.disk_s).sum();
+    let neighbour = match busiest {
         Some(other) => format!(
-            "'{}' transferred most in that minute: {:.1} MB in {} requests",
+            "'{}' took {:.0} % of the disk's time in that minute, for {:.1} MB in {}",
             exports[other].name,
+            100.0 * minute[other].disk_s / all_s,
             minute[other].bytes as f64 / 1e6,
-            minute[other].requests
+            counted(minute[other].requests, "request")
         ),
-        None => "no other export was busy, so capacity_iops may be too high".to_string(),
+        None => "no other export was busy beyond its promise, so the disk does not answer, or \
+             capacity_iops is too high"
+            .to_string(),
+    };
+    let outstanding = match overdue {
+        0 => String::new(),
+        _ => format!(" ({overdue} {} still outstanding)", verb(overdue, "is", "are")),
     };
     format!(
-        "warning: the promise to '{}' was broken for a minute: {} of {kept} kept requests took \
-         longer than {} ms; {neighbour}",
+        "warning: the promise to '{}' was broken for a minute: {} of {} took longer than {} ms, or \
+         failed{outstanding}; {neighbour}",
         exports[at].name,
-        kept - in_time,
+        minute[at].late(),
+        counted(kept + overdue, "kept request"),
         exports[at].within_ms.unwrap_or_default(),
     )
 }
@@ -104,13 +136,14 @@ fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
 mod tests {
     use super::*;
 
-    fn export(name: &str, kept: u64, in_time: u64, bytes: u64) -> ExportFigures {
+    fn export(name: &str, kept: u64, in_time: u64, disk_s: f64) -> ExportFigures {
         ExportFigures {
             name: name.into(),
             kept,
             kept_in_time: in_time,
-            reads: 10_000 + bytes / 4096,
-            read_bytes: bytes,
+            reads: 10_000 + kept + (disk_s * 100.0) as u64,
+            read_bytes: (disk_s * 1e6) as u64,
+            disk_s,
             within_ms: Some(10.0),
             ..ExportFigures::default()
         }
@@ -120,31 +153,77 @@ mod tests {
     fn a_promise_that_is_broken_for_a_minute_is_reported_once_with_its_neighbour() {
         let mut broken = BrokenPromises::default();
         let at = |s: u64| Nanos::from_millis(1000 * s);
-        let mut look = |s, exports: &[ExportFigures]| broken.look(at(s), exports.iter());
-        let begin = [export("db", 0, 0, 0), export("idle", 0, 0, 0), export("batch", 0, 0, 4096)];
+        let mut look = |s: u64, exports: &[ExportFigures]| broken.look(at(s), exports.iter());
+        let begin =
+            [export("db", 0, 0, 0.0), export("idle", 0, 0, 0.0), export("batch", 0, 0, 0.0)];
         assert!(look(1, &begin).is_empty());
-        let later = [
-            export("db", 1000, 980, 4096),
-            export("idle", 0, 0, 0),
-            export("batch", 0, 0, 12_004_096),
-        ];
+        let later =
+            [export("db", 1000, 980, 4.0), export("idle", 0, 0, 0.0), export("batch", 0, 0, 12.0)];
         assert!(look(30, &later).is_empty(), "not yet");
         assert_eq!(
             look(61, &later),
             [
                 "warning: the promise to 'db' was broken for a minute: 20 of 1000 kept requests took \
-              longer than 10 ms; 'batch' transferred most in that minute: 12.0 MB in 2929 requests"
+              longer than 10 ms, or failed; 'batch' took 75 % of the disk's time in that minute, for 12.0 \
+              MB in 1200 requests"
             ]
         );
         assert!(look(121, &later).is_empty(), "nothing happened since");
-        let kept = [export("db", 2000, 1970, 4096), later[1].clone(), later[2].clone()];
+        let kept = [export("db", 2000, 1970, 5.0), later[1].clone(), later[2].clone()];
         assert!(look(181, &kept).is_empty(), "one in a hundred may be late");
-        let alone = [export("db", 2100, 2060, 4096), later[1].clone(), later[2].clone()];
-        assert!(look(241, &alone)[0].ends_with("capacity_iops may be too high"));
+        let alone = [export("db", 2100, 2060, 6.0), later[1].clone(), later[2].clone()];
+        assert!(look(241, &alone)[0].ends_with("capacity_iops is too high"));
         // The counts of a new promise begin at 0, whatever the export has done before.
-        let ahead = [export("db", 2150, 2150, 4096), later[1].clone(), later[2].clone()];
+        let ahead = [export("db", 2150, 2150, 7.0), later[1].clone(), later[2].clone()];
         assert!(look(301, &ahead).is_empty());
-        let new = [export("db", 100, 10, 4096), later[1].clone(), later[2].clone()];
+        let mut new = export("db", 100, 10, 8.0);
+        new.reads = ahead[0].reads + 100;
+        let new = [new, later[1].clone(), later[2].clone()];
         assert!(look(361, &new)[0].contains("90 of 100 kept requests"));
+    }
+
+    #[test]
+    fn a_promise_is_broken_by_a_disk_that_does_not_answer() {
+        let mut broken = BrokenPromises::default();
+        let mut look = |s: u64, overdue: u64| {
+            let db = ExportFigures { overdue, ..export("db", 5, 5, 0.0) };
+            broken.look(Nanos::from_millis(1000 * s), [&db].into_iter())
+        };
+        assert!(look(1, 0).is_empty() && look(61, 0).is_empty());
+        assert_eq!(
+            look(121, 1),
+            [
+                "warning: the promise to 'db' was broken for a minute: 1 of 1 kept request took longer \
+                than 10 ms, or failed (1 is still outstanding); no other export was busy beyond its promise, \
+                so the disk does not answer, or capacity_iops is too high"
+            ]
+        );
+        assert_eq!(look(181, 1).len(), 1, "and for another minute");
+        assert!(look(241, 0).is_empty());
+    }
+
+    #[test]
+    fn the_neighbour_is_the_one_that_took_the_disks_time_beyond_its_promise() {
+        let mut broken = BrokenPromises::default();
+        let mut look = |s: u64, exports: [ExportFigures; 4]| {
+            broken.look(Nanos::from_millis(1000 * s), exports.iter())
+        };
+        let with = |name: &str, disk_s: f64, bytes: u64, kept: u64| ExportFigures {
+            disk_s,
+            read_bytes: bytes,
+            reads: kept.max(u64::from(disk_s > 0.0)),
+            kept,
+            kept_in_time: kept,
+            ..export(name, 0, 0, 0.0)
+        };
+        let names = ["db", "scan", "copy", "log"];
+        look(1, names.map(|name| with(name, 0.0, 0, 0)));
+        let late = ExportFigures { kept_in_time: 0, ..with("db", 5.0, 4096, 10) };
+        let scan = with("scan", 15.0, 300_000, 0);
+        let copy = with("copy", 1.0, 60_000_000, 0);
+        // All requests of this one are within its own promise.
+        let log = with("log", 29.0, 1_000_000, 500);
+        let said = look(61, [late, scan, copy, log]);
+        assert!(said[0].contains("'scan' took 30 % of the disk's time"), "{said:?}");
     }
 }

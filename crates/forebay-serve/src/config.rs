@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::Nanos;
 use forebay_core::catalog::{build, is_array, is_placement, is_shaper};
-use forebay_core::contract::spec::Spec;
 use forebay_devices::OpenDevice;
 use forebay_live::Driver;
 
 use crate::address::Address;
 use crate::error::{Error, unfit};
 use crate::front::Streams;
+use crate::request_memory::RequestMemory;
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -138,13 +138,6 @@ pub enum On {
 /// The beginning of a spec that gives all streams equal shares, above the configured policy.
 const FAIR: &str = "promised:cmin=0:dependencies=no";
 
-/// Returns the part of `spec` to show to the user: without equal shares, which the user did not
-/// configure.
-pub(crate) fn shown(spec: &str) -> String {
-    let configured = Spec::parse(spec).ok().filter(|_| spec.starts_with(FAIR));
-    configured.and_then(|spec| spec.inner("over")).unwrap_or_else(|| spec.to_string())
-}
-
 /// Who may connect to a Unix socket. By default, the process's umask determines this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketAccess {
@@ -254,6 +247,18 @@ impl Named {
 }
 
 impl Config {
+    /// Creates the memory for clients' requests.
+    pub(crate) fn memory(&self) -> RequestMemory {
+        let memory = RequestMemory::new(self.memory_bytes);
+        memory.reserves_for_promises(self.has_promises());
+        memory
+    }
+
+    /// Returns whether an export has a promise.
+    pub(crate) fn has_promises(&self) -> bool {
+        self.backs.iter().flat_map(|back| &back.exports).any(|export| export.promise.is_some())
+    }
+
     /// Returns whether an export becomes a block device of this machine.
     pub fn has_devices(&self) -> bool {
         self.backs.iter().flat_map(|back| &back.exports).any(|export| export.ublk)
@@ -356,29 +361,27 @@ impl Back {
         Ok(spec)
     }
 
-    /// Rejects a policy that does not exist, in terms of the configuration.
+    /// Rejects a policy that does not exist or has invalid parameters, in terms of the configuration.
     pub(crate) fn refuse_unknown_policy(&self) -> Result<(), Error> {
         // Placements and arrays cannot be built here, because they need their devices.
         if is_placement(&self.policy) || is_array(&self.policy) {
             return Ok(());
         }
-        match build(&self.policy, u32::MAX) {
-            Err(error) if error.0.starts_with("no policy") => {
-                Err(unfit(format!("'{}': policy: {error}", self.name)))
-            }
-            // Other errors are reported when the complete spec is built.
-            _ => Ok(()),
+        if self.is_shaped() && is_shaper(self.policy.split(':').next().unwrap_or_default()) {
+            return Err(unfit(format!(
+                "'{}': policy: '{}' would be a shaper above a shaper, because an export has a \
+                 promise or weight; expected a scheduler",
+                self.name, self.policy
+            )));
         }
+        let built = build(&self.policy, u32::MAX).map(drop);
+        built.map_err(|error| unfit(format!("'{}': policy: {error}", self.name)))
     }
 
     /// Returns a sentence about the back's exports and promises.
     fn summary(&self) -> Result<String, Error> {
         self.refuse_unknown_policy()?;
         self.shaped()?;
-        // Placements and arrays cannot be built here, because they need their devices.
-        if !is_placement(&self.policy) && !is_array(&self.policy) {
-            build(&self.policy, u32::MAX)?;
-        }
         let Back { name, policy, exports, .. } = self;
         let exports = match exports.len() {
             1 => "1 export".to_string(),

@@ -1,6 +1,7 @@
 //! A client's connection after the handshake: the received bytes and the pending answers.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use forebay_core::{Buf, Nanos, Piece, Slots};
 use forebay_live::ublk::UblkRequest;
@@ -64,6 +65,9 @@ pub(crate) enum Next {
 pub(crate) struct Connection {
     pub(crate) agreed: Agreed,
     pub(crate) stream: u32,
+    /// The number of the connection among those to its export, and its name in traces.
+    pub(crate) number: u32,
+    pub(crate) name: Arc<str>,
     /// For a device of this machine, the requests that wait to be taken; None for a socket.
     pub(crate) device: Option<VecDeque<UblkRequest>>,
     inbox: Buf,
@@ -88,12 +92,16 @@ pub(crate) struct Connection {
     pub(crate) under_way: u32,
     /// The request that is waiting for memory.
     pub(crate) starving: Option<Header>,
+    /// When that request began to wait.
+    starving_since: Nanos,
     /// Whether the client held no memory when that request began to wait.
     is_hungry: bool,
     /// The time since which the client has not continued a transfer that it began.
     pub(crate) stalled: Option<Nanos>,
     /// The memory in use for the client's requests and answers.
     held_bytes: u64,
+    /// Whether that memory was taken for an export with a promise.
+    is_promised: bool,
     memory: RequestMemory,
     replies: VecDeque<Reply>,
     /// The number of bytes being sent.
@@ -119,6 +127,8 @@ impl Connection {
         Connection {
             agreed,
             stream,
+            number: 0,
+            name: Arc::default(),
             device: None,
             inbox,
             from: 0,
@@ -133,9 +143,11 @@ impl Connection {
             unplugged: false,
             under_way: 0,
             starving: None,
+            starving_since: Nanos::ZERO,
             is_hungry: false,
             stalled: None,
             held_bytes: 0,
+            is_promised: false,
             memory,
             replies: VecDeque::new(),
             sending: None,
@@ -159,9 +171,12 @@ impl Connection {
     }
 
     /// Allocates a buffer of `len` bytes for one of the client's requests, if there is memory.
-    pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Option<Buf> {
+    pub(crate) fn take(&mut self, len: u32, is_promised: bool, pool: &mut Pool) -> Option<Buf> {
         let bytes = RequestMemory::occupied(len);
-        if !self.memory.reserve(bytes, self.held_bytes) {
+        if self.held_bytes == 0 {
+            self.is_promised = is_promised;
+        }
+        if !self.memory.reserve(bytes, self.held_bytes, self.is_promised) {
             return None;
         }
         self.held_bytes += bytes;
@@ -179,7 +194,7 @@ impl Connection {
     pub(crate) fn let_free(&mut self, len: u32) {
         let bytes = RequestMemory::occupied(len);
         self.held_bytes -= bytes;
-        self.memory.release(bytes);
+        self.memory.release(bytes, self.is_promised);
     }
 
     /// Returns whether the client holds memory.
@@ -187,8 +202,14 @@ impl Connection {
         self.held_bytes > 0
     }
 
+    /// Returns since when a request of the client has been waiting for memory.
+    pub(crate) fn starving_since(&self) -> Option<Nanos> {
+        self.starving.map(|_| self.starving_since)
+    }
+
     /// Sets aside a request for which there is not enough memory.
-    pub(crate) fn starve(&mut self, header: Header) {
+    pub(crate) fn starve(&mut self, header: Header, now: Nanos) {
+        self.starving_since = self.starving_since().unwrap_or(now);
         self.stop_starving();
         self.is_hungry = self.held_bytes == 0;
         self.memory.starves(true, self.is_hungry);

@@ -12,6 +12,9 @@ use forebay_live::{Ended, Lanes, Waker, Wired};
 
 use crate::front::Front;
 
+/// The maximum time between two checks of outstanding I/Os.
+const LOOKS: Nanos = Nanos::from_millis(1000);
+
 /// Lanes combined with a front, which handles clients.
 pub(crate) struct Fronted<L> {
     pub(crate) lanes: L,
@@ -85,6 +88,11 @@ impl<L: Wired> Lanes for Fronted<L> {
             false => front.looks_by().map_or(until, |looks_by| until.min(looks_by)),
         };
         drop(front);
+        // While I/Os are outstanding, somebody must notice that a disk does not answer.
+        let until = match self.lanes.under_way() {
+            0 => until,
+            _ => until.min(self.lanes.wall() + LOOKS),
+        };
         self.lanes.proceed(until)
     }
 

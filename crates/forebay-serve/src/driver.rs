@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
 use forebay_live::{Lanes as _, Waker, Wired, run};
 
 use crate::back::{ExportRoom, Opened, Policies};
-use crate::config::Back;
+use crate::config::{Back, On};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
@@ -28,10 +28,13 @@ use crate::journal::Journal;
 use crate::lanes::Lanes;
 use crate::outputs::Outputs;
 use crate::paired::Paired;
-use crate::record::time_of_day;
+use crate::record::{EndedTraces, time_of_day};
 use crate::request_memory::RequestMemory;
 use crate::tally::{Counting, Tally};
 use crate::traces::{TraceExchange, Traces};
+
+/// How long to wait before a policy that could not be opened is opened again.
+const RETRIES: Duration = Duration::from_secs(1);
 
 /// How long to wait for a driver's figures.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,6 +55,8 @@ pub(crate) struct Driver {
     /// Held while traces are started, completed or rotated.
     pub(crate) tracing: Mutex<()>,
     stop: Arc<AtomicBool>,
+    /// Distinguishes this driver from earlier and later ones of the same name.
+    start_id: String,
     /// None once the thread has been joined.
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
@@ -127,6 +132,7 @@ impl Driver {
             replacing: Mutex::default(),
             tracing: Mutex::default(),
             stop,
+            start_id: format!("{:x}", time_of_day().0),
             thread: Mutex::new(Some(thread)),
         };
         Ok(Prepared { driver, exports, notes, starting: Starting { go, open } })
@@ -153,6 +159,27 @@ impl Driver {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether the disk is larger than when it was opened.
+    pub(crate) fn has_grown(&self) -> bool {
+        let on = self.current().on.clone();
+        let On::Target { path, flash: None } = on else { return false };
+        self.room().is_outgrown(&path)
+    }
+
+    /// Rejects a policy switch while a volume has no room for new data, because the next policy
+    /// writes when it is opened.
+    pub(crate) fn refuse_without_room(&self) -> Result<(), Error> {
+        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let lacks = |gauge: &Gauge| gauge.name == "lacks_room" && gauge.value > 0.0;
+        match tally.gauges.iter().any(lacks) {
+            false => Ok(()),
+            true => Err(unfit(format!(
+                "'{}': no room for new data; free some space, then switch the policy",
+                self.name
+            ))),
+        }
+    }
+
     /// Passes an order to the thread.
     pub(crate) fn order(&self, order: Order) -> Result<(), Error> {
         self.orders.send(order).map_err(|_| self.is_gone())?;
@@ -177,7 +204,7 @@ impl Driver {
 
     /// Returns the figures since the start; None if the thread has ended.
     pub(crate) fn figures(&self) -> Option<BackFigures> {
-        Some(BackFigures::of(&self.name, &self.tally()?))
+        Some(BackFigures::of(&self.name, &self.start_id, &self.tally()?))
     }
 
     /// Returns the counts from which the figures are computed.
@@ -187,8 +214,14 @@ impl Driver {
         telling.recv_timeout(PATIENCE).ok()
     }
 
-    /// Returns whether the thread has ended by itself.
+    /// Returns whether the thread has ended.
     pub(crate) fn is_finished(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Returns whether the thread has ended and has not been joined.
+    pub(crate) fn has_just_ended(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
@@ -253,7 +286,8 @@ fn drive<L: Wired>(
     let waker = lanes.waker().map_err(system("waking the driver"))?;
     let Opened { exports, room, policies, stored, notes, disks, pair, .. } = opened;
     let Inbound { arriving, ordered, stop, memory, says } = inbound;
-    let outputs = Outputs { disks: disks.clone(), says: says.clone() };
+    let ended = EndedTraces::default();
+    let outputs = Outputs { disks: disks.clone(), says: says.clone(), ended };
     let ready = Ready {
         exports: exports.clone(),
         policies: policies.clone(),
@@ -302,7 +336,7 @@ fn take_turns<L: Wired>(
         // The spec was checked before the switch was ordered.
         let policy = policies.build(&spec)?;
         let policy = Rc::new(RefCell::new(policy));
-        front.borrow_mut().follow(&policy, &spec);
+        front.borrow_mut().follow(&policy);
         front.borrow_mut().may_drop(policies.answers_when_done(&spec));
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
@@ -319,8 +353,19 @@ fn take_turns<L: Wired>(
         }
         if let Some(next) = front.next_policy() {
             spec = next.to_string();
+            if front.retries() {
+                wait_to_retry(&front);
+            }
             front.reopen(policies.trims_to_zero(&spec));
         }
+    }
+}
+
+/// Waits before a policy is opened again, unless the server is stopping.
+fn wait_to_retry(front: &Front) {
+    let until = Instant::now() + RETRIES;
+    while Instant::now() < until && !front.is_stopping() {
+        thread::sleep(RETRIES / 50);
     }
 }
 

@@ -24,6 +24,13 @@ pub struct Export {
 }
 
 impl Export {
+    /// Returns whether clients of this export can stay if it becomes `other`: it has the same range,
+    /// or has grown.
+    pub(crate) fn may_become(&self, other: &Export) -> bool {
+        let range = |one: &Export| (one.name.clone(), one.offset, one.read_only);
+        range(self) == range(other) && other.bytes >= self.bytes
+    }
+
     /// Returns the protocol's transmission flags; `structured` says whether replies are structured.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::MULTI_CONN | can::CACHE;

@@ -58,6 +58,16 @@ pub struct BackFigures {
     pub late: Option<LateFigures>,
     /// The state of a volume; None if the back is not a volume.
     pub volume: Option<VolumeFigures>,
+    /// Blocks that only the flash of a write-back cache or of tiers has; None for other policies.
+    #[serde(default)]
+    pub dirty_blocks: Option<u64>,
+    /// Why the policy cannot be opened, while the server tries again; None while it is open.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+    /// Identifies the period for which the figures are counted. It changes when the server, or the
+    /// back, is started again.
+    #[serde(default)]
+    pub start_id: String,
 }
 
 /// The limit on the device time of requests without a promise.
@@ -181,7 +191,23 @@ pub struct ExportFigures {
     pub kept: u64,
     /// The number of covered reads and writes that were answered in time.
     pub kept_in_time: u64,
+    /// Seconds since the oldest outstanding request arrived; 0 if none is outstanding.
+    #[serde(default)]
+    pub oldest_request_s: f64,
+    /// The number of outstanding requests that are older than the promised bound, at most as many
+    /// as the promise covers.
+    #[serde(default)]
+    pub overdue: u64,
+    /// Seconds of the disks' time that the export's requests took.
+    #[serde(default)]
+    pub disk_s: f64,
+    /// Clients that were refused because too many were connected.
+    #[serde(default)]
+    pub refused: u64,
 }
+
+/// How long a disk may complete no I/O, although one is outstanding, before it counts as failing.
+pub(crate) const SILENT_S: f64 = 30.0;
 
 /// The number of consecutive failures after which a disk counts as failing. A client that retries
 /// one damaged sector causes fewer.
@@ -205,9 +231,18 @@ pub struct DiskFigures {
     /// The number of failed reads since a read last succeeded.
     #[serde(default)]
     pub reads_failed_in_a_row: u64,
-    /// The number of failed writes and flushes since one last succeeded.
+    /// The number of failed writes since one last succeeded.
     #[serde(default)]
     pub writes_failed_in_a_row: u64,
+    /// The number of failed flushes since one last succeeded.
+    #[serde(default)]
+    pub flushes_failed_in_a_row: u64,
+    /// Seconds since the oldest outstanding I/O started; 0 if none is outstanding.
+    #[serde(default)]
+    pub oldest_io_s: f64,
+    /// Seconds for which an I/O has been outstanding and none was completed.
+    #[serde(default)]
+    pub silent_s: f64,
     /// I/Os in flight.
     pub under_way: u64,
     /// Seconds with at least one I/O in flight.
@@ -256,12 +291,27 @@ impl BackFigures {
         lines.chain(full).collect()
     }
 
-    /// Returns the disks that fail all reads or all writes, one line each. Drives of a volume are
-    /// left out, because the volume continues without them and [`BackFigures::remarks`] lists them.
+    /// Returns what is not being served, one line each: the policy cannot be opened, or a disk does
+    /// not answer, or fails all reads, writes or flushes. Failing drives of a volume are left out,
+    /// because the volume continues without them and [`BackFigures::remarks`] lists them; but
+    /// requests wait for a drive that does not answer.
     pub(crate) fn failing(&self) -> String {
+        let name = &self.name;
+        let waits = self.waits_for.iter();
+        let waits = waits.map(|why| format!("'{name}': its policy cannot be opened: {why}\n"));
+        let silent = self.disks.iter().filter(|disk| disk.silent_s >= SILENT_S);
+        let silent = silent.map(|disk| {
+            let (file, silent_s) = (&disk.file, disk.silent_s.floor());
+            format!("'{name}': {file} has not answered for {silent_s} s\n")
+        });
+        waits.chain(silent).chain([self.failing_disks()]).collect()
+    }
+
+    fn failing_disks(&self) -> String {
         let disks = self.disks.iter().filter(|disk| disk.drive.is_none());
         let failing = disks.flat_map(|disk| {
-            [(disk.reads_failed_in_a_row, "read"), (disk.writes_failed_in_a_row, "write")]
+            let (reads, writes) = (disk.reads_failed_in_a_row, disk.writes_failed_in_a_row);
+            [(reads, "read"), (writes, "write"), (disk.flushes_failed_in_a_row, "flush")]
                 .into_iter()
                 .filter(|(failed, _)| *failed >= FAILED_IN_A_ROW)
                 .map(|(failed, what)| {
@@ -277,8 +327,11 @@ impl BackFigures {
     }
 
     /// Computes the figures from the counts.
-    pub(crate) fn of(name: &str, tally: &Tally) -> BackFigures {
+    pub(crate) fn of(name: &str, start_id: &str, tally: &Tally) -> BackFigures {
         BackFigures {
+            dirty_blocks: all(&tally.gauges, "log_named", GaugeOf::All),
+            waits_for: tally.waits_for.map(|fault| fault.reason().to_string()),
+            start_id: start_id.to_string(),
             name: name.to_string(),
             policy: tally.policy.clone(),
             switches: tally.switches,

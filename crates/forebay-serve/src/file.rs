@@ -15,6 +15,7 @@ use crate::error::{Error, unfit};
 use crate::front::Streams;
 use values::{bytes, group, memory, mode, scrub, span};
 
+mod messages;
 mod values;
 
 #[derive(Deserialize)]
@@ -129,7 +130,10 @@ pub fn read(path: &Path) -> Result<Config, Error> {
             "got a folder, or more than 1 MiB, expected a configuration, a TOML file".into(),
         ));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|_| {
+        wrong("got bytes that are not UTF-8, expected a configuration, a TOML file".into())
+    })?;
     parse(path, &text)
 }
 
@@ -147,8 +151,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         ))
     };
     let file: File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        wrong(at, &error.message().replace('\n', " "))
+        let span = error.span().unwrap_or_default();
+        wrong(span.start, &messages::plain(text, span, error.message()))
     })?;
     let mut backs: Vec<(usize, Back)> = Vec::new();
     for table in file.disk {
@@ -195,6 +199,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     for (at, back) in &backs {
         back.shaped().map_err(|error| wrong(*at, &error))?;
+        back.refuse_unknown_policy().map_err(|error| wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
     let memory_bytes = file.memory.map(|text| {
@@ -495,6 +500,29 @@ on = "safe"
                 "unknown variant `guessed`",
             ),
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
+            (
+                "\"forebay\"",
+                "\"bfq:slice=abc\"",
+                "line 6",
+                "'data': policy: 'bfq:slice=abc': no param",
+            ),
+            ("\"forebay\"", "\"\"", "line 6", "'data': policy: "),
+            ("depth = 8", "depth = '8'", "line 11", "depth: got '8', expected a number, such as"),
+            ("= false", "= 'no'", "line 9", "read_only: got 'no', expected true or false"),
+            (
+                "\"1GiB\"",
+                "5",
+                "line 22",
+                "size: got 5, expected a text in quotes, as in size = \"10GiB\"",
+            ),
+            (
+                "\"10ms\"",
+                "10",
+                "line 24",
+                "within: got 10, expected a text in quotes, as in within",
+            ),
+            ("[\"/srv/drives\"]", "\"d\"", "line 17", "drives: got \"d\", expected a list"),
+            ("\"/srv/data.img\"", "a.img", "line 8", "file: expected a text in quotes"),
             (
                 "policy = \"forebay\"",
                 "emulate = \"fixed:9\"\nflash = \"/f\"",

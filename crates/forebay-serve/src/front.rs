@@ -9,8 +9,10 @@
 
 mod course;
 mod device;
+mod exports;
 mod gone;
 mod memory;
+mod outstanding;
 mod permitted;
 mod volume;
 
@@ -43,10 +45,12 @@ use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
 use crate::traces::Traces;
 use course::Ordered;
-pub(crate) use course::{Course, Order, Switch};
+pub(crate) use course::{Course, Order, PolicySetup, Switch, SwitchFailure};
 pub(crate) use device::{Attachment, header_of};
+use exports::names_of;
 use gone::Gone;
 use memory::MemoryWatch;
+use outstanding::Outstanding;
 use permitted::permitted;
 use volume::EarlierCounts;
 pub(crate) use volume::{JoiningDrive, Purpose};
@@ -62,6 +66,8 @@ const EXTENTS_MAX: usize = 512;
 pub(crate) struct Newcomer {
     pub(crate) socket: OwnedFd,
     pub(crate) agreed: Agreed,
+    /// The export as the client was told; None if it cannot have changed since.
+    pub(crate) told: Option<Export>,
 }
 
 /// What the policy treats as a stream.
@@ -89,7 +95,10 @@ struct PendingRequest {
     /// The connection; None for the server's own requests.
     plug: Option<Plug>,
     header: Header,
+    /// When the request had arrived completely, less the time for which it had waited for memory.
     at: Nanos,
+    /// How long the request waited for memory.
+    waited: Nanos,
     buf: Buf,
     /// The range of the request that has not been started.
     rest: (u64, u64),
@@ -103,6 +112,8 @@ struct PendingRequest {
 /// Clients and their requests.
 pub(crate) struct Front {
     exports: Vec<Export>,
+    /// The names of the exports, as streams of a trace.
+    names: Vec<Arc<str>>,
     streams: Streams,
     stored: Option<Stored>,
     newcomers: Receiver<Newcomer>,
@@ -110,6 +121,7 @@ pub(crate) struct Front {
     memory: MemoryWatch,
     gone: Gone,
     asked: Slab<PendingRequest>,
+    outstanding: Outstanding,
     ready: VecDeque<Request>,
     /// Complete writes that arrived while no requests were accepted. They begin when requests are
     /// accepted again.
@@ -181,6 +193,7 @@ impl Front {
             check: None,
             resumed: Vec::new(),
             earlier: EarlierCounts::default(),
+            names: names_of(&exports),
             exports,
             streams,
             stored,
@@ -189,6 +202,7 @@ impl Front {
             memory: MemoryWatch::new(RequestMemory::new(MEMORY_BYTES)),
             gone: Gone::default(),
             asked: Slab::default(),
+            outstanding: Outstanding::default(),
             ready: VecDeque::new(),
             held: Vec::new(),
             moved: Vec::new(),
@@ -244,12 +258,20 @@ impl Front {
     }
 
     fn welcome<L: Wired + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
-        let Newcomer { socket, agreed } = newcomer;
-        if self.course == Course::Closing {
+        let Newcomer { socket, agreed, told } = newcomer;
+        // A client of an export that has become another one meanwhile must connect again.
+        let is_stale = match self.exports.get(agreed.export) {
+            Some(export) => told.is_some_and(|told| !told.may_become(export)),
+            None => true,
+        };
+        if self.course == Course::Closing || is_stale {
             return;
         }
         // If there are too many clients, the socket is closed.
-        let Ok(plug) = lanes.plug(socket) else { return };
+        let Ok(plug) = lanes.plug(socket) else {
+            self.tally.exports[agreed.export].figures.refused += 1;
+            return;
+        };
         let stream = self.streams.of(plug, &agreed);
         let connection = Connection::new(agreed, stream, self.memory.shared(), lanes.pool());
         self.seat(plug, connection);
@@ -257,7 +279,8 @@ impl Front {
     }
 
     /// Registers a new client.
-    fn seat(&mut self, plug: Plug, connection: Connection) {
+    fn seat(&mut self, plug: Plug, mut connection: Connection) {
+        self.label(&mut connection);
         let (at, stream) = (plug as usize, connection.stream);
         self.tally.came(connection.agreed.export);
         self.connections.resize_with(self.connections.len().max(at + 1), || None);
@@ -278,6 +301,8 @@ impl Front {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
+                    let export = connection.agreed.export;
+                    self.arrives(payload.asked, export);
                     // If the current policy received data after its last flush, the next policy
                     // might not find that data.
                     match self.course {
@@ -338,27 +363,36 @@ impl Front {
         let export = &self.exports[connection.agreed.export];
         let permitted = permitted(&header, export, &connection.agreed);
         let has_data = matches!(header.command, Command::Read | Command::Write);
-        let mut buf = 0;
+        let (mut buf, mut waited) = (0, Nanos::ZERO);
         if has_data && permitted.is_ok() {
             self.memory.watch();
-            let Some(taken) = connection.take(header.len, lanes.pool()) else {
-                connection.starve(header);
+            let is_promised = self.tally.has_promise(connection.agreed.export);
+            let Some(taken) = connection.take(header.len, is_promised, lanes.pool()) else {
+                connection.starve(header, self.now);
                 return false;
             };
+            waited = connection.starving_since().map_or(Nanos::ZERO, |since| self.now - since);
             connection.stop_starving();
             self.gone.took(taken, plug);
             buf = taken;
         }
-        self.accept(plug, header, buf, permitted, lanes);
+        self.accept(plug, header, (buf, waited), permitted, lanes);
         true
     }
 
-    /// Accepts a request whose data has a buffer.
+    /// Registers that a request has arrived completely.
+    fn arrives(&mut self, name: u32, export: usize) {
+        let asked = &mut self.asked[name];
+        asked.at = self.now - asked.waited;
+        self.outstanding.begins(name, export, asked.at);
+    }
+
+    /// Accepts a request whose data has a buffer, after it has waited for that buffer.
     fn accept<L: Wired + ?Sized>(
         &mut self,
         plug: Plug,
         header: Header,
-        buf: Buf,
+        (buf, waited): (Buf, Nanos),
         permitted: Result<(), Errno>,
         lanes: &mut L,
     ) {
@@ -404,6 +438,7 @@ impl Front {
             plug: Some(plug),
             header,
             at: self.now,
+            waited,
             buf,
             rest: (begin, begin + u64::from(header.len)),
             op,
@@ -418,6 +453,8 @@ impl Front {
                 return;
             }
         }
+        let export = connection.agreed.export;
+        self.arrives(asked, export);
         self.begin(asked);
     }
 
@@ -480,9 +517,10 @@ impl Front {
     /// simulation of the trace also performs it.
     #[inline]
     pub(crate) fn record_arrival(&mut self, request: &Request) {
-        let is_own = request.stream == self.own_stream();
-        let stream = if is_own { 0 } else { request.stream };
-        self.traces.arrived(&Request { stream, ..*request });
+        if self.traces.records_clients() {
+            let name = self.name_of(request.stream);
+            self.traces.arrived(request, name.as_ref());
+        }
     }
 
     /// Records the start of an I/O.
@@ -553,6 +591,7 @@ impl Front {
             return self.begin(name);
         }
         let asked = self.asked.remove(name);
+        self.outstanding.ends(name);
         self.answer(asked, slots);
     }
 

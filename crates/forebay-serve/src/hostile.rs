@@ -113,7 +113,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     for agreed in [agreed(0, structured), agreed(1, false)] {
         // Any file serves as the socket, because the wire has its own sockets.
         let file = std::fs::File::open("/dev/null").expect("/dev/null");
-        let _ = tx.send(Newcomer { socket: OwnedFd::from(file), agreed });
+        let _ = tx.send(Newcomer { socket: OwnedFd::from(file), agreed, told: None });
     }
     let policy = ["noop", "mq-deadline", "forebay", "cfq"][usize::from(selector >> 4) % 4];
     let (disks, restarts) = (1, true);
@@ -418,6 +418,9 @@ impl Wired for Wire {
 const _: () = assert!(REQUEST_BYTES == 28, "as long as `header` spells it");
 
 #[cfg(test)]
+mod steps;
+
+#[cfg(test)]
 mod tests {
     use std::sync::mpsc::Sender;
 
@@ -491,7 +494,7 @@ mod tests {
             for _ in says {
                 let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
                 let agreed = Agreed { export: 0, structured: false, allocation: false };
-                newcome.send(Newcomer { socket, agreed }).unwrap();
+                newcome.send(Newcomer { socket, agreed, told: None }).unwrap();
             }
             let tally = Tally::new(&[Named::all("")], "noop", &[]);
             let exports = vec![Export { bytes: 1 << 30, ..export(0) }];
@@ -588,7 +591,7 @@ mod tests {
             for _ in 0..2 {
                 let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
                 let agreed = Agreed { export: 0, structured: false, allocation: false };
-                newcome.send(Newcomer { socket, agreed }).unwrap();
+                newcome.send(Newcomer { socket, agreed, told: None }).unwrap();
             }
             let sockets = (0..2).map(|_| Socket::new(Vec::new(), 1, true)).collect();
             let mut wire = Wire::new(sockets, false);
@@ -599,7 +602,7 @@ mod tests {
             let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
             let (begins, begun) = channel();
             let policy: AnyPolicy = Box::new(Beginnings(begins));
-            front.follow(&Rc::new(RefCell::new(policy)), "noop");
+            front.follow(&Rc::new(RefCell::new(policy)));
             front.turn(&mut wire).unwrap();
             assert_eq!(begun.try_iter().collect::<Vec<_>>(), heard);
         }

@@ -5,17 +5,20 @@
 // Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod volume_lines;
+
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
+use crate::back::CLIENTS_MAX;
 use crate::broken::BrokenPromises;
-use crate::figures::ExportFigures;
+use crate::figures::{DiskFigures, ExportFigures, SILENT_S};
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
-use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
+use forebay_core::contract::volume::{VolumeEvent, VolumeState};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
-use forebay_show::quantities;
+use volume_lines::volume_line;
 
 /// The minimum interval between reports of the same kind of event.
 const EVERY: Nanos = Nanos::from_millis(10_000);
@@ -98,6 +101,10 @@ pub(crate) struct Journal {
     listens_at: Nanos,
     units: UnitLimiter,
     promises: BrokenPromises,
+    /// The lanes of the disks that do not answer.
+    silent: Vec<usize>,
+    /// The number of refused clients that were reported, and when more may be.
+    refused: (u64, Nanos),
 }
 
 impl Journal {
@@ -119,6 +126,8 @@ impl Journal {
             listens_at: Nanos::ZERO,
             units: UnitLimiter::default(),
             promises: BrokenPromises::default(),
+            silent: Vec::new(),
+            refused: (0, Nanos::ZERO),
         }
     }
 
@@ -224,6 +233,40 @@ impl Journal {
         self.drives.changed(gauges, &names).into_iter().for_each(|line| self.say(line));
     }
 
+    /// Reports disks that have not answered for a long time, and those that answer again.
+    pub(crate) fn look_at_disks(&mut self, disks: &[DiskFigures]) {
+        for (lane, DiskFigures { file, silent_s, .. }) in disks.iter().enumerate() {
+            let known = self.silent.iter().position(|one| *one == lane);
+            match (known, *silent_s >= SILENT_S) {
+                (None, true) => {
+                    self.silent.push(lane);
+                    self.say(format!(
+                        "warning: {file} has not answered for {} s; its requests wait",
+                        silent_s.floor()
+                    ));
+                }
+                (Some(at), false) => {
+                    self.silent.remove(at);
+                    self.say(format!("{file} answers again"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Reports clients that were refused since the last report.
+    pub(crate) fn look_at_refused(&mut self, wall: Nanos, refused: u64) {
+        let (before, due) = self.refused;
+        if refused > before && wall >= due {
+            self.refused = (refused, wall + EVERY);
+            let clients = counted(refused - before, "client");
+            self.say(format!(
+                "{clients} {} refused, because {CLIENTS_MAX} are connected",
+                verb(refused - before, "was", "were")
+            ));
+        }
+    }
+
     /// Reports promises that were broken for a minute.
     pub(crate) fn look_at<'a>(
         &mut self,
@@ -261,7 +304,8 @@ impl Journal {
 fn extent(io: &Request) -> String {
     let Request { op, offset, len, .. } = *io;
     match op {
-        Op::Flush | Op::Open => format!("a {}", op.name()),
+        Op::Open => "opening the policy".into(),
+        Op::Flush => "a flush".into(),
         _ => format!("a {} of {len} bytes at {offset}", op.name()),
     }
 }
@@ -313,68 +357,6 @@ impl UnitLimiter {
             return 0;
         }
         std::mem::take(self).omitted
-    }
-}
-
-/// Describes an event on a volume.
-fn volume_line(
-    event: &VolumeEvent,
-    state: &VolumeState,
-    name: &dyn Fn(u8) -> String,
-) -> Option<String> {
-    Some(match *event {
-        VolumeEvent::Mended { unit, drive } => {
-            format!("unit {unit}: damaged data on {} were restored and rewritten", name(drive))
-        }
-        VolumeEvent::Lost { unit } => format!(
-            "unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume status` on \
-             the stopped volume lists them"
-        ),
-        VolumeEvent::Recovered { unit } => {
-            format!("unit {unit}: lost data can be read again, or were overwritten")
-        }
-        VolumeEvent::Omitted { .. } => return None,
-        VolumeEvent::Began(work) => match work {
-            VolumeWork::Rebuild => "the rebuild begins: missing data are restored".into(),
-            VolumeWork::Check => "the check begins: everything is read".into(),
-            VolumeWork::Move => "data begin to move between drives".into(),
-        },
-        VolumeEvent::Progress(work, percent) => format!("{}: {percent} % done", work.name()),
-        VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),
-        VolumeEvent::Cancelled => "the check was cancelled".into(),
-        VolumeEvent::Joined { drive } => format!("{} has joined the volume", name(drive)),
-        VolumeEvent::Grown { bytes } => {
-            format!("the volume holds {} now", quantities::bytes(bytes as f64))
-        }
-        VolumeEvent::Left { drive } => {
-            format!("{} is no longer part of the volume and can be removed", name(drive))
-        }
-    })
-}
-
-/// Describes the end of background work.
-fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> String {
-    let count = counted(chunks, "chunk");
-    let were = verb(chunks, "was", "were");
-    let done = match work {
-        VolumeWork::Rebuild => format!("the rebuild ends: {count} {were} restored"),
-        VolumeWork::Check if chunks == 0 => "the check ends: nothing was wrong".into(),
-        VolumeWork::Check => format!("the check ends: {count} {were} rewritten"),
-        VolumeWork::Move => format!("{count} {were} moved"),
-    };
-    match (lacking, state.lost_units) {
-        (0, 0) if work == VolumeWork::Rebuild => {
-            format!("{done}, and all data have full redundancy again")
-        }
-        (0, 0) => done,
-        (0, lost) => format!("{done}; {} with lost data", counted(lost, "unit")),
-        (lacking, _) => format!(
-            "{done}; {} still {} redundancy, because the drives have no room for {}: replace the \
-             missing drive",
-            counted(lacking, "chunk"),
-            verb(lacking, "lacks", "lack"),
-            verb(lacking, "it", "them"),
-        ),
     }
 }
 
@@ -487,6 +469,7 @@ mod tests {
         (0..2).for_each(|_| journal.failed(seconds(2), &io(Op::Read), full));
         journal.failed(seconds(2), &io(Op::Trim), Failure::Emulated(Fault::Refused));
         journal.failed(seconds(2), &io(Op::Flush), Failure::Short);
+        journal.failed(seconds(2), &io(Op::Open), Failure::Short);
         journal.end(seconds(3));
         let lines: Vec<String> = said.try_iter().collect();
         assert_eq!(
@@ -495,8 +478,42 @@ mod tests {
                 "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
                 "'data': flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
                 "'data': flash: a flush failed: fewer bytes transferred than requested",
+                "'data': flash: opening the policy failed: fewer bytes transferred than requested",
                 "'data': flash: 5 more writes failed: No space left on device (os error 28)",
                 "'data': flash: 1 more read failed: No space left on device (os error 28)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_disk_that_hangs_is_told_once_and_again_when_it_answers() {
+        let (says, said) = channel();
+        let mut journal = Journal::new("data", &[], says);
+        for silent_s in [0.0, 29.9, 30.5, 66.0, 0.0, 3.0] {
+            let file = "m/d.img".to_string();
+            journal.look_at_disks(&[DiskFigures { file, silent_s, ..DiskFigures::default() }]);
+        }
+        assert_eq!(
+            said.try_iter().collect::<Vec<_>>(),
+            [
+                "'data': warning: m/d.img has not answered for 30 s; its requests wait",
+                "'data': m/d.img answers again",
+            ]
+        );
+    }
+
+    #[test]
+    fn refused_clients_are_told_every_ten_seconds() {
+        let (says, said) = channel();
+        let mut journal = Journal::new("data", &[], says);
+        for (at_s, refused) in [(1, 0), (2, 1), (3, 2), (9, 5), (12, 5), (60, 5)] {
+            journal.look_at_refused(seconds(at_s), refused);
+        }
+        assert_eq!(
+            said.try_iter().collect::<Vec<_>>(),
+            [
+                "'data': 1 client was refused, because 256 are connected",
+                "'data': 4 clients were refused, because 256 are connected",
             ]
         );
     }

@@ -205,11 +205,11 @@ fn serve_as<P: Policy + ?Sized>(
     let (newcome, newcomers) = channel();
     let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     let agreed = Agreed { export: 0, structured: false, allocation: false };
-    newcome.send(Newcomer { socket, agreed }).unwrap();
+    newcome.send(Newcomer { socket, agreed, told: None }).unwrap();
     let tally = Tally::new(&[Named::all("")], "noop", &[]);
     let streams = Streams::Connections;
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
-    reachable.iter().for_each(|policy| front.follow(policy, "noop"));
+    reachable.iter().for_each(|policy| front.follow(policy));
     front.open(stop, || true);
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));

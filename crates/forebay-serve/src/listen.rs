@@ -63,10 +63,10 @@ impl Doors {
         before
     }
 
-    /// Returns the names of the exports of a disk or volume.
-    pub(crate) fn of(&self, back: &str) -> Vec<String> {
+    /// Returns the exports of a disk or volume.
+    pub(crate) fn of(&self, back: &str) -> Vec<Export> {
         let all = self.all();
-        all.iter().filter(|door| door.back == back).map(|door| door.export.name.clone()).collect()
+        all.iter().filter(|door| door.back == back).map(|door| door.export.clone()).collect()
     }
 
     pub(crate) fn exports(&self) -> Vec<Export> {
@@ -194,8 +194,9 @@ impl Busy {
         let door = &doors[agreed.export];
         let agreed = Agreed { export: door.at, ..agreed };
         let socket = timed.stream.into_socket()?;
-        // If the driver has ended, so has the server.
-        let _ = door.newcomers.send(Newcomer { socket, agreed });
+        // If the driver has ended, the connection is closed.
+        let told = Some(door.export.clone());
+        let _ = door.newcomers.send(Newcomer { socket, agreed, told });
         door.waker.wake();
         Ok(())
     }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 use forebay_trace::TraceError;
+use forebay_trace::write::TARGETS;
 
 use crate::address::Address;
 use crate::config::{Back, Blocks, Config};
 use crate::control;
 use crate::error::{Error, beside, unfit};
-use crate::front::Streams;
-use crate::record::{ClientTrace, Destination, Issued, RecordedTrace};
+use crate::record::{ClientTrace, Destination, EndedTraces, Issued, RecordedTrace};
 
 /// Begins the traces of a back.
 #[derive(Clone)]
@@ -21,16 +21,14 @@ pub(crate) struct Outputs {
     pub(crate) disks: Vec<PathBuf>,
     /// The channel for messages to the user.
     pub(crate) says: Sender<String>,
+    /// The traces that can no longer be written.
+    pub(crate) ended: EndedTraces,
 }
 
 impl Outputs {
     /// Begins the configured trace of clients' requests, if any.
     pub(crate) fn client_trace(&self, back: &Back) -> Result<Option<ClientTrace>, Error> {
-        let exports = || match back.who() {
-            Streams::Exports => back.exports.iter().map(|export| export.name.clone()).collect(),
-            Streams::Connections => Vec::new(),
-        };
-        let begin = |path| ClientTrace::begin(self.to(path, back, "trace"), exports());
+        let begin = |path| ClientTrace::begin(self.to(path, back, "trace"));
         back.trace.as_deref().map(begin).transpose().map_err(wrong(back, "trace"))
     }
 
@@ -41,7 +39,8 @@ impl Outputs {
     }
 
     fn to<'a>(&'a self, path: &'a Path, back: &'a Back, key: &'static str) -> Destination<'a> {
-        Destination { path, back: &back.name, key, disks: &self.disks, says: self.says.clone() }
+        let (says, ended) = (self.says.clone(), self.ended.clone());
+        Destination { path, back: &back.name, key, disks: &self.disks, says, ended }
     }
 
     /// Completes the traces at the end.
@@ -120,10 +119,37 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
+/// Rejects traces whose names have an unknown ending, or whose folder does not exist.
+pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
+    for (key, path) in written(back) {
+        let wrong = |what: String| {
+            Err(unfit(format!("'{}': {key}: {}: {what}", back.name, path.display())))
+        };
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let ends = |ending: &&str| file.strip_suffix(ending).is_some_and(|it| it.ends_with('.'));
+        if !TARGETS.iter().any(|target| target.endings.iter().any(ends)) {
+            let ending = path.extension().unwrap_or_default().to_string_lossy();
+            return wrong(format!(
+                "got the ending \"{ending}\"; use a name that ends in .parquet or .csv"
+            ));
+        }
+        if !folder(path).is_dir() {
+            return wrong("its folder does not exist; create it first".into());
+        }
+    }
+    Ok(())
+}
+
 /// Returns the files that a back writes, with their configuration keys.
 fn written(back: &Back) -> impl Iterator<Item = (&'static str, &Path)> {
     let all = [("trace", &back.trace), ("trace_issued", &back.trace_issued)];
     all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
+}
+
+/// Returns the folder of a file.
+pub(crate) fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Returns the canonical path of a file, which need not exist.
@@ -131,9 +157,7 @@ fn place(path: &Path) -> PathBuf {
     if let Ok(place) = path.canonicalize() {
         return place;
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    match (folder, path.file_name()) {
+    match (folder(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => path.to_path_buf(),
     }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,8 @@ type Written = Result<(Box<dyn Writer>, Dictionary, Notes), TraceError>;
 /// Records for the writing thread, and the time of day of the very first record.
 struct Bunch {
     records: Vec<Record>,
+    /// The names of new streams, which follow the known ones.
+    streams: Vec<String>,
     began: Option<Nanos>,
 }
 
@@ -59,6 +62,8 @@ struct Recording {
     /// The number of the first waiting record.
     first: u64,
     bunch: Vec<Record>,
+    /// The names of streams that have not been passed to the thread.
+    streams: Vec<String>,
     /// The time of the first record, by the driver's clock and since 1970.
     origin: Option<(Nanos, Nanos)>,
 }
@@ -75,6 +80,23 @@ pub(crate) struct Destination<'a> {
     pub(crate) disks: &'a [PathBuf],
     /// The channel for a message in case the file can no longer be written.
     pub(crate) says: Sender<String>,
+    /// The list of files that can no longer be written.
+    pub(crate) ended: EndedTraces,
+}
+
+/// The final names of the traces that can no longer be written; clones share the list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndedTraces(Arc<Mutex<Vec<PathBuf>>>);
+
+impl EndedTraces {
+    fn add(&self, path: PathBuf) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+
+    /// Empties the list, and returns it.
+    pub(crate) fn take(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Recording {
@@ -89,9 +111,11 @@ impl Recording {
         let writer = create(to.path, None, &kept)?;
         let path = to.path.to_path_buf();
         let (says, what) = (to.says, format!("'{}': {}", to.back, to.key));
+        let (ended, named) = (to.ended, path.clone());
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || {
             write(writer, volumes, coming, streams).inspect_err(|error| {
+                ended.add(named);
                 // If nobody receives this error, `finish` reports it.
                 let _ = says.send(format!("{what}: {error}; the server continues without this trace; what was written is in .forebay-*.partial in its folder"));
             })
@@ -102,6 +126,7 @@ impl Recording {
             waiting: VecDeque::new(),
             first: 0,
             bunch: Vec::with_capacity(BUNCH),
+            streams: Vec::new(),
             origin: None,
         })
     }
@@ -141,7 +166,8 @@ impl Recording {
         let began = self.origin.map(|(_, began)| began);
         if let Some((to, _)) = &self.to {
             // If writing has failed, nobody receives the records, and `finish` reports the error.
-            let _ = to.send(Bunch { records, began });
+            let streams = std::mem::take(&mut self.streams);
+            let _ = to.send(Bunch { records, streams, began });
         }
     }
 
@@ -194,29 +220,66 @@ pub(crate) trait RecordedTrace {
 /// The trace of clients' requests.
 pub(crate) struct ClientTrace {
     recording: Recording,
+    /// The streams of the trace, by name.
+    streams: BTreeMap<Arc<str>, u32>,
+    /// For each stream of the server, its name and its stream in the trace. A name is compared by
+    /// its address, because it usually is that of the previous request.
+    known: Vec<Option<(Arc<str>, u32)>>,
     /// Requests in flight, with the numbers of their records. The parts of a request have the same
     /// id but different offsets.
     under_way: BTreeMap<(RequestId, u64), u64>,
 }
 
 impl ClientTrace {
-    /// Starts the trace of clients' requests. If streams are exports, they have the exports' names;
-    /// otherwise, they have numbers.
-    pub(crate) fn begin(
-        to: Destination<'_>,
-        exports: Vec<String>,
-    ) -> Result<ClientTrace, TraceError> {
-        let (streams, volume) = (StreamNames { names: exports, first: 0 }, to.back.to_string());
+    /// Starts the trace of clients' requests.
+    pub(crate) fn begin(to: Destination<'_>) -> Result<ClientTrace, TraceError> {
+        let streams = StreamNames { names: Vec::new(), first: 0 };
+        let volume = to.back.to_string();
         let recording = Recording::begin(to, vec![volume], streams)?;
-        Ok(ClientTrace { recording, under_way: BTreeMap::new() })
+        let (streams, known, under_way) = Default::default();
+        Ok(ClientTrace { recording, streams, known, under_way })
     }
 
-    /// Registers the arrival of a client's request.
-    pub(crate) fn arrived(&mut self, request: &Request) {
+    /// Registers the arrival of a client's request, whose stream has this name. The server's own
+    /// requests have none, and are recorded in the first stream.
+    pub(crate) fn arrived(&mut self, request: &Request, name: Option<&Arc<str>>) {
         if request.op != Op::Open {
-            let which = self.recording.begins(request.at, request, 0);
+            let stream = self.stream(request.stream as usize, name);
+            let which = self.recording.begins(request.at, &Request { stream, ..*request }, 0);
             self.under_way.insert((request.id, request.offset), which);
         }
+    }
+
+    /// Returns the stream in the trace for a stream of the server.
+    fn stream(&mut self, stream: usize, name: Option<&Arc<str>>) -> u32 {
+        let Some(name) = name else {
+            if self.streams.is_empty() {
+                self.named(&Arc::from("0"));
+            }
+            return 0;
+        };
+        if let Some(Some((known, id))) = self.known.get(stream)
+            && Arc::ptr_eq(known, name)
+        {
+            return *id;
+        }
+        let id = self.named(name);
+        if stream >= self.known.len() {
+            self.known.resize(stream + 1, None);
+        }
+        self.known[stream] = Some((Arc::clone(name), id));
+        id
+    }
+
+    /// Returns the stream of this name, which may be new.
+    fn named(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(id) = self.streams.get(name) {
+            return *id;
+        }
+        let id = self.streams.len() as u32;
+        self.recording.streams.push(name.to_string());
+        self.streams.insert(Arc::clone(name), id);
+        id
     }
 
     /// Registers the answer to a request; returns whether its arrival was registered.
@@ -309,7 +372,7 @@ fn write(
     writer: Box<dyn Writer>,
     volumes: Vec<String>,
     coming: Receiver<Bunch>,
-    streams: StreamNames,
+    mut streams: StreamNames,
 ) -> Written {
     // If writing fails, for example because the disk is full, the file with the records so far is
     // kept. Dropping the writer would remove it.
@@ -319,7 +382,8 @@ fn write(
     loop {
         let until = due.unwrap_or_else(|| Instant::now() + CHECKPOINTS);
         match coming.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Bunch { records, began }) => {
+            Ok(Bunch { records, streams: new, began }) => {
+                streams.names.extend(new);
                 let last = records.iter().map(|record| record.stream as usize).max();
                 while last.is_some_and(|last| dictionary.streams.len() <= last) {
                     let name = streams.name(dictionary.streams.len());
@@ -348,14 +412,15 @@ mod tests {
 
     fn to<'a>(path: &'a Path, disks: &'a [PathBuf]) -> Destination<'a> {
         let says = std::sync::mpsc::channel().0;
-        Destination { path, back: "disk", key: "trace", disks, says }
+        let ended = EndedTraces::default();
+        Destination { path, back: "disk", key: "trace", disks, says, ended }
     }
 
     #[test]
     fn parts_of_a_request_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap();
+        let mut recording = ClientTrace::begin(to(&path, &[])).unwrap();
         let part = |offset| Request {
             at: Nanos::from_millis(1),
             offset,
@@ -366,7 +431,7 @@ mod tests {
             op: Op::Write,
             flags: Flags::NONE,
         };
-        [0, 4096, 8192].iter().for_each(|at| recording.arrived(&part(*at)));
+        [0, 4096, 8192].iter().for_each(|at| recording.arrived(&part(*at), None));
         for at in [4096, 0, 8192] {
             let done = Done::at_once(part(at), Ok(()));
             recording.finished(Nanos::from_millis(3), &done);
@@ -378,27 +443,35 @@ mod tests {
     }
 
     #[test]
-    fn streams_have_the_names_of_exports() {
+    fn streams_have_names_whatever_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let exports = vec!["db".to_string(), "batch".to_string()];
-        let mut recording = ClientTrace::begin(to(&path, &[]), exports).unwrap();
-        for (id, stream) in [(1, 1), (2, 0), (3, 2)] {
+        let mut recording = ClientTrace::begin(to(&path, &[])).unwrap();
+        let [db, batch, again]: [Arc<str>; 3] = ["db#1", "batch#1", "db#1"].map(Arc::from);
+        // The number of a client that has left is used again.
+        let asked = [
+            (1, 1, Some(&db)),
+            (2, 0, Some(&batch)),
+            (3, 0, Some(&again)),
+            (4, 256, None),
+            (5, 0, Some(&batch)),
+        ];
+        for (id, stream, name) in asked {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
             let request = Request { at, offset: 0, id, len, stream, lane: 0, op, flags };
-            recording.arrived(&request);
+            recording.arrived(&request, name);
         }
         recording.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let names: Vec<&str> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
-        assert_eq!(names[1..], ["batch", "db", "2"], "{text}");
+        assert_eq!(names[1..], ["db#1", "batch#1", "db#1", "db#1", "batch#1"], "{text}");
     }
 
     #[test]
     fn one_that_is_not_completed_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        drop(ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap());
+        drop(ClientTrace::begin(to(&path, &[])).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -422,7 +495,7 @@ mod tests {
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap();
+        let mut recording = ClientTrace::begin(to(&path, &[])).unwrap();
         let request = |id: u64, op| Request {
             at: Nanos::from_millis(100 + id),
             offset: id * 4096,
@@ -435,8 +508,8 @@ mod tests {
         };
         let done = |request, outcome| Done::at_once(request, outcome);
         let all = [(1, Op::Write), (2, Op::Read), (3, Op::Flush)].map(|(id, op)| request(id, op));
-        recording.arrived(&Request { op: Op::Open, ..all[0] });
-        all.iter().for_each(|one| recording.arrived(one));
+        recording.arrived(&Request { op: Op::Open, ..all[0] }, None);
+        all.iter().for_each(|one| recording.arrived(one, None));
         recording.finished(Nanos::from_millis(110), &done(all[2], Ok(())));
         recording.finished(Nanos::from_millis(111), &done(all[0], Err(forebay_core::Fault::Media)));
         // The second request is never answered.

@@ -53,6 +53,7 @@ impl Running {
         refuse_doubles(&now)?;
         outputs::refuse(&now)?;
         let reloaded = self.reread(&before, &mut now, rotates);
+        self.memory().reserves_for_promises(now.has_promises());
         *self.config() = now;
         Ok(reloaded)
     }
@@ -60,6 +61,12 @@ impl Running {
     /// Applies the changes from `before` to `now`. Changes that fail are undone in `now`.
     fn reread(&self, before: &Config, now: &mut Config, rotates: bool) -> Reloaded {
         let (mut said, mut failures) = (Vec::new(), Vec::new());
+        // Disks whose drivers ended by themselves are opened again.
+        for driver in self.drivers().iter().filter(|driver| driver.is_finished()) {
+            self.doors().replace(&driver.name, Vec::new());
+            failures.extend(driver.join().err().map(|error| error.of(&driver.name).to_string()));
+            self.remove(driver);
+        }
         for driver in self.drivers() {
             let Some(back) = now.backs.iter_mut().find(|back| back.name == driver.name) else {
                 match self.drop_driver(&driver) {
@@ -74,7 +81,12 @@ impl Running {
                     said.extend(changes);
                     match self.trace_as(&driver, was, back, rotates) {
                         Ok(paths) => said.extend(paths.iter().map(|path| complete(path))),
-                        Err(error) => failures.push(error.to_string()),
+                        Err(error) => {
+                            failures.push(error.to_string());
+                            // The next reload tries again.
+                            let written = was.map(TracePaths::of).unwrap_or_default();
+                            (back.trace, back.trace_issued) = (written.client, written.issued);
+                        }
                     }
                 }
                 Err(error) => {
@@ -98,13 +110,21 @@ impl Running {
     fn follow_file(&self, driver: &Driver, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
         let served = driver.current().clone();
-        let next = served.with_policy_of(back);
-        let (mut said, left) = (Vec::new(), served.left_of(back).join(", "));
+        let figures = driver.figures().ok_or_else(|| driver.is_gone())?;
+        let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
+        let next = served.with_policy_of(back, is_idle);
+        let (mut said, mut left) = (Vec::new(), next.left_of(back));
+        left.extend(driver.has_grown().then(|| "its disk has grown".to_string()));
+        let left = left.join(", ");
         said.push(match self.follow(driver, next)? {
             None => format!("'{name}' keeps its policy, which has not changed in the file"),
             Some(pause) => {
+                let what = match served.policy == back.policy {
+                    true => "new promises, weights or streams",
+                    false => &back.policy,
+                };
                 let pause = quantities::seconds(pause.as_secs_f64());
-                format!("'{name}' has {} now; requests were paused for {pause}", back.policy)
+                format!("'{name}' has {what} now; requests were paused for {pause}")
             }
         });
         said.extend(self.offer(driver, &back.exports)?);
@@ -124,9 +144,11 @@ impl Running {
         now: &Back,
         rotates: bool,
     ) -> Result<Vec<PathBuf>, Error> {
+        let restarts = self.forget_ended_traces(driver)?;
         let (was, now) = (was.map(TracePaths::of), TracePaths::of(now));
         let current = TracePaths::of(&driver.current());
         match (was.as_ref() == Some(&now), current == TracePaths::default()) {
+            _ if restarts => self.write_traces(driver, now),
             (false, _) if current != now => self.write_traces(driver, now),
             (_, false) if rotates => self.rotate_traces(driver),
             _ => Ok(Vec::new()),
@@ -176,9 +198,13 @@ impl Running {
 
 impl Back {
     /// Returns this back with the policy, promises and exports of `now`. Exports keep their order;
-    /// those no longer in `now` stay without a promise, and new ones follow.
-    pub(crate) fn with_policy_of(&self, now: &Back) -> Back {
-        let export = |one: &Named| match now.exports.iter().find(|other| other.name == one.name) {
+    /// those no longer in `now` stay without a promise. `is_idle` returns whether no client uses an
+    /// export: it then takes any range, and makes room for a new export if it is no longer in `now`.
+    /// Other new exports follow.
+    pub(crate) fn with_policy_of(&self, now: &Back, is_idle: impl Fn(usize) -> bool) -> Back {
+        let of = |name: &str| now.exports.iter().find(|other| other.name == name);
+        let export = |(at, one): (usize, &Named)| match of(&one.name) {
+            Some(other) if is_idle(at) => Named { ublk: one.ublk, ..other.clone() },
             Some(other) => Named {
                 promise: other.promise,
                 weight: other.weight,
@@ -192,7 +218,18 @@ impl Back {
         let is_new = |one: &&Named| self.exports.iter().all(|other| other.name != one.name);
         let new = now.exports.iter().filter(is_new);
         let new = new.map(|one| Named { ublk: false, ..one.clone() });
-        let exports: Vec<Named> = self.exports.iter().map(export).chain(new).collect();
+        let mut exports: Vec<Named> = self.exports.iter().enumerate().map(export).collect();
+        let is_free = |at: &usize| {
+            let one = &self.exports[*at];
+            of(&one.name).is_none() && !one.ublk && is_idle(*at)
+        };
+        let mut free = (0..self.exports.len()).filter(is_free);
+        for named in new {
+            match free.next() {
+                Some(at) => exports[at] = named,
+                None => exports.push(named),
+            }
+        }
         Back {
             policy: now.policy.clone(),
             capacity_iops: now.capacity_iops,
@@ -250,8 +287,9 @@ impl Named {
 impl Back {
     /// Returns whether the exports of `other` are the same ranges, whatever their promises.
     pub(crate) fn has_exports_of(&self, other: &Back) -> bool {
-        let range =
-            |one: &Named| (one.name.clone(), one.description.clone(), one.offset, one.bytes);
+        let range = |one: &Named| {
+            (one.name.clone(), one.description.clone(), one.offset, one.bytes, one.read_only)
+        };
         self.exports.iter().map(range).eq(other.exports.iter().map(range))
     }
 }
@@ -317,7 +355,7 @@ mod tests {
             (now.exports[0].promise, now.exports[1].weight) = (promise, 5);
         });
         let before = back(|_| {});
-        let next = before.with_policy_of(&now);
+        let next = before.with_policy_of(&now, |_| false);
         let mut expected = now.clone();
         expected.exports.reverse();
         assert_eq!(told(&next), told(&expected));
@@ -348,7 +386,24 @@ mod tests {
         for (change, what) in changes {
             let now = back(change);
             assert_eq!(before.left_of(&now).join(", "), what);
-            assert_eq!(told(&before.with_policy_of(&now)), told(&before), "{what} is not taken up");
+            let next = before.with_policy_of(&now, |_| false);
+            assert_eq!(told(&next), told(&before), "{what} is not taken up");
         }
+    }
+
+    #[test]
+    fn an_export_without_clients_becomes_anything_and_makes_room_when_it_is_gone() {
+        let before = back(|_| {});
+        let moved = back(|now| {
+            now.exports[1] = Named { offset: 4096, read_only: true, ..Named::all("more") };
+        });
+        let next = before.with_policy_of(&moved, |at| at == 1);
+        assert_eq!(told(&next), told(&moved));
+        assert!(next.left_of(&moved).is_empty());
+        let renamed = back(|now| now.exports[1].name = "new".into());
+        let names =
+            |back: &Back| back.exports.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&before.with_policy_of(&renamed, |at| at == 1)), ["data", "new"]);
+        assert_eq!(names(&before.with_policy_of(&renamed, |at| at == 0)), ["data", "more", "new"]);
     }
 }

@@ -7,6 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use forebay_show::quantities;
+
 use crate::back::{Policies, keeps_data};
 use crate::config::{Back, Config, Named, On};
 use crate::driver::Driver;
@@ -14,7 +16,7 @@ use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::figures::{Figures, SCHEMA_VERSION};
 use crate::flash::refuse_overwriting;
-use crate::front::{Order, Switch};
+use crate::front::{Order, PolicySetup, Switch, SwitchFailure};
 use crate::listen::{Door, Doors};
 use crate::request_memory::RequestMemory;
 
@@ -46,7 +48,7 @@ impl Running {
             says,
             drivers: Mutex::default(),
             doors: Arc::default(),
-            memory: RequestMemory::new(config.memory_bytes),
+            memory: config.memory(),
         }
     }
 
@@ -127,6 +129,9 @@ impl Running {
         let (mut broken, mut remarks) = (String::new(), String::new());
         for driver in self.drivers() {
             match driver.figures() {
+                None if driver.is_finished() => {
+                    broken += &format!("'{}' is no longer served\n", driver.name);
+                }
                 None => broken += &format!("'{}' does not answer\n", driver.name),
                 Some(figures) => {
                     broken += &figures.failing();
@@ -159,7 +164,7 @@ impl Running {
         let mut served = driver.current();
         next.refuse_unknown_policy()?;
         let (current, spec) = (served.shaped()?, next.shaped()?);
-        driver.policies.build(&spec)?;
+        driver.policies.build_for(&next)?;
         let exports = driver.room().exports(&next, driver.policies.trims_to_zero(&next.policy))?;
         let changes_exports = !served.has_exports_of(&next);
         if changes_exports && matches!(driver.policies, Policies::Rearranged(..)) {
@@ -173,6 +178,7 @@ impl Running {
             *served = next;
             return Ok(None);
         }
+        driver.refuse_without_room()?;
         let both = [&served.policy, &next.policy];
         if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
             if served.policy == next.policy {
@@ -184,7 +190,7 @@ impl Running {
             }
             return Err(unfit(format!(
                 "'{name}': '{placement}' keeps data on the flash that the disk does not have, \
-                 expected a policy that does not move data; stop the server to change it"
+                 expected a policy that does not move data; drain it first: `forebay control drain`"
             )));
         }
         if let On::Target { flash: Some(flash), .. }
@@ -192,22 +198,30 @@ impl Running {
         {
             refuse_overwriting(name, &next.policy, flash)?;
         }
-        changes.map(|order| driver.order(order)).transpose()?;
+        let changes = changes.map(|order| driver.order(order)).transpose()?;
         let (done, switched) = channel();
         // The contents of caches and tiers remain without a flush.
         let flushes = driver.policies.found_by_records();
-        let (streams, exports) = (next.who(), next.exports.clone());
-        let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
-        driver.order(order)?;
-        let pause = switched.recv().map_err(|_| driver.is_gone())?.map_err(|fault| {
-            unfit(format!(
-                "'{name}': writes could not be made durable: {}; '{current}' stays in use; fix \
-                 the problem and try again",
-                fault.reason()
-            ))
-        })?;
-        *served = next;
-        Ok(Some(Duration::from_nanos(pause.0)))
+        let setup = |back: &Back, spec| {
+            let (shown, streams, exports) = (back.policy.clone(), back.who(), back.exports.clone());
+            PolicySetup { spec, shown, streams, exports }
+        };
+        let (before, after) = (setup(&served, current), setup(&next, spec));
+        driver.order(Order::Switch(Switch { next: after, before, flushes, done }))?;
+        match switched.recv().map_err(|_| driver.is_gone())? {
+            Ok(pause) => {
+                *served = next;
+                Ok(Some(Duration::from_nanos(pause.0)))
+            }
+            Err(failure) => {
+                if changes.is_some() {
+                    let trims_to_zero = driver.policies.trims_to_zero(&served.policy);
+                    let exports = driver.room().exports(&served, trims_to_zero)?;
+                    driver.order(Order::Exports(served.exports.clone(), exports))?;
+                }
+                Err(not_switched(&served, &next, failure))
+            }
+        }
     }
 
     /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
@@ -234,22 +248,49 @@ impl Running {
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
         let exports = driver.room().exports(&current, trims_to_zero)?;
         let before = self.doors.of(&driver.name);
+        let known = |name: &str| before.iter().find(|one| one.name == name);
         let is_wanted = |named: &Named| {
             let is_same = |other: &&Named| other.name == named.name;
             let other = wanted.iter().find(is_same);
-            other.is_some_and(|other| before.contains(&named.name) || named.may_become(other))
+            other.is_some_and(|other| known(&named.name).is_some() || named.may_become(other))
         };
+        let gone = before.iter().filter(|one| !wanted.iter().any(|other| other.name == one.name));
+        let gone = gone.map(|one| format!("export '{}' accepts no more clients", one.name));
+        let mut changes: Vec<String> = gone.collect();
+        let change = |(named, now): (&Named, &Export)| match known(&named.name) {
+            _ if !is_wanted(named) => None,
+            None => Some(format!("export '{}' accepts clients now", named.name)),
+            Some(then) if (then.offset, then.bytes) == (now.offset, now.bytes) => None,
+            Some(_) => Some(format!(
+                "export '{}' has {} at offset {} now",
+                named.name,
+                quantities::bytes(now.bytes as f64),
+                now.offset
+            )),
+        };
+        changes.extend(current.exports.iter().zip(&exports).filter_map(change));
         let offered = current.exports.iter().zip(exports).enumerate();
         let offered = offered.filter(|(_, (named, _))| is_wanted(named));
         let offered = doors(driver, offered.map(|(at, (_, export))| (at, export)));
         self.doors.replace(&driver.name, offered);
-        let change = |named: &Named| match (before.contains(&named.name), is_wanted(named)) {
-            (false, true) => Some(format!("export '{}' accepts clients now", named.name)),
-            (true, false) => Some(format!("export '{}' accepts no more clients", named.name)),
-            _ => None,
-        };
-        Ok(current.exports.iter().filter_map(change).collect())
+        Ok(changes)
     }
+}
+
+/// Explains why the policy of `served` was not switched to that of `next`.
+fn not_switched(served: &Back, next: &Back, failure: SwitchFailure) -> Error {
+    let why = match failure {
+        SwitchFailure::Flush(fault) => {
+            format!("writes could not be made durable: {}", fault.reason())
+        }
+        SwitchFailure::Open(fault) => {
+            format!("'{}' could not be opened: {}", next.policy, fault.reason())
+        }
+    };
+    unfit(format!(
+        "'{}': {why}; '{}' stays in use; fix the problem and try again",
+        served.name, served.policy
+    ))
 }
 
 /// Returns the doors to the exports of a driver with these indices.

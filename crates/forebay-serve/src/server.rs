@@ -32,6 +32,8 @@ pub struct Server {
     controls: Vec<Control>,
     scraped: Option<Scraped>,
     said: Mutex<Receiver<String>>,
+    /// Why drivers ended while others went on.
+    ended: Mutex<Vec<Error>>,
 }
 
 impl Server {
@@ -43,6 +45,7 @@ impl Server {
     pub fn start(config: &Config) -> Result<Server, Error> {
         refuse_doubles(config)?;
         outputs::refuse(config)?;
+        config.listen.iter().try_for_each(Address::refuse_unusable)?;
         let (says, said) = channel();
         let mut server = Server {
             said: Mutex::new(said),
@@ -52,6 +55,7 @@ impl Server {
             notes: Vec::new(),
             controls: Vec::new(),
             scraped: None,
+            ended: Mutex::default(),
         };
         match server.begin(config) {
             Ok(()) => Ok(server),
@@ -71,6 +75,7 @@ impl Server {
             address.allow(config.access)?;
             listeners.push((listener, address));
         }
+        Address::refuse_other_inherited(&config.listen)?;
         let mut starting = Vec::new();
         for back in &config.backs {
             let prepared = Driver::prepare(back, self.running.memory(), self.running.says())?;
@@ -133,7 +138,26 @@ impl Server {
 
     /// Returns the problems since the last call that did not end the server, one sentence each.
     pub fn said(&self) -> Vec<String> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
+        let mut said: Vec<String> =
+            self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect();
+        said.extend(self.running.drivers().iter().filter_map(|driver| self.lost(driver)));
+        said
+    }
+
+    /// Closes the exports of a driver that has ended by itself while others go on; returns a
+    /// sentence about it.
+    fn lost(&self, driver: &Driver) -> Option<String> {
+        if self.is_broken() || !driver.has_just_ended() {
+            return None;
+        }
+        self.running.doors().replace(&driver.name, Vec::new());
+        let error = driver.join().err()?.of(&driver.name);
+        let line = format!(
+            "{error}; it is no longer served; fix the problem, then `forebay control reload` serves \
+             it again"
+        );
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+        Some(line)
     }
 
     /// Switches the policy of a back, like [`Running::switch`].
@@ -158,9 +182,10 @@ impl Server {
         self.running.figures()
     }
 
-    /// Returns whether a driver ended by itself; [`Server::stop`] returns the reason.
+    /// Returns whether all drivers ended by themselves; [`Server::stop`] returns the reason.
     pub fn is_broken(&self) -> bool {
-        self.running.drivers().iter().any(|driver| driver.is_finished())
+        let drivers = self.running.drivers();
+        !drivers.is_empty() && drivers.iter().all(|driver| driver.is_finished())
     }
 
     /// Stops accepting requests, answers those in flight, makes everything durable, and ends.
@@ -173,12 +198,18 @@ impl Server {
 
     /// Stops like [`Server::stop`]; also returns the problems not reported yet, one sentence each.
     pub fn end(self) -> (Vec<String>, Result<(), Error>) {
+        if self.devices.is_none() {
+            // Whatever happens to the other threads, data becomes durable. Devices can be removed
+            // only while their drivers answer.
+            self.running.drivers().iter().for_each(|driver| driver.stop());
+        }
         self.listening.into_iter().for_each(Listening::stop);
         self.controls.into_iter().for_each(Control::stop);
         self.scraped.into_iter().for_each(Scraped::stop);
         let mut devices = self.devices;
         let waiting = devices.as_mut().map(Devices::stop).unwrap_or_default();
-        let (drivers, mut worst) = (self.running.drivers(), Ok(()));
+        let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (drivers, mut worst) = (self.running.drivers(), ended.into_iter().try_for_each(Err));
         drivers.iter().for_each(|driver| driver.stop());
         for driver in drivers {
             if let Err(error) = driver.join() {
@@ -251,4 +282,48 @@ pub(crate) fn refuse_doubles(config: &Config) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+
+    #[test]
+    fn a_disk_that_ends_by_itself_does_not_end_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let disk = |name: &str| {
+            std::fs::write(at(name), vec![0; 1 << 20]).unwrap();
+            let path = at(name);
+            format!("[[disk]]\nname = '{name}'\nfile = '{}'\npage_cache = true\n", path.display())
+        };
+        let socket = at("socket");
+        let text = format!("socket = '{}'\n{}{}", socket.display(), disk("a"), disk("b"));
+        std::fs::write(at("c.toml"), text).unwrap();
+        let server = Server::start(&file::read(&at("c.toml")).unwrap()).unwrap();
+        let end = |nth: usize| {
+            let driver = Arc::clone(&server.running.drivers()[nth]);
+            driver.stop();
+            while !driver.is_finished() {
+                std::thread::yield_now();
+            }
+        };
+        let names = || server.exports().into_iter().map(|export| export.name).collect::<Vec<_>>();
+        end(0);
+        assert!(!server.is_broken());
+        server.said();
+        assert_eq!(names(), ["b"]);
+        let health = server.running.health().unwrap_err();
+        assert_eq!(health, "'a' is no longer served\n");
+        let Reloaded { changes, failures } = server.reload().unwrap();
+        assert!(failures.is_empty(), "{failures:?}");
+        assert!(changes.contains(&"'a' is served now".to_string()), "{changes:?}");
+        assert!(server.running.health().is_ok());
+        assert_eq!(names(), ["b", "a"]);
+        end(0);
+        end(1);
+        assert!(server.is_broken(), "nothing is left to serve");
+        server.stop().unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use forebay_core::contract::policy::{Done, Figure, Gauge};
 use forebay_core::contract::volume::VolumeState;
-use forebay_core::{Completion, Nanos, Observer, Op, Request};
+use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
 
@@ -14,6 +14,7 @@ use crate::config::{Named, Promise};
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::journal::Journal;
+use crate::outstanding_ios::OutstandingIos;
 use crate::paired::Paired;
 use crate::protocol::{Command, Header};
 use crate::record::time_of_day;
@@ -35,6 +36,8 @@ pub(crate) struct ExportTally {
     recent_us: [Histogram<u64>; 2],
     since: Nanos,
     within: Option<Nanos>,
+    /// The maximum number of outstanding requests that a promise covers.
+    covered: u64,
 }
 
 /// The counts of a back.
@@ -44,6 +47,8 @@ pub(crate) struct Tally {
     pub(crate) lanes: Vec<DiskFigures>,
     /// For each busy lane, the time since which it has been busy.
     busy_since: Vec<Nanos>,
+    /// For each lane, its outstanding I/Os.
+    outstanding: Vec<OutstandingIos>,
     /// How much later than their model's time emulated I/Os ended, in microseconds; None if nothing
     /// is emulated.
     pub(crate) late_us: Option<Histogram<u64>>,
@@ -53,6 +58,8 @@ pub(crate) struct Tally {
     pub(crate) counted: Vec<Figure>,
     pub(crate) gauges: Vec<Gauge>,
     pub(crate) volume: Option<VolumeState>,
+    /// Why the policy cannot be opened, while the server tries again.
+    pub(crate) waits_for: Option<Fault>,
 }
 
 /// How a request was answered.
@@ -73,8 +80,9 @@ impl ExportTally {
     fn new(named: &Named) -> ExportTally {
         let figures = ExportFigures { name: named.name.clone(), ..ExportFigures::default() };
         let recent_us = [empty(), empty()];
-        let (since, within) = (Nanos::ZERO, None);
-        let mut tally = ExportTally { figures, latency_us: empty(), recent_us, since, within };
+        let (since, within, covered) = (Nanos::ZERO, None, 0);
+        let mut tally =
+            ExportTally { figures, latency_us: empty(), recent_us, since, within, covered };
         tally.promise(named.promise);
         tally
     }
@@ -90,6 +98,25 @@ impl ExportTally {
         figures.keep_iops = iops;
         figures.within_ms = within.map(|within| within.0 as f64 / 1e6);
         self.within = within;
+        let covered = |promise: Promise| {
+            let product = u128::from(promise.iops) * u128::from(promise.within.0);
+            (product / 1_000_000_000 + 1) as u64
+        };
+        self.covered = promise.map_or(0, covered);
+    }
+
+    /// Resets the figures of outstanding requests, before all are registered again.
+    pub(crate) fn none_outstanding(&mut self) {
+        (self.figures.oldest_request_s, self.figures.overdue) = (0.0, 0);
+    }
+
+    /// Registers a request that has been outstanding for `age`.
+    pub(crate) fn is_outstanding(&mut self, age: Nanos) {
+        let figures = &mut self.figures;
+        figures.oldest_request_s = figures.oldest_request_s.max(age.0 as f64 / 1e9);
+        if self.within.is_some_and(|within| age > within) && figures.overdue < self.covered {
+            figures.overdue += 1;
+        }
     }
 
     /// Returns the latencies of the last five to ten seconds.
@@ -116,6 +143,12 @@ impl ExportTally {
     fn answered(&mut self, now: Nanos, header: &Header, how: Answered) {
         self.turn(now);
         let (len, figures) = (u64::from(header.len), &mut self.figures);
+        let within = self.within.filter(|_| how.kept);
+        let is_covered = matches!(header.command, Command::Read | Command::Write);
+        if let Some(within) = within.filter(|_| is_covered) {
+            figures.kept += 1;
+            figures.kept_in_time += u64::from(!how.failed && how.took <= within);
+        }
         match header.command {
             _ if how.failed => {
                 figures.failed += 1;
@@ -132,10 +165,6 @@ impl ExportTally {
                 figures.others += 1;
                 return;
             }
-        }
-        if let Some(within) = self.within.filter(|_| how.kept) {
-            figures.kept += 1;
-            figures.kept_in_time += u64::from(how.took <= within);
         }
         figures.latency_s += how.took.0 as f64 / 1e9;
         let us = (how.took.0 / 1000).clamp(1, LATENCY_MAX_US);
@@ -156,6 +185,8 @@ impl Tally {
             exports: exports.iter().map(ExportTally::new).collect(),
             lanes,
             busy_since: vec![Nanos::ZERO; disks.len()],
+            outstanding: vec![OutstandingIos::default(); disks.len()],
+            waits_for: None,
             late_us: None,
             policy: policy.to_string(),
             switches: 0,
@@ -176,6 +207,12 @@ impl Tally {
         let new = exports.iter().skip(self.exports.len()).map(ExportTally::new);
         self.exports.extend(new.collect::<Vec<_>>());
         for (tally, named) in self.exports.iter_mut().zip(exports) {
+            if tally.figures.name != named.name {
+                // Another export has taken the place of one without clients.
+                let ExportFigures { clients, under_way, .. } = tally.figures;
+                *tally = ExportTally::new(named);
+                (tally.figures.clients, tally.figures.under_way) = (clients, under_way);
+            }
             tally.promise(named.promise);
         }
     }
@@ -206,6 +243,20 @@ impl Tally {
         export.answered(now, header, how);
     }
 
+    /// Returns whether an export has a promise.
+    pub(crate) fn has_promise(&self, export: usize) -> bool {
+        self.exports[export].within.is_some()
+    }
+
+    /// Updates the figures of the disks' outstanding I/Os.
+    pub(crate) fn look_at_disks(&mut self, now: Nanos) {
+        for (lane, ios) in self.lanes.iter_mut().zip(&self.outstanding) {
+            let seconds = |since: Nanos| (now - since).0 as f64 / 1e9;
+            lane.oldest_io_s = ios.oldest().map_or(0.0, seconds);
+            lane.silent_s = ios.silent_since().map_or(0.0, seconds);
+        }
+    }
+
     /// Returns a copy of the counts, updated to the time `now`.
     pub(crate) fn at(&mut self, now: Nanos) -> Tally {
         self.exports.iter_mut().for_each(|export| export.turn(now));
@@ -222,6 +273,7 @@ impl Tally {
     pub(crate) fn add_lane(&mut self, lane: usize, disk: DiskFigures) {
         self.lanes.resize(self.lanes.len().max(lane + 1), DiskFigures::default());
         self.busy_since.resize(self.lanes.len(), Nanos::ZERO);
+        self.outstanding.resize(self.lanes.len(), OutstandingIos::default());
         self.lanes[lane] = disk;
     }
 
@@ -230,6 +282,7 @@ impl Tally {
         if at >= self.lanes.len() {
             self.lanes.resize(at + 1, DiskFigures::default());
             self.busy_since.resize(at + 1, Nanos::ZERO);
+            self.outstanding.resize(at + 1, OutstandingIos::default());
         }
         &mut self.lanes[at]
     }
@@ -240,9 +293,11 @@ impl Tally {
         if lane.under_way == 1 {
             self.busy_since[usize::from(io.lane)] = now;
         }
+        self.outstanding[usize::from(io.lane)].starts(now, io);
     }
 
-    fn ended(&mut self, done: &Completion) {
+    /// Registers the end of an I/O; returns the time that it took of the disk.
+    fn ended(&mut self, done: &Completion) -> Nanos {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
         let is_idle = lane.under_way == 0;
@@ -250,6 +305,7 @@ impl Tally {
         // otherwise.
         let in_a_row = match done.io.op {
             Op::Read => Some(&mut lane.reads_failed_in_a_row),
+            Op::Flush => Some(&mut lane.flushes_failed_in_a_row),
             Op::Trim => None,
             _ => Some(&mut lane.writes_failed_in_a_row),
         };
@@ -269,6 +325,7 @@ impl Tally {
             let busy = done.at - self.busy_since[usize::from(done.io.lane)];
             self.lane(&done.io).busy_s += busy.0 as f64 / 1e9;
         }
+        self.outstanding[usize::from(done.io.lane)].ends(done)
     }
 }
 
@@ -307,7 +364,8 @@ impl Observer for Counting {
         if front.was_dropped(&completion.io) {
             return;
         }
-        front.tally.ended(completion);
+        let took = front.tally.ended(completion);
+        front.charge(&completion.io, took);
         front.record_end(completion);
     }
 
@@ -324,10 +382,14 @@ impl Counting {
     /// Reports changes since the last call, once the policy is open.
     fn look(&mut self, wall: Nanos) {
         let mut front = self.front.borrow_mut();
+        std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
         let Some(gauges) = front.open_gauges() else { return };
         self.journal.look(wall, &gauges);
         front.traces.hand_over();
-        std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
+        front.look_at_outstanding(wall);
+        self.journal.look_at_disks(&front.tally.lanes);
+        let refused = front.tally.exports.iter().map(|export| export.figures.refused).sum();
+        self.journal.look_at_refused(wall, refused);
         self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
         if let Some(pair) = &self.pair {
             pair.borrow_mut().look(wall, &gauges);
@@ -434,10 +496,61 @@ mod tests {
         assert_eq!(ends(&mut tally, Op::Trim, fails), (0, 0));
         assert_eq!(ends(&mut tally, Op::Read, fails), (1, 0));
         assert_eq!(ends(&mut tally, Op::Write, fails), (1, 1));
-        assert_eq!(ends(&mut tally, Op::Flush, fails), (1, 2));
-        assert_eq!(ends(&mut tally, Op::Read, Ok(())), (0, 2));
-        assert_eq!(ends(&mut tally, Op::Trim, Ok(())), (0, 2));
+        assert_eq!(ends(&mut tally, Op::Flush, fails), (1, 1));
+        assert_eq!(tally.lanes[0].flushes_failed_in_a_row, 1);
+        assert_eq!(ends(&mut tally, Op::Read, Ok(())), (0, 1));
+        assert_eq!(ends(&mut tally, Op::Trim, Ok(())), (0, 1));
+        // File systems flush even if nothing can be written, so only a write ends the row.
+        assert_eq!(ends(&mut tally, Op::Flush, Ok(())), (0, 1));
+        assert_eq!(tally.lanes[0].flushes_failed_in_a_row, 0);
         assert_eq!(ends(&mut tally, Op::Write, Ok(())), (0, 0));
+    }
+
+    #[test]
+    fn a_disk_that_hangs_is_known_by_its_outstanding_ios() {
+        let mut tally = Tally::new(&[Named::all("a")], "noop", &[PathBuf::from("disk")]);
+        let s = |s: u64| Nanos::from_millis(1000 * s);
+        let io = |id: u64| Request {
+            at: Nanos::ZERO,
+            offset: 4096 * id,
+            id,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: forebay_core::Flags::NONE,
+        };
+        let done = |id, from, to| forebay_live::Ended::new(io(id), s(from), s(to), None).completion;
+        let looked = |tally: &mut Tally, at| {
+            tally.look_at_disks(s(at));
+            (tally.lanes[0].oldest_io_s, tally.lanes[0].silent_s)
+        };
+        assert_eq!(looked(&mut tally, 9), (0.0, 0.0));
+        [1, 2, 3].into_iter().for_each(|id| tally.started(s(10 * id), &io(id)));
+        assert_eq!(looked(&mut tally, 40), (30.0, 30.0));
+        // While others are answered, only the one I/O hangs.
+        assert_eq!(tally.ended(&done(2, 20, 45)), s(25));
+        assert_eq!(tally.ended(&done(3, 30, 50)), s(5), "only since the previous one ended");
+        assert_eq!(looked(&mut tally, 60), (50.0, 10.0));
+        tally.ended(&done(1, 10, 61));
+        assert_eq!(looked(&mut tally, 99), (0.0, 0.0));
+    }
+
+    #[test]
+    fn outstanding_requests_are_overdue_after_the_bound_up_to_what_the_promise_covers() {
+        let promise = Promise { iops: 10, within: Nanos::from_millis(300) };
+        let mut tally = ExportTally::new(&Named { promise: Some(promise), ..Named::all("a") });
+        let of = |tally: &mut ExportTally, ages_ms: &[u64]| {
+            tally.none_outstanding();
+            ages_ms.iter().for_each(|ms| tally.is_outstanding(Nanos::from_millis(*ms)));
+            (tally.figures.oldest_request_s, tally.figures.overdue)
+        };
+        assert_eq!(of(&mut tally, &[]), (0.0, 0));
+        assert_eq!(of(&mut tally, &[300, 20]), (0.3, 0));
+        assert_eq!(of(&mut tally, &[301, 66_000, 20]), (66.0, 2));
+        assert_eq!(of(&mut tally, &[1000; 50]), (1.0, 4));
+        tally.promise(None);
+        assert_eq!(of(&mut tally, &[1000]), (1.0, 0));
     }
 
     #[test]
@@ -461,7 +574,12 @@ mod tests {
         for (took_ms, kept) in [(30, true), (31, true), (500, false)] {
             answer(&mut tally, 1, took_ms, kept);
         }
+        // A request that fails was not answered in time, however fast.
+        let header = Header { command: Command::Write, len: 4096, ..Header::FLUSH };
+        let how = Answered { took: Nanos(1), failed: true, kept: true };
+        tally.asked(0);
+        tally.answered(0, Nanos::from_millis(1000), &header, how);
         let figures = &tally.exports[0].figures;
-        assert_eq!((figures.kept, figures.kept_in_time, figures.reads), (2, 1, 3));
+        assert_eq!((figures.kept, figures.kept_in_time, figures.reads), (3, 1, 3));
     }
 }

@@ -99,6 +99,25 @@ impl Running {
         }
     }
 
+    /// Forgets the traces that can no longer be written, so that they can be started again; returns
+    /// whether there were any.
+    pub(crate) fn forget_ended_traces(&self, driver: &Driver) -> Result<bool, Error> {
+        let _alone = alone(driver);
+        let ended = driver.outputs.ended.take();
+        let is_ended = |path: &Option<PathBuf>| path.iter().any(|path| ended.contains(path));
+        let TracePaths { client, issued } = TracePaths::of(&driver.current());
+        // The errors of these traces were reported when they occurred.
+        if is_ended(&client) {
+            drop(driver.exchange(None, Order::ClientTrace)?);
+            driver.current().trace = None;
+        }
+        if is_ended(&issued) {
+            drop(driver.exchange(None, Order::IssuedTrace)?);
+            driver.current().trace_issued = None;
+        }
+        Ok(is_ended(&client) || is_ended(&issued))
+    }
+
     /// Switches to these trace files. Returns the names of the traces that were completed by this.
     ///
     /// # Errors

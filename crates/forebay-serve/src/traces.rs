@@ -7,6 +7,7 @@
 // Allowed because traces are passed to other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use forebay_core::contract::policy::Done;
@@ -83,10 +84,16 @@ impl Traces {
         traces
     }
 
+    /// Returns whether clients' requests are being recorded.
     #[inline]
-    pub(crate) fn arrived(&mut self, request: &Request) {
+    pub(crate) fn records_clients(&self) -> bool {
+        self.client.current.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn arrived(&mut self, request: &Request, name: Option<&Arc<str>>) {
         if let Some(trace) = &mut self.client.current {
-            trace.arrived(request);
+            trace.arrived(request, name);
         }
     }
 

@@ -350,6 +350,40 @@ fn traces_follow_the_file() {
 }
 
 #[test]
+fn a_trace_that_could_not_be_created_is_tried_again() {
+    let with = |trace: &str| ONE.to_string() + trace + &export("a", "one", "");
+    let served = Configured::new(&with(""));
+    let traced = with("trace = '@t/t.csv'\n");
+    for _ in 0..2 {
+        let said = served.reload(&traced);
+        assert!(said.contains("'one': trace: ") && said.contains("t.csv"), "{said}");
+    }
+    std::fs::create_dir(served.folder.path().join("t")).unwrap();
+    served.reload(&traced);
+    served.client("a").write(0, &pattern(1, 4096));
+    served.server.stop().unwrap();
+    let text = std::fs::read_to_string(served.folder.path().join("t/t.csv")).unwrap();
+    // Without promises, each connection is a stream, named after its export.
+    assert!(text.contains(",write,") && text.contains("a#1"), "{text}");
+}
+
+#[test]
+fn a_disk_that_has_grown_says_so() {
+    let a = ONE.to_string() + &export("a", "one", "");
+    let served = Configured::new(&a);
+    assert!(!served.reload(&a).contains("grown"));
+    let path = served.folder.path().join("one");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(2 << 20).unwrap();
+    let said = served.reload(&a);
+    assert!(
+        said.contains("its disk has grown: this change takes effect after a restart"),
+        "{said}"
+    );
+    served.server.stop().unwrap();
+}
+
+#[test]
 fn an_export_that_moves_to_another_disk_is_there() {
     let disks = ONE.to_string() + OTHER;
     let keep = export("a", "one", "size = '64KiB'") + &export("b", "other", "size = '64KiB'");
@@ -369,18 +403,51 @@ fn an_export_that_moves_to_another_disk_is_there() {
 }
 
 #[test]
-fn an_export_that_comes_back_elsewhere_waits_for_a_restart() {
+fn an_export_moves_unless_it_has_clients() {
     let a = ONE.to_string() + &export("a", "one", "size = '64KiB'");
     let b = |offset: &str| {
         a.clone() + &export("b", "one", &format!("offset = '{offset}'\nsize = '64KiB'"))
     };
     let served = Configured::new(&b("64KiB"));
+    let mut client = served.client("b");
+    client.write(0, &pattern(1, 4096));
     served.reload(&a);
     let said = served.reload(&b("128KiB"));
     assert!(said.contains("'b': its offset") && said.contains("after a restart"), "{said}");
     let names: Vec<String> = served.exports().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["a"], "not at its former place");
+    assert!(client.read(0, 4096) == pattern(1, 4096));
+    drop(client);
+    while served.reload(&b("128KiB")).contains("after a restart") {
+        std::thread::yield_now();
+    }
+    served.client("b").write(0, &pattern(2, 4096));
+    while !served.reload(&b("192KiB")).contains("export 'b' has") {
+        std::thread::yield_now();
+    }
+    served.client("b").write(0, &pattern(3, 4096));
+    // However often exports without clients are renamed, there are no more of them.
+    for nth in 0..5 {
+        let name = format!("c{nth}");
+        while served.reload(&(a.clone() + &export(&name, "one", ""))).contains("'b' accepts") {}
+    }
+    let clients = |served: &Configured| {
+        let exports = served.server.figures().backs.remove(0).exports;
+        exports.iter().map(|export| export.clients).sum::<u64>()
+    };
+    while clients(&served) > 0 {
+        std::thread::yield_now();
+    }
+    for nth in 5..9 {
+        served.reload(&(a.clone() + &export(&format!("c{nth}"), "one", "")));
+    }
+    let exports = served.server.figures().backs.remove(0).exports;
+    assert!(exports.len() <= 3, "{exports:?}");
     served.server.stop().unwrap();
+    let bytes = std::fs::read(served.folder.path().join("one")).unwrap();
+    for (at, nth) in [(64, 1), (128, 2), (192, 3)] {
+        assert!(bytes[at << 10..][..4096] == pattern(nth, 4096), "at {at} KiB");
+    }
 }
 
 #[test]

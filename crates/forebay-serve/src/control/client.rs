@@ -1,6 +1,6 @@
 //! Sends commands to the control socket of a server in another process.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub fn order(
     progress: &mut dyn FnMut(&Value),
 ) -> Result<Value, Error> {
     let path = beside(socket);
-    let failed = |error: std::io::Error| unanswered(socket, &error);
+    let failed = |error: io::Error| silent(socket, &error);
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     stream.write_all(command.line().as_bytes()).map_err(failed)?;
@@ -53,10 +53,44 @@ pub fn order(
     Err(unanswered(socket, &"the server ended"))
 }
 
+/// Explains why the server did not answer.
+fn silent(socket: &Path, error: &io::Error) -> Error {
+    let path = beside(socket);
+    let path = path.display();
+    match error.kind() {
+        // Which of the two a timeout is depends on the system.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => unfit(format!(
+            "{path}: the server has not answered for {} s; it may still carry out the command",
+            PATIENCE.as_secs()
+        )),
+        io::ErrorKind::PermissionDenied => unfit(format!(
+            "{path}: permission denied; only the user that runs the server may open it"
+        )),
+        _ => unanswered(socket, error),
+    }
+}
+
 fn unanswered(socket: &Path, error: &dyn std::fmt::Display) -> Error {
     unfit(format!(
         "{}: no server takes commands at this path: {error}; expected PATH of forebay serve \
          --socket PATH",
         beside(socket).display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_not_absent() {
+        let said = |kind: io::ErrorKind| silent(Path::new("s"), &kind.into()).to_string();
+        for kind in [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut] {
+            assert!(said(kind).contains("has not answered for 60 s; it may still carry out"));
+        }
+        assert!(
+            said(io::ErrorKind::PermissionDenied).contains("only the user that runs the server")
+        );
+        assert!(said(io::ErrorKind::NotFound).contains("no server takes commands"));
+    }
 }

@@ -17,13 +17,14 @@ impl Figures {
         self.disks(&mut page);
         self.paces(&mut page);
         self.policies(&mut page);
+        self.flashes(&mut page);
         self.volumes(&mut page);
         page.text()
     }
 
     fn exports(&self, page: &mut Page) {
         type Of = fn(&ExportFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 12] = [
+        let figures: [(&str, &str, &str, Of); 16] = [
             ("clients", "gauge", "Clients that are connected.", |one| one.clients as f64),
             ("requests_under_way", "gauge", "Outstanding requests.", |one| one.under_way as f64),
             ("reads_total", "counter", "Reads that went well.", |one| one.reads as f64),
@@ -51,6 +52,27 @@ impl Figures {
                 "Reads and writes covered by the promise that were \
                 in time.",
                 |one| one.kept_in_time as f64,
+            ),
+            (
+                "oldest_request_seconds",
+                "gauge",
+                "Since the oldest outstanding request arrived.",
+                |one| one.oldest_request_s,
+            ),
+            (
+                "overdue_requests",
+                "gauge",
+                "Outstanding requests older than the promised bound.",
+                |one| one.overdue as f64,
+            ),
+            ("disk_seconds_total", "counter", "Disk time that its requests took.", |one| {
+                one.disk_s
+            }),
+            (
+                "clients_refused_total",
+                "counter",
+                "Clients refused because too many were connected.",
+                |one| one.refused as f64,
             ),
         ];
         for (name, kind, help, of) in figures {
@@ -93,7 +115,7 @@ impl Figures {
 
     fn disks(&self, page: &mut Page) {
         type Of = fn(&DiskFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 9] = [
+        let figures: [(&str, &str, &str, Of); 12] = [
             ("reads_total", "counter", "Reads that it did.", |one| one.reads as f64),
             ("writes_total", "counter", "Writes that it did.", |one| one.writes as f64),
             ("others_total", "counter", "Flushes and trims of the disk.", |one| one.others as f64),
@@ -102,11 +124,23 @@ impl Figures {
             ("reads_failed_in_a_row", "gauge", "Reads that failed since one succeeded.", |one| {
                 one.reads_failed_in_a_row as f64
             }),
+            ("writes_failed_in_a_row", "gauge", "Writes that failed since one succeeded.", |one| {
+                one.writes_failed_in_a_row as f64
+            }),
             (
-                "writes_failed_in_a_row",
+                "flushes_failed_in_a_row",
                 "gauge",
-                "Writes and flushes that failed since one succeeded.",
-                |one| one.writes_failed_in_a_row as f64,
+                "Flushes that failed since one succeeded.",
+                |one| one.flushes_failed_in_a_row as f64,
+            ),
+            ("oldest_io_seconds", "gauge", "Since the oldest outstanding I/O started.", |one| {
+                one.oldest_io_s
+            }),
+            (
+                "silent_seconds",
+                "gauge",
+                "Time without a completion while an I/O is outstanding.",
+                |one| one.silent_s,
             ),
             ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),
             ("busy_seconds_total", "counter", "Seconds with an outstanding I/O.", |one| one.busy_s),
@@ -170,6 +204,19 @@ impl Figures {
             if let Some(is_rearranged) = back.rearranged {
                 sample("rearranged", f64::from(u8::from(is_rearranged)));
             }
+        }
+    }
+
+    /// Adds the amount of data that only a flash has.
+    fn flashes(&self, page: &mut Page) {
+        let dirty = || self.backs.iter().filter_map(|back| Some((back, back.dirty_blocks?)));
+        if dirty().next().is_none() {
+            return;
+        }
+        page.head("serve_dirty_blocks", "gauge", "Blocks that only the flash has.");
+        for (back, blocks) in dirty() {
+            let labels = format!("{{back=\"{}\"}}", Page::label(&back.name));
+            page.sample("serve_dirty_blocks", &labels, blocks as f64);
         }
     }
 
@@ -289,6 +336,9 @@ mod tests {
             window: Some(WindowFigures::default()),
             rearranged: Some(true),
             late: Some(LateFigures::default()),
+            dirty_blocks: Some(0),
+            waits_for: None,
+            start_id: String::new(),
             volume: Some(VolumeFigures {
                 units,
                 work_percent: Some(0.0),

@@ -19,7 +19,7 @@ use forebay_live::{Plug, Wired};
 
 use super::volume::{Carried, EarlierCounts};
 use super::{Attachment, Front, JoiningDrive, PendingRequest, Streams};
-use crate::config::{Named, shown};
+use crate::config::Named;
 use crate::export::Export;
 use crate::protocol::Header;
 use crate::record::{ClientTrace, Issued};
@@ -53,19 +53,38 @@ pub(crate) enum Order {
     IssuedTrace(TraceExchange<Issued>),
 }
 
-/// A switch to another policy.
-pub(crate) struct Switch {
-    /// The policy spec.
+/// A policy, and what it is applied to.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicySetup {
+    /// The complete policy spec.
     pub(crate) spec: String,
+    /// The policy as the user configured it.
+    pub(crate) shown: String,
     /// What the policy treats as a stream.
     pub(crate) streams: Streams,
-    /// The exports with their new promises.
+    /// The exports with their promises.
     pub(crate) exports: Vec<Named>,
+}
+
+/// Why a policy was not switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SwitchFailure {
+    /// The flush before the switch failed.
+    Flush(Fault),
+    /// The next policy could not be opened.
+    Open(Fault),
+}
+
+/// A switch to another policy.
+pub(crate) struct Switch {
+    pub(crate) next: PolicySetup,
+    /// The current policy, which stays in use if the next one cannot be opened.
+    pub(crate) before: PolicySetup,
     /// Whether answered writes must be durable before the switch, because the next policy finds
     /// only durable data.
     pub(crate) flushes: bool,
     /// Receives the time during which no requests were accepted, or the reason why nothing changed.
-    pub(crate) done: Sender<Result<Nanos, Fault>>,
+    pub(crate) done: Sender<Result<Nanos, SwitchFailure>>,
 }
 
 /// A policy switch that has begun.
@@ -73,6 +92,38 @@ pub(super) struct Ordered {
     switch: Switch,
     since: Nanos,
     flush: Flush,
+    /// How often the policy in use before the switch could not be opened again; None until the
+    /// next policy has failed to open.
+    returns: Option<u64>,
+}
+
+impl Ordered {
+    /// Returns the policy to open: the next one, or the previous one if the next one has failed.
+    fn setup(&self) -> &PolicySetup {
+        match self.returns {
+            None => &self.switch.next,
+            Some(_) => &self.switch.before,
+        }
+    }
+
+    /// Registers that a policy could not be opened, so that the previous one must be opened; returns
+    /// a message for the user if that one has failed for the first time.
+    fn returns_after(&mut self, fault: Fault) -> Option<String> {
+        let failed = self.returns.map_or(0, |failed| failed + 1);
+        self.returns = Some(failed);
+        if failed == 0 {
+            // The requesting thread may no longer be waiting.
+            let _ = self.switch.done.send(Err(SwitchFailure::Open(fault)));
+        }
+        let why = fault.reason();
+        (failed == 1).then(|| {
+            format!(
+                "its policy '{}' could not be opened again: {why}; requests wait, and the server \
+                 tries again every second",
+                self.switch.before.shown
+            )
+        })
+    }
 }
 
 /// The progress of a flush.
@@ -108,10 +159,7 @@ impl Front {
             match order {
                 // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
-                Order::Exports(named, exports) => {
-                    self.exports = exports;
-                    self.tally.promise(&named);
-                }
+                Order::Exports(named, exports) => self.change_exports(&named, exports, lanes),
                 Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),
@@ -129,7 +177,7 @@ impl Front {
         {
             (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
             let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
-            self.next = Some(Ordered { switch, since: self.now, flush });
+            self.next = Some(Ordered { switch, since: self.now, flush, returns: None });
         }
         if self.course != Course::Held && !self.flushing {
             std::mem::take(&mut self.held).into_iter().for_each(|name| self.begin(name));
@@ -162,14 +210,18 @@ impl Front {
     }
 
     /// Registers the policy that follows.
-    pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
+    pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>) {
         self.policy = Some(Rc::clone(policy));
-        self.tally.policy = shown(spec);
     }
 
     /// Releases the policy, and remembers the work on a volume that its successor must resume. A
     /// check begins anew.
     pub(crate) fn let_policy_go(&mut self) {
+        if self.next.as_ref().is_some_and(|next| next.returns.is_some()) {
+            // The policy could not be opened, so its predecessor's work is still to be resumed.
+            self.policy = None;
+            return;
+        }
         let state = self.policy.take().and_then(|policy| policy.borrow().volume());
         let Some(state) = state.map(|state| self.earlier.with(state)) else { return };
         self.earlier = EarlierCounts::of(&state);
@@ -188,6 +240,7 @@ impl Front {
 
     /// Returns the counts until now.
     fn figures(&mut self, now: Nanos) -> Tally {
+        self.look_at_outstanding(now);
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
             self.tally.gauges = policy.borrow().gauges();
@@ -202,14 +255,27 @@ impl Front {
 
     /// Returns the spec of the next policy, if the run ended for a switch.
     pub(crate) fn next_policy(&self) -> Option<&str> {
-        self.next.as_ref().map(|next| &*next.switch.spec)
+        self.next.as_ref().map(|next| &*next.setup().spec)
+    }
+
+    /// Returns whether the policy in use before a switch must be opened again, and an earlier
+    /// attempt failed.
+    pub(crate) fn retries(&self) -> bool {
+        self.next.as_ref().is_some_and(|next| next.returns.is_some_and(|failed| failed > 0))
+    }
+
+    /// Returns whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Opens the next policy, which restores its state, and accepts requests again.
     pub(crate) fn reopen(&mut self, trims_to_zero: bool) {
-        if let Some(Ordered { switch, .. }) = &self.next {
-            self.streams = switch.streams;
-            self.tally.promise(&switch.exports);
+        if let Some(next) = &self.next {
+            let PolicySetup { shown, streams, exports, .. } = next.setup();
+            self.streams = *streams;
+            self.tally.policy.clone_from(shown);
+            self.tally.promise(exports);
         }
         for (plug, connection) in self.connections.iter_mut().enumerate() {
             let Some(connection) = connection else { continue };
@@ -258,6 +324,11 @@ impl Front {
         self.over.is_some_and(|since| self.now - since > LINGER)
     }
 
+    #[cfg(test)]
+    pub(crate) fn stop_now(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     /// Submits a request of the server's own.
     pub(super) fn ask(&mut self, op: Op) {
         let (header, at, outcome) = (Header::FLUSH, self.now, Ok(()));
@@ -265,6 +336,7 @@ impl Front {
             plug: None,
             header,
             at,
+            waited: Nanos::ZERO,
             buf: 0,
             rest: (0, 0),
             op,
@@ -287,17 +359,32 @@ impl Front {
                 if self.course == Course::Held {
                     (self.course, self.listens) = (Course::Open, true);
                 }
-                if let Some(Ordered { switch, since, .. }) = self.next.take() {
-                    // The requesting thread may no longer be waiting.
+                if let Some(Ordered { switch, since, returns, .. }) = self.next.take() {
                     let pause = self.now - since;
-                    (self.tally.switches, self.tally.last_pause) = (self.tally.switches + 1, pause);
-                    let _ = switch.done.send(Ok(pause));
+                    match returns {
+                        None => {
+                            self.tally.switches += 1;
+                            self.tally.last_pause = pause;
+                            // The requesting thread may no longer be waiting.
+                            let _ = switch.done.send(Ok(pause));
+                        }
+                        Some(0) => {}
+                        Some(_) => self.notes.push("its policy is open again".into()),
+                    }
                 }
+                self.tally.waits_for = None;
             }
-            (Op::Open, Err(_)) => {
-                self.failed = outcome.err().map(|fault| (op, fault));
-                self.give_up();
-            }
+            (Op::Open, Err(fault)) => match &mut self.next {
+                Some(next) if self.course == Course::Held => {
+                    let note = next.returns_after(fault);
+                    self.notes.extend(note);
+                    self.tally.waits_for = self.retries().then_some(fault);
+                }
+                _ => {
+                    self.failed = Some((op, fault));
+                    self.give_up();
+                }
+            },
             _ if !self.flushing => self.settled(outcome),
             _ => {
                 (self.failed, self.flushed) = (outcome.err().map(|fault| (op, fault)), true);
@@ -317,7 +404,7 @@ impl Front {
             (Ok(()), Some(next)) => next.flush = Flush::Done,
             (Err(fault), next) => {
                 if let Some(Ordered { switch, .. }) = next.take() {
-                    let _ = switch.done.send(Err(fault));
+                    let _ = switch.done.send(Err(SwitchFailure::Flush(fault)));
                 }
                 if self.course == Course::Held {
                     (self.course, self.listens) = (Course::Open, true);

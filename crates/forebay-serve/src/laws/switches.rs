@@ -2,26 +2,27 @@
 //! served, and once flushes succeed again, the next switch leaves everything acknowledged durable.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::stack::array::{Array, Level};
-use forebay_core::{Fault, Nanos, Policy};
+use forebay_core::{Nanos, Policy};
 use forebay_live::LEN_MAX;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use super::client::{Client, Does, SECTOR};
 use super::losses::{DRIVES, geometry, ruled};
 use super::{Served, longer, serve_ordered};
-use crate::front::{Order, Streams, Switch};
+use crate::front::{Order, PolicySetup, Streams, Switch, SwitchFailure};
 
 /// The number of answers before the first switch, and between its failure and the next switch.
 const ANSWERS: u64 = 120;
 
-fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Fault>> {
+fn order(orders: &Sender<Order>) -> Receiver<Result<Nanos, SwitchFailure>> {
     let (done, told) = channel();
-    let (spec, streams, exports) = ("noop".into(), Streams::Connections, Vec::new());
-    let switch = Switch { spec, streams, exports, flushes: true, done };
+    let (spec, streams, exports) = ("noop".to_string(), Streams::Connections, Vec::new());
+    let before = PolicySetup { shown: spec.clone(), spec, streams, exports };
+    let switch = Switch { next: before.clone(), before, flushes: true, done };
     orders.send(Order::Switch(switch)).unwrap();
     told
 }

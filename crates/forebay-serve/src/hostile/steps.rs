@@ -1,0 +1,220 @@
+//! Tests of a front that is driven step by step.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::mpsc::Sender;
+
+use forebay_core::contract::policy::Done;
+
+use super::*;
+use crate::config::Promise;
+use crate::front::{Course, Order, PolicySetup, Switch, SwitchFailure};
+use crate::protocol::PAYLOAD_MAX;
+use crate::request_memory::RequestMemory;
+
+/// A server whose clients stay connected.
+struct Steps {
+    front: Front,
+    wire: Wire,
+    memory: RequestMemory,
+    orders: Sender<Order>,
+}
+
+impl Steps {
+    /// Creates a server of these exports, and a client for each item of `says`: the index of its
+    /// export and what it sends.
+    fn new(exports: &[Named], says: &[(usize, Vec<u8>)]) -> Steps {
+        let stay = |(_, says): &(usize, Vec<u8>)| Socket {
+            stays: true,
+            ..Socket::new(says.clone(), usize::MAX, true)
+        };
+        let mut wire = Wire::new(says.iter().map(stay).collect(), false);
+        let (newcome, newcomers) = channel();
+        for (export, _) in says {
+            let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+            let agreed = Agreed { export: *export, structured: false, allocation: false };
+            newcome.send(Newcomer { socket, agreed, told: None }).unwrap();
+        }
+        let tally = Tally::new(exports, "noop", &["disk".into()]);
+        let ((orders, ordered), streams) = (channel(), Streams::Exports);
+        let exports = exports.iter().map(|_| Export { bytes: 1 << 30, ..export(0) }).collect();
+        let pool = &mut wire.pool;
+        let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
+        // A sixteenth of the memory is reserved for short requests.
+        let memory = RequestMemory::new(2 * u64::from(PAYLOAD_MAX) / 15 * 16 + 4096);
+        front.share(memory.clone());
+        front.open(Arc::default(), || true);
+        let mut steps = Steps { front, wire, memory, orders };
+        steps.finish(0, Ok(()));
+        steps
+    }
+
+    /// Lets the server process its input at this time.
+    fn pass(&mut self, at_ms: u64) {
+        self.wire.now = Nanos::from_millis(at_ms);
+        for _ in 0..4 {
+            self.front.turn(&mut self.wire).unwrap();
+            self.front.send(&mut self.wire);
+        }
+        self.front.look_after_memory(self.wire.now, &mut self.wire);
+        (0..4).for_each(|_| self.front.turn(&mut self.wire).unwrap());
+    }
+
+    /// Completes the next request.
+    fn finish(&mut self, at_ms: u64, outcome: forebay_core::Outcome) {
+        let request = self.front.take();
+        let done = Done::at_once(request, outcome);
+        self.front.finished(Nanos::from_millis(at_ms), &done, &mut self.wire.pool);
+    }
+
+    /// Returns the maximum recent latency of an export in milliseconds.
+    fn longest_ms(&self, export: usize) -> u64 {
+        self.front.tally.exports[export].recent().max() / 1000
+    }
+}
+
+fn promised(name: &str) -> Named {
+    let promise = Promise { iops: 300, within: Nanos::from_millis(10) };
+    Named { promise: Some(promise), ..Named::all(name) }
+}
+
+#[test]
+fn a_client_that_sends_slowly_does_not_break_its_own_promise() {
+    let write = [header(1, 0, 1, 0, 4096), vec![7; 2048]].concat();
+    let mut steps = Steps::new(&[promised("db")], &[(0, write)]);
+    steps.pass(10);
+    steps.front.look_at_outstanding(Nanos::from_millis(1500));
+    let figures = &steps.front.tally.exports[0].figures;
+    assert_eq!((figures.oldest_request_s, figures.overdue), (0.0, 0));
+    steps.wire.sockets[0].says.extend([7; 2048]);
+    steps.pass(2000);
+    steps.finish(2004, Ok(()));
+    let figures = &steps.front.tally.exports[0].figures;
+    assert_eq!((figures.kept, figures.kept_in_time), (1, 1));
+    assert_eq!(steps.longest_ms(0), 4);
+}
+
+#[test]
+fn waiting_for_memory_counts() {
+    let half = header(1, 0, 1, 0, PAYLOAD_MAX);
+    let read = header(0, 0, 2, 0, 1 << 20);
+    let mut steps = Steps::new(&[Named::all("")], &[(0, half.clone()), (0, half), (0, read)]);
+    [100, 5_000, 25_900].into_iter().for_each(|at_ms| steps.pass(at_ms));
+    assert_eq!(steps.front.peek(), None);
+    steps.front.look_at_outstanding(Nanos::from_millis(25_900));
+    assert!(steps.front.tally.exports[0].figures.oldest_request_s > 25.0);
+    [26_200, 26_300, 26_400].into_iter().for_each(|at_ms| steps.pass(at_ms));
+    steps.finish(26_500, Ok(()));
+    assert!((26_000..27_000).contains(&steps.longest_ms(0)), "{}", steps.longest_ms(0));
+}
+
+#[test]
+fn half_sent_writes_of_others_do_not_block_a_promised_export() {
+    let half = header(1, 0, 1, 0, PAYLOAD_MAX);
+    let read = header(0, 0, 2, 0, 1 << 20);
+    let says = [(0, half.clone()), (0, half), (1, read)];
+    let exports = [Named::all("batch"), promised("db")];
+    for reserves in [false, true] {
+        let mut steps = Steps::new(&exports, &says);
+        steps.memory.reserves_for_promises(reserves);
+        steps.pass(100);
+        assert_eq!(steps.front.peek().is_some(), reserves);
+    }
+}
+
+#[test]
+fn outstanding_requests_and_ios_have_an_age() {
+    let mut steps = Steps::new(&[promised("db")], &[(0, header(0, 0, 1, 0, 4096))]);
+    steps.pass(1000);
+    let asked = |steps: &mut Steps, at_ms| {
+        steps.front.look_at_outstanding(Nanos::from_millis(at_ms));
+        let figures = &steps.front.tally.exports[0].figures;
+        (figures.oldest_request_s, figures.overdue)
+    };
+    assert_eq!(asked(&mut steps, 1005), (0.005, 0));
+    assert_eq!(asked(&mut steps, 67_000), (66.0, 1));
+    steps.finish(68_000, Ok(()));
+    assert_eq!(asked(&mut steps, 69_000), (0.0, 0));
+}
+
+fn setup(spec: &str) -> PolicySetup {
+    let (spec, shown, streams) = (spec.to_string(), spec.to_string(), Streams::Exports);
+    PolicySetup { spec, shown, streams, exports: vec![Named::all("db")] }
+}
+
+#[test]
+fn a_policy_that_cannot_be_opened_leaves_the_previous_one_in_use() {
+    for attempts in 0..3 {
+        let mut steps = Steps::new(&[Named::all("db")], &[(0, header(0, 0, 1, 0, 4096))]);
+        let (done, told) = channel();
+        let (next, before) = (setup("next"), setup("before"));
+        steps.orders.send(Order::Switch(Switch { next, before, flushes: true, done })).unwrap();
+        steps.pass(10);
+        // The flush before the switch.
+        steps.finish(11, Ok(()));
+        assert!(steps.front.is_over() && steps.front.course() == Course::Held);
+        assert_eq!(steps.front.next_policy(), Some("next"));
+        steps.front.reopen(false);
+        steps.finish(14, Err(Fault::Full));
+        assert_eq!(told.try_recv(), Ok(Err(SwitchFailure::Open(Fault::Full))));
+        assert!(!steps.front.retries());
+        for failed in 0..attempts {
+            assert!(steps.front.is_over() && steps.front.course() == Course::Held);
+            assert_eq!(steps.front.next_policy(), Some("before"));
+            steps.front.let_policy_go();
+            steps.front.reopen(false);
+            steps.finish(15 + failed, Err(Fault::Full));
+            assert!(steps.front.retries());
+            assert_eq!(steps.front.tally.waits_for, Some(Fault::Full));
+        }
+        steps.front.reopen(false);
+        steps.finish(30, Ok(()));
+        assert_eq!(steps.front.course(), Course::Open);
+        let Tally { policy, switches, waits_for, .. } = &steps.front.tally;
+        assert_eq!((&**policy, *switches, *waits_for), ("before", 0, None));
+        assert_eq!(steps.front.notes.len(), 2 * usize::from(attempts > 0), "failed and mended");
+        steps.pass(40);
+        assert!(steps.front.peek().is_some(), "the client is served on");
+    }
+}
+
+#[test]
+fn a_server_that_stops_does_not_wait_for_a_policy_to_open() {
+    let mut steps = Steps::new(&[Named::all("db")], &[]);
+    let (done, _told) = channel();
+    let (next, before) = (setup("next"), setup("before"));
+    steps.orders.send(Order::Switch(Switch { next, before, flushes: false, done })).unwrap();
+    steps.pass(10);
+    steps.front.reopen(false);
+    steps.finish(14, Err(Fault::Full));
+    steps.front.stop_now();
+    steps.front.reopen(false);
+    steps.pass(20);
+    steps.finish(21, Err(Fault::Full));
+    steps.pass(22);
+    assert!(steps.front.is_over() && steps.front.course() == Course::Closing);
+    assert_eq!(steps.front.failed(), Some((Op::Open, Fault::Full)));
+}
+
+#[test]
+fn clients_of_an_export_that_becomes_another_one_must_connect_again() {
+    let of = |name: &str, offset, bytes| Export { name: name.into(), offset, bytes, ..export(0) };
+    let before = [of("a", 0, 1 << 20), of("b", 1 << 20, 1 << 20)];
+    let after = [of("a", 0, 2 << 20), of("b", 2 << 20, 1 << 20)];
+    let named = [Named::all("a"), Named::all("b")];
+    let mut steps = Steps::new(&named, &[(0, Vec::new()), (1, Vec::new())]);
+    let order = |exports: &[Export]| Order::Exports(named.to_vec(), exports.to_vec());
+    // The clients are welcomed when the exports have these ranges already.
+    steps.front.change_exports(&named, before.to_vec(), &mut steps.wire);
+    steps.pass(10);
+    steps.orders.send(order(&after)).unwrap();
+    steps.pass(20);
+    let unplugged: Vec<bool> = steps.wire.sockets.iter().map(|one| one.unplugged).collect();
+    assert_eq!(unplugged, [false, true]);
+    let clients = steps.front.tally.exports.iter().map(|one| one.figures.clients);
+    assert_eq!(clients.collect::<Vec<_>>(), [1, 0]);
+    let names = [0, 1].map(|stream| steps.front.name_of(stream).map(|name| name.to_string()));
+    assert_eq!(names, [Some("a".into()), Some("b".into())]);
+    assert!(before[0].may_become(&after[0]) && !after[0].may_become(&before[0]));
+    assert!(!before[1].may_become(&after[1]) && !before[0].may_become(&after[1]));
+}
