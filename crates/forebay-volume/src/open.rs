@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use forebay_ask::shell_word;
 use forebay_core::Slots;
+use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
 use forebay_core::stack::array::{Array, Census, DriveLimit, DriveStage, Geometry, Label, Level};
@@ -48,6 +50,9 @@ pub struct Opened {
     pub spare_drives: usize,
     /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
+    /// The costs of writes on the hard disks and on the solid-state drives, as far as they were
+    /// known when the volume was created.
+    pub costs: [Option<DriveCosts>; 2],
 }
 
 impl Opened {
@@ -136,12 +141,7 @@ impl Opened {
 
 /// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    match !path.is_empty() && path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
+    shell_word(&path.display().to_string())
 }
 
 /// The properties of the drives that an array needs.
@@ -152,6 +152,7 @@ pub struct Shape {
     /// The numbers of the drives, by lane; 0 for lanes without a drive.
     numbers: Vec<u8>,
     cells: Vec<u32>,
+    costs: [Option<DriveCosts>; 2],
 }
 
 /// The maximum number of lanes of a volume.
@@ -160,7 +161,8 @@ const LANES_MAX: usize = DRIVES_MAX as usize;
 impl Shape {
     /// Creates the array of these drives, which has yet to be opened.
     pub fn array(&self) -> Array {
-        Array::found(self.geometry, self.first, &self.numbers).with_cells(&self.cells)
+        let array = Array::found(self.geometry, self.first, &self.numbers);
+        array.with_cells(&self.cells).with_costs(self.costs)
     }
 
     /// Adds lanes without drives, as many as possible, for drives that join while the volume is in
@@ -187,7 +189,13 @@ impl FoundVolume {
             first: self.first,
             numbers: self.drives.iter().map(|(number, _)| *number).collect(),
             cells: cells.collect(),
+            costs: self.costs(),
         }
+    }
+
+    /// Returns the costs of writes on the drives of each kind, as far as a label contains them.
+    pub(crate) fn costs(&self) -> [Option<DriveCosts>; 2] {
+        [0, 1].map(|kind| self.labels.iter().find_map(|it| it.label.costs[kind]))
     }
 
     /// Creates the array of these drives.
@@ -257,7 +265,7 @@ pub(crate) fn opening(
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
     let volume = found.geometry.volume;
-    let mut opened = Before::of(&found);
+    let (mut opened, costs) = (Before::of(&found), found.costs());
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
@@ -288,6 +296,7 @@ pub(crate) fn opening(
                 lacked_room: false,
                 spare_drives: policy.placement().spare_drives(),
                 too_small: too_small.unwrap_or_default(),
+                costs,
             })
         }
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(
