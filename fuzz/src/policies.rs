@@ -21,6 +21,7 @@ pub(crate) fn specs(data: &[u8]) {
         disk_bytes: 1 << 40,
         flash: Some(flash),
         restarts: false,
+        costs: [None; 2],
     };
     let Ok(mut built) = catalog::build_placed(text, &lanes) else { return };
     let request = Request {

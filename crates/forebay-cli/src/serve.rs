@@ -25,8 +25,9 @@ forebay_ask::ask! {
     /// configuration, applies its policies and promises, and rotates the traces; `forebay control` does each
     /// by itself.
     pub(crate) struct ServeAsk("serve") {
-        /// The file or block device to serve, or a configuration (.toml) of several
-        what: PathBuf [.positional().word("FILE|CONFIG.toml")],
+        /// The file or block device to serve, a folder with the drives of a volume, or a configuration (.toml) of
+        /// several
+        what: PathBuf [.positional().word("FILE|DIR|CONFIG.toml")],
         /// The Unix socket to listen on
         socket: Option<PathBuf> [.word("PATH")],
         /// The loopback address to listen on, as in 127.0.0.1:10809
@@ -157,11 +158,12 @@ impl ServeAsk {
         }
         let path = self.what.clone();
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let on = match &self.emulate {
-            Some(name) => {
-                On::Emulated { path, device: Box::new(devices::open(&name.0)?), flash: None }
-            }
-            None => On::Target { path, flash: None },
+        let emulated = self.emulate.as_ref().map(|name| devices::open(&name.0)).transpose()?;
+        let on = match (path.is_dir(), emulated.map(Box::new)) {
+            (false, None) => On::Target { path, flash: None },
+            (false, Some(device)) => On::Emulated { path, device, flash: None },
+            (true, None) => On::Volume(vec![path]),
+            (true, Some(device)) => On::EmulatedVolume { drives: vec![path], device },
         };
         let unix = self.socket.clone().map(Address::Unix);
         let listen: Vec<Address> =

@@ -321,6 +321,45 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drive, "]);
 }
 
+/// Writes of three chunks cost less in three copies than in RAID 6 on these drives, but more in the
+/// paper's table.
+#[test]
+fn the_rule_uses_the_costs_of_the_drives_with_which_the_volume_was_created() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    let row = |n: u64| format!("{},write,{},196608,0,0,1000000,,,,\n", n * 3_000_000, n % 4 * MIB);
+    let large = (0..64).map(row).collect::<String>();
+    let large = folder.file("large.csv", HEADER.to_string() + &large);
+    let create = |more: &[&str]| {
+        let args = [&["volume", "create", "v", "--overwrite"], more].concat();
+        json(&mut forebay(&folder, &args))
+    };
+    let mirrored = |policy: &str| {
+        let play = ["play", large.to_str().unwrap(), "--volume", "v", "--policy", policy];
+        json(&mut forebay(&folder, &play));
+        let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+        let units = status["units"].as_array().unwrap().clone();
+        units.iter().find(|it| it[0] == "raid10x3").map_or(0, |it| it[1].as_u64().unwrap())
+    };
+    assert_eq!(create(&[])["costs"], Value::Array(Vec::new()));
+    assert_eq!(mirrored("array:adapt=bonus-malus"), 0);
+    let costs = create(&["--device", "st1000nm0011"])["costs"][0].clone();
+    let write_ms = |level: usize| costs["write_ms"][level][2].as_f64().unwrap();
+    assert!(write_ms(0) > 3.0 && write_ms(1) < 1.0, "{costs}");
+    assert_eq!(mirrored("array:adapt=bonus-malus:costs=hdd"), 0);
+    assert_eq!(mirrored("array:adapt=bonus-malus"), 4);
+    // A drive that replaces another one has the costs too.
+    fs::remove_file(folder.root().join("v/drive3")).unwrap();
+    folder.drives("new", 1, 32 * MIB);
+    let replace = ["volume", "replace", "v", "--with", "new1"];
+    assert_eq!(json(&mut forebay(&folder, &replace))["costs"][0], costs);
+    let each = ["--device", "st1000nm0011,hc550"];
+    let args = [&["volume", "create", "v", "--overwrite"], &each[..]].concat();
+    refused(&mut forebay(&folder, &args), &["--device: got 2 devices for 5 drives"]);
+    let args = ["volume", "create", "v", "--overwrite", "--level", "raid5", "--device", "hc550"];
+    refused(&mut forebay(&folder, &args), &["--device: got raid5 of 5 drives", "leave it out"]);
+}
+
 #[test]
 fn a_volume_grows_by_drives_and_with_its_drives() {
     let folder = Folder::new();
@@ -688,7 +727,13 @@ fn help_says_what_a_volume_is() {
 #[test]
 fn advice_says_which_redundancy_pays_on_an_array() {
     let folder = Folder::new();
-    let trace = writes(&folder, 1000);
+    // Slow enough that a drive is rebuilt beside it.
+    let row = |n: u64| {
+        let (at_ms, offset, len) = (n * 40, n * 7919 % 9000 * 4096, 4096 << (n % 7));
+        format!("{},write,{offset},{len},0,0,1000000,,,,\n", at_ms * 1_000_000)
+    };
+    let trace = HEADER.to_string() + &(0..1000).map(row).collect::<String>();
+    let trace = folder.file("slow.csv", trace);
     let trace = trace.to_str().unwrap();
     let advise = |drives: &str| {
         let args = ["advise", trace, "--array", drives, "-o", "page.html", "--device", "sata250"];
@@ -710,7 +755,51 @@ fn advice_says_which_redundancy_pays_on_an_array() {
     assert!(said.contains("7 drives like sata250"), "{said}");
     let page = fs::read_to_string(folder.path("page.html")).unwrap();
     assert!(page.contains("Redundancy on 7 drives") && page.contains(">three copies<"));
+    assert_eq!(redundancy["rule"], "work-function");
+    assert!(said.contains("work-function"), "{said}");
+    let failing = |name: &str| (&of(name)["degraded"], &of(name)["rebuilding"], of(name));
+    for name in ["RAID 6", "adaptive", "three copies", "RAID 5", "two copies"] {
+        let (degraded, rebuilding, of) = failing(name);
+        let mean = |of: &Value| of["write_mean_ms"].as_f64().unwrap();
+        assert!(mean(degraded) > 0.0 && mean(rebuilding) > mean(degraded), "{of}");
+        // A drive of 250 GB at 50 MB/s at most.
+        assert!(of["rebuild_s"].as_f64().unwrap() > 250e9 / 51e6, "{of}");
+    }
+    assert!(failing("striping").0.is_null() && of("striping")["rebuild_s"].is_null());
+    let lost = |name: &str| of(name)["lost_per_year_bytes"].as_f64().unwrap();
+    assert!(lost("RAID 6") < lost("RAID 5") && lost("RAID 5") < lost("striping"), "{redundancy}");
+    let often = json(advise("7").args(["--failures-per-year", "0.5", "--rebuild-mb-per-s", "1"]));
+    let often = often["redundancy"]["tried"][0].clone();
+    assert!(often["lost_per_year_bytes"].as_f64().unwrap() > 100.0 * lost("RAID 6"), "{often}");
+    assert!(often["rebuild_s"].as_f64().unwrap() > 249e9 / 1e6, "{often}");
     refused(&mut advise("5"), &["--array: got '5', expected a number from 6 to 32"]);
+}
+
+#[test]
+fn commands_that_advice_on_an_array_prints_can_be_run() {
+    let folder = Folder::new();
+    crate::shell::prepared(folder.root());
+    let trace = writes(&folder, 300);
+    fs::create_dir(folder.root().join("DRIVES")).unwrap();
+    folder.drives("DRIVES/drive", 6, 32 * MIB);
+    let asked = ["advise", trace.to_str().unwrap(), "--array", "6", "--device", "sata250"];
+    let advise = || {
+        let mut command = forebay(&folder, &asked);
+        command.args(["-o", "page.html"]);
+        command
+    };
+    let commands = json(&mut advise())["redundancy"]["commands"].clone();
+    let commands: Vec<&str> =
+        commands.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let [create, serve] = commands[..] else { panic!("{commands:?}") };
+    let printed = String::from_utf8(advise().output().unwrap().stdout).unwrap();
+    for command in [create, serve] {
+        assert!(printed.lines().any(|line| line.trim() == command), "{printed}");
+    }
+    assert!(printed.lines().count() <= 24, "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+    let until = "until [ -S volume.sock ]; do sleep 0.05; done; kill $!; wait $!";
+    crate::shell::run(folder.root(), &format!("{create} && {{ {serve} & {until}; }}")).unwrap();
 }
 
 #[test]

@@ -127,8 +127,14 @@ fn main() {
         with_policy("none", u32::MAX, Timed(load::ssd(), load::Small::new(REQUESTS))).unwrap()
     });
     let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 64_000_000_000 });
-    let lanes =
-        DeviceSet { disks: 1, disk_len_max: u32::MAX, disk_bytes: 1 << 40, flash, restarts: false };
+    let lanes = DeviceSet {
+        disks: 1,
+        disk_len_max: u32::MAX,
+        disk_bytes: 1 << 40,
+        flash,
+        restarts: false,
+        costs: [None; 2],
+    };
     for listed in PLACEMENTS {
         row("both", listed.name, 1e6, || {
             let devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];

@@ -14,6 +14,7 @@
 mod best;
 mod bonus_malus;
 mod costs;
+mod drive_costs;
 mod first;
 mod never;
 mod objective;
@@ -26,6 +27,7 @@ mod workload;
 pub use best::{Best, BestUnit, Simple, Tuning};
 pub use bonus_malus::{BonusMalus, Factor, Scored};
 pub use costs::{Class, Costs, LAYOUTS_MAX, Layout, RAID6, RAID10};
+pub use drive_costs::DriveCosts;
 pub use first::First;
 pub use never::Never;
 pub use objective::Objective;

@@ -9,7 +9,7 @@ mod yardsticks;
 pub use crate::contract::parameter::{Listed, Origin, Parameter};
 pub use crate::contract::policy::PolicyVisitor;
 pub use crate::elevator::BLOCK_PARAMETERS;
-pub use arrays::{ARRAYS, array_ssds, is_array, volume_bytes, with_rules};
+pub use arrays::{ARRAYS, array_ssds, is_array, needs_costs, volume_bytes, with_rules};
 pub use placements::{
     DIVERTING, DeviceSet, FlashLane, PLACEMENTS, build_over_array, build_paired, build_placed,
     is_placement, with_placed,

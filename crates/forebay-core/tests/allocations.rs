@@ -129,6 +129,7 @@ fn placements_allocate_only_to_grow_their_tables() {
         disk_bytes: 1 << 40,
         flash: Some(flash),
         restarts: false,
+        costs: [None; 2],
     };
     let specs =
         ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];

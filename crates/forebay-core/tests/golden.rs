@@ -181,6 +181,7 @@ fn schedulers() -> String {
             disk_bytes: 1 << 40,
             flash: None,
             restarts: false,
+            costs: [None; 2],
         };
         let policy = build_placed(spec, &lanes).unwrap();
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
@@ -222,6 +223,7 @@ fn placements() -> String {
                 disk_bytes: 1 << 40,
                 flash: flash_lane,
                 restarts: false,
+                costs: [None; 2],
             };
             let devices = vec![disk(), disk(), flash(Collection::Greedy, 0.5)];
             line(spec, build_placed(spec, &lanes).unwrap(), devices, 2)
@@ -238,6 +240,7 @@ fn arrays() -> String {
             disk_bytes: 1 << 30,
             flash: Some(FlashLane { len_max: 256 << 10, capacity_bytes: 64 << 20 }),
             restarts: false,
+            costs: [None; 2],
         };
         let ssds = (0..array_ssds(spec)).map(|_| flash(Collection::Greedy, 0.5));
         let devices = (0..6).map(|_| disk()).chain(ssds).collect();

@@ -145,7 +145,14 @@ fn placed_specs() -> impl Iterator<Item = String> {
 
 fn lanes(disks: u16) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 4 << 20 });
-    DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts: false }
+    DeviceSet {
+        disks,
+        disk_len_max: LEN_MAX,
+        disk_bytes: 1 << 40,
+        flash,
+        restarts: false,
+        costs: [None; 2],
+    }
 }
 
 /// Like [`check`], for policies that move data between devices and issue their own I/Os.

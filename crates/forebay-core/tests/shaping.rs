@@ -324,6 +324,7 @@ fn a_promise_for_the_whole_trace_is_not_dealt_over_disks() {
         disk_bytes: 1 << 40,
         flash: None,
         restarts: false,
+        costs: [None; 2],
     };
     for spec in ["split:cmin=100", "miser:cmin=100", "fcfs"] {
         assert!(build_placed(spec, &lanes(1)).is_ok(), "{spec}");

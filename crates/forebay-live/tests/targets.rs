@@ -190,6 +190,7 @@ fn lanes_are_targets() {
             disk_bytes: 1 << 40,
             flash: None,
             restarts: false,
+            costs: [None; 2],
         };
         let policy = &mut *build_placed("deadline", &both).unwrap();
         let seen = played(policy, lanes(targets.collect()), &requests);

@@ -105,7 +105,7 @@ impl<'a> On<'a> {
                 })
             }
             On::Emulated(bed) => Ok(Prepared {
-                policy_lanes: bed.lanes(),
+                policy_lanes: bed.lanes_with_costs(plan.policy),
                 placement: bed.placement(input, plan.policy, plan.setup),
                 disks: usize::from(bed.disks.max(1)),
                 source: Source::Models(bed),
@@ -140,6 +140,7 @@ fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> DeviceSet {
         disk_bytes: 0,
         flash: flash_bytes.map(flash),
         restarts,
+        costs: [None; 2],
     }
 }
 

@@ -7,9 +7,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use forebay::verb::{Answered, Session, Verb};
-use forebay_ask::{Choice, Value};
-use forebay_core::stack::array::{DriveKind, LEVELS, Level};
+use forebay::advise::stand_in;
+use forebay::array_score::drive_costs;
+use forebay::devices::OpenDevice;
+use forebay::verb::{Answered, DeviceInput, Session, Verb};
+use forebay_ask::{Choice, Value, named};
+use forebay_core::adapt::DriveCosts;
+use forebay_core::stack::array::{DriveKind, LEVELS, Level, Update};
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{bytes, rate};
 use forebay_volume::{Create, Opened};
@@ -36,6 +40,12 @@ forebay_ask::ask! {
         /// Reserve room for the data of this many drives, so that they are restored on the others when
         /// drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
+        /// A bundled device or a device file for the hard disks, or one for each of them. Its costs of
+        /// writes decide which level a unit has, if units change between RAID 6 and three copies (serve
+        /// and play with the policy array:adapt=)
+        device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
+        /// The same for the solid-state drives
+        ssd_device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
         /// Destroy the data on the drives
         overwrite: bool,
     }
@@ -177,19 +187,67 @@ impl<'a> MovedReport<'a> {
     }
 }
 
+/// Returns the costs of writes to `drives`, which are like `devices`: one for all of them, or one
+/// for each. Without `devices`, uses those that represent the drives, if they are block devices.
+fn costs(
+    name: &str,
+    drives: &[PathBuf],
+    devices: &[DeviceInput],
+    (level, chunk_bytes, chunks): (Level, u32, u8),
+) -> Result<Option<DriveCosts>, forebay::Error> {
+    let found = || drives.iter().map(|path| stand_in(path)).collect::<Option<Vec<_>>>();
+    let names = match devices {
+        [] => found().unwrap_or_default(),
+        [one] => vec![one.0.clone(); drives.len()],
+        each => each.iter().map(|device| device.0.clone()).collect(),
+    };
+    if names.len() != drives.len() && !devices.is_empty() {
+        return Err(forebay::Error::Unfit(format!(
+            "{}: got {} devices for {} drives, expected one for all of them, or one for each",
+            named(name),
+            devices.len(),
+            drives.len()
+        )));
+    }
+    let opened = names.iter().map(|name| forebay::devices::open(name));
+    let opened: Vec<OpenDevice> = opened.collect::<Result<_, _>>()?;
+    let each: Vec<&OpenDevice> = opened.iter().collect();
+    let adapts = [Level::RAID6, Level::TRIPLE].contains(&level);
+    let costs = adapts.then(|| drive_costs(&each, chunk_bytes, chunks, Update::Fresh)).flatten();
+    match costs.is_none() && !devices.is_empty() {
+        true => Err(forebay::Error::Unfit(format!(
+            "{}: got {} of {} with {chunks} chunks a unit, which cannot change between RAID 6 and three copies; leave it out",
+            named(name),
+            level.name(),
+            counted(drives.len() as u64, "drive"),
+        ))),
+        false => Ok(costs),
+    }
+}
+
 impl Verb for VolumeCreateAsk {
     type Beyond = ();
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
         let mut drives = forebay_volume::drives_in(&self.drives).map_err(Error::from)?;
         let solid = forebay_volume::drives_in(&self.ssd).map_err(Error::from)?;
+        let chunk_bytes = self.chunk_kib * 1024;
+        session.begin("determining the costs of writes", None);
+        let costs = |named: &str, drives: &[PathBuf], devices: &[DeviceInput]| {
+            costs(named, drives, devices, (self.level.0, chunk_bytes, self.chunks as u8))
+        };
+        let costs = [
+            costs("device", &drives, &self.device)?,
+            costs("ssd_device", &solid, &self.ssd_device)?,
+        ];
         let how = Create {
             level: self.level.0,
-            chunk_bytes: self.chunk_kib * 1024,
+            chunk_bytes,
             chunks: self.chunks as u8,
             ssds: solid.len(),
             spares: self.spares,
             overwrite: self.overwrite,
+            costs,
         };
         drives.extend(solid);
         session.begin("making the volume", None);

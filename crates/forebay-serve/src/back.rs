@@ -289,7 +289,14 @@ impl Parts {
         let (bytes, laid) = rearrange::within(back, bytes, flash.is_some(), &mut notes)?;
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
         let (disk_len_max, disk_bytes) = (len_max, bytes);
-        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes, flash, restarts: true };
+        let set = DeviceSet {
+            disks: 1,
+            disk_len_max,
+            disk_bytes,
+            flash,
+            restarts: true,
+            costs: [None; 2],
+        };
         let policies = match laid {
             Some(laid) => Policies::Rearranged(set, laid),
             None => Policies::Placed(set, pair.as_ref().map(Pair::pairing).unwrap_or_default()),
@@ -509,7 +516,15 @@ mod tests {
         let (level, overwrite) = (Level::RAID6, false);
         create(
             &drives,
-            Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, spares: 0, overwrite },
+            Create {
+                level,
+                chunk_bytes: 65_536,
+                chunks: 4,
+                ssds: 0,
+                spares: 0,
+                overwrite,
+                costs: [None; 2],
+            },
         )
         .unwrap();
         let policies = Policies::Volume(find(&drives, true).unwrap().shape(), None);

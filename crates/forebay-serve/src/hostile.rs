@@ -117,7 +117,14 @@ pub fn requests(bytes: &[u8]) -> Served {
     }
     let policy = ["noop", "mq-deadline", "forebay", "cfq"][usize::from(selector >> 4) % 4];
     let (disks, restarts) = (1, true);
-    let set = DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 0, flash: None, restarts };
+    let set = DeviceSet {
+        disks,
+        disk_len_max: LEN_MAX,
+        disk_bytes: 0,
+        flash: None,
+        restarts,
+        costs: [None; 2],
+    };
     let mut policy = build_placed(policy, &set).expect("a policy that there is");
     let exports = vec![export(selector), export(4)];
     let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop", &[]);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_ask::named;
+use forebay_core::adapt::DriveCosts;
 use forebay_core::stack::array::{Array, DriveKind, DriveStage, Geometry, Label, Level, Update};
 use forebay_live::{Opening, Target};
 
@@ -33,6 +34,8 @@ pub struct Create {
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
+    /// The costs of writes on the hard disks and on the solid-state drives, if they are known.
+    pub costs: [Option<DriveCosts>; 2],
 }
 
 /// Creates a volume from the existing drives at `paths`. If this is interrupted, the labels say so,
@@ -71,7 +74,8 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     for (drive, target) in (1..).zip(&targets) {
         let (first, given) = (how.level, geometry.lanes as u8);
         let (stage, version) = (DriveStage::Making, Label::VERSION);
-        let label = Label { geometry, drive, first, stage, given, version };
+        let costs = how.costs;
+        let label = Label { geometry, drive, first, stage, given, version, costs };
         labels::write(target.path(), &label, target.capacity_bytes())?;
         labels.push(Labelled::whole(label));
     }
@@ -122,8 +126,8 @@ fn asked_for(paths: &[PathBuf], how: Create) -> Option<Vec<Label>> {
     let first = labels.first()?;
     let Geometry { lanes, chunk_bytes, chunks, .. } = first.geometry;
     let spares = Array::found(first.geometry, first.first, &[]).spare_drives();
-    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first, spares)
-        == (paths.len(), how.chunk_bytes, how.chunks, how.level, how.spares.into());
+    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first, spares, first.costs)
+        == (paths.len(), how.chunk_bytes, how.chunks, how.level, how.spares.into(), how.costs);
     let is_one = labels.iter().all(|it| is_of(it, first));
     (is_asked && is_one).then_some(labels)
 }

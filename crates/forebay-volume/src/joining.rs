@@ -140,14 +140,14 @@ impl FoundVolume {
         }
         let mut next = known;
         let (geometry, first) = (self.geometry, self.first);
-        let (stage, version) = (DriveStage::Joining, Label::VERSION);
+        let (stage, version, costs) = (DriveStage::Joining, Label::VERSION, self.costs());
         let number = |it: &&Newcomer| {
             own(it).unwrap_or_else(|| {
                 next += 1;
                 next
             })
         };
-        let label = |drive| Label { geometry, drive, first, stage, given, version };
+        let label = |drive| Label { geometry, drive, first, stage, given, version, costs };
         Ok(new.iter().map(number).map(label).collect())
     }
 }

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use forebay_ask::shell_word;
 use forebay_core::Slots;
+use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
 use forebay_core::stack::array::{Array, Census, DriveLimit, DriveStage, Geometry, Label, Level};
@@ -50,6 +52,9 @@ pub struct Opened {
     pub too_small: Vec<(u8, u64)>,
     /// The drives that cannot be removed, and why.
     pub irremovable: Vec<(u8, String)>,
+    /// The costs of writes on the hard disks and on the solid-state drives, as far as they were
+    /// known when the volume was created.
+    pub costs: [Option<DriveCosts>; 2],
 }
 
 impl Opened {
@@ -138,12 +143,7 @@ impl Opened {
 
 /// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    match !path.is_empty() && path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
+    shell_word(&path.display().to_string())
 }
 
 /// The properties of the drives that an array needs.
@@ -156,6 +156,7 @@ pub struct Shape {
     cells: Vec<u32>,
     /// By lane: the drive's label says that it is joining the volume.
     joining: Vec<bool>,
+    costs: [Option<DriveCosts>; 2],
 }
 
 impl Shape {
@@ -163,6 +164,7 @@ impl Shape {
     pub fn array(&self) -> Array {
         Array::found(self.geometry, self.first, &self.numbers)
             .with_cells(&self.cells)
+            .with_costs(self.costs)
             .joined_by(&self.joining)
     }
 
@@ -193,7 +195,13 @@ impl FoundVolume {
             numbers: self.drives.iter().map(|(number, _)| *number).collect(),
             cells: cells.collect(),
             joining: joining.collect(),
+            costs: self.costs(),
         }
+    }
+
+    /// Returns the costs of writes on the drives of each kind, as far as a label contains them.
+    pub(crate) fn costs(&self) -> [Option<DriveCosts>; 2] {
+        [0, 1].map(|kind| self.labels.iter().find_map(|it| it.label.costs[kind]))
     }
 
     /// Creates the array of these drives.
@@ -270,7 +278,7 @@ pub(crate) fn opening(
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
     let (volume, too_few) = (found.geometry.volume, found.too_few.clone());
-    let mut opened = Before::of(&found);
+    let (mut opened, costs) = (Before::of(&found), found.costs());
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
@@ -305,6 +313,7 @@ pub(crate) fn opening(
                 spare_drives: policy.placement().spare_room(),
                 too_small: too_small.unwrap_or_default(),
                 irremovable,
+                costs,
             })
         }
         // The label says how many drives the volume was created with; it may have fewer now.

@@ -111,7 +111,15 @@ pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
 
 /// Returns the parameters of test volumes.
 pub(crate) fn made(level: Level) -> Create {
-    Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, spares: 0, overwrite: false }
+    Create {
+        level,
+        chunk_bytes: 4096,
+        chunks: 4,
+        ssds: 0,
+        spares: 0,
+        overwrite: false,
+        costs: [None; 2],
+    }
 }
 
 /// Creates a volume of six drives that contains three units.

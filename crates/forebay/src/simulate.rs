@@ -31,6 +31,7 @@ mod devices;
 mod late;
 mod order_bound;
 mod page;
+mod rebuild;
 mod ruling;
 mod stretch;
 mod verb;
@@ -44,6 +45,8 @@ pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
 pub use late::LateCount;
 pub use order_bound::LeastTime;
+use rebuild::Beside;
+pub use rebuild::Rebuild;
 pub(crate) use stretch::Stretch;
 pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
 use watch::Watch;
@@ -201,7 +204,7 @@ pub(crate) fn run_stretch(
     progress: Progress<'_>,
 ) -> Result<Run, Error> {
     visited(input, bed, policy, setup, stretch, progress, |visit| {
-        with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
+        with_measured(policy, &bed.lanes_with_costs(policy), &bed.disk.model, visit)?
     })
 }
 
@@ -316,7 +319,7 @@ impl<'a> Visit<'a> {
             judged: (self.bed.judged == Some(self.policy)).then(Judged::default),
             late: self.bed.late,
         };
-        let workload = Metered::new(replayed, self.meter);
+        let workload = Beside::new(Metered::new(replayed, self.meter), self.bed.rebuild);
         let visited =
             Visited { input: self.input, bed: self.bed, setup: self.setup, policy: self.policy };
         Ok((visited, Ready { opened, devices, workload, watch, imputed_share }))
@@ -327,7 +330,7 @@ impl<'a> Visit<'a> {
 struct Ready<'a> {
     opened: Vec<&'a OpenDevice>,
     devices: Vec<DeviceModel>,
-    workload: Metered<'a, Replayed<'a>>,
+    workload: Beside<'a, Metered<'a, Replayed<'a>>>,
     watch: Watch<'a>,
     imputed_share: f64,
 }
@@ -361,10 +364,10 @@ impl Visited<'_> {
         wall_s: f64,
     ) -> Result<Run, Error> {
         let Ready { opened, devices, workload, watch, imputed_share } = ready;
-        if workload.is_stopped() {
+        if workload.workload.is_stopped() {
             return Err(Error::Stopped);
         }
-        let workload = workload.workload;
+        let workload = workload.workload.workload;
         let changed = workload.changed();
         if let Some(error) = workload.failed() {
             return Err(error.into());

@@ -9,7 +9,7 @@ use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::AnyPolicy;
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
-use crate::stack::array::{Array, DriveKind, Geometry, Hint, LEVELS, Level, Update};
+use crate::stack::array::{Array, DriveKind, Geometry, Hint, KINDS, LEVELS, Level, Update};
 use crate::stack::placed::Placed;
 
 /// The names of the rules that switch units between RAID 6 and three copies.
@@ -38,8 +38,10 @@ const MADE: &[Parameter] = &[
 const RULED: &[Parameter] = &[
     Parameter::choice("adapt", RULES)
         .about("the rule that switches units between RAID 6 and three copies"),
-    Parameter::choice("costs", &["hdd", "ssd"])
-        .about("whether the rule uses the paper's costs of hard disks or of SSDs"),
+    Parameter::choice("costs", &["device", "hdd", "ssd"]).about(
+        "the costs that the rule uses: those of the drives (of a volume, as far as it was created \
+            with --device), or the paper's costs of hard disks or of SSDs",
+    ),
     Parameter::choice("first", &["level", "write"]).about(
         "with adapt: the level of a new unit, either level or the one that suits its first \
             write",
@@ -198,7 +200,7 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
     // Units that were never written have the initial level, without consulting the rule.
-    let array = Array::new(geometry, level);
+    let array = Array::new(geometry, level).with_costs(lanes.costs);
     let array = match kinds.contains(&DriveKind::Ssd) {
         true => {
             let cells: Vec<u32> = bytes.iter().map(|bytes| geometry.cells_in(*bytes)).collect();
@@ -256,7 +258,7 @@ fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let hints = hints(given.spec, array.geometry())?;
     let array = array.hinted(&hints);
     let rule = given.choice("adapt")?;
-    let costs = [Costs::paper_hdd, Costs::paper_ssd][given.choice("costs")?]();
+    let costs = costs(&array, given.choice("costs")?);
     let first = match given.is_first("first")? {
         false => First::ByFirstWrite,
         true => First::Fixed(RAID6 + u8::from(level == Level::TRIPLE)),
@@ -279,7 +281,7 @@ fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let chunks = array.geometry().chunks.into();
     let rents = levels.iter().map(|level| level.roles(chunks) as u64 * rent.0).collect();
     let objective = Objective { capacity: 1, rents, ..Objective::default() };
-    let costs = objective.weigh(costs);
+    let costs = costs.map(|costs| objective.weigh(costs));
     let (half, twice) = (Factor { times: 1, over: 2 }, Factor { times: 2, over: 1 });
     let array = match RULES[rule] {
         "bonus-malus" => array.adapting(BonusMalus::new(Factor::ONE), costs, first, levels),
@@ -287,12 +289,35 @@ fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
         "twice-thresholds" => array.adapting(BonusMalus::new(twice), costs, first, levels),
         "work-function" => array.adapting(WorkFunction, costs, first, levels),
         _ => {
-            let best = Best::new(&costs, Tuning::default());
+            let best = Best::new(&costs[0], Tuning::default());
             array.adapting(best, costs, first, levels)
         }
     };
     let array = array.switching_within(switch_percent.into());
     Ok(if rent > Nanos::ZERO { array.charging_every(period) } else { array })
+}
+
+/// Returns the costs that a rule uses on the drives of each kind. If those of the drives are
+/// unknown, the paper's costs of such drives represent them.
+fn costs(array: &Array, choice: usize) -> [Costs; KINDS.len()] {
+    let of_paper = [Costs::paper_hdd, Costs::paper_ssd];
+    KINDS.map(|kind| match choice {
+        0 => array
+            .costs(kind)
+            .and_then(|costs| costs.costs())
+            .unwrap_or_else(of_paper[kind as usize]),
+        chosen => of_paper[chosen - 1](),
+    })
+}
+
+/// Returns the size of the array that `spec` describes, if it needs the costs of its drives
+/// ([`DeviceSet::costs`]) because it adapts to them.
+pub fn needs_costs(spec: &str, lanes: &DeviceSet) -> Option<Geometry> {
+    let spec = array_of(spec)?;
+    let tables = tables();
+    let given = Given::new(&spec, &tables);
+    let needs = given.choice("adapt").ok()? > 0 && given.is_first("costs").ok()?;
+    needs.then(|| ArraySpec::of(&given, lanes).ok())?.map(|it| it.geometry)
 }
 
 fn given_hints(spec: &Spec) -> Result<String, SpecError> {

@@ -7,6 +7,7 @@
 
 use super::schedulers::with_policy;
 use super::{arrays, schedulers, shapers};
+use crate::adapt::DriveCosts;
 use crate::cache::{Cache, Lru, S3Fifo};
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
@@ -155,6 +156,8 @@ pub struct DeviceSet {
     /// Whether the data must survive a restart. If so, policies that keep the location of new data
     /// only in memory are not available; others keep a log on the flash (docs/placement-log.md).
     pub restarts: bool,
+    /// The costs of writes to the disks and to the solid-state drives of an array, if known.
+    pub costs: [Option<DriveCosts>; 2],
 }
 
 /// Builds the policy that `spec` names, a scheduler or a placement, and passes it to `visitor`.
@@ -481,8 +484,14 @@ mod tests {
 
     fn said(spec: &str) -> String {
         let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 1 << 40 });
-        let lanes =
-            DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts: false };
+        let lanes = DeviceSet {
+            disks: 1,
+            disk_len_max: 1 << 20,
+            disk_bytes: 0,
+            flash,
+            restarts: false,
+            costs: [None; 2],
+        };
         build_placed(spec, &lanes).err().map_or_else(String::new, |error| error.0)
     }
 
@@ -490,8 +499,14 @@ mod tests {
     fn what_has_to_be_found_again_has_a_log() {
         let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 8 << 20 });
         let restarts = |restarts, spec: &str| {
-            let lanes =
-                DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts };
+            let lanes = DeviceSet {
+                disks: 1,
+                disk_len_max: 1 << 20,
+                disk_bytes: 0,
+                flash,
+                restarts,
+                costs: [None; 2],
+            };
             build_placed(spec, &lanes)
         };
         let figure = |policy: &dyn Policy, name| {

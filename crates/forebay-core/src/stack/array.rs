@@ -64,6 +64,7 @@ mod writing;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::adapt::DriveCosts;
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::policy::{Figure, Gauge};
@@ -156,6 +157,8 @@ pub struct Array {
     care: caring::Care,
     room: room::Room,
     adapting: Option<Adapting>,
+    /// The costs of writes on the drives of each kind, as far as they are known.
+    costs: [Option<DriveCosts>; KINDS.len()],
     hints: Hints,
     /// By unit, for the switch that comes next there.
     carried: BTreeMap<u64, switching::Carried>,

@@ -38,6 +38,7 @@ fn policy(spec: &str) -> Box<dyn Policy> {
         disk_bytes: 1 << 40,
         flash,
         restarts: false,
+        costs: [None; 2],
     };
     // Files may require larger blocks than those of the oracle.
     let policy = build_placed(spec, &lanes).unwrap();

@@ -87,7 +87,14 @@ fn short(spec: &'static str) -> Stack {
 
 fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 1 << 20 });
-    DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts }
+    DeviceSet {
+        disks,
+        disk_len_max: LEN_MAX,
+        disk_bytes: 1 << 40,
+        flash,
+        restarts,
+        costs: [None; 2],
+    }
 }
 
 /// Returns a placement policy by name, on `disks` disks and a flash.

@@ -275,7 +275,14 @@ const LIES: [Lie; 3] = [Lie::Flushes, Lie::Lost, Lie::Durable];
 #[test]
 fn each_flush_and_each_record_of_a_tier_is_needed() {
     let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 1 << 20 });
-    let lanes = DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts: true };
+    let lanes = DeviceSet {
+        disks: 1,
+        disk_len_max: 1 << 20,
+        disk_bytes: 0,
+        flash,
+        restarts: true,
+        costs: [None; 2],
+    };
     for spec in ["tier-bcache:format=yes", "tier-bcache:format=yes:disk=cfq:migrate=yes"] {
         let build = move || -> Box<dyn Policy> { build_placed(spec, &lanes).unwrap() };
         let new: &Script = &[(Op::Write, NONE, 13, 5), FLUSH];

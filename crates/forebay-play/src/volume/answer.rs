@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_core::stack::array::{Census, DriveKind, Geometry};
+use forebay_core::stack::array::{Census, DriveKind, Geometry, KINDS};
 use forebay_volume::{NonMember, Opened};
 use serde::Serialize;
 
@@ -35,6 +35,18 @@ pub(super) struct VolumeAnswer {
     pub(super) free_cells_least: u32,
     pub(super) table_bytes: u64,
     pub(super) records_per_drive_bytes: u64,
+    /// The costs of writes on the drives of each kind, if the labels have them.
+    pub(super) costs: Vec<KnownCosts>,
+}
+
+/// What writes and switches cost on the drives of a kind, for the adaptive rule.
+#[derive(Serialize)]
+pub(super) struct KnownCosts {
+    pub(super) kind: &'static str,
+    /// In RAID 6 and in three copies: writes of 1, 2 ... chunks.
+    pub(super) write_ms: [Vec<f64>; 2],
+    /// A switch to three copies, and one back.
+    pub(super) switch_ms: [f64; 2],
 }
 
 /// A path that the user named but that is not part of the volume.
@@ -91,8 +103,16 @@ impl VolumeAnswer {
             free_cells_least: free.unwrap_or(0),
             table_bytes: geometry.table_bytes(),
             records_per_drive_bytes: geometry.ring * Geometry::RECORD_BYTES,
+            costs: KINDS.into_iter().filter_map(|kind| known_costs(opened, kind)).collect(),
         }
     }
+}
+
+fn known_costs(opened: &Opened, kind: DriveKind) -> Option<KnownCosts> {
+    let costs = opened.costs[kind as usize]?;
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    let write_ms = costs.writes.map(|row| row.into_iter().filter(|it| *it > 0).map(ms).collect());
+    Some(KnownCosts { kind: kind.name(), write_ms, switch_ms: costs.switches.map(ms) })
 }
 
 fn losses(census: &Census) -> Vec<LostRange> {

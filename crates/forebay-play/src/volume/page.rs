@@ -193,10 +193,25 @@ fn figures(answer: &VolumeAnswer) -> Table {
         ("unit", format!("{} chunks of {chunk}", answer.chunks).into()),
         ("units", units.into()),
         ("opened", counted(answer.openings, "time").into()),
+        ("costs of writes", costs(answer).into()),
         ("table in memory, at most", size(answer.table_bytes)),
         ("records on each drive", size(answer.records_per_drive_bytes)),
     ];
     let mut table = Table::new([Column::words("volume"), Column::words(&*answer.volume)]);
     table.rows.extend(rows.map(|(name, cell)| Row::new([name.into(), cell])));
     table
+}
+
+/// Says for which writes three copies are faster than RAID 6, by kind of drive.
+fn costs(answer: &VolumeAnswer) -> String {
+    let said = answer.costs.iter().map(|known| {
+        let [raid6, copies] = &known.write_ms;
+        let sizes = (1u64..).zip(raid6.iter().zip(copies));
+        let faster = sizes.filter(|(_, (raid6, copies))| copies < raid6);
+        let faster: Vec<String> = faster.map(|(size, _)| size.to_string()).collect();
+        let faster = if faster.is_empty() { "none".into() } else { listed(&faster) };
+        format!("{}: three copies are faster for {faster} chunks", known.kind)
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { "unknown".into() } else { said.join("; ") }
 }

@@ -287,6 +287,7 @@ def adapt_writes(
     run: int = 8,
     within: Literal["repeats", "draws"] = "repeats",
     after: Literal["same-bias", "opposite-bias"] = "same-bias",
+    bias: float = 0.9,
     seed: int = 1,
 ) -> Table:
     """Generates the writes of one of the adaptive-RAID paper's workloads."""
@@ -362,6 +363,10 @@ def advise(
     fit_device: bool = False,
     flash: _Path | None = None,
     array: int | None = None,
+    failures_per_year: float = 0.0157,
+    defects_per_year: float = 0.95,
+    scrub: str = "168h",
+    rebuild_mb_per_s: float = 50,
     prefer: Literal["total", "reads", "writes", "balance"] = "balance",
     report: _Path | None = None,
     replay: Literal["open", "closed", "dependent"] | None = None,
@@ -871,6 +876,8 @@ def volume_create(
     chunk_kib: int = 64,
     chunks: int = 4,
     spares: int = 0,
+    device: _Path | Sequence[_Path] | None = None,
+    ssd_device: _Path | Sequence[_Path] | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Create a volume from drives."""

@@ -124,7 +124,14 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     let drive = model(name);
     let disk_len_max = LEN_MAX.min(Device::len_max(&drive));
     let disk_bytes = 64 << 30;
-    let set = DeviceSet { disks: 6, disk_len_max, disk_bytes, flash: None, restarts: false };
+    let set = DeviceSet {
+        disks: 6,
+        disk_len_max,
+        disk_bytes,
+        flash: None,
+        restarts: false,
+        costs: [None; 2],
+    };
     let bare = format!("array:level={level}");
     let bytes = volume_bytes(&bare, &set).unwrap().unwrap().min(64 << 30);
     let policy = format!("{bare}:filled-mib={}", bytes >> 20);

@@ -87,7 +87,7 @@ impl Enough {
             let bed = Bed { disks, ..Bed::of(device) };
             let chunks = disks.min(CHUNKS_MAX);
             let what = format!("level=raid0:update=in-place:chunk-kib=512:chunks={chunks}");
-            let (policy, _) = with_data(input, bed, &what, current, setup)?;
+            let policy = with_data(input, bed, &what, current, setup)?.policy;
             let doing = format!("trying {disks} disks");
             let mut told = ProgressReport { doing, done_share: 0.0 };
             let late = LateCount::answers(input, ANSWERED_WITHIN);

@@ -42,6 +42,12 @@ pub(super) struct StandIn {
     pub(super) is_known: bool,
 }
 
+/// Returns the bundled device that represents the block device at `path`, in the form that
+/// `--device` accepts; `None` if `path` is no block device.
+pub fn stand_in(path: &Path) -> Option<String> {
+    Some(LocalDisk::find(path)?.model().ok()?.device)
+}
+
 impl LocalDisk {
     /// Returns the disk at `path`, or the disk that contains the partition at `path`; `None` if
     /// `path` is not a block device.

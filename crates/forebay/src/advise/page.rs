@@ -12,7 +12,7 @@ use crate::quantities::{counted, seconds, significant};
 use crate::run_page::RunSections;
 use crate::simulate::RunResult;
 use first::{answer, flash, key_figures};
-use tables::{arrays, ranked, remedies};
+use tables::{arrays, failures, ranked, remedies};
 
 /// Builds the report page of `advise`.
 pub(super) fn page(advice: &Advice) -> Page {
@@ -26,8 +26,9 @@ pub(super) fn page(advice: &Advice) -> Page {
     };
     page.add("The answer", Place::FirstScreen, answer(advice));
     if let Some(redundancy) = &advice.redundancy {
-        let said = vec![Block::Text(redundancy.said.clone())];
-        page.add("Redundancy", Place::FirstScreen, said);
+        let said = [&redundancy.said, &redundancy.failures].map(|said| Block::Text(said.clone()));
+        let commands = Block::Commands(redundancy.commands.clone());
+        page.add("Redundancy", Place::FirstScreen, said.into_iter().chain([commands]).collect());
     }
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();
     page.add("Why", Place::Detail, findings);
@@ -47,6 +48,7 @@ pub(super) fn page(advice: &Advice) -> Page {
     if let Some(redundancy) = &advice.redundancy {
         let title = format!("Redundancy on {} drives", redundancy.drives);
         page.add(&title, Place::Detail, vec![Block::Table(arrays(redundancy, advice.total_is))]);
+        page.add("When a drive of the array fails", Place::Detail, failures(redundancy));
     }
     page.add_notes("Keep in mind", Place::Detail, advice.cautions.clone());
     add_runs(&mut page, advice);

@@ -3,28 +3,58 @@
 //!
 //! All data that the trace accesses exists before the trace begins, because reads of unwritten data
 //! would cost nothing. Arrays write to fresh cells, as volumes do.
+//!
+//! Schemes with redundancy are simulated twice more: with a drive missing, and while that drive is
+//! rebuilt. An array with more drives than a unit spans restores the data of the trace on the other
+//! drives meanwhile, as a volume does.
 
+use forebay_ask::shell_word;
 use forebay_core::catalog::volume_bytes;
+use forebay_core::device::failing::{Failure, When};
+use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
+use crate::plan::buy::Reliability;
 use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bytes, change, millis, percent, seconds};
-use crate::simulate::{Bed, RunResult, Setup, run_on};
+use crate::simulate::{Bed, Rebuild, RunResult, Setup, run_on};
 
-/// The schemes to try: name, array parameters, and how many drives may fail.
-const TRIED: [(&str, &str, usize); 6] = [
-    ("RAID 6", "level=raid6", 2),
-    // The adaptation rule that loses least on recorded traces (papers/raid/traces.md).
-    ("adaptive", "adapt=work-function", 2),
-    ("three copies", "level=raid10x3", 2),
-    ("RAID 5", "level=raid5", 1),
-    ("two copies", "level=raid10", 1),
-    ("striping", "level=raid0", 0),
+/// The rule of adaptation that loses least on recorded traces (papers/raid/traces.md).
+const RULE: &str = "work-function";
+
+/// The number of rebuilt chunks that are enough to tell how long a rebuild takes.
+const REBUILT_LEAST: u64 = 100;
+
+/// A redundancy scheme to try.
+struct Scheme {
+    name: &'static str,
+    /// The parameters of the array.
+    array: &'static str,
+    /// The number of drives that may fail without data loss.
+    survives: usize,
+    /// The number of data chunks that share their redundancy.
+    chunks: u32,
+}
+
+const fn scheme(name: &'static str, array: &'static str, survives: usize, chunks: u32) -> Scheme {
+    Scheme { name, array, survives, chunks }
+}
+
+const TRIED: [Scheme; 6] = [
+    scheme("RAID 6", "level=raid6", 2, 4),
+    scheme("adaptive", "adapt=work-function", 2, 4),
+    scheme("three copies", "level=raid10x3", 2, 1),
+    scheme("RAID 5", "level=raid5", 1, 4),
+    scheme("two copies", "level=raid10", 1, 1),
+    scheme("striping", "level=raid0", 0, 1),
 ];
+
+/// The chunk size of the arrays, which is the default of volumes.
+const CHUNK_BYTES: u32 = 64 << 10;
 
 /// A redundancy scheme and its simulated results.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +82,40 @@ pub struct Redundant {
     /// How much more the adaptation rule paid, in percent of its cost model, than an optimal rule
     /// that knows the whole trace; `None` if levels are fixed.
     pub regret_percent: Option<f64>,
+    /// Latencies with a drive missing; `None` without redundancy.
+    pub degraded: Option<Latencies>,
+    /// Latencies while a drive is rebuilt; `None` without redundancy.
+    pub rebuilding: Option<Latencies>,
+    /// The time to rebuild a full drive beside the requests of the trace; `None` without redundancy,
+    /// and if the trace is too short to tell.
+    pub rebuild_s: Option<f64>,
+    /// The expected number of bytes lost per year if the array is full, because too many drives
+    /// fail or because sectors are unreadable when they are needed.
+    pub lost_per_year_bytes: f64,
+}
+
+/// The latencies of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latencies {
+    /// The mean read latency.
+    pub read_mean_ms: Option<f64>,
+    /// The 99th percentile of read latencies.
+    pub read_p99_ms: Option<f64>,
+    /// The mean write latency.
+    pub write_mean_ms: Option<f64>,
+    /// The 99th percentile of write latencies.
+    pub write_p99_ms: Option<f64>,
+}
+
+impl Latencies {
+    fn of(run: &RunResult) -> Latencies {
+        Latencies {
+            read_mean_ms: run.figures.read_mean_ms,
+            read_p99_ms: run.figures.read_p99_ms,
+            write_mean_ms: run.figures.write_mean_ms,
+            write_p99_ms: run.figures.write_p99_ms,
+        }
+    }
 }
 
 /// The comparison of redundancy schemes, and the recommendation.
@@ -61,72 +125,169 @@ pub struct Redundancy {
     pub drives: u16,
     /// The recommended scheme among those that survive any two failures.
     pub recommended: &'static str,
+    /// The rule by which units change their level in the adaptive scheme.
+    pub rule: &'static str,
     /// The recommendation and its reason in words.
     pub said: String,
+    /// What failures of drives do to the recommended scheme, in words.
+    pub failures: String,
+    /// The commands that create and serve the recommended volume. `DRIVES` stands for a folder of
+    /// drives.
+    pub commands: Vec<String>,
     /// All schemes that were simulated.
     pub tried: Vec<Redundant>,
 }
 
-/// Simulates all schemes on `drives` drives like `device`, each under `scheduler`.
+/// The drives of the array, and what is assumed of them.
+#[derive(Clone, Copy)]
+pub struct Drives<'a> {
+    /// The model of each drive.
+    pub device: &'a OpenDevice,
+    /// The name by which the user can request the model.
+    pub asked: &'a str,
+    /// The number of drives.
+    pub count: u16,
+    /// The scheduler of each drive.
+    pub scheduler: &'a str,
+    /// How often drives fail, and how fast they are rebuilt at most.
+    pub reliability: Reliability,
+}
+
+/// Simulates all schemes on `drives`.
 ///
 /// # Errors
 /// Fails if this number of drives cannot form an array, or if the trace cannot be read again.
 pub fn redundancy(
     input: &Input,
-    device: &OpenDevice,
-    drives: u16,
-    scheduler: &str,
+    drives: Drives<'_>,
     setup: Setup,
     progress: Telling<'_>,
 ) -> Result<Redundancy, Error> {
-    let bed = Bed { disks: drives, ..Bed::of(device) };
     let mut tried = Vec::new();
-    let steps = input.description.records.max(1) as f64;
-    for (nth, (name, what, failures_survived)) in TRIED.into_iter().enumerate() {
-        let (policy, usable_bytes) = with_data(input, bed, what, scheduler, setup)?;
-        let doing = format!("trying {name} on {drives} drives");
+    for (nth, scheme) in TRIED.iter().enumerate() {
+        let steps = input.description.records.max(1) as f64 * 2.0;
+        let doing = format!("trying {} on {} drives", scheme.name, drives.count);
         let mut told = ProgressReport { doing, done_share: 0.0 };
-        let mut tell = |done: u64| {
+        // Each scheme is simulated three times.
+        let mut tell = |done: u64, run: usize| {
             let share = (done as f64 / steps).min(1.0);
-            told.done_share = (nth as f64 + share) / TRIED.len() as f64;
+            told.done_share = (nth as f64 + (run as f64 + share) / 3.0) / TRIED.len() as f64;
             progress(&told)
         };
-        let run = run_on(input, bed, &policy, setup, &mut tell)?.result;
-        tried.push(redundant(name, failures_survived, usable_bytes, &run));
+        tried.push(simulated(input, drives, scheme, setup, &mut tell)?);
     }
     let (recommended, why) = judged(&tried, setup.replay.total_name());
-    let of = format!("{drives} drives like {}", device.name);
-    Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
+    let said = format!("On {} drives like {} {why}", drives.count, drives.device.name);
+    let chosen = tried.iter().find(|one| one.name == recommended);
+    Ok(Redundancy {
+        drives: drives.count,
+        recommended,
+        rule: RULE,
+        said,
+        failures: chosen.map(failures).unwrap_or_default(),
+        commands: commands(recommended, drives),
+        tried,
+    })
+}
+
+/// Returns the commands that create and serve the recommended volume.
+fn commands(recommended: &str, Drives { asked, scheduler, .. }: Drives<'_>) -> Vec<String> {
+    let policy = match TRIED.iter().find(|scheme| scheme.name == recommended) {
+        Some(Scheme { array, .. }) if array.starts_with("adapt=") => {
+            format!("array:{array}:disk={}", inner(scheduler))
+        }
+        _ => scheduler.to_string(),
+    };
+    let (asked, policy) = (shell_word(asked), shell_word(&policy));
+    vec![
+        format!("forebay volume create DRIVES --device {asked}"),
+        format!("forebay serve DRIVES --socket volume.sock --policy {policy}"),
+    ]
+}
+
+/// Simulates a scheme on drives that all work, with one missing, and while that one is rebuilt.
+/// `tell` gets the number of requests so far, and the number of the run.
+fn simulated(
+    input: &Input,
+    drives: Drives<'_>,
+    scheme: &Scheme,
+    setup: Setup,
+    tell: &mut dyn FnMut(u64, usize) -> std::ops::ControlFlow<()>,
+) -> Result<Redundant, Error> {
+    let Drives { device, count, scheduler, reliability, .. } = drives;
+    let whole = Bed { disks: count, ..Bed::of(device) };
+    let filled = with_data(input, whole, scheme.array, scheduler, setup)?;
+    let mut run = |bed: Bed<'_>, nth: usize| -> Result<RunResult, Error> {
+        Ok(run_on(input, bed, &filled.policy, setup, &mut |done| tell(done, nth))?.result)
+    };
+    let mut found = redundant(scheme, filled.usable_bytes, &run(whole, 0)?);
+    let mut rebuild_bytes_per_s = reliability.rebuild_bytes_per_s;
+    let capacity_bytes = device.model.capacity();
+    if scheme.survives > 0 {
+        let missing = [Failure { lane: Some(0), when: When::From(Nanos::ZERO) }];
+        let at = |bytes_per_s: f64| {
+            Rebuild::new(CHUNK_BYTES, scheme.chunks, bytes_per_s, filled.data_bytes)
+        };
+        let (none, rebuild) = (at(0.0), at(rebuild_bytes_per_s));
+        // After a failure, an array writes its whole table again, which takes long if it is large.
+        let disk_bytes_max = filled.data_bytes.saturating_mul(2).saturating_add(1 << 30);
+        let rebuild_none = Some(&none);
+        let degraded = Bed { failures: &missing, rebuild: rebuild_none, disk_bytes_max, ..whole };
+        found.degraded = Some(Latencies::of(&run(degraded, 1)?));
+        let rebuilding = run(Bed { rebuild: Some(&rebuild), ..degraded }, 2)?;
+        found.rebuilding = Some(Latencies::of(&rebuilding));
+        if rebuild.chunks() >= REBUILT_LEAST {
+            let rebuilt = rebuild.chunks() as f64 * f64::from(CHUNK_BYTES);
+            rebuild_bytes_per_s = rebuilt / rebuilding.figures.makespan_s.max(1e-9);
+            found.rebuild_s = Some(capacity_bytes as f64 / rebuild_bytes_per_s);
+        }
+    }
+    let reliability = Reliability { rebuild_bytes_per_s, ..reliability };
+    let units = (scheme.survives, scheme.chunks.into());
+    found.lost_per_year_bytes =
+        reliability.lost_per_year(units, capacity_bytes, filled.usable_bytes);
+    Ok(found)
+}
+
+/// An array that contains the data of a trace.
+pub(super) struct FilledArray {
+    /// The policy spec of the array.
+    pub(super) policy: String,
+    /// How much the array holds, and how much of that is data.
+    pub(super) usable_bytes: u64,
+    data_bytes: u64,
 }
 
 /// Returns the policy spec of the array `what`, already filled with the trace's data because reads
-/// of unwritten data would cost nothing, and the array's usable bytes.
+/// of unwritten data would cost nothing.
 pub(super) fn with_data(
     input: &Input,
     bed: Bed<'_>,
     what: &str,
     scheduler: &str,
     setup: Setup,
-) -> Result<(String, u64), Error> {
-    let bare = format!("array:{what}:disk={scheduler}");
+) -> Result<FilledArray, Error> {
+    let disk = inner(scheduler);
+    let bare = format!("array:{what}:disk={disk}");
     let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
     let layout = bed.placement(input, &bare, setup);
     let filled = if layout.moves() { input.used_bytes() } else { layout.span() };
     // The amount is limited by the array's capacity and by the range of the parameter.
     let filled_mib = filled.div_ceil(1 << 20).min(usable_bytes >> 20).min(u32::MAX.into());
-    Ok((format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}"), usable_bytes))
+    let policy = format!("array:{what}:filled-mib={filled_mib}:disk={disk}");
+    Ok(FilledArray { policy, usable_bytes, data_bytes: filled_mib << 20 })
 }
 
-fn redundant(
-    name: &'static str,
-    failures_survived: usize,
-    usable_bytes: u64,
-    run: &RunResult,
-) -> Redundant {
+/// Returns a scheduler in the form of a parameter of another policy.
+fn inner(scheduler: &str) -> String {
+    scheduler.replace('+', "++").replace(':', "+")
+}
+
+fn redundant(scheme: &Scheme, usable_bytes: u64, run: &RunResult) -> Redundant {
     Redundant {
-        name,
+        name: scheme.name,
         policy: run.policy.clone(),
-        failures_survived,
+        failures_survived: scheme.survives,
         usable_bytes,
         total_s: run.total_s(),
         read_mean_ms: run.figures.read_mean_ms,
@@ -135,7 +296,28 @@ fn redundant(
         write_p99_ms: run.figures.write_p99_ms,
         switches: run.placement.get("switches").copied().unwrap_or(0.0) as u64,
         regret_percent: run.placement.get("regret_percent").copied(),
+        degraded: None,
+        rebuilding: None,
+        rebuild_s: None,
+        lost_per_year_bytes: 0.0,
     }
+}
+
+/// Says what failures of drives do to a scheme.
+fn failures(one: &Redundant) -> String {
+    let tail_of = |run: &Option<Latencies>| {
+        run.as_ref().and_then(|of| of.read_p99_ms.or(of.write_p99_ms)).map(millis)
+    };
+    let (degraded, rebuilding) = (tail_of(&one.degraded), tail_of(&one.rebuilding));
+    let (Some(degraded), Some(rebuilding)) = (degraded, rebuilding) else { return String::new() };
+    let takes = one.rebuild_s.map(|took_s| format!(", which takes {}", seconds(took_s)));
+    format!(
+        "With a drive missing, 99 % of {} take up to {degraded}, and {rebuilding} during its rebuild{}. \
+         A full array loses {} a year on average.",
+        whose(one),
+        takes.unwrap_or_default(),
+        bytes(one.lost_per_year_bytes)
+    )
 }
 
 fn tail(of: &Redundant) -> f64 {
@@ -167,7 +349,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let first = match chosen.name == raid6.name {
         true => format!(
             "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives together. \
-             Levels that follow the workload do not pay: {}.",
+             Levels that follow the workload (rule {RULE}) do not pay: {}.",
             bytes(raid6.usable_bytes as f64),
             whose(raid6),
             millis(tail(raid6)),
@@ -175,8 +357,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             against(adaptive)
         ),
         false => format!(
-            "let data change between RAID 6 and three copies ({} changes): {} against RAID 6 alone. It \
-             holds {} all the same.",
+            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} against \
+             RAID 6 alone. It holds {} all the same.",
             adaptive.switches,
             against(adaptive),
             bytes(adaptive.usable_bytes as f64)
@@ -213,6 +395,10 @@ mod tests {
             write_p99_ms: Some(1e9),
             switches: 7,
             regret_percent: None,
+            degraded: None,
+            rebuilding: None,
+            rebuild_s: None,
+            lost_per_year_bytes: 0.0,
         }
     }
 

@@ -10,12 +10,13 @@ use tempfile::TempDir;
 use super::local_disk::LocalDisk;
 use super::page;
 use super::{
-    Advice, AdviceOptions, Prefer, Verdict, advise, check_current, default_device, default_flash,
-    redundancy,
+    Advice, AdviceOptions, ArrayDrives, Prefer, Verdict, advise, check_current, default_device,
+    default_flash, redundancy,
 };
 use crate::devices;
 use crate::error::Error;
 use crate::layout::Map;
+use crate::plan::buy::Reliability;
 use crate::sample;
 use crate::simulate::{Replay, Setup};
 use crate::verb::{
@@ -46,6 +47,14 @@ forebay_ask::ask! {
         flash_size: Option<Size> [.otherwise("as much as saves most of what a larger cache would")],
         /// Also say which redundancy pays on an array of this many such drives
         array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
+        /// Failures of a drive of the array in a year (default: Backblaze's hard drives, 2024)
+        failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0).requires("array")],
+        /// Sectors of a drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        defects_per_year: f64 = "0.95" [.between(0.0, 1e6).requires("array")],
+        /// The time between two checks of the array, which find and mend unreadable sectors
+        scrub: Nanos = "168h" [.requires("array")],
+        /// MB a second at which a failed drive is rebuilt at most
+        rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5).requires("array")],
         /// Which scheduler to choose where none is best in everything
         prefer: Prefer = "balance",
         /// Where to write the HTML report
@@ -155,9 +164,11 @@ impl Verb for AdviseAsk {
         if let Some(drives) = self.array.filter(|_| tells) {
             session.begin("trying redundancy", None);
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
-            let tried = redundancy(&input, &device, drives, scheduler, setup, &mut |told| {
-                session.progress(told)
-            })?;
+            let asked = self.device.as_ref().map_or(&device.name, |asked| &asked.0);
+            let reliability = self.reliability();
+            let drives =
+                ArrayDrives { device: &device, asked, count: drives, scheduler, reliability };
+            let tried = redundancy(&input, drives, setup, &mut |told| session.progress(told))?;
             advice.redundancy = Some(tried);
         }
         let page = page::page(&advice);
@@ -209,6 +220,15 @@ impl AdviseAsk {
         let reason = if is_named { "as asked for".to_string() } else { model.reason };
         let is_known = is_named || model.is_known;
         Ok(Some(CapturedDisk { disk, reason, is_known, _folder: folder }))
+    }
+
+    fn reliability(&self) -> Reliability {
+        Reliability {
+            failures_per_year: self.failures_per_year,
+            defects_per_year: self.defects_per_year,
+            scrub: self.scrub,
+            rebuild_bytes_per_s: self.rebuild_mb_per_s * 1e6,
+        }
     }
 
     fn setup(

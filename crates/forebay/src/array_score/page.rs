@@ -47,7 +47,7 @@ fn headline(scores: &[Score]) -> String {
 /// Builds the table of write times by write size.
 fn writes(scores: &[Score]) -> Table {
     let sizes = (1..=CHUNKS).map(|count| counted(count.into(), "chunk")).collect();
-    table(sizes, scores, |score, level| score.write_ms[level].to_vec())
+    table(sizes, scores, |score, level| score.write_ms[level].clone())
 }
 
 /// Builds the table of the times that a switch from each level takes.

@@ -6,7 +6,7 @@ use forebay_ask::{Choice, Value};
 use forebay_core::stack::array::Update;
 use serde::Serialize;
 
-use super::{ArrayLoad, Score, page, score};
+use super::{ArrayLoad, CHUNKS, Score, page, score};
 use crate::devices;
 use crate::error::Error;
 use crate::progress::ProgressReport;
@@ -79,15 +79,15 @@ impl Verb for ArrayScoreAsk {
                 return Err(Error::Stopped);
             }
             let load = ArrayLoad {
-                drives: self.drives,
                 chunk_bytes: self.chunk_kib * 1024,
+                chunks: CHUNKS,
                 update: self.update.0,
                 filled_bytes: u64::from(self.filled_mib) << 20,
                 outstanding,
                 writes: self.writes,
                 seed: self.seed,
             };
-            rows.push(score(&device, load)?);
+            rows.push(score(&vec![&device; self.drives.into()], load)?);
         }
         let page = page::page(&device.name, self.drives, &rows, cautions);
         Answered::new(&ArrayScoreAnswer { rows }, page)

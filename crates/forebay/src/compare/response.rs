@@ -55,6 +55,7 @@ pub(super) fn responses(
         disk_bytes: 1 << 40,
         flash: None,
         restarts: false,
+        costs: [None; 2],
     };
     let mut policy = build_placed(scheduler(device), &lanes)?;
     let mut devices = [model.clone()];

@@ -374,6 +374,7 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
                 flash: (*layout == Layout::FlashCache).then_some(&flash.device),
                 flash_asked: &flash.asked,
                 scheduler: if is_flash { "none" } else { question.scheduler },
+                costs: layout.costs(&candidate.device),
             };
             let sharings = question.sharings.iter().filter(|sharing| {
                 clients > 1 || **sharing == Sharing::Shared || question.sharings.len() == 1

@@ -1,7 +1,7 @@
 //! The observers of a run.
 
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Completion, Done, Nanos, Observer, Request};
+use forebay_core::{BACKGROUND, Completion, Done, Nanos, Observer, Request};
 
 use crate::contention::Contention;
 use crate::head::HeadTrace;
@@ -26,6 +26,9 @@ pub(super) struct Watch<'a> {
 impl Observer for Watch<'_> {
     #[inline]
     fn arrived(&mut self, request: &Request) {
+        if request.stream == BACKGROUND {
+            return;
+        }
         self.statistics.arrived(request);
         self.idle.arrived(request.at);
     }
@@ -46,6 +49,9 @@ impl Observer for Watch<'_> {
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
+        if done.request.stream == BACKGROUND {
+            return;
+        }
         self.statistics.finished(now, done);
         self.idle.finished(now);
         if let Some(slices) = &mut self.slices {

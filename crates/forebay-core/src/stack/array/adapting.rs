@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Array;
 use super::job::Doing;
-use super::kind::DriveKind;
+use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
@@ -20,7 +20,8 @@ const PAYING: u64 = 256;
 /// Says which level a unit has; layouts of its costs are numbers of these levels.
 pub(super) struct Adapting {
     levels: Vec<Level>,
-    costs: Costs,
+    /// By kind of drive.
+    costs: [Costs; KINDS.len()],
     first: First,
     /// The percentage of the clients' data that switches may move; 0 means no limit.
     percent: u64,
@@ -103,7 +104,12 @@ impl<R: Rule> Units for Ruled<R> {
 
 impl Adapting {
     /// By `rule`, between `levels`, whose numbers are the layouts of `costs`.
-    pub(super) fn new<R>(rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Adapting
+    pub(super) fn new<R>(
+        rule: R,
+        costs: [Costs; KINDS.len()],
+        first: First,
+        levels: Vec<Level>,
+    ) -> Adapting
     where
         R: Rule + Send + 'static,
         R::Unit: Send,
@@ -145,13 +151,14 @@ impl Adapting {
 
     /// A unit pays; the level it is to go to. Nothing is kept of one that is as lean as can be only
     /// because it pays.
-    pub(super) fn pay(&mut self, number: u64, level: Level) -> Option<Level> {
-        let (layout, tick) = (self.layout(level)?, self.costs.tick());
-        let is_lean = layout == self.costs.cheapest(tick);
+    pub(super) fn pay(&mut self, number: u64, level: Level, kind: DriveKind) -> Option<Level> {
+        let costs = &self.costs[kind as usize];
+        let (layout, tick) = (self.layout(level)?, costs.tick());
+        let is_lean = layout == costs.cheapest(tick);
         if is_lean && !self.units.knows(number) {
             return None;
         }
-        let to = self.units.seen(&self.costs, number, layout, tick)?;
+        let to = self.units.seen(costs, number, layout, tick)?;
         self.levels.get(usize::from(to)).copied()
     }
 
@@ -177,27 +184,29 @@ impl Adapting {
     }
 
     /// Returns the level of a unit whose first write has this many chunks.
-    pub(super) fn first(&self, chunks: usize) -> Option<Level> {
-        let layout = self.first.layout(&self.costs, self.costs.class(Op::Write, chunks));
+    pub(super) fn first(&self, chunks: usize, kind: DriveKind) -> Option<Level> {
+        let costs = &self.costs[kind as usize];
+        let layout = self.first.layout(costs, costs.class(Op::Write, chunks));
         self.levels.get(usize::from(layout)).copied()
     }
 
-    /// Reports a request for this many chunks to a unit of this level; returns the level to switch
+    /// Reports a request for this many chunks to a unit of this level and kind; returns the level to switch
     /// to.
     pub(super) fn seen(
         &mut self,
         number: u64,
-        level: Level,
+        (level, kind): (Level, DriveKind),
         op: Op,
         chunks: usize,
     ) -> Option<Level> {
         let layout = self.layout(level)?;
-        let class = self.costs.class(op, chunks);
+        let costs = &self.costs[kind as usize];
+        let class = costs.class(op, chunks);
         // Requests with the same cost everywhere, such as reads, are no reason to switch.
-        if self.costs.row(class).windows(2).all(|pair| pair[0] == pair[1]) {
+        if costs.row(class).windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
         }
-        let to = self.units.seen(&self.costs, number, layout, class)?;
+        let to = self.units.seen(costs, number, layout, class)?;
         self.levels.get(usize::from(to)).copied()
     }
 }
@@ -219,7 +228,7 @@ impl Array {
             return false;
         }
         let op = if job.doing == Doing::Write { Op::Write } else { Op::Read };
-        let to = adapting.seen(job.number, level, op, job.touched.count_ones() as usize);
+        let to = adapting.seen(job.number, (level, kind), op, job.touched.count_ones() as usize);
         to.is_some_and(|to| self.follow(self.jobs[key as usize].number, to, kind))
     }
 
@@ -228,12 +237,13 @@ impl Array {
         let units = self.table.units();
         let paying = self.adapting.as_mut().map_or(0..0, |adapting| adapting.paying(now, units));
         for number in paying {
-            let Some(level) = self.unit(number).level else { continue };
+            let unit = self.unit(number);
+            let Some(level) = unit.level else { continue };
             if self.hints.of(number).level.is_none()
                 && let Some(adapting) = &mut self.adapting
-                && let Some(to) = adapting.pay(number, level)
+                && let Some(to) = adapting.pay(number, level, unit.kind)
             {
-                self.follow(number, to, self.unit(number).kind);
+                self.follow(number, to, unit.kind);
             }
         }
     }
@@ -252,19 +262,24 @@ impl Array {
 
 #[cfg(test)]
 mod tests {
+    use super::DriveKind::{Hdd, Ssd};
     use super::*;
     use crate::adapt::{Best, BonusMalus, Factor, Objective, Tuning};
 
     fn adapting() -> Adapting {
         let levels = vec![Level::RAID6, Level::TRIPLE];
-        Adapting::new(BonusMalus::new(Factor::ONE), Costs::paper_hdd(), First::ByFirstWrite, levels)
+        let costs = [Costs::paper_hdd(), Costs::paper_ssd()];
+        Adapting::new(BonusMalus::new(Factor::ONE), costs, First::ByFirstWrite, levels)
     }
 
     #[test]
     fn a_unit_goes_where_the_rule_says_and_begins_by_its_first_write() {
         let mut rule = adapting();
-        assert_eq!((rule.first(1), rule.first(4)), (Some(Level::TRIPLE), Some(Level::RAID6)));
-        let mut seen = |level, chunks| rule.seen(7, level, Op::Write, chunks);
+        assert_eq!(
+            (rule.first(1, Hdd), rule.first(4, Hdd)),
+            (Some(Level::TRIPLE), Some(Level::RAID6))
+        );
+        let mut seen = |level, chunks| rule.seen(7, (level, Hdd), Op::Write, chunks);
         // 27 points a write to 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
@@ -277,9 +292,19 @@ mod tests {
     }
 
     #[test]
+    fn units_are_judged_by_the_costs_of_their_own_drives() {
+        let mut rule = adapting();
+        // On flash, RAID 6 is faster from three chunks on, and 20 points a write to 55 for one.
+        assert_eq!(rule.first(3, Ssd), Some(Level::RAID6));
+        let mut seen = |number, kind| rule.seen(number, (Level::RAID6, kind), Op::Write, 1);
+        assert!((0..2).all(|_| seen(1, Ssd).is_none()) && (0..3).all(|_| seen(2, Hdd).is_none()));
+        assert_eq!((seen(1, Ssd), seen(2, Hdd)), (Some(Level::TRIPLE), Some(Level::TRIPLE)));
+    }
+
+    #[test]
     fn what_is_paid_stands_beside_the_optimum() {
         let mut rule = adapting();
-        let mut seen = |number, level| rule.seen(number, level, Op::Write, 1);
+        let mut seen = |number, level| rule.seen(number, (level, Hdd), Op::Write, 1);
         // Four small writes in RAID 6, a switch, two in three copies; and two of a unit that began there.
         let _: Vec<_> = (0..4).map(|_| seen(7, Level::RAID6)).collect();
         let _: Vec<_> = (0..2).map(|_| seen(7, Level::TRIPLE)).collect();
@@ -295,8 +320,9 @@ mod tests {
         let costs = Costs::paper_hdd();
         let levels = vec![Level::RAID6, Level::TRIPLE];
         let best = Best::new(&costs, Tuning::default());
-        let mut rule = Adapting::new(best, costs, First::Fixed(0), levels);
-        let stays = (0..1000).all(|unit| rule.seen(unit, Level::RAID6, Op::Read, 1).is_none());
+        let mut rule = Adapting::new(best, [costs.clone(), costs], First::Fixed(0), levels);
+        let stays =
+            (0..1000).all(|unit| rule.seen(unit, (Level::RAID6, Hdd), Op::Read, 1).is_none());
         assert!(stays && !rule.units.knows(7));
     }
 
@@ -317,13 +343,13 @@ mod tests {
         let objective =
             Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() };
         let levels = vec![Level::RAID6, Level::TRIPLE];
-        let costs = objective.weigh(Costs::paper_hdd());
+        let costs = [Costs::paper_hdd(), Costs::paper_ssd()].map(|costs| objective.weigh(costs));
         let first = First::ByFirstWrite;
         let mut rule = Adapting::new(BonusMalus::new(Factor::ONE), costs, first, levels);
         // 10 points a period to 66.
-        assert!((0..6).all(|_| rule.pay(3, Level::TRIPLE).is_none()));
-        assert_eq!(rule.pay(3, Level::TRIPLE), Some(Level::RAID6));
-        assert_eq!(rule.pay(4, Level::RAID6), None);
+        assert!((0..6).all(|_| rule.pay(3, Level::TRIPLE, Hdd).is_none()));
+        assert_eq!(rule.pay(3, Level::TRIPLE, Hdd), Some(Level::RAID6));
+        assert_eq!(rule.pay(4, Level::RAID6, Hdd), None);
         assert!(rule.units.knows(3) && !rule.units.knows(4));
     }
 

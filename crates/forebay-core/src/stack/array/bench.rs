@@ -251,5 +251,10 @@ pub(super) fn created(first: Level, spare: u32, adapts: bool) -> Array {
         return array;
     }
     let rule = BonusMalus::new(Factor { times: 1, over: 4 });
-    array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), vec![Level::RAID6, Level::TRIPLE])
+    array.adapting(
+        rule,
+        [(); 2].map(|()| Costs::paper_hdd()),
+        First::Fixed(0),
+        vec![Level::RAID6, Level::TRIPLE],
+    )
 }

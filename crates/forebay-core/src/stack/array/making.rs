@@ -21,7 +21,7 @@ use super::suspects::Unsure;
 use super::table::Table;
 use super::unit::Unit;
 use super::{Array, Counts, Phase};
-use crate::adapt::{Costs, First, Rule};
+use crate::adapt::{Costs, DriveCosts, First, Rule};
 use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
@@ -53,9 +53,25 @@ impl Array {
         self
     }
 
-    /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs` is
-    /// `levels[i]`.
-    pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
+    /// Sets the costs of writes on the drives of each kind, as far as they are known.
+    pub fn with_costs(self, costs: [Option<DriveCosts>; KINDS.len()]) -> Array {
+        Array { costs, ..self }
+    }
+
+    /// Returns the costs of writes on the drives of a kind, if they are known.
+    pub fn costs(&self, kind: DriveKind) -> Option<DriveCosts> {
+        self.costs[kind as usize]
+    }
+
+    /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs`,
+    /// which are those of each kind of drives, is `levels[i]`.
+    pub fn adapting<R>(
+        self,
+        rule: R,
+        costs: [Costs; KINDS.len()],
+        first: First,
+        levels: Vec<Level>,
+    ) -> Array
     where
         R: Rule + Send + 'static,
         R::Unit: Send,
@@ -167,6 +183,7 @@ impl Array {
             care: Care::default(),
             room: Room::default(),
             adapting: None,
+            costs: [None; KINDS.len()],
             hints: Hints::default(),
             carried: BTreeMap::new(),
             held: [0; KINDS.len()],

@@ -8,9 +8,11 @@
 //! without gaps is believed.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
+use super::kind::KINDS;
 use super::level::Level;
 use super::table::{put_words, words};
 use super::unit::Unit;
+use crate::adapt::DriveCosts;
 
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
@@ -55,6 +57,9 @@ pub struct Label {
     pub given: u8,
     /// The version of its format.
     pub version: u64,
+    /// The costs of writes on the drives of each kind, if they were known when the volume was
+    /// created. Earlier programs ignore them, and drop them when they rewrite a label.
+    pub costs: [Option<DriveCosts>; KINDS.len()],
 }
 
 /// The reason why a block is not a usable label.
@@ -99,7 +104,8 @@ impl Label {
             stage as u64,
             self.given.into(),
         ];
-        put_words(&numbers, &mut bytes);
+        let costs = self.costs.into_iter().flat_map(|costs| costs.unwrap_or_default().words());
+        put_words(&numbers.into_iter().chain(costs).collect::<Vec<_>>(), &mut bytes);
         bytes
     }
 
@@ -126,7 +132,7 @@ impl Label {
     fn of_words(words: &[u64]) -> Option<Label> {
         let &[version, volume, lanes, chunk, chunks, copies, units, cells, ..] =
             words.first_chunk::<8>()?;
-        let &[fresh, drive, first, stage, given] = words[8..].first_chunk()?;
+        let (&[fresh, drive, first, stage, given], rest) = words[8..].split_first_chunk()?;
         let geometry = Geometry {
             volume,
             lanes: lanes.try_into().ok()?,
@@ -146,7 +152,8 @@ impl Label {
             .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
         let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive) && sizes.units > 0;
         let geometry = Geometry { ring: sizes.ring, ..geometry };
-        is_fit.then_some(Label { geometry, drive, first, stage, given, version })
+        let costs = [0, 1].map(|kind| DriveCosts::of_words(rest.get(kind * DriveCosts::WORDS..)?));
+        is_fit.then_some(Label { geometry, drive, first, stage, given, version, costs })
     }
 
     /// Where the label at the end of a drive of this many bytes is, unless it has none: drives of
@@ -298,7 +305,8 @@ mod tests {
 
     fn label() -> Label {
         let (stage, version) = (DriveStage::Member, VERSION);
-        Label { geometry: geometry(), drive: 5, first: Level::RAID6, stage, given: 9, version }
+        let (geometry, costs) = (geometry(), [None; 2]);
+        Label { geometry, drive: 5, first: Level::RAID6, stage, given: 9, version, costs }
     }
 
     #[test]
@@ -334,6 +342,19 @@ mod tests {
         let large = Geometry { units: 1 << 40, ..geometry() };
         let large = Geometry::new(large, Level::RAID6, 0);
         assert_eq!(large, None);
+    }
+
+    #[test]
+    fn labels_with_and_without_costs_are_of_one_format() {
+        let costs = DriveCosts { writes: [[9; 5], [1, 2, 3, 4, 0]], switches: [5, 6] };
+        for costs in [[None, Some(costs)], [Some(costs), None], [Some(costs); 2]] {
+            let label = Label { costs, ..label() };
+            let mut bytes = label.encode();
+            assert_eq!(Label::decode(&bytes, 0), Ok(label));
+            // Earlier programs wrote zeros after the last number.
+            bytes[120..].fill(0);
+            assert_eq!(Label::decode(&bytes, 0), Ok(super::tests::label()));
+        }
     }
 
     #[test]

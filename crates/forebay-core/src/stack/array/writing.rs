@@ -47,12 +47,14 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         job.span(chunk, geometry::BLOCK.min(chunk), false);
         let touched = job.touched;
-        let first = self.adapting.as_ref().and_then(|it| it.first(touched.count_ones() as usize));
+        let kind = if old.level.is_some() { old.kind } else { self.hinted_kind(number) };
+        let count = touched.count_ones() as usize;
+        let first = self.adapting.as_ref().and_then(|it| it.first(count, kind));
         let hinted = self.hints.of(number).level;
         let first = hinted.or(first).unwrap_or(self.first);
         let kind = match old.level {
-            Some(_) => old.kind,
-            None => self.first_kind(self.hinted_kind(number), first),
+            Some(_) => kind,
+            None => self.first_kind(kind, first),
         };
         let level = match old.level {
             Some(level) => level,

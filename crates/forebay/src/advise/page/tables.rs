@@ -4,7 +4,7 @@ use forebay_show::figure::Unit;
 use forebay_show::page::Block;
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
-use crate::advise::{Advice, Ranked, Redundancy, Remedy, RemedyKind, RemedyStanding};
+use crate::advise::{Advice, Latencies, Ranked, Redundancy, Remedy, RemedyKind, RemedyStanding};
 use crate::run_page::name;
 
 /// Builds the table of all remedies, those that cost nothing first. Each is compared with the
@@ -145,4 +145,40 @@ pub(super) fn arrays(redundancy: &Redundancy, total_is: &str) -> Table {
         table.rows.push(row);
     }
     table
+}
+
+/// Builds the table of redundancy schemes with a drive missing, and while it is rebuilt.
+pub(super) fn failures(redundancy: &Redundancy) -> Vec<Block> {
+    let mut table = Table::new([
+        Column::words("redundancy"),
+        Column::of("read p99", Unit::Seconds),
+        Column::of("degraded", Unit::Seconds).joined(),
+        Column::of("rebuilding", Unit::Seconds).joined(),
+        Column::of("write p99", Unit::Seconds),
+        Column::of("degraded", Unit::Seconds).joined(),
+        Column::of("rebuilding", Unit::Seconds).joined(),
+        Column::of("rebuilt after", Unit::Seconds),
+        Column::of("lost a year", Unit::Bytes),
+    ]);
+    let ms = |ms: Option<f64>| Cell::value(ms.map(|ms| ms / 1e3));
+    for one in &redundancy.tried {
+        let of = |run: &Option<Latencies>, get: fn(&Latencies) -> Option<f64>| {
+            ms(run.as_ref().and_then(get))
+        };
+        table.rows.push(Row::new([
+            one.name.into(),
+            ms(one.read_p99_ms),
+            of(&one.degraded, |of| of.read_p99_ms),
+            of(&one.rebuilding, |of| of.read_p99_ms),
+            ms(one.write_p99_ms),
+            of(&one.degraded, |of| of.write_p99_ms),
+            of(&one.rebuilding, |of| of.write_p99_ms),
+            Cell::value(one.rebuild_s),
+            one.lost_per_year_bytes.into(),
+        ]));
+    }
+    let said = "A rebuild restores a full drive, beside the requests of the trace. What a full array \
+        loses in a year on average is computed from your rates of failures and unreadable sectors \
+        (Greenan, Plank and Wylie, 2010: NOMDL).";
+    vec![Block::Table(table), Block::Text(said.into())]
 }

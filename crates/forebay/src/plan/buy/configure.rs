@@ -7,7 +7,7 @@
 //! workload ([`Guarantee`]), all are reduced by the same factor. That happens if the clients'
 //! bursts do not overlap, or if their requests are easier for a disk than random ones.
 
-use forebay_ask::AskError;
+use forebay_ask::{AskError, shell_word};
 use std::path::Path;
 
 use forebay_trace::TraceError;
@@ -305,7 +305,11 @@ impl Words<'_> {
                 let files = set.join(" ");
                 lines.push(format!("truncate -s {bytes} {files}"));
                 let level = self.best.layout.level();
-                lines.push(format!("forebay volume create {files} --level {level}"));
+                let device = match self.best.layout {
+                    Layout::Adaptive => format!(" --device {}", shell_word(self.kind.asked)),
+                    _ => String::new(),
+                };
+                lines.push(format!("forebay volume create {files} --level {level}{device}"));
             }
         }
         lines.join("\n") + "\n"

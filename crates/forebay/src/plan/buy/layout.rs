@@ -7,10 +7,13 @@
 //! with checksums and without a write hole. A small write to a volume first reads the rest of its
 //! chunk.
 
+use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::{DeviceSet, FlashLane, volume_bytes};
+use forebay_core::stack::array::Update;
 use forebay_core::{Device, SpecError};
 use serde::Serialize;
 
+use crate::array_score::drive_costs;
 use crate::devices::OpenDevice;
 use crate::plan::devices::STRIPE_BYTES;
 
@@ -112,6 +115,11 @@ impl Layout {
         }
     }
 
+    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it has.
+    pub(super) fn redundancy(self) -> (usize, u64) {
+        (self.survives(), self.data_chunks())
+    }
+
     /// Returns the maximum number of drives in a set. RAID 6 that is written in place has four data
     /// chunks and two parity chunks in every stripe, and md makes such an array of exactly six
     /// drives.
@@ -121,6 +129,15 @@ impl Layout {
             Layout::Raid6 => 6,
             _ => 32,
         }
+    }
+
+    /// Returns the costs of writes to the least number of drives like `drive`, if the layout adapts
+    /// to them.
+    pub(super) fn costs(self, drive: &OpenDevice) -> Option<DriveCosts> {
+        let drives = vec![drive; self.width()];
+        let chunk_bytes = (VOLUME_CHUNK_KIB << 10) as u32;
+        let adapts = self == Layout::Adaptive;
+        adapts.then(|| drive_costs(&drives, chunk_bytes, CHUNKS as u8, Update::Fresh))?
     }
 
     /// Returns how many sets `drives` form; `None` if they cannot form equal sets.
@@ -141,6 +158,8 @@ pub(super) struct DriveLayout<'a> {
     pub(super) flash_asked: &'a str,
     /// The scheduler of each disk.
     pub(super) scheduler: &'a str,
+    /// The costs of writes to the drives of an adaptive volume.
+    pub(super) costs: Option<DriveCosts>,
 }
 
 /// The amount of data on all sets together.
@@ -194,16 +213,14 @@ impl DriveLayout<'_> {
             disk_bytes,
             flash: self.flash.map(flash),
             restarts: false,
+            costs: [self.costs, None],
         }
     }
 
     /// Returns the policy parameters of the array, but not those that describe its contents.
     pub(super) fn array(&self) -> String {
         let level = match self.layout {
-            Layout::Adaptive => {
-                let costs = if self.drive.model.cylinders() > 0 { "hdd" } else { "ssd" };
-                format!("adapt=work-function:costs={costs}")
-            }
+            Layout::Adaptive => "adapt=work-function".to_string(),
             layout if layout.is_volume() => format!("level={}", layout.level()),
             layout => format!("level={}:update=in-place:chunk-kib={CHUNK_KIB}", layout.level()),
         };
@@ -336,6 +353,7 @@ mod tests {
             flash: None,
             flash_asked: "",
             scheduler: "noop",
+            costs: None,
         };
         let gib = 1 << 30;
         let data = Data { bytes: 64 * gib, used: 0, touched: u64::MAX };

@@ -12,8 +12,6 @@
 
 use forebay_core::Nanos;
 
-use super::layout::Layout;
-
 /// How often drives fail and sectors become unreadable, and how fast either is repaired.
 #[derive(Clone, Copy, Debug)]
 pub struct Reliability {
@@ -37,14 +35,15 @@ impl Reliability {
         capacity_bytes as f64 / self.rebuild_bytes_per_s.max(1.0)
     }
 
-    /// Returns the expected loss, in bytes per year, of `data_bytes` in this layout on drives of `capacity_bytes`.
-    pub(super) fn lost_per_year(
+    /// Returns the expected loss, in bytes per year, of `data_bytes` on drives of `capacity_bytes`. Units of redundancy have
+    /// `chunks` data chunks and survive the failure of `survives` drives.
+    pub(crate) fn lost_per_year(
         &self,
-        layout: Layout,
+        (survives, chunks): (usize, u64),
         capacity_bytes: u64,
         data_bytes: u64,
     ) -> f64 {
-        let (survives, chunks) = (layout.survives(), layout.data_chunks() as f64);
+        let chunks = chunks as f64;
         let drives = chunks + survives as f64;
         let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
         // For each number of failed drives, from zero on: the mean time in years until one more has failed, rebuilds
@@ -76,6 +75,7 @@ impl Reliability {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::buy::Layout;
 
     const TB: u64 = 1_000_000_000_000;
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn rare_failures_lose_what_can_be_worked_out_by_hand() {
         let rates = reliability(0.01, 0.001);
-        let lost = |layout| rates.lost_per_year(layout, TB, TB) / TB as f64;
+        let lost = |layout: Layout| rates.lost_per_year(layout.redundancy(), TB, TB) / TB as f64;
         for (layout, expected) in [
             (Layout::Single, 0.01),
             // Either drive fails, then the other one during the rebuild.
@@ -107,17 +107,17 @@ mod tests {
     #[test]
     fn defects_are_lost_where_no_redundancy_is_left() {
         let rates = Reliability { defects_per_year: 2.0, ..reliability(1e-12, 1e-9) };
-        let full = rates.lost_per_year(Layout::Single, TB, TB / 2);
+        let full = rates.lost_per_year(Layout::Single.redundancy(), TB, TB / 2);
         assert!((full - SECTOR_BYTES).abs() < SECTOR_BYTES / 100.0, "{full}");
         let rates = Reliability { failures_per_year: 0.01, ..rates };
-        let mirrored = rates.lost_per_year(Layout::Mirror, TB, TB);
+        let mirrored = rates.lost_per_year(Layout::Mirror.redundancy(), TB, TB);
         let age_years = 3.5 / 365.25;
         let expected = 2.0 * 0.01 * 2.0 * age_years * SECTOR_BYTES;
         let by_drives = 2.0 * 0.01 * 0.01 * 1e-9 * TB as f64;
         let share = mirrored / (expected + by_drives);
         assert!((0.99..1.01).contains(&share), "{mirrored}");
         let rarely = Reliability { scrub: Nanos::from_secs(70 * 86_400), ..rates };
-        assert!(rarely.lost_per_year(Layout::Mirror, TB, TB) > 5.0 * mirrored);
+        assert!(rarely.lost_per_year(Layout::Mirror.redundancy(), TB, TB) > 5.0 * mirrored);
     }
 
     /// Compares the result with a simulation of drives that fail and are rebuilt at random.
@@ -139,7 +139,8 @@ mod tests {
                 (failed, lost) = (0.0, lost + 0.5);
             }
         }
-        let share = rates.lost_per_year(Layout::Raid6, TB, TB) / TB as f64 / (lost / years);
+        let share =
+            rates.lost_per_year(Layout::Raid6.redundancy(), TB, TB) / TB as f64 / (lost / years);
         assert!((0.97..1.03).contains(&share), "{share}");
     }
 }

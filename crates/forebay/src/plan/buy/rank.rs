@@ -294,7 +294,7 @@ pub(super) fn row(
         rebuild_hours: sized.map(|capacity| question.reliability.rebuild_s(capacity) / 3600.0),
         lost_per_year_bytes: sized.map(|capacity| {
             let bytes = found.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
-            question.reliability.lost_per_year(kind.layout, capacity, bytes)
+            question.reliability.lost_per_year(kind.layout.redundancy(), capacity, bytes)
         }),
         written_per_year_tb: worn.map(|(tb, _)| tb),
         endurance_years: worn.and_then(|(tb, rated)| Some(rated? / tb.max(1e-9))),

@@ -205,7 +205,7 @@ impl Config {
         let levels = vec![Level::RAID6, Level::TRIPLE];
         let rents = if self.has_rent { vec![6_000, 12_000] } else { vec![0, 0] };
         let objective = Objective { capacity: 1, rents, ..Objective::default() };
-        let costs = objective.weigh(Costs::paper_hdd());
+        let costs = [(); 2].map(|()| objective.weigh(Costs::paper_hdd()));
         let first = match self.first_by_write {
             true => First::ByFirstWrite,
             false => First::Fixed(u8::from(self.level == Level::TRIPLE)),
@@ -217,7 +217,7 @@ impl Config {
             Rule::BonusMalus => array.adapting(times(1, 1), costs, first, levels),
             Rule::WorkFunction => array.adapting(WorkFunction, costs, first, levels),
             Rule::Best => {
-                let best = Best::new(&costs, Tuning::default());
+                let best = Best::new(&costs[0], Tuning::default());
                 array.adapting(best, costs, first, levels)
             }
         };
