@@ -88,7 +88,8 @@ fn check_disk(
         .transpose()?
         .map(|bytes| FlashLane { len_max: LEN_MAX, capacity_bytes: bytes.unwrap_or(DEVICE_BYTES) });
     let disk_bytes = bytes.unwrap_or(DEVICE_BYTES);
-    let set = DeviceSet { disks: 1, disk_len_max: LEN_MAX, disk_bytes, flash, restarts: true };
+    let (disks, disk_len_max, costs) = (1, LEN_MAX, [None; 2]);
+    let set = DeviceSet { disks, disk_len_max, disk_bytes, flash, restarts: true, costs };
     Policies::Placed(set, Pairing::default()).build_for(back)?;
     match bytes {
         Some(bytes) => ExportRoom::new(bytes, 1).exports(back, false).map(drop),

@@ -235,7 +235,7 @@ impl Running {
         let exports = room.exports(&current, driver.policies.trims_to_zero(&current.policy))?;
         driver.order(Order::Exports(current.exports.clone(), exports))?;
         let offered = self.doors.of(&driver.name);
-        let is_offered = |export: &&Named| offered.contains(&export.name);
+        let is_offered = |export: &&Named| offered.iter().any(|one| one.name == export.name);
         let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();
         self.offer(driver, &offered).map(drop)
     }

@@ -95,7 +95,7 @@ impl Shape {
         // With a quarter of the paper's thresholds, every other write switches the level.
         let rule = BonusMalus::new(Factor { times: 1, over: 4 });
         let levels = vec![Level::RAID6, Level::TRIPLE];
-        array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), levels)
+        array.adapting(rule, [Costs::paper_hdd(), Costs::paper_hdd()], First::Fixed(0), levels)
     }
 
     fn created(&self) -> Array {

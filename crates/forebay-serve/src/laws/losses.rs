@@ -44,7 +44,8 @@ pub(super) fn geometry() -> Geometry {
 pub(super) fn ruled(array: Array) -> Volume {
     let rule = BonusMalus::new(Factor { times: 1, over: 4 });
     let levels = vec![Level::RAID6, Level::TRIPLE];
-    let array = array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), levels);
+    let array =
+        array.adapting(rule, [Costs::paper_hdd(), Costs::paper_hdd()], First::Fixed(0), levels);
     let below = (0..DRIVES).map(|_| build("noop", 1 << 20).unwrap()).collect();
     Volume(Rc::new(RefCell::new(Placed::over(array, below))))
 }

@@ -113,6 +113,7 @@ fn on_device(name: &str, flash: Option<&str>) -> Bed {
             capacity_bytes: Device::capacity(flash),
         }),
         restarts: false,
+        costs: [None; 2],
     };
     let devices = [Some(disk), flash].into_iter().flatten().collect();
     Bed { devices, bytes, build: Box::new(move |spec| build_placed(spec, &set).unwrap()) }
