@@ -96,7 +96,7 @@ fn page(before: &Figures, now: &Figures) -> String {
     };
     // If the server was restarted between the snapshots, its counters began at zero.
     let is_known = |back| before.backs.iter().any(|then| is_same(then, back));
-    let goes_on = now.backs.is_empty() || now.backs.iter().any(is_known);
+    let goes_on = before.backs.is_empty() || now.backs.iter().any(is_known);
     let before = if goes_on && now.uptime_s >= before.uptime_s { before } else { &fresh };
     let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
     let mut text = String::new();
