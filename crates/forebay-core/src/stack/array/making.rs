@@ -54,7 +54,7 @@ impl Array {
     }
 
     /// Sets the costs of writes on the drives of each kind, as far as they are known.
-    pub fn with_costs(self, costs: [Option<DriveCosts>; KINDS.len()]) -> Array {
+    pub fn with_costs(self, costs: [Option<DriveCosts>; 2]) -> Array {
         Array { costs, ..self }
     }
 
@@ -68,7 +68,7 @@ impl Array {
     pub fn adapting<R>(
         self,
         rule: R,
-        costs: [Costs; KINDS.len()],
+        costs: [Costs; 2],
         first: First,
         levels: Vec<Level>,
     ) -> Array

@@ -59,7 +59,7 @@ pub struct Label {
     pub version: u64,
     /// The costs of writes on the drives of each kind, if they were known when the volume was
     /// created. Earlier programs ignore them, and drop them when they rewrite a label.
-    pub costs: [Option<DriveCosts>; KINDS.len()],
+    pub costs: [Option<DriveCosts>; 2],
 }
 
 /// The reason why a block is not a usable label.
