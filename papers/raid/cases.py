@@ -14,6 +14,8 @@ CHUNK = 64 << 10
 UNIT = 4 * CHUNK
 #: The data in section 4.2 in bytes, and how often it is overwritten: 200 GB in total.
 DATA, TIMES = 20e9, 10
+#: The number of active units, and the read cache of a flash drive in MiB, where writes come back soon.
+ACTIVE, CACHE_MIB = 8, 64
 #: A load writes to one in this many units of the data; with `--full`, to every unit.
 ONE_IN = 64
 LEVELS = {"RAID 6": "raid6", "RAID 10": "raid10x3"}
@@ -50,16 +52,39 @@ class Load:
     writes: int | None = None
     within: str = "repeats"
     after: str = "same-bias"
+    #: The share of large writes in B, and of small ones in C.
+    bias: float = 0.9
+    #: The number of units that runs go to at a time; None means all units.
+    active: int | None = None
 
     def drawn(self, units: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Which unit each write is to, and how many chunks it affects."""
         kind = self.name[0].lower()
         run = self.run * (4 if self.name.endswith("2") else 1)
-        mean = {"a": 2.5, "b": 0.9 * 3.5 + 0.1 * 1.5, "c": 0.9 * 1.5 + 0.1 * 3.5}[kind]
+        large = {"a": 0.5, "b": self.bias, "c": 1 - self.bias}[kind]
+        mean = 3.5 * large + 1.5 * (1 - large)
         writes = self.writes or round(TIMES * 4 / mean)
         table = forebay.adapt_writes(kind, units=units, writes_per_unit=writes, run=run,
-                                     within=self.within, after=self.after, seed=seed).to_pyarrow()
-        return table["unit"].to_numpy(), table["chunks"].to_numpy()
+                                     within=self.within, after=self.after, bias=self.bias, seed=seed).to_pyarrow()
+        at, chunks = table["unit"].to_numpy(), table["chunks"].to_numpy()
+        if self.active is None or kind == "a":
+            return at, chunks
+        order = recurring(at, run, self.active)
+        return at[order], chunks[order]
+
+
+def recurring(units: np.ndarray, run: int, active: int) -> np.ndarray:
+    """An order of the writes in which the runs of so many units are under way at a time. Each unit keeps its own order."""
+    by_unit = np.argsort(units, kind="stable")
+    begins = np.searchsorted(units[by_unit], units)
+    nth = np.empty(len(units), int)
+    nth[by_unit] = np.arange(len(units))
+    nth -= begins
+    dice = np.random.default_rng(7)
+    # Runs take turns in random order, the first ones of all units before the second ones.
+    runs = np.stack([nth // run, dice.permutation(units.max() + 1)[units]])
+    _, turn = np.unique(runs, axis=1, return_inverse=True)
+    return np.lexsort([dice.random(len(units)), nth % run, turn.ravel() // active])
 
 
 LOADS = ["A", "B1", "B2", "C1", "C2"]
@@ -101,20 +126,20 @@ def each_ms(ran: dict) -> float:
     return 1e3 * ran["makespan_s"] / ran["requests"]
 
 
-def drive(name: str, occupied: float = 0.5, gb: float | None = None, cached: str | None = None) -> str:
-    """The device as `simulate` takes it; `cached` is a folder for a flash drive that caches all reads."""
+def drive(name: str, occupied: float = 0.5, gb: float | None = None, cached: tuple[str, int] | None = None) -> str:
+    """The device as `simulate` takes it; `cached` is a folder for a flash drive that caches reads, and its cache in MiB."""
     if name == HDD:
         return HDD
     gb = gb or SSD_GB
-    base = SSD if cached is None else str(_cached(Path(cached)))
+    base = SSD if cached is None else str(_cached(*cached))
     return f"{base}:capacity-gb={gb:g}:filled-percent={min(100, 100 * occupied):.0f}"
 
 
 @functools.cache
-def _cached(folder: Path) -> Path:
-    """The bundled drive with a read cache that holds whatever was read or written: as large as the drive."""
-    text = (DEVICES / f"{SSD}.toml").read_text() + f"\n[read_cache]\nbytes = {SSD_GB << 30}\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "reads-cached.toml"
+def _cached(folder: str, mib: int) -> Path:
+    """The bundled drive with a read cache of this size, which holds what was read or written last."""
+    text = (DEVICES / f"{SSD}.toml").read_text() + f"\n[read_cache]\nbytes = {mib << 20}\n"
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = Path(folder) / f"reads-cached-{mib}.toml"
     path.write_text(text)
     return path

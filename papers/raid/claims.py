@@ -1,6 +1,8 @@
-"""Each claim of the paper: its figure, ours, ours over all that the paper leaves open, and why."""
+"""Each claim of the paper: its figure, ours, ours over all that the paper leaves open, and why; and which claims hold together."""
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import cases
 import measured
@@ -9,6 +11,8 @@ import modelled
 from forebay import reproduce
 
 HEADER = ["source", "claim", "where", "paper", "ours", "over what is open", "holds", "why"]
+JOINT_HEADER = ["drives", "where", "settings", "setting that meets most", "meets", "misses", "met by no setting",
+                "met, but never together"]
 RULE = "bonus-malus"
 
 
@@ -49,6 +53,110 @@ class Results:
         self.occupied = measured.by_occupancy(options, self.nearest[cases.SSD])
 
 
+@dataclass
+class Setting:
+    """One choice of all that the paper leaves open, with what it comes to by load."""
+
+    label: str
+    first: str
+    told: dict
+    #: In simulation: the same without a read cache, and the figures that depend on outstanding writes alone.
+    uncached: dict = field(default_factory=dict)
+    beside: dict = field(default_factory=dict)
+
+    def rule(self, load: str) -> float:
+        return self.told[load][RULE, self.first]
+
+    def over_both(self, load: str) -> float:
+        """How far the rule is above the better static layout, in points."""
+        return self.rule(load) - max(self.told[load]["RAID 6"], self.told[load]["RAID 10"])
+
+    def gap(self, load: str) -> float:
+        """How far RAID 6 is above RAID 10, in points."""
+        return self.told[load]["RAID 6"] - self.told[load]["RAID 10"]
+
+    def off_model(self, load: str) -> float:
+        """How far RAID 6 is from its price, or, in the cost model, from the optimum, in percent."""
+        ours = self.told[load]["RAID 6"]
+        price = ours - self.told[load]["model"]["RAID 6"] if "model" in self.told[load] else 100
+        return 100 * (ours / price - 1)
+
+    def cache_gain(self, load: str) -> float:
+        """What caching gains RAID 6, in percent."""
+        return 100 * (self.told[load]["RAID 6"] / self.uncached[load]["RAID 6"] - 1)
+
+    def widened(self, load: str) -> float:
+        """By how many points caching widens the gap between RAID 6 and RAID 10."""
+        return self.gap(load) - (self.uncached[load]["RAID 6"] - self.uncached[load]["RAID 10"])
+
+
+#: What figure 2 says of a device, as figures of a setting.
+FIGURE_TWO: dict[str, dict[str, Callable[[Setting], float]]] = {
+    cases.HDD: {
+        "hdd-B2": lambda at: at.rule("B2"),
+        "hdd-C2": lambda at: at.rule("C2"),
+        "hdd-gain-B2": lambda at: at.over_both("B2"),
+        "hdd-gain-C2": lambda at: at.over_both("C2"),
+        "hdd-C1": lambda at: at.rule("C1") - at.told["C1"]["RAID 10"],
+        "hdd-A": lambda at: at.off_model("A"),
+    },
+    cases.SSD: {
+        "ssd-C1": lambda at: at.over_both("C1"),
+        "ssd-C2": lambda at: at.over_both("C2"),
+        "ssd-C-parity": lambda at: min(at.gap("C1"), at.gap("C2")),
+        "ssd-B-parity": lambda at: min(at.told["B1"]["RAID 6"], at.told["B2"]["RAID 6"]) - 100,
+    },
+}
+#: What it says of caching.
+CACHING: dict[str, Callable[[Setting], float]] = {
+    "ssd-caching-A": lambda at: min(map(at.cache_gain, cases.LOADS[1:])) - at.cache_gain("A"),
+    "ssd-caching-B": lambda at: min(at.widened("B1"), at.widened("B2")),
+}
+#: Claims about static layouts, which do not depend on the first layout.
+STATIC = {"hdd-A", "ssd-C-parity", "ssd-B-parity", *CACHING}
+
+
+def beside(results: Results, device: str, name: str) -> dict[str, dict[int, float]]:
+    """By claim and outstanding writes: what table 1 and section 4.1 say."""
+    there, back = ({o: pair[at] for o, pair in results.switches[device].items()} for at in (0, 1))
+    return {
+        f"{name}-crossover": {o: measured.crossover(rows) for o, rows in results.times[device].items()},
+        f"{name}-to-mirrors": there,
+        f"{name}-to-parity": back,
+    }
+
+
+def settings(results: Results, device: str, name: str) -> dict[str, list[Setting]]:
+    """By where figures come from: all settings, the main one first."""
+    model = [
+        Setting(label(load, first), first,
+                {each: results.modelled[device][modelled.named(load, each)] for each in cases.LOADS})
+        for load, first in itertools.product(modelled.swept(results.short), cases.FIRSTS)
+    ]
+    near, others = results.nearest[device], beside(results, device, name)
+
+    def simulated(runs, uncached=None):
+        outstanding = sorted({o for o, _ in runs}, key=lambda o: (abs(o - near), o))
+        return [
+            Setting(f"{o} outstanding, first {first}", first, {load: runs[o, load] for load in cases.LOADS},
+                    {load: uncached[o, load] for load in cases.LOADS} if uncached else {},
+                    {key: values[o] for key, values in others.items()})
+            for o, first in itertools.product(outstanding, cases.FIRSTS[:2])
+        ]
+
+    told = {"cost model": model, "simulated": simulated(results.simulated[device])}
+    if device == cases.SSD:
+        told["simulated, reads cached"] = simulated(results.cached, results.simulated[device])
+        told[f"simulated, {cases.ACTIVE} active units, {cases.CACHE_MIB} MiB cached"] = simulated(results.recurring, results.uncached)
+    return told
+
+
+def label(load: cases.Load, first: str) -> str:
+    """What a setting of the cost model is."""
+    return (f"{load.writes or '200 GB of'} writes, runs of {load.run}/{4 * load.run}, {load.within}, {load.after}, "
+            f"bias {load.bias}, first {first}")
+
+
 def occupancy(results: Results, level: str) -> list[float]:
     """By chunks: percent that throughput changes from the emptiest drives to full ones."""
     rates = [results.occupied[level, chunks] for chunks in range(1, 5)]
@@ -56,83 +164,73 @@ def occupancy(results: Results, level: str) -> list[float]:
 
 
 def layouts(results: Results) -> list[Judged]:
-    """What table 1 and figure 1 say."""
+    """What table 1, section 4.1 and figure 1 say."""
     claims, judged = results.claims, []
+
+    def judge(key, where, ours, swept, why=None):
+        judged.append(Judged(claims[key], where, ours, list(swept), results.why[why or key]))
+
     for device, name in ((cases.HDD, "hdd"), (cases.SSD, "ssd")):
-        swept = {o: measured.crossover(rows) for o, rows in results.times[device].items()}
-        judged.append(Judged(claims[f"{name}-crossover"], "simulated", swept[results.nearest[device]],
-                             list(swept.values()), results.why[f"{name}-crossover"]))
+        for key, values in beside(results, device, name).items():
+            judge(key, "simulated", values[results.nearest[device]], values.values())
     by_parity = {o: results.times[cases.HDD][o]["RAID 6"] for o in results.apart}
     swept = {o: measured.crossover({"RAID 6": by_parity[o], "RAID 10": times}) for o, times in results.apart.items()}
     o = min(swept, key=lambda o: abs(o - results.nearest[cases.HDD]))
-    judged.append(Judged(claims["hdd-crossover"], "simulated, halves apart", swept[o], list(swept.values()),
-                         results.why["hdd-crossover halves apart"]))
+    judge("hdd-crossover", "simulated, halves apart", swept[o], swept.values(), "hdd-crossover halves apart")
 
     def lead(device, o):
         rows = results.times[device][o]
         return sum(rows["RAID 6"][at] / rows["RAID 10"][at] for at in (0, 1))
 
     ours = lead(cases.SSD, results.nearest[cases.SSD]) / lead(cases.HDD, results.nearest[cases.HDD])
-    swept = [lead(cases.SSD, o) / lead(cases.HDD, o) for o in results.times[cases.HDD]]
-    judged.append(Judged(claims["ssd-more-pronounced"], "simulated", ours, swept,
-                         results.why["ssd-more-pronounced"]))
-    for name, level in (("mirrors", "RAID 10"), ("parity", "RAID 6")):
-        changes = occupancy(results, level)
-        farthest = max(changes, key=abs) if name == "parity" else sum(changes) / 4
-        judged.append(Judged(claims[f"occupied-{name}"], "simulated", farthest, changes,
-                             results.why[f"occupied-{name}"]))
+    judge("ssd-more-pronounced", "simulated", ours,
+          [lead(cases.SSD, o) / lead(cases.HDD, o) for o in results.times[cases.HDD]])
+    mirrors, parity = (occupancy(results, level) for level in ("RAID 10", "RAID 6"))
+    judge("occupied-mirrors", "simulated", sum(mirrors) / 4, mirrors)
+    judge("occupied-parity", "simulated", max(parity, key=abs), parity)
+    steps = [[100 * (full / less - 1) for less, full in itertools.pairwise(results.occupied["RAID 10", chunks])]
+             for chunks in range(1, 5)]
+    judge("occupied-steps", "simulated", max(map(max, steps)), map(max, steps))
     return judged
 
 
-def figure_two(results: Results, device: str, name: str) -> list[Judged]:
+def figure_two(results: Results, device: str, by_where: dict[str, list[Setting]]) -> list[Judged]:
     """What figure 2 says of a device, in the cost model and in simulation."""
     judged = []
-
-    def settings(load):
-        """Relative throughputs by array: in the main setting, then all others, in the model and in simulation."""
-        main = modelled.paper(modelled.default(load), device, results.units)
-        others = [modelled.paper(other, device, results.units)
-                  for other in modelled.swept(load, results.short)]
-        yield "cost model", main, others
-        runs = results.simulated[device]
-        o = min(runs, key=lambda pair: abs(pair[0] - results.nearest[device]))[0]
-        yield "simulated", runs[o, load], [told for (_, at), told in runs.items() if at == load]
-        if device == cases.SSD:
-            cached = results.cached
-            yield "simulated, reads cached", cached[o, load], [
-                told for (_, at), told in cached.items() if at == load]
-
-    def judge(key, loads, figure, by_first):
-        for pairs in zip(*(settings(load) for load in loads), strict=True):
-            where = pairs[0][0]
-            firsts = cases.FIRSTS if by_first else cases.FIRSTS[:1]
-            ours = figure(pairs[0][1], "raid6")
-            swept = [figure(told, first) for _, _, others in pairs for told in others for first in firsts
-                     if not by_first or (RULE, first) in told]
-            judged.append(Judged(results.claims[key], where, ours, swept,
-                                 results.why.get(f"{key} {where}", results.why.get(key, ""))))
-
-    def ruled(told, first):
-        return told[RULE, first]
-
-    def over_both(told, first):
-        return told[RULE, first] - max(told["RAID 6"], told["RAID 10"])
-
-    if name == "hdd":
-        judge("hdd-B2", ["B2"], ruled, True)
-        judge("hdd-C2", ["C2"], ruled, True)
-        judge("hdd-C1", ["C1"], lambda told, first: told[RULE, first] - told["RAID 10"], True)
-        judge("hdd-A", ["A"], lambda told, first: told["RAID 6"] - 100, False)
-    else:
-        judge("ssd-C1", ["C1"], over_both, True)
-        judge("ssd-C2", ["C2"], over_both, True)
-        judge("ssd-C-parity", ["C1", "C2"], lambda told, first: told["RAID 6"] - told["RAID 10"], False)
-        judge("ssd-B-parity", ["B1", "B2"], lambda told, first: told["RAID 6"] - 100, False)
+    for key, figure in (FIGURE_TWO[device] | (CACHING if device == cases.SSD else {})).items():
+        for where, listed in by_where.items():
+            if key in CACHING and not listed[0].uncached:
+                continue
+            swept = [figure(at) for at in listed if key not in STATIC or at.first == cases.FIRSTS[0]]
+            why = results.why.get(f"{key} {where}", results.why.get(key, ""))
+            judged.append(Judged(results.claims[key], where, figure(listed[0]), swept, why))
     return judged
 
 
-def table(results: Results) -> str:
+def joint(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> str:
+    """The setting that meets most claims at once, and the claims that no setting meets, or not together."""
+    lines = []
+    for device, by_where in by_device.items():
+        for where, listed in by_where.items():
+            figures = FIGURE_TWO[device] | (CACHING if listed[0].uncached else {})
+            met = {}
+            for at in listed:
+                values = at.beside | {key: figure(at) for key, figure in figures.items()}
+                met[at.label] = {key for key, value in values.items() if results.claims[key].deviation(value) == 0}
+            best = max(met, key=lambda label: len(met[label]))
+            never = [key for key in values if not any(key in kept for kept in met.values())]
+            apart = [f"{one} and {other}" for one, other in itertools.combinations(values, 2)
+                     if one not in never and other not in never
+                     and not any({one, other} <= kept for kept in met.values())]
+            misses = [key for key in values if key not in met[best] and key not in never]
+            lines.append([device, where, str(len(met)), best,
+                          *(", ".join(keys) or "-" for keys in ([k for k in values if k in met[best]], misses, never, apart))])
+    return reproduce.table(JOINT_HEADER, lines)
+
+
+def table(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> str:
     """All claims."""
     judged = layouts(results)
-    judged += figure_two(results, cases.HDD, "hdd") + figure_two(results, cases.SSD, "ssd")
+    for device, by_where in by_device.items():
+        judged += figure_two(results, device, by_where)
     return reproduce.table(HEADER, [each.cells() for each in judged])

@@ -54,7 +54,7 @@ def _layouts(pyplot, results):
 def _adapted(pyplot, results):
     panels = []
     for device, kind in ((cases.HDD, "HDDs"), (cases.SSD, "SSDs")):
-        model = {load: modelled.paper(modelled.default(load), device, results.units) for load in cases.LOADS}
+        model = {load: results.modelled[device][modelled.default(load)] for load in cases.LOADS}
         panels.append((f"Fig. 2: {kind}, cost model", model))
         runs = [(f"{kind}, simulated", results.simulated[device])]
         if device == cases.SSD:

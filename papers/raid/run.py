@@ -53,7 +53,12 @@ def main(options) -> str:
                                  results.switches[device])
         for device in cases.COSTS
     }
-    results.cached = simulated.figure(ssd, options, few[ssd], results.times[ssd], results.switches[ssd], folder)
+    flash = few[ssd], results.times[ssd], results.switches[ssd]
+    results.cached = simulated.figure(ssd, options, *flash, (folder, cases.SSD_GB << 10))
+    several = [o for o in few[ssd] if o > 1], *flash[1:]
+    results.uncached = simulated.figure(ssd, options, *several, None, cases.ACTIVE)
+    results.recurring = simulated.figure(ssd, options, *several, (folder, cases.CACHE_MIB), cases.ACTIVE)
+    results.modelled = {device: modelled.every(device, results.units, options) for device in cases.COSTS}
     if options.pictures:
         import raid_pictures
 
@@ -64,8 +69,10 @@ def main(options) -> str:
              f"The loads of figure 2 write to one in {every} of the units of {cases.DATA / 1e9:.0f} GB, at random,\n"
              f"as often as 200 GB to 20 GB are.")
     parts = [HEAD.format(command=" ".join(words), version=forebay.__version__, hdd=cases.HDD, ssd=ssd, scale=scale)]
+    settings = {device: claims.settings(results, device, name) for device, name in ((cases.HDD, "hdd"), (ssd, "ssd"))}
     sections = {
-        "The claims": (CLAIMS, claims.table(results)),
+        "The claims": (CLAIMS, claims.table(results, settings)),
+        "Claims together": (JOINT, claims.joint(results, settings)),
         "Table 1: time of a write by layout": (TABLE_ONE.format(
             **{name: results.nearest[device] for device, name in ((cases.HDD, "hdd"), (ssd, "ssd"))}),
             table_one(results)),
@@ -85,8 +92,12 @@ def main(options) -> str:
 CLAIMS = """"ours" is at the main setting: as many outstanding writes as come nearest to table 1, runs of 8 and 32
 writes of one size, as many writes for a unit as 200 GB to 20 GB are, units that begin as RAID 6. The next column
 has the least and the greatest over all that the paper leaves open: outstanding writes in simulation, writes
-for a unit, runs and what a run is in the model, the first layout in both. "yes (5 of 6)": it holds at the main
+for a unit, runs, what a run is and the bias in the model, the first layout in both. "yes (5 of 6)": it holds at the main
 setting and in so many of all. Of occupancy, over 1 to 4 chunks.
+"""
+JOINT = """A claim that holds in some setting says little if another one holds only in others. Of each device and
+each way of getting figures: the setting that meets most claims at once, what it misses that another setting meets, and
+the pairs of claims that no setting meets together. In simulation, crossovers and switches count too.
 """
 TABLE_ONE = """Milliseconds a write. The paper does not say how many writes were outstanding; nearest to its
 figures are ours with {hdd} on hard disks and {ssd} on flash.
@@ -103,7 +114,8 @@ MODEL = """Percent of the optimum whose first layout is free, with the paper's c
 way up.
 """
 SIMULATED = """Percent of the optimum that is priced with our own measured times. "reads cached": flash drives
-that cache whatever was read or written, the most that a read cache could do. "over price" is what a static layout gets beyond
+that cache whatever was read or written, the most that a read cache could do. "active units": the runs of so many units
+are under way at a time in B and C, so that writes come back soon; "64 MiB cached": with a read cache of that size. "over price" is what a static layout gets beyond
 its own price: the error of the cost model, as the paper's 1 % on A.
 """
 OPEN = """The paper's rule in the cost model, percent of the optimum, hard disks; units begin as RAID 6, as RAID 10,
@@ -171,16 +183,18 @@ def percent(value: float) -> str:
 
 def figure_2_model(results) -> str:
     keys, heads = columns(cases.FIRSTS)
-    lines = [[device, load, *(percent(modelled.paper(modelled.default(load), device, results.units)[key])
-                              for key in keys)] for device in cases.COSTS for load in cases.LOADS]
+    lines = [[device, load, *(percent(results.modelled[device][modelled.default(load)][key]) for key in keys)]
+             for device in cases.COSTS for load in cases.LOADS]
     return reproduce.table(["drive", "load", *heads], lines)
 
 
 def figure_2(results) -> str:
     keys, heads = columns(cases.FIRSTS[:2])
     listed = {cases.HDD: results.simulated[cases.HDD], cases.SSD: results.simulated[cases.SSD],
-              f"{cases.SSD}, reads cached": results.cached}
-    lines = [[name, str(o), load, *(percent(told[key]) for key in keys),
+              f"{cases.SSD}, reads cached": results.cached,
+              f"{cases.SSD}, {cases.ACTIVE} active units": results.uncached,
+              f"{cases.SSD}, {cases.ACTIVE} active units, {cases.CACHE_MIB} MiB cached": results.recurring}
+    lines = [[name, str(o), load, *(percent(told[key]) if key in told else "-" for key in keys),
               " ".join(f"{told['model'][level]:+.1f}" for level in cases.LEVELS)]
              for name, figures in listed.items() for (o, load), told in figures.items()]
     return reproduce.table(["drive", "outstanding", "load", *heads, "over price, RAID 6 and 10"], lines)
@@ -189,8 +203,10 @@ def figure_2(results) -> str:
 def opened(results) -> str:
     lines = []
     for load in cases.LOADS[1:]:
-        for other in modelled.swept(load, results.short):
-            told = modelled.paper(other, cases.HDD, results.units)
+        for other in modelled.swept(results.short):
+            if other.bias != modelled.BIASES[0]:
+                continue
+            told = results.modelled[cases.HDD][modelled.named(other, load)]
             run = other.run * (4 if load.endswith("2") else 1)
             lines.append([load, str(other.writes or "200 GB"), str(run), other.within, other.after,
                           *(percent(told["bonus-malus", first]) for first in cases.FIRSTS),

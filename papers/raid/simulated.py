@@ -6,6 +6,7 @@ sequence of layouts is found for them. What a static layout gets beyond its pric
 unit can choose its first layout by its first write."""
 
 import functools
+from dataclasses import replace
 
 import cases
 import modelled
@@ -15,10 +16,10 @@ from forebay import reproduce
 STATIC = {"RAID 6": "level=raid6", "RAID 10": "level=raid10x3"}
 
 
-def specs(device: str) -> dict:
+def specs(device: str, rules) -> dict:
     """The arrays of figure 2 by rule and first layout."""
     told = dict(STATIC)
-    for rule in modelled.RULES:
+    for rule in rules:
         for first, level in (("raid6", "raid6"), ("raid10", "raid10x3")):
             told[rule, first] = f"level={level}:adapt={rule}:costs={cases.COSTS[device]}"
     return told
@@ -37,13 +38,15 @@ def one(case) -> dict:
     return {"ms": cases.each_ms(ran), "switches": ran["placement"]["switches"]}
 
 
-def figure(device: str, options, outstanding, times: dict, switches: dict, cached=None) -> dict:
-    """By outstanding writes and load: percent of the priced optimum for each array."""
+def figure(device: str, options, outstanding, times: dict, switches: dict, cached=None, active=None) -> dict:
+    """By outstanding writes and load: percent of the priced optimum for each array; with the paper's rule alone if only
+    few units are active at a time."""
     every = cases.every(options)
     units = int(cases.DATA / cases.UNIT) // every
-    arrays = specs(device)
+    arrays = specs(device, modelled.RULES if active is None else modelled.RULES[:1])
+    loads = {name: replace(modelled.default(name), active=active) for name in cases.LOADS}
     keys = [(o, name, key) for o in outstanding for name in cases.LOADS for key in arrays]
-    listed = [(device, cached, modelled.default(name), units, o, arrays[key])
+    listed = [(device, cached, loads[name], units, o, arrays[key])
               for o, name, key in keys]
     rows = dict(zip(keys, reproduce.grid(one, listed, options.processes), strict=True))
     told = {}

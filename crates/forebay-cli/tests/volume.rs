@@ -797,7 +797,6 @@ fn commands_that_advice_on_an_array_prints_can_be_run() {
         assert!(printed.lines().any(|line| line.trim() == command), "{printed}");
     }
     assert!(printed.lines().count() <= 24, "{printed}");
-    assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     let until = "until [ -S volume.sock ]; do sleep 0.05; done; kill $!; wait $!";
     crate::shell::run(folder.root(), &format!("{create} && {{ {serve} & {until}; }}")).unwrap();
 }

@@ -26,14 +26,14 @@ const UNITS_MAX: u32 = 1 << 26;
 /// Generates the writes of one of the adaptive-RAID paper's workloads: a table with the `unit`
 /// (uint32, from 0) and `chunks` (uint8, 1 to 4) of each write.
 ///
-/// `kind`: "a" (all sizes equally likely), "b" (nine in ten are large: 3 or 4 chunks) or "c" (nine
-/// in ten are small). A unit receives `writes_per_unit` writes on average, in runs of `run`.
+/// `kind`: "a" (all sizes equally likely), "b" (most are large: 3 or 4 chunks) or "c" (most are
+/// small); most are nine in ten, or the share `bias`. A unit receives `writes_per_unit` writes on average, in runs of `run`.
 /// `within` a run, one size "repeats" or each write "draws" a size with the run's bias; `after` a
 /// run comes a run with the "same-bias" or the "opposite-bias". The same `seed` gives the same
 /// writes.
 #[pyfunction]
 #[pyo3(signature = (
-    kind, *, units=1000, writes_per_unit=24, run=8, within="repeats", after="same-bias", seed=1,
+    kind, *, units=1000, writes_per_unit=24, run=8, within="repeats", after="same-bias", bias=0.9, seed=1,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keyword arguments.
 pub(crate) fn adapt_writes(
@@ -43,6 +43,7 @@ pub(crate) fn adapt_writes(
     #[pyo3(from_py_with = given)] run: u32,
     #[pyo3(from_py_with = given)] within: &str,
     #[pyo3(from_py_with = given)] after: &str,
+    #[pyo3(from_py_with = given)] bias: f64,
     #[pyo3(from_py_with = given)] seed: u64,
 ) -> PyResult<Table> {
     if !(1..=UNITS_MAX).contains(&units) {
@@ -51,10 +52,14 @@ pub(crate) fn adapt_writes(
     if run == 0 {
         return Err(argument("run", "got 0, expected at least 1".to_string()));
     }
+    if !(0.5..=1.0).contains(&bias) {
+        return Err(argument("bias", format!("got {bias}, expected 0.5 to 1")));
+    }
+    let percent = (bias * 100.0).round() as u8;
     let mix = match kind {
         "a" => Mix::a(units, writes_per_unit, seed),
-        "b" => Mix::b(units, writes_per_unit, run, seed),
-        "c" => Mix::c(units, writes_per_unit, run, seed),
+        "b" => Mix { large_percent: percent, ..Mix::b(units, writes_per_unit, run, seed) },
+        "c" => Mix { large_percent: 100 - percent, ..Mix::c(units, writes_per_unit, run, seed) },
         _ => return Err(argument("kind", format!("got '{kind}', expected a, b or c"))),
     };
     let within = match within {

@@ -21,6 +21,8 @@ def test_writes_are_as_many_and_as_biased_as_asked_for():
     assert len(units) == len(chunks) == 500 * 40
     assert set(chunks) == {1, 2, 3, 4} and max(units) == 499
     assert sum(size <= 2 for size in chunks) / len(chunks) == pytest.approx(0.9, abs=0.02)
+    few = columns("b", units=500, writes_per_unit=40, run=4, seed=3, bias=0.6)[1]
+    assert sum(size > 2 for size in few) / len(few) == pytest.approx(0.6, abs=0.02)
     assert (units, chunks) == columns("c", units=500, writes_per_unit=40, run=4, seed=3)
     assert (units, chunks) != columns("c", units=500, writes_per_unit=40, run=4, seed=4)
 
@@ -66,7 +68,8 @@ def test_what_is_wrong_is_named(options, says):
 
 def test_wrong_workloads_are_named():
     for options in ({"kind": "d"}, {"kind": "a", "units": 0}, {"kind": "a", "run": 0},
-                    {"kind": "b", "within": "x"}, {"kind": "b", "after": "x"}):
+                    {"kind": "b", "within": "x"}, {"kind": "b", "after": "x"}, {"kind": "b", "bias": 0.3},
+                    {"kind": "b", "bias": float("nan")}):
         with pytest.raises(forebay.Error):
             forebay.adapt_writes(**options)
     with pytest.raises(forebay.Error, match="chunks"):

@@ -51,6 +51,36 @@ def test_mirrors_win_small_writes_and_lose_whole_units(paper):
     assert ms("raid6", 4) < ms("raid6", 1)
 
 
+def test_runs_of_few_units_are_under_way_at_a_time(paper):
+    (units, chunks), (few, small) = (paper.cases.Load("C1", active=active).drawn(40) for active in (None, 4))
+    assert all((chunks[units == unit] == small[few == unit]).all() for unit in range(40))
+
+    def at_a_time(order):
+        return np.mean([len(set(order[at:at + 16])) for at in range(0, len(order) - 16, 16)])
+
+    assert at_a_time(few) < 8 < at_a_time(units)
+    repeated = paper.cases.Load("A", active=4).drawn(40)[0]
+    assert (repeated == paper.cases.Load("A").drawn(40)[0]).all(), "A has no runs"
+
+
+def test_claims_are_judged_together(paper):
+    claims = importlib.import_module("claims")
+    results = SimpleNamespace(claims=reproduce.claims(PAPER / "expected.toml"))
+
+    def setting(label, b2, c1):
+        told = {"RAID 6": 90, "RAID 10": 90, ("bonus-malus", "raid6"): 85}
+        loads = {name: dict(told) for name in paper.cases.LOADS}
+        loads["B2"]["bonus-malus", "raid6"], loads["C1"]["RAID 10"] = b2, c1
+        return claims.Setting(label, "raid6", loads)
+
+    listed = [setting("neither", 80, 80), setting("one", 96, 80), setting("other", 80, 90)]
+    text = claims.joint(results, {paper.cases.HDD: {"cost model": listed}})
+    cells = [cell.strip() for cell in text.splitlines()[-1].split("|")[1:-1]]
+    assert cells[2:] == ["3", "one", "hdd-B2, hdd-gain-B2", "hdd-C1", "hdd-C2, hdd-gain-C2, hdd-A",
+                         "hdd-B2 and hdd-C1, hdd-gain-B2 and hdd-C1"]
+    assert "hdd-C1" in claims.joint(results, {paper.cases.HDD: {"cost model": [setting("both", 96, 90)]}}).split("|")[-5]
+
+
 @pytest.mark.slow
 def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.measured, "WRITES", 400)
@@ -63,7 +93,7 @@ def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypat
     for claim in reproduce.claims(PAPER / "expected.toml").values():
         assert claim.says in text, claim.id
     rows = [line.split("|") for line in text.splitlines() if line.startswith(("| Figure", "| section"))]
-    assert len(rows) == 6 + 2 * 4 + 3 * 4
+    assert len(rows) == 11 + 2 * 6 + 4 * 4 + 2 * 2
     assert all(row[-2].strip() for row in rows), "a reason for each"
     assert "nan" not in text and "inf" not in text
     assert "papers/raid --short`" in text

@@ -26,9 +26,9 @@ pub(super) fn page(advice: &Advice) -> Page {
     };
     page.add("The answer", Place::FirstScreen, answer(advice));
     if let Some(redundancy) = &advice.redundancy {
-        let said = [&redundancy.said, &redundancy.failures].map(|said| Block::Text(said.clone()));
+        let said = Block::Text(redundancy.said.clone());
         let commands = Block::Commands(redundancy.commands.clone());
-        page.add("Redundancy", Place::FirstScreen, said.into_iter().chain([commands]).collect());
+        page.add("Redundancy", Place::FirstScreen, vec![said, commands]);
     }
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();
     page.add("Why", Place::Detail, findings);

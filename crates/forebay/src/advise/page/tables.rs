@@ -180,5 +180,6 @@ pub(super) fn failures(redundancy: &Redundancy) -> Vec<Block> {
     let said = "A rebuild restores a full drive, beside the requests of the trace. What a full array \
         loses in a year on average is computed from your rates of failures and unreadable sectors \
         (Greenan, Plank and Wylie, 2010: NOMDL).";
-    vec![Block::Table(table), Block::Text(said.into())]
+    let summary = Block::Text(redundancy.failures.clone());
+    vec![summary, Block::Table(table), Block::Text(said.into())]
 }
