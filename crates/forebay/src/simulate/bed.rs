@@ -287,7 +287,7 @@ mod tests {
         let disk = open("st1000nm0011").unwrap();
         let write = |n: u64| forebay_trace::Record {
             at: Nanos::from_millis(n * 20),
-            offset: n % 8 << 20,
+            offset: (n % 8) << 20,
             len: 192 << 10,
             op: Op::Write,
             ..records(1, 1).remove(0)

@@ -65,13 +65,7 @@ impl Array {
 
     /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs`,
     /// which are those of each kind of drives, is `levels[i]`.
-    pub fn adapting<R>(
-        self,
-        rule: R,
-        costs: [Costs; 2],
-        first: First,
-        levels: Vec<Level>,
-    ) -> Array
+    pub fn adapting<R>(self, rule: R, costs: [Costs; 2], first: First, levels: Vec<Level>) -> Array
     where
         R: Rule + Send + 'static,
         R::Unit: Send,

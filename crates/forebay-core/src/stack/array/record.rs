@@ -8,7 +8,6 @@
 //! without gaps is believed.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
-use super::kind::KINDS;
 use super::level::Level;
 use super::table::{put_words, words};
 use super::unit::Unit;
