@@ -90,7 +90,8 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
 #[test]
 fn a_price_has_the_same_figure_wherever_it_stands() {
     let folder = Folder::new();
-    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 53)), folder.path("buy.html"));
+    let (trace, page) =
+        (trace(&folder, "t.spc", (0..140).map(|n| n * 53)), folder.path("buy.html"));
     let asked = ["--device", "fixed:300", "--layout", "single", "--spare", "2"];
     for (amount, shown) in [
         ("331.5", "994.50 EUR"),
@@ -160,7 +161,8 @@ fn each_client_may_have_its_own_promise_and_volumes_are_clients() {
 #[test]
 fn the_report_is_a_page() {
     let folder = Folder::new();
-    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 53)), folder.path("buy.html"));
+    let (trace, page) =
+        (trace(&folder, "t.spc", (0..140).map(|n| n * 53)), folder.path("buy.html"));
     let asked = ["--device", "990-pro", "--layout", "single"];
     let (_, err) = ends(buy(&asked).arg(&trace).arg("-o").arg(&page), 0);
     assert!(err.contains("buy.html"), "{err}");
@@ -225,7 +227,7 @@ fn what_cannot_be_is_refused_with_one_message() {
 #[test]
 fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     let folder = Folder::new();
-    let trace = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
+    let trace = trace(&folder, "t.spc", (0..140).map(|n| n * 53));
     let asked = ["--within", "10us", "--device", "hc550,990-pro"];
     let folder_asked = folder.path("conf");
     let (out, said) = ends(buy(&asked).arg(&trace).arg("--configure").arg(&folder_asked), 0);

@@ -394,7 +394,7 @@ fn what_cannot_be_served_is_said_in_one_message() {
     let at = ["--socket", "a"];
     for (words, parts) in [
         (&["none"][..], &["none", "no such file", "truncate"][..]),
-        (&["folder"], &["folder", "is a folder"]),
+        (&["folder"], &["folder", "is empty", "the drives of a volume"]),
         (&["fifo"], &["fifo"]),
         (&["empty"], &["empty"]),
         (&["disk", "--policy", "nonsense"], &["nonsense"]),

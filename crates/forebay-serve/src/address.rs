@@ -189,10 +189,11 @@ impl Address {
                  shorter one"
             )));
         }
-        if !outputs::folder(path).is_dir() {
-            return Err(unfit(format!(
-                "{told}: cannot listen there: No such file or directory; create its folder first"
-            )));
+        // A folder that may not be listed may still be used.
+        if let Err(error) = std::fs::read_dir(outputs::folder(path))
+            && error.kind() != io::ErrorKind::PermissionDenied
+        {
+            return Err(unfit(format!("{told}: cannot listen there: {error}")));
         }
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => Err(unfit(format!(

@@ -64,6 +64,8 @@ pub(super) struct Care {
     pub(super) checks: u64,
     /// How things were after the last pass; none before the first one.
     before: Option<Pass>,
+    /// Whether all passes have ended, and only records remain to be written.
+    records_only: bool,
     /// The most cells with which maintenance has ended although drives lacked roles, since it was
     /// last begun for another reason than more room; none if it has not ended so.
     gave_up: Option<u64>,
@@ -147,7 +149,7 @@ impl Care {
     /// From the first unit on.
     fn begin_again(&mut self, now: Nanos) {
         (self.due, self.next, self.retries_from) = (Some(now), 0, None);
-        self.is_last = false;
+        (self.is_last, self.records_only) = (false, false);
     }
 
     /// Drives had no room for something: it is tried again later, unless somebody waits for the end. No clock says
@@ -314,23 +316,12 @@ impl Array {
             self.care.checks += 1;
             self.tell_end();
         }
-        // What had no room, or was being changed, may be restored now.
         let now = self.care_pass();
-        let is_better = |before: Pass| {
-            now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
-        };
-        let goes_on =
-            now.lacking > 0 && self.care.before.is_none_or(is_better) && !self.full.is_full();
-        self.care.before = goes_on.then_some(now);
-        let has_moved = std::mem::take(&mut self.care.has_moved);
-        if goes_on || has_moved && !self.full.is_full() {
-            return self.care.begin_again(plan.now + Nanos(1));
+        if !self.care.records_only && self.takes_another_pass(now, plan.now) {
+            return;
         }
-        // Without space, moves would fail one after another.
-        if has_moved || self.room.lacking > 0 && self.drives.is_whole() {
-            self.care.postpone(plan.now);
-        }
-        if self.renews_records(plan) {
+        self.care.records_only = self.renews_records(plan);
+        if self.care.records_only {
             return;
         }
         if self.log.renews == 0 {
@@ -352,6 +343,28 @@ impl Array {
             self.log.wait(client, Some(stream));
         }
         self.commit(plan);
+    }
+
+    /// A pass has ended as `now`: begins another one, or postpones it, if that may do more. Returns
+    /// whether another one has begun.
+    fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
+        // What had no room, or was being changed, may be restored now.
+        let is_better = |before: Pass| {
+            now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
+        };
+        let goes_on =
+            now.lacking > 0 && self.care.before.is_none_or(is_better) && !self.full.is_full();
+        self.care.before = goes_on.then_some(now);
+        let has_moved = std::mem::take(&mut self.care.has_moved);
+        if goes_on || has_moved && !self.full.is_full() {
+            self.care.begin_again(time + Nanos(1));
+            return true;
+        }
+        // Without space, moves would fail one after another.
+        if has_moved || self.room.lacking > 0 && self.drives.is_whole() {
+            self.care.postpone(time);
+        }
+        false
     }
 
     fn care_pass(&self) -> Pass {
@@ -458,8 +471,10 @@ impl Array {
         if let Some(task) = self.heed(at) {
             return Some(task);
         }
-        let balances = self.care.grows.is_some() || self.care.balances;
-        let (role, lane) = self.drives.roomier(&unit, self.chunks()).filter(|_| balances)?;
+        if self.care.grows.is_none() && !self.care.balances {
+            return None;
+        }
+        let (role, lane) = self.drives.roomier(&unit, self.chunks())?;
         Some(Task::Move { role, lane })
     }
 }
