@@ -181,7 +181,7 @@ mod tests {
             ),
             (
                 |config, folder| config.listen = vec![Address::Unix(folder.join("no/s"))],
-                "create its folder first",
+                "cannot listen there: No such file",
             ),
             (
                 |config, folder| config.listen = vec![Address::Unix(folder.join("empty"))],

@@ -362,6 +362,7 @@ def advise(
     current: str | None = None,
     fit_device: bool = False,
     flash: _Path | None = None,
+    flash_size: str | int | None = None,
     array: int | None = None,
     failures_per_year: float = 0.0157,
     defects_per_year: float = 0.95,
@@ -584,6 +585,7 @@ def device_fit(
     *,
     capacity: str | int | None = None,
     heads: int | None = None,
+    rpm: float | None = None,
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
 ) -> dict[str, Any]:
