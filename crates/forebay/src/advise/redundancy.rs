@@ -279,7 +279,7 @@ pub(super) fn with_data(
 }
 
 /// Returns a scheduler in the form of a parameter of another policy.
-fn inner(scheduler: &str) -> String {
+pub(super) fn inner(scheduler: &str) -> String {
     scheduler.replace('+', "++").replace(':', "+")
 }
 

@@ -11,6 +11,7 @@ use forebay_core::Device;
 use super::choice::{Choice, Prefer};
 use super::drives::Drives;
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
+use super::redundancy::inner;
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::replays::{LARGE_REQUESTS, Tryout};
 use super::resampled;
@@ -279,7 +280,7 @@ impl Trial<'_> {
         let policy = format!(
             "cache:size-mib={size_mib}:block-kib={}:disk={}",
             sizing.block_bytes >> 10,
-            self.free.policy
+            inner(&self.free.policy)
         );
         let ran = run_on(self.input, self.bed(), &policy, self.setup, &mut *progress)?;
         let run = &ran.result;

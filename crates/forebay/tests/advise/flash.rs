@@ -114,3 +114,13 @@ fn blocks_are_as_small_as_the_requests() {
         "100 % of the writes to blocks went to the disk, because they write a block only in part";
     assert!(caching.reason.contains(said), "{}", caching.reason);
 }
+
+/// The disk behind the cache keeps the scheduler's parameters.
+#[test]
+fn a_scheduler_with_parameters_may_have_a_cache_above_it() {
+    let current = Some("deadline:fifo-batch=32".to_string());
+    let options = AdviceOptions { current, ..AdviceOptions::default() };
+    let advice = with_options(hot_set(), "st1000nm0011:plain", options);
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.total_s.is_some(), "{}", caching.reason);
+}
