@@ -115,12 +115,15 @@ fn blocks_are_as_small_as_the_requests() {
     assert!(caching.reason.contains(said), "{}", caching.reason);
 }
 
-/// The disk behind the cache keeps the scheduler's parameters.
+/// The disk behind the cache keeps its scheduler with all parameters, here on an idle disk.
 #[test]
 fn a_scheduler_with_parameters_may_have_a_cache_above_it() {
-    let current = Some("deadline:fifo-batch=32".to_string());
-    let options = AdviceOptions { current, ..AdviceOptions::default() };
-    let advice = with_options(hot_set(), "st1000nm0011:plain", options);
+    let current = "deadline:fifo-batch=32";
+    let reads = hot_set().into_iter().enumerate();
+    let reads = reads.map(|(n, one)| read(n as u64 * 40_000, one.stream, one.offset, 4 * KIB));
+    let options = AdviceOptions { current: Some(current.to_string()), ..AdviceOptions::default() };
+    let advice = with_options(reads.collect(), "st1000nm0011:plain", options);
+    assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
     let caching = remedy(&advice, RemedyKind::Caching);
-    assert!(caching.total_s.is_some(), "{}", caching.reason);
+    assert!(caching.policy.ends_with(":disk=deadline+fifo-batch=32"), "{}", caching.policy);
 }
