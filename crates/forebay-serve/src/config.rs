@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay_core::Nanos;
 use forebay_core::catalog::{build, is_array, is_placement, is_shaper};
+use forebay_core::{Nanos, Spec};
 use forebay_devices::OpenDevice;
 use forebay_live::Driver;
 
@@ -297,7 +297,7 @@ impl Back {
     pub fn shaped(&self) -> Result<String, Error> {
         let policy = &self.policy;
         self.refuse_idle_keys()?;
-        let beneath = policy.replace('+', "++").replace(':', "+");
+        let beneath = Spec::nested(policy);
         let depth = self.depth;
         if !self.is_shaped() && self.shares_fairly() {
             return Ok(format!("{FAIR}:depth={depth}:over={beneath}"));

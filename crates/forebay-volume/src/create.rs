@@ -137,7 +137,8 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     let (drives, width) = (bytes.len(), how.level.width(how.chunks.into()));
     let sets = [&bytes[..hdds], &bytes[hdds..]];
     let sets: Vec<&[u64]> = sets.into_iter().filter(|set| !set.is_empty()).collect();
-    if drives > DRIVES_MAX.into() || sets.iter().any(|set| set.len() < width) {
+    let is_narrow = drives == 0 || sets.iter().any(|set| set.len() < width);
+    if is_narrow || drives > DRIVES_MAX.into() {
         let counted = |count: usize, what: &str| match count {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
@@ -260,4 +261,19 @@ fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
     forebay_live::checksum(&seed.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::made;
+
+    #[test]
+    fn no_drives_are_too_few() {
+        let said = create(&[], made(Level::RAID6)).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "raid6: got 0 drives, expected 6 or more of a kind, and at most 32 in all"
+        );
+    }
 }

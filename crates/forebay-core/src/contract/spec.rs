@@ -163,6 +163,12 @@ impl Spec {
         Some(parts.collect::<Vec<_>>().join("+"))
     }
 
+    /// Returns the spec of a policy in the form of a parameter of another one, as [`Spec::inner`]
+    /// reads it.
+    pub fn nested(spec: &str) -> String {
+        spec.replace('+', "++").replace(':', "+")
+    }
+
     /// Fails if the spec contains an argument or a key that nothing has read.
     pub fn finish(&self) -> Result<(), SpecError> {
         let asked = self.asked.borrow();
@@ -211,6 +217,14 @@ fn known(asked: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_nested_spec_comes_back() {
+        for inner in ["noop", "cfq:quantum=8", "miser:cmin=9:over=cache+disk=bid++wait-ms=1"] {
+            let spec = Spec::parse(&format!("cache:disk={}", Spec::nested(inner))).unwrap();
+            assert_eq!(spec.inner("disk").as_deref(), Some(inner));
+        }
+    }
 
     #[test]
     fn parameters_are_found_and_defaulted() {

@@ -11,7 +11,7 @@
 use forebay_ask::shell_word;
 use forebay_core::catalog::volume_bytes;
 use forebay_core::device::failing::{Failure, When};
-use forebay_core::{Device, Nanos};
+use forebay_core::{Device, Nanos, Spec};
 use serde::Serialize;
 
 use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
@@ -194,7 +194,7 @@ pub fn redundancy(
 fn commands(recommended: &str, Drives { asked, scheduler, .. }: Drives<'_>) -> Vec<String> {
     let policy = match TRIED.iter().find(|scheme| scheme.name == recommended) {
         Some(Scheme { array, .. }) if array.starts_with("adapt=") => {
-            format!("array:{array}:disk={}", inner(scheduler))
+            format!("array:{array}:disk={}", Spec::nested(scheduler))
         }
         _ => scheduler.to_string(),
     };
@@ -267,7 +267,7 @@ pub(super) fn with_data(
     scheduler: &str,
     setup: Setup,
 ) -> Result<FilledArray, Error> {
-    let disk = inner(scheduler);
+    let disk = Spec::nested(scheduler);
     let bare = format!("array:{what}:disk={disk}");
     let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
     let layout = bed.placement(input, &bare, setup);
@@ -276,11 +276,6 @@ pub(super) fn with_data(
     let filled_mib = filled.div_ceil(1 << 20).min(usable_bytes >> 20).min(u32::MAX.into());
     let policy = format!("array:{what}:filled-mib={filled_mib}:disk={disk}");
     Ok(FilledArray { policy, usable_bytes, data_bytes: filled_mib << 20 })
-}
-
-/// Returns a scheduler in the form of a parameter of another policy.
-pub(super) fn inner(scheduler: &str) -> String {
-    scheduler.replace('+', "++").replace(':', "+")
 }
 
 fn redundant(scheme: &Scheme, usable_bytes: u64, run: &RunResult) -> Redundant {

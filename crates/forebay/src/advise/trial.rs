@@ -6,12 +6,11 @@
 use std::ops::Range;
 
 use forebay_ask::named;
-use forebay_core::Device;
+use forebay_core::{Device, Spec};
 
 use super::choice::{Choice, Prefer};
 use super::drives::Drives;
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
-use super::redundancy::inner;
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::replays::{LARGE_REQUESTS, Tryout};
 use super::resampled;
@@ -279,8 +278,9 @@ impl Trial<'_> {
         // the cache.
         let policy = format!(
             "cache:size-mib={size_mib}:block-kib={}:disk={}",
-            sizing.block_bytes >> 10,
-            inner(&self.free.policy)
+            // Objects may be blocks of half a KiB.
+            (sizing.block_bytes >> 10).max(1),
+            Spec::nested(&self.free.policy)
         );
         let ran = run_on(self.input, self.bed(), &policy, self.setup, &mut *progress)?;
         let run = &ran.result;

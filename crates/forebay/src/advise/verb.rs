@@ -43,8 +43,8 @@ forebay_ask::ask! {
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
-        /// How much of it to use as a cache, e.g. 10G
-        flash_size: Option<Size> [.otherwise("as much as saves most of what a larger cache would")],
+        /// How much of the flash to use as a cache, e.g. 10G
+        flash_size: Option<Size> [.otherwise("a size that has most of the hits of a larger cache")],
         /// Also say which redundancy pays on an array of this many such drives
         array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
         /// Failures of a drive of the array in a year (default: Backblaze's hard drives, 2024)

@@ -27,7 +27,7 @@ pub struct Rebuild {
 
 impl Rebuild {
     /// Creates the reads that rebuild chunks of `chunk_bytes` at `bytes_per_s` at most, for each of
-    /// which `chunks` have to be read, if `data_bytes` of the array hold data. A rate of 0 means that
+    /// which `chunks` must be read, if `data_bytes` of the array hold data. A rate of 0 means that
     /// the missing drive is not rebuilt.
     pub fn new(chunk_bytes: u32, chunks: u32, bytes_per_s: f64, data_bytes: u64) -> Rebuild {
         let len = chunk_bytes * chunks;

@@ -1,9 +1,11 @@
 //! Tests when `advise` recommends flash, how much of it, and with which blocks.
 
 use forebay::advise::{Advice, AdviceOptions, Remedy, RemedyKind, Verdict};
+use forebay::devices;
+use forebay::input::Input;
 use forebay_trace::Record;
 
-use super::{GIB, KIB, advice, of_none, read, remedy, scattered, with_options, write};
+use super::{GIB, KIB, advice, advice_of, of_none, read, remedy, scattered, with_options, write};
 
 /// Returns reads of a small scattered set, repeated faster than a disk can serve them.
 fn hot_set() -> Vec<Record> {
@@ -126,4 +128,16 @@ fn a_scheduler_with_parameters_may_have_a_cache_above_it() {
     assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
     let caching = remedy(&advice, RemedyKind::Caching);
     assert!(caching.policy.ends_with(":disk=deadline+fifo-batch=32"), "{}", caching.policy);
+}
+
+/// Objects are stored in sectors, and the blocks of a cache are at least two of these.
+#[test]
+fn a_trace_in_sectors_may_have_a_cache() {
+    let mut input = Input::from_records(hot_set(), vec!["reader".into(); 4]);
+    input.notes.own_block_bytes = Some(512);
+    let device = devices::open("st1000nm0011:plain").unwrap();
+    let advice = advice_of(&input, &device);
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.policy.contains(":block-kib=1:"), "{}", caching.policy);
+    assert!(caching.total_s.is_some(), "{}", caching.reason);
 }

@@ -345,8 +345,8 @@ impl Array {
         self.commit(plan);
     }
 
-    /// A pass has ended as `now`: begins another one, or postpones it, if that may do more. Returns
-    /// whether another one has begun.
+    /// Begins another pass, or postpones it, if it may achieve more than the last one, after which
+    /// things are as in `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
         // What had no room, or was being changed, may be restored now.
         let is_better = |before: Pass| {

@@ -10,7 +10,7 @@
 use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::{DeviceSet, FlashLane, volume_bytes};
 use forebay_core::stack::array::Update;
-use forebay_core::{Device, SpecError};
+use forebay_core::{Device, Spec, SpecError};
 use serde::Serialize;
 
 use crate::array_score::drive_costs;
@@ -247,7 +247,7 @@ impl DriveLayout<'_> {
 
     /// Returns the scheduler in the form of a parameter of another policy.
     pub(super) fn inner(&self) -> String {
-        self.scheduler.replace('+', "++").replace(':', "+")
+        Spec::nested(self.scheduler)
     }
 
     /// Returns the usable capacity, in bytes, of a set of `drives`.
