@@ -245,15 +245,18 @@ impl Front {
             }
         }
         self.moved = moved;
-        while let Ok(newcomer) = self.newcomers.try_recv() {
-            self.welcome(newcomer, lanes);
-        }
+        // The export of a newcomer may have changed before it connected: that order is already here,
+        // and is executed first.
+        let newcomers: Vec<Newcomer> = self.newcomers.try_iter().collect();
         if std::mem::take(&mut self.listens) {
             for plug in 0..self.connections.len() as Plug {
                 self.read_on(plug, lanes);
             }
         }
         self.steer(lanes);
+        for newcomer in newcomers {
+            self.welcome(newcomer, lanes);
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod client;
 mod cuts;
 mod kept_up;
 mod losses;
+mod newcomers;
 mod promises;
 mod resized;
 mod switches;
@@ -143,6 +144,43 @@ struct Served {
     client: Client,
 }
 
+/// What reaches the driver from other threads.
+struct Arriving {
+    /// The export at the beginning.
+    export: Export,
+    newcomers: Receiver<Newcomer>,
+    orders: Receiver<Order>,
+}
+
+impl Arriving {
+    /// A client of an export of `bytes` bytes.
+    fn one(bytes: u64, orders: Receiver<Order>) -> Arriving {
+        Arriving::told(export(0, bytes), None, orders)
+    }
+
+    /// A client of `export` that was told `told` about it.
+    fn told(export: Export, told: Option<Export>, orders: Receiver<Order>) -> Arriving {
+        let (newcome, newcomers) = channel();
+        let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let agreed = Agreed { export: 0, structured: false, allocation: false };
+        newcome.send(Newcomer { socket, agreed, told }).unwrap();
+        Arriving { export, newcomers, orders }
+    }
+}
+
+fn export(offset: u64, bytes: u64) -> Export {
+    Export {
+        name: String::new(),
+        description: String::new(),
+        offset,
+        bytes,
+        read_only: false,
+        block_bytes: 512,
+        rotational: false,
+        trims_to_zero: false,
+    }
+}
+
 /// Serves a client through `policy` until `stop` is set or the power fails; calls `meddle` in each
 /// pass.
 fn serve<P: Policy + ?Sized>(
@@ -166,7 +204,8 @@ fn serve_reachable(
     orders: Receiver<Order>,
 ) -> Served {
     let mut shared = Shared(Rc::clone(policy));
-    serve_as(&mut shared, Some(policy), crash, client, stop, meddle, orders)
+    let arriving = Arriving::one(client.bytes(), orders);
+    serve_as(&mut shared, Some(policy), crash, client, stop, meddle, arriving)
 }
 
 /// Serves a client like [`serve`], with orders from another thread. The run also ends when the
@@ -179,7 +218,8 @@ fn serve_ordered<P: Policy + ?Sized>(
     meddle: Meddle,
     orders: Receiver<Order>,
 ) -> Served {
-    serve_as(policy, None, crash, client, stop, meddle, orders)
+    let arriving = Arriving::one(client.bytes(), orders);
+    serve_as(policy, None, crash, client, stop, meddle, arriving)
 }
 
 fn serve_as<P: Policy + ?Sized>(
@@ -189,25 +229,12 @@ fn serve_as<P: Policy + ?Sized>(
     client: Client,
     stop: Arc<AtomicBool>,
     meddle: Meddle,
-    orders: Receiver<Order>,
+    arriving: Arriving,
 ) -> Served {
-    let export = Export {
-        name: String::new(),
-        description: String::new(),
-        offset: 0,
-        bytes: client.bytes(),
-        read_only: false,
-        block_bytes: 512,
-        rotational: false,
-        trims_to_zero: false,
-    };
     let mut lanes = Cutting { crash, client, receiving: None, sending: None, meddle };
-    let (newcome, newcomers) = channel();
-    let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
-    let agreed = Agreed { export: 0, structured: false, allocation: false };
-    newcome.send(Newcomer { socket, agreed, told: None }).unwrap();
     let tally = Tally::new(&[Named::all("")], "noop", &[]);
     let streams = Streams::Connections;
+    let Arriving { export, newcomers, orders } = arriving;
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
     reachable.iter().for_each(|policy| front.follow(policy));
     front.open(stop, || true);
