@@ -226,14 +226,18 @@ impl Running {
 
     /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
     pub(crate) fn enlarge(&self, driver: &Driver, bytes: u64) -> Result<(), Error> {
-        let current = driver.current().clone();
-        let room = {
-            let mut room = driver.room();
-            *room = room.with_bytes(bytes);
-            *room
+        let current = {
+            // Until the order has been sent, the exports must not be changed by anybody else.
+            let current = driver.current();
+            let room = {
+                let mut room = driver.room();
+                *room = room.with_bytes(bytes);
+                *room
+            };
+            let exports = room.exports(&current, driver.policies.trims_to_zero(&current.policy))?;
+            driver.order(Order::Exports(current.exports.clone(), exports))?;
+            current.clone()
         };
-        let exports = room.exports(&current, driver.policies.trims_to_zero(&current.policy))?;
-        driver.order(Order::Exports(current.exports.clone(), exports))?;
         let offered = self.doors.of(&driver.name);
         let is_offered = |export: &&Named| offered.iter().any(|one| one.name == export.name);
         let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();
