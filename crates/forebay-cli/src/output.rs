@@ -43,15 +43,9 @@ pub(crate) fn columns() -> usize {
     terminal.or_else(variable).map_or(COLUMNS, |columns: u16| usize::from(columns).max(40))
 }
 
-/// Joins the parts of an answer with blank lines between them, unless standard output is a terminal
-/// on which they and `more_lines` lines would not fit then.
-pub(crate) fn joined(parts: &[String], more_lines: usize) -> String {
-    let rows = Term::stdout().size_checked().map_or(usize::MAX, |(rows, _)| usize::from(rows));
-    let spaced = parts.join("\n\n");
-    match spaced.lines().count() + more_lines < rows {
-        true => spaced,
-        false => parts.join("\n"),
-    }
+/// Returns the height of standard output in rows, which is unlimited if it is not a terminal.
+pub(crate) fn rows() -> usize {
+    Term::stdout().size_checked().map_or(usize::MAX, |(rows, _)| usize::from(rows))
 }
 
 /// Creates an empty table that is never wider than the terminal.

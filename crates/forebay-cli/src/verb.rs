@@ -44,7 +44,7 @@ impl<V: Verb> ParsedVerb<V> {
         };
         let answered = answer(self.ask, &mut session, Spelling::Command);
         // Warnings that are held are printed when this value is dropped.
-        let Watched { bar, warned, held, .. } = session;
+        let Watched { bar, warned, mut held, .. } = session;
         drop(bar);
         let mut answered = answered?;
         if let Some((path, replaces)) = &report {
@@ -67,7 +67,7 @@ impl<V: Verb> ParsedVerb<V> {
                 }
                 let text = match self.is_explained {
                     true => parts.join("\n\n"),
-                    false => output::joined(&parts, held.0.len()),
+                    false => held.joined(&parts, report.as_deref()),
                 };
                 output::print(&text).map_err(Into::into)
             }
@@ -111,6 +111,31 @@ impl HeldWarnings {
             true => self.0.push((subject.to_path_buf(), sentence.to_string())),
             false => say_once(subject, sentence),
         }
+    }
+}
+
+impl HeldWarnings {
+    /// Returns the parts of an answer as text. If the terminal is too short for them and the
+    /// warnings, one line tells how many warnings there are and where they can be read.
+    fn joined(&mut self, parts: &[String], report: Option<&Path>) -> String {
+        let room = output::rows().saturating_sub(1 + usize::from(report.is_some()));
+        let (spaced, tight) = (parts.join("\n\n"), parts.join("\n"));
+        if tight.lines().count() + self.lines() > room && self.0.len() > 1 {
+            let report = report.map_or(String::new(), |path| format!(" and in {}", path.display()));
+            let said = format!("{} warnings about the input: with --explain{report}", self.0.len());
+            self.0 = vec![(PathBuf::new(), said)];
+        }
+        match spaced.lines().count() + self.lines() <= room {
+            true => spaced,
+            false => tight,
+        }
+    }
+
+    fn lines(&self) -> usize {
+        let lines = |(subject, sentence): &(PathBuf, String)| {
+            output::wrapped(&format!("forebay: {}", about(subject, sentence))).lines().count()
+        };
+        self.0.iter().map(lines).sum()
     }
 }
 
@@ -165,13 +190,18 @@ impl Session for Watched {
     }
 }
 
+/// Begins a sentence with its subject, if it has one.
+fn about(subject: &Path, sentence: &str) -> String {
+    match subject.as_os_str().is_empty() {
+        true => sentence.to_string(),
+        false => format!("{}: {sentence}", subject.display()),
+    }
+}
+
 /// Prints a sentence about `subject` on standard error, unless it was already printed.
 fn say_once(subject: &Path, sentence: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let line = match subject.as_os_str().is_empty() {
-        true => sentence.to_string(),
-        false => format!("{}: {sentence}", subject.display()),
-    };
+    let line = about(subject, sentence);
     if SAID.lock().is_ok_and(|mut said| said.insert(line.clone())) {
         output::tell(&line);
     }

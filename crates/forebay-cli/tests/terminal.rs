@@ -238,7 +238,15 @@ fn an_answer_fits_on_a_screen_and_progress_leaves_nothing() {
         return;
     }
     fs::copy(sample(), folder.path("sample")).unwrap();
-    for verb in ["describe sample", "plan consolidate sample t.parquet", "plan volume sample"] {
+    // Rows that are skipped and latencies that are unknown cause warnings.
+    let odd = format!("{}x,y\n", fs::read_to_string(folder.path("t.spc")).unwrap());
+    folder.file("odd.spc", odd);
+    for verb in [
+        "advise t.spc",
+        "describe sample",
+        "plan consolidate sample t.parquet",
+        "plan volume sample",
+    ] {
         let text = format!("script -qec 'stty cols 80 rows 24; forebay {verb}' /dev/null");
         let shown = shell::run(folder.root(), &text).unwrap();
         let screen = screen(&shown);

@@ -346,7 +346,12 @@ fn take_turns<L: Wired>(
         let mut front = front.borrow_mut();
         front.let_policy_go();
         policies = policies.after(&policy.0.borrow(), front.own_stream());
-        let members = policy.0.borrow().volume().map_or_else(Vec::new, |state| state.members);
+        let state = policy.0.borrow().volume();
+        let members = state.map_or_else(Vec::new, |state| {
+            let recorded = state.drives.iter().filter(|drive| drive.is_member);
+            let recorded: Vec<u8> = recorded.map(|drive| drive.number).collect();
+            if recorded.is_empty() { recorded } else { [recorded, state.members].concat() }
+        });
         policies = policies.resized(front.joined(), &members);
         let gauges = policy.0.borrow().gauges();
         drop(policy);

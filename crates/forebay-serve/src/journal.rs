@@ -9,12 +9,13 @@ mod volume_lines;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
+use std::thread;
 
 use crate::back::CLIENTS_MAX;
 use crate::broken::BrokenPromises;
 use crate::figures::{DiskFigures, ExportFigures, SILENT_S};
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
-use forebay_core::contract::volume::{VolumeEvent, VolumeState};
+use forebay_core::contract::volume::{VolumeDrive, VolumeEvent, VolumeState};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
@@ -143,6 +144,26 @@ impl Journal {
             // If the receiver is gone, the server is stopping.
             let _ = says.send(format!("'{}': {what}", self.back));
         }
+    }
+
+    /// Rewrites missing and damaged labels of a volume's drives, in another thread.
+    pub(crate) fn mend_labels(&self, state: &VolumeState) {
+        let Some(says) = self.says.clone() else { return };
+        let drive = |drive: &VolumeDrive| {
+            let is_used = drive.is_present && drive.is_member;
+            let path = self.disks.get(usize::from(drive.lane)).filter(|_| is_used)?;
+            Some((drive.number, path.clone()))
+        };
+        let (drives, back) =
+            (state.drives.iter().filter_map(drive).collect::<Vec<_>>(), self.back.clone());
+        let mend = move || {
+            for note in forebay_volume::mend_labels(&drives) {
+                // If the receiver is gone, the server is stopping.
+                let _ = says.send(format!("'{back}': {note}"));
+            }
+        };
+        // Without a thread, the labels are mended when the volume is opened again.
+        let _ = thread::Builder::new().name("labels".into()).spawn(mend);
     }
 
     fn disk(&self, lane: Lane) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{Done, Figure, Gauge};
-use forebay_core::contract::volume::VolumeState;
+use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
@@ -349,6 +349,12 @@ impl Counting {
             self.journal.look_at_drives(&gauges);
         }
         self.journal.tell_events(&events, &state);
+        let is_checked = |event: &VolumeEvent| {
+            matches!(event, VolumeEvent::Ended { work: VolumeWork::Check, .. })
+        };
+        if events.iter().any(is_checked) {
+            self.journal.mend_labels(&state);
+        }
     }
 }
 

@@ -118,7 +118,8 @@ impl ServedVolume {
         let on_lane = |drive: &VolumeDrive| ServedDrive {
             number: drive.number,
             path: path(drive.lane).map(PathBuf::from),
-            state: match state.members.contains(&drive.number) {
+            // A drive has left once a durable record says so.
+            state: match state.members.contains(&drive.number) || drive.is_member {
                 false => ServedDriveState::Left,
                 true if !drive.is_present => ServedDriveState::Missing,
                 true if drive.is_leaving => ServedDriveState::Leaving,
@@ -250,12 +251,15 @@ impl Driver {
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let volume = self.volume()?;
         let old = volume.drive_to_replace(which)?;
-        // If the new drive is already a drive of the volume, an interrupted replacement continues.
-        if let Some(new) = volume.present_at(with).filter(|new| new.number != old.number)
-            && old.state == ServedDriveState::Present
-        {
-            self.order_volume(VolumeOrder::Retire { member: old.number })?;
-            return Ok((old.number, new.number));
+        if let Some(new) = volume.present_at(with) {
+            return Err(unfit(format!(
+                "'{}': {} is drive {} of the volume already; if a replacement of drive {old} was interrupted, or \
+                 to give drive {old} up without a successor: `forebay control remove --drive {old}`",
+                self.name,
+                with.display(),
+                new.number,
+                old = old.number
+            )));
         }
         let number = self.join_drive(&volume, with, overwrite, Purpose::Replaces(old.number))?;
         self.name_drives(|drives| {
@@ -328,7 +332,8 @@ impl Driver {
         let present = volume.drives.iter().filter(|drive| drive.is_in_use());
         let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
         self.refuse_joining(volume, path, purpose)?;
-        let successor = prepare(&present, &volume.members(), path, overwrite)?;
+        let successor = prepare(&present, &volume.members(), path, overwrite)
+            .map_err(|error| self.is_held_here(error, volume))?;
         let (number, (done, carried)) = (successor.number, channel());
         self.order(Order::Join(JoiningDrive { successor, purpose, done }))?;
         let carried = carried.recv().map_err(|_| self.is_gone())?;
@@ -336,6 +341,26 @@ impl Driver {
         let state = self.wait_for_member(number)?;
         admit(path, &state.members)?;
         Ok(number)
+    }
+
+    /// Explains that a drive is in use because it belonged to the volume.
+    fn is_held_here(&self, error: forebay_volume::Error, volume: &ServedVolume) -> Error {
+        let forebay_volume::Error::InUse(path) = &error else { return error.into() };
+        let real = path.canonicalize().ok();
+        let is_it = |file: &Path| real.is_some() && file.canonicalize().ok() == real;
+        let in_use = volume.drives.iter().filter(|drive| drive.is_in_use());
+        let is_member = in_use.filter_map(|drive| drive.path.as_deref()).any(is_it);
+        let lanes = self.tally().map_or_else(Vec::new, |tally| tally.lanes);
+        let was_member = lanes.iter().any(|disk| is_it(Path::new(&*disk.file)));
+        match was_member && !is_member {
+            false => error.into(),
+            true => unfit(format!(
+                "'{}': {} was a drive of this volume until it failed or was removed, and the server \
+                 still has it open; restart the server to add it again",
+                self.name,
+                path.display()
+            )),
+        }
     }
 
     /// Refuses what cannot join before anything is written.
@@ -346,19 +371,7 @@ impl Driver {
         purpose: Purpose,
     ) -> Result<(), Error> {
         let (name, most) = (&self.name, usize::from(forebay_volume::DRIVES_MAX));
-        let real = path.canonicalize().ok();
-        let is_it = |file: &Path| real.is_some() && file.canonicalize().ok() == real;
-        let in_use = volume.drives.iter().filter(|drive| drive.is_in_use());
-        let is_member = in_use.filter_map(|drive| drive.path.as_deref()).any(is_it);
         let tally = self.tally().ok_or_else(|| self.is_gone())?;
-        let mut open = tally.lanes.iter().map(|disk| Path::new(&*disk.file));
-        if !is_member && open.any(is_it) {
-            return Err(unfit(format!(
-                "'{name}': {} was a drive of this volume until it failed or was removed, and the \
-                 server still has it open; restart the server to add it again",
-                path.display()
-            )));
-        }
         let takes_place = |number: u8| {
             let is_it = |drive: &&ServedDrive| drive.number == number;
             let drive = volume.drives.iter().find(is_it);

@@ -2,6 +2,7 @@
 //! drives.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -322,8 +323,59 @@ fn a_drive_that_was_replaced_is_forgotten_and_returns_only_after_a_restart() {
         .collect();
     assert_eq!((numbers, state["health"].as_str()), (vec![2, 3, 4, 5, 6, 7], Some("healthy")));
     assert_eq!(server.figures().backs[0].volume.as_ref().unwrap().drives_failed, 0);
-    let grow = Command::GrowVolume { disk: None, with: vec![old], ssd: false, overwrite: true };
+    let grow =
+        Command::GrowVolume { disk: None, with: vec![old.clone()], ssd: false, overwrite: true };
     let refused = order(&grow).unwrap_err().to_string();
     assert!(refused.contains("restart the server to add it again"), "{refused}");
+    // Another drive in its place is welcome.
+    std::fs::remove_file(&old).unwrap();
+    holes(&old, 32 << 20);
+    assert_eq!(order(&grow).unwrap()["new"], serde_json::json!([8]));
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_check_restores_labels_and_records_that_a_drive_has_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    let socket = folder.path().join("socket");
+    let back = Back::of("safe", On::Volume(drives.clone()));
+    let server =
+        Server::start(&Config::of(vec![Address::Unix(socket.clone())], vec![back])).unwrap();
+    let mut client = Client::simple(&socket, "safe");
+    (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
+    let file = File::options().write(true).open(&drives[3]).unwrap();
+    file.write_all_at(&vec![0; 5 << 20], 0).unwrap();
+    let check = Command::VolumeCheck { disk: None, rate: None };
+    client::order(&socket, &check, &mut |_| ()).unwrap();
+    let order = |command: &Command| client::order(&socket, command, &mut |_| ()).unwrap();
+    while order(&Command::VolumeStatus { disk: None })["records_left"] != 0 {
+        std::thread::yield_now();
+    }
+    said_until(&server, "its labels were missing or damaged and have been rewritten", || ());
+    server.stop().unwrap();
+    for first in 0..6 {
+        for second in 0..first {
+            let left = drives.iter().enumerate().filter(|(at, _)| *at != first && *at != second);
+            let left: Vec<PathBuf> = left.map(|(_, path)| path.clone()).collect();
+            let opened = forebay_volume::status(&left).unwrap();
+            assert_eq!((opened.missing().len(), opened.census.lost_units), (2, 0), "{left:?}");
+        }
+    }
+}
+
+#[test]
+fn a_member_replaces_no_other_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    let socket = folder.path().join("socket");
+    let back = Back::of("safe", On::Volume(drives.clone()));
+    let server =
+        Server::start(&Config::of(vec![Address::Unix(socket.clone())], vec![back])).unwrap();
+    let (drive, with) = (Some("1".into()), drives[1].clone());
+    let replace = Command::ReplaceDrive { disk: None, drive, with, overwrite: true };
+    let refused = client::order(&socket, &replace, &mut |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("is drive 2 of the volume already"), "{refused}");
+    assert!(refused.contains("forebay control remove --drive 1"), "{refused}");
     server.stop().unwrap();
 }

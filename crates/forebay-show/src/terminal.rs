@@ -28,9 +28,7 @@ pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
 pub fn parts(page: &Page, columns: usize, extent: Extent) -> Vec<String> {
     let wrapped = |text: &str| paragraph(text, columns);
     let mut parts = vec![wrapped(&page.headline)];
-    if let Some(figures) = key_figures(page) {
-        parts.push(wrapped(&figures));
-    }
+    parts.extend(key_figures(page, columns));
     if extent == Extent::Everything && !page.about.is_empty() {
         let about = page.about.iter().map(|(term, text)| wrapped(&format!("{term}: {text}")));
         parts.push(about.collect::<Vec<_>>().join("\n"));
@@ -55,14 +53,15 @@ fn paragraph(text: &str, columns: usize) -> String {
     prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX)).replace("\n  ", "\n")
 }
 
-/// Formats the key figures on one line.
-fn key_figures(page: &Page) -> Option<String> {
+/// Formats the key figures on one line, as many as fit.
+fn key_figures(page: &Page, columns: usize) -> Option<String> {
     let one = |key: &crate::page::KeyFigure| {
         let before = key.before.map(|before| format!("{} → ", before.text()));
         format!("{} {}{}", key.name, before.unwrap_or_default(), key.figure.text())
     };
     let all: Vec<String> = page.key_figures.iter().map(one).collect();
-    (!all.is_empty()).then(|| all.join(" · "))
+    let lines = (1..=all.len()).map(|count| all[..count].join(" · "));
+    lines.filter(|line| line.chars().count() <= columns).last()
 }
 
 fn block(of: &Block, columns: usize) -> String {

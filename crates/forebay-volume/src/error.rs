@@ -19,6 +19,12 @@ pub enum Error {
         /// What the drive is, and what was expected.
         what: String,
     },
+    /// Another process uses the drive.
+    #[error(
+        "{}: is in use by another process; nothing was written (if `forebay serve` serves the volume, \
+         use `forebay control volume`, `check`, `replace`, `grow` or `remove`)", .0.display()
+    )]
+    InUse(PathBuf),
     /// The drives do not form the volume.
     #[error("{0}")]
     Volume(String),

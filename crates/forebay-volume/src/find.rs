@@ -334,9 +334,7 @@ pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
     if target.lock(writes)? {
         return Ok(());
     }
-    let what = "is in use by another process; nothing was written (if `forebay serve` serves the \
-                volume, use `forebay control volume`, `check`, `replace`, `grow` or `remove`)";
-    Err(Error::drive(target.path(), what))
+    Err(Error::InUse(target.path().to_path_buf()))
 }
 
 #[cfg(test)]

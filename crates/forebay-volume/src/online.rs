@@ -78,3 +78,37 @@ pub fn admit(path: &Path, members: &[u8]) -> Result<(), Error> {
     let Ok(Labelled { label, .. }) = labels::read(path) else { return Ok(()) };
     settle(&[path.to_path_buf()], label.geometry.volume, members)
 }
+
+/// Rewrites missing and damaged labels of drives that are in use, given by number and path. Returns a
+/// sentence for each drive whose labels were rewritten or could not be.
+pub fn mend_labels(drives: &[(u8, PathBuf)]) -> Vec<String> {
+    let of = |path: &PathBuf| labels::read(path);
+    let Some(volume) = drives.iter().find_map(|(_, path)| of(path).ok()) else {
+        return vec!["no drive has a label any more, so none can be rewritten".into()];
+    };
+    let mend = |(number, path): &(u8, PathBuf)| {
+        let label = match of(path) {
+            Ok(it) if !it.is_worn => return None,
+            Ok(it) => it.label,
+            Err(why) if !why.is_nobodys => {
+                return Some(format!(
+                    "{} {}: its label was not rewritten",
+                    path.display(),
+                    why.why
+                ));
+            }
+            Err(_) => Label { drive: *number, stage: DriveStage::Member, ..volume.label },
+        };
+        let written = labels::drive(path)
+            .map_err(|why| Error::drive(path, why))
+            .and_then(|(_, _, bytes)| labels::write(path, &label, bytes));
+        Some(match written {
+            Ok(()) => format!(
+                "{}: its labels were missing or damaged and have been rewritten",
+                path.display()
+            ),
+            Err(error) => error.to_string(),
+        })
+    };
+    drives.iter().filter_map(mend).collect()
+}

@@ -438,6 +438,7 @@ pub fn advise(
         span_s,
         behind,
         enough: enough.as_ref(),
+        is_checked: trust.is_checked,
     };
     let (headline, why, findings) = (case.headline(), case.why(), case.findings());
     let is_saturated = case.is_saturated();
@@ -492,6 +493,12 @@ impl Advice {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
         self.today.iter_mut().for_each(|today| named(&mut today.now));
         self.findings.iter_mut().for_each(named);
+    }
+
+    /// Returns whether the device falls behind only in bursts: `now` ends soon after the recording.
+    pub(crate) fn is_behind_in_bursts(&self, now: &RunResult) -> bool {
+        let span_s = self.description.duration_s / self.intensity;
+        now.figures.makespan_s <= span_s * (1.0 + headline::BURST_SHARE)
     }
 
     /// Returns whether `policy` is the scheduler to set for now, because the recommended one is not

@@ -573,7 +573,8 @@ impl Figures {
     /// Returns the share of the busy time in which heads move or wait for a sector; 0 if no device
     /// was busy.
     pub fn moving_share(&self) -> f64 {
-        let moving_s = self.seek_s + self.rotation_s;
+        // Heads also move for cached writes, while no request waits.
+        let moving_s = (self.seek_s + self.rotation_s).min(self.busy_s);
         if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
     }
 

@@ -4,7 +4,7 @@
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::{AnyPolicy, Cx};
 use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeWork};
-use forebay_core::stack::array::{Array, Census};
+use forebay_core::stack::array::{Array, Census, Level};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Bytes, Completion, Lane, Nanos, Piece, Policy, Request};
 use forebay_live::run;
@@ -238,8 +238,7 @@ fn records_of_a_replaced_drive_are_written_to_others() {
     for fails in [false, true] {
         let mix = SHAPES[0].mix();
         let mut oracle = Oracle::new(mix, 0, 3);
-        let mut media = begun(shape, 3, &mut oracle, 60);
-        media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
+        let media = with_many_pages(shape, &mut oracle);
         let gone = if fails { vec![(0, 50)] } else { Vec::new() };
         let trouble = Troubles { gone, ..Troubles::default() };
         let mut lanes = Crash::new(media, 4096, 4, 3, trouble);
@@ -258,5 +257,55 @@ fn records_of_a_replaced_drive_are_written_to_others() {
             let mut volume = Ordering::of(found(shape, &numbers(shape, 1, &away)), Vec::new());
             run_out(&mut volume, &mut lanes, &mut again);
         }
+    }
+}
+
+/// Opens the array without any of `members` that may be missing, and reads everything.
+fn opens_without_any(shape: &Shape, media: &[Medium], oracle: &Oracle, members: &[usize]) {
+    let all = usize::from(shape.lanes) + NEW;
+    let left: Vec<usize> = (0..all).filter(|lane| !members.contains(lane)).collect();
+    for (at, first) in members.iter().enumerate() {
+        let seconds = &members[at..];
+        let seconds = if shape.first.tolerates() > 1 { seconds } else { &seconds[..1] };
+        for second in seconds {
+            let away = [&left[..], &[*first, *second]].concat();
+            println!("without {away:?}");
+            let mut lanes = sound(media.to_vec(), 3);
+            let mut again = oracle.clone();
+            again.settle();
+            let mut volume = Ordering::of(found(shape, &numbers(shape, NEW, &away)), Vec::new());
+            run_out(&mut volume, &mut lanes, &mut again);
+        }
+    }
+}
+
+/// Begins an array whose table has so many pages that clients' writes do not record all of them.
+fn with_many_pages(shape: &Shape, oracle: &mut Oracle) -> Vec<Medium> {
+    let mut media = begun(shape, 3, oracle, 60);
+    media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
+    media
+}
+
+#[test]
+fn records_outlast_drives_that_are_replaced_at_the_same_time() {
+    let first = Level::Mirrored { copies: 2 };
+    // No drive of the mirror stays.
+    let mirror = Shape { lanes: 2, chunks: 4, first, units: 24, spare: 80, adapts: false };
+    for few in [&mirror, &SHAPES[0]] {
+        let shape = &Shape { units: 8000, ..*few };
+        let mut oracle = Oracle::new(few.mix(), 0, 3);
+        let media = with_many_pages(shape, &mut oracle);
+        let mut lanes = sound(media, 3);
+        let orders = vec![(20, replace(shape, 0, 0)), (22, replace(shape, 1, 1))];
+        let mut volume = Ordering::of(found(shape, &numbers(shape, 0, &[])), orders);
+        oracle.more(60);
+        run_out(&mut volume, &mut lanes, &mut oracle);
+        assert_eq!(volume.refused, 0);
+        assert_whole(&volume, shape, 1, shape.lanes as u8 + 1);
+        assert_whole(&volume, shape, 2, shape.lanes as u8 + 2);
+        let media = lanes.cut(Tear::Sector);
+        oracle.cut();
+        let members: Vec<usize> = (2..usize::from(shape.lanes) + NEW).collect();
+        opens_without_any(shape, &media, &oracle, &members);
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Case<'a> {
     pub(super) enough: Option<&'a Enough>,
     /// How the limits of a cloud volume delay the requests, if the device is such a volume.
     pub(super) throttling: Option<&'a Throttling>,
+    /// Whether the model was compared with the recording.
+    pub(super) is_checked: bool,
 }
 
 impl Case<'_> {

@@ -8,7 +8,7 @@ use super::findings::Case;
 use super::judge::{
     SHARE_THAT_MATTERS, TAIL_FINE_MS, TOO_FEW, UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
 };
-use super::{Provider, RemedyKind, Verdict};
+use super::{Provider, RemedyKind, Verdict, source};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
@@ -31,13 +31,32 @@ impl Case<'_> {
             return self.overload(behind);
         }
         let free = self.free();
-        let Some(flash) = self.flash_in_short() else { return free };
-        let both = format!("{free} {flash}.");
-        // Flash that helps is more important than why nothing else does.
-        let keeps = free.starts_with("Keep ");
-        let short = format!("Keep {}. {flash}.", self.baseline.policy);
-        let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
-        [Some(both), keeps.then_some(short)].into_iter().flatten().find(fits).unwrap_or(free)
+        let told = match self.flash_in_short() {
+            None => free,
+            Some(flash) => {
+                let both = format!("{free} {flash}.");
+                // Flash that helps is more important than why nothing else does.
+                let keeps = free.starts_with("Keep ");
+                let short = format!("Keep {}. {flash}.", self.baseline.policy);
+                let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
+                [Some(both), keeps.then_some(short)]
+                    .into_iter()
+                    .flatten()
+                    .find(fits)
+                    .unwrap_or(free)
+            }
+        };
+        match self.is_slower_than_recorded() {
+            true => format!("For {}, slower than the recorded device: {told}", self.device.name),
+            false => told,
+        }
+    }
+
+    /// Returns whether the device was assumed and is much slower than the one that was recorded.
+    fn is_slower_than_recorded(&self) -> bool {
+        let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
+        let faster = || source::faster(&self.input.description, self.baseline);
+        is_ranked && !self.is_checked && faster().is_some()
     }
 
     /// States how far the device falls behind, and what would keep up.
@@ -71,7 +90,11 @@ impl Case<'_> {
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
         let change = self.change(remedy.run.as_deref()?, Latencies::All);
-        Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
+        let how = match remedy.kind {
+            RemedyKind::Offloading => " for bid-hybrid",
+            _ => "",
+        };
+        Some(format!("With {} of flash{how} {change}", bytes(remedy.flash_bytes as f64)))
     }
 
     /// Returns the part of the headline about remedies that cost nothing.

@@ -59,12 +59,16 @@ fn bursts(of: &Description) -> Option<String> {
 
 fn interrupted(of: &Description) -> Option<String> {
     let (disk, stream) = of.sequential_share.zip(of.sequential_share_by_stream)?;
-    (stream - disk >= INTERRUPTED_SHARE).then(|| {
-        format!(
-            "Streams interrupt one another: {} of their requests are sequential, but only {} on the disk.",
-            percent(stream),
-            percent(disk)
-        )
+    let (stream_share, disk_share) = (percent(stream), percent(disk));
+    (stream - disk >= INTERRUPTED_SHARE).then(|| match of.streams {
+        1 => format!(
+            "Sequential runs interleave: {stream_share} of the requests continue one, but only {disk_share} continue the \
+             request before them."
+        ),
+        _ => format!(
+            "Streams interrupt one another: {stream_share} of their requests are sequential, but only {disk_share} on \
+             the disk."
+        ),
     })
 }
 

@@ -315,6 +315,11 @@ impl Array {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
             self.tell_end();
+            // Records may be damaged, too, and a drive that lost them is noticed only when the array
+            // is opened without the others.
+            if !self.reads_only && self.is_fresh() {
+                self.renew_records();
+            }
         }
         let now = self.care_pass();
         if !self.care.records_only && self.takes_another_pass(now, plan.now) {

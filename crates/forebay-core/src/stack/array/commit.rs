@@ -236,7 +236,7 @@ impl Array {
             (round.last, round.stretches) = (first + count - 1, stretches);
             (round.sum, round.page) = (before, page);
             (round.members, round.units) = (self.drives.members(), self.geometry.units);
-            round.refused = targets(self.drives.recording(copies), first, copies);
+            round.refused = self.drives.recording(first, copies);
         }
         self.send_records(plan);
     }
@@ -283,14 +283,13 @@ impl Array {
                 self.care.rebuild(plan.now);
             }
         }
-        let copies = self.copies();
-        let present = self.drives.recording(copies);
-        if present.is_empty() {
+        let lanes = self.drives.recording(last + u64::from(tries), self.copies());
+        if lanes.is_empty() {
             return self.give_up(Fault::Gone, plan);
         }
         if let Some(round) = &mut self.log.round {
             // Writes the records to all lanes again; those that have them get the same bytes.
-            round.refused = targets(present, last + u64::from(tries), copies);
+            round.refused = lanes;
         }
         // Others were tried.
         if tries > TRIES_MAX && !full.is_empty() {
@@ -396,12 +395,6 @@ fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let sum = plan.slots.checksum(to.on(8).len(len - 8)).unwrap_or(0);
     plan.slots.put(to.len(8), &sum.to_le_bytes());
     sum
-}
-
-/// Returns some of the drives that are present, different ones each time.
-fn targets(present: Vec<usize>, turn: u64, copies: usize) -> Vec<usize> {
-    let (count, first) = (present.len(), turn as usize);
-    (0..count.min(copies)).map(|step| present[(first + step) % count]).collect()
 }
 
 #[cfg(test)]

@@ -181,11 +181,18 @@ impl Drives {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
-    /// Returns the lanes that records are written to: not those of drives that are being replaced,
-    /// unless there are too few others.
-    pub(super) fn recording(&self, copies: usize) -> Vec<usize> {
-        let staying: Vec<usize> = self.present().filter(|lane| !self.all[*lane].leaves).collect();
-        if staying.len() < copies { self.present().collect() } else { staying }
+    /// Returns the lanes of `copies` drives for the next records, different ones each turn. Drives
+    /// that leave get records only in addition to all that stay: their copies do not last.
+    pub(super) fn recording(&self, turn: u64, copies: usize) -> Vec<usize> {
+        let (leaving, staying): (Vec<usize>, Vec<usize>) =
+            self.present().partition(|lane| self.all[*lane].leaves);
+        let some = |of: &[usize], count: usize| -> Vec<usize> {
+            let next = |step: usize| of[(turn as usize + step) % of.len()];
+            (0..count.min(of.len())).map(next).collect()
+        };
+        let mut lanes = some(&staying, copies);
+        lanes.extend(some(&leaving, copies - lanes.len()));
+        lanes
     }
 
     /// Puts a new drive on a lane that has none.

@@ -45,6 +45,9 @@ const WINDOW: u64 = 128;
 /// sectors only, and may still be needed to open the volume.
 const UNREADABLE_MAX: u32 = WINDOW as u32 / 2;
 
+/// The number of failed reads of records that are excused per drive. A failed read may take seconds.
+const EXCUSED_MAX: u32 = 1024;
+
 /// How often all records are read again because a drive failed after the chain had been chosen.
 const REREADS_MAX: u32 = 3;
 
@@ -59,8 +62,8 @@ pub(super) struct Opening {
     spread: BTreeSet<u64>,
     /// How often all records were read again.
     rereads: u32,
-    /// By lane: the number of records read one by one that failed in succession.
-    unreadable: BTreeMap<Lane, u32>,
+    /// By lane: the number of records read one by one that failed, in succession and in all.
+    unreadable: BTreeMap<Lane, (u32, u32)>,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
     /// Records for which a drive had no space: its lane, and the position.
@@ -191,9 +194,10 @@ impl Array {
         }
         let is_single = io.token & 1 == Reading::Single as u64;
         self.opening().is_some_and(|opening| {
-            let run = opening.unreadable.entry(io.lane).or_default();
+            let (run, all) = opening.unreadable.entry(io.lane).or_default();
             *run += u32::from(is_single);
-            *run <= UNREADABLE_MAX
+            *all += u32::from(is_single);
+            *run <= UNREADABLE_MAX && *all <= EXCUSED_MAX
         })
     }
 
@@ -204,7 +208,9 @@ impl Array {
             ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
         let there = self.drives.present().any(|it| it == lane);
         if outcome.is_ok() {
-            self.opening().map(|opening| opening.unreadable.remove(&io.lane));
+            if let Some((run, _)) = self.opening().and_then(|it| it.unreadable.get_mut(&io.lane)) {
+                *run = 0;
+            }
             (0..count)
                 .for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
         }

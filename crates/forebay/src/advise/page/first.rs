@@ -76,6 +76,11 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     if advice.is_flash_size_named {
         return advice.remedies.iter().find(is_cache);
     }
+    // The headline names the flash that keeps up.
+    let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
+    if let Some(bytes) = keeps_up {
+        return advice.remedies.iter().filter(is_cache).find(|one| one.flash_bytes == bytes);
+    }
     let is_idle = advice.verdict == Verdict::LoadTooLow;
     let harmless = |one: &&Remedy| !is_idle && one.run.as_deref().is_some_and(is_harmless);
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
@@ -86,7 +91,8 @@ fn times(advice: &Advice) -> Option<Table> {
     let options = compared(advice);
     let now = options.first()?.run;
     let tells = tells_latencies(now);
-    let is_behind = advice.enough.is_some() || now.replay != Replay::Open;
+    let falls_behind = advice.enough.is_some();
+    let in_bursts = falls_behind && now.replay == Replay::Open && advice.is_behind_in_bursts(now);
     let mut columns = vec![Column::words("")];
     type Time = fn(&RunResult) -> Option<f64>;
     let latencies: [(&str, Time); 4] = [
@@ -98,17 +104,17 @@ fn times(advice: &Advice) -> Option<Table> {
     let has = |of: &Time| tells && options.iter().any(|one| of(one.run).is_some());
     let shown: Vec<(&str, Time)> = latencies.into_iter().filter(|(_, of)| has(of)).collect();
     columns.extend(shown.iter().map(|(head, _)| Column::of(*head, Unit::Seconds)));
-    if is_behind {
-        columns.push(Column::of("done after", Unit::Seconds));
-    } else {
-        columns.push(Column::of("busy", Unit::Seconds));
-    }
+    let (head, last): (&str, fn(&RunResult) -> f64) = match now.replay {
+        _ if in_bursts => ("behind by up to", |run| run.figures.longest_lag_ms / 1e3),
+        Replay::Open if !falls_behind => ("busy", |run| run.figures.busy_s),
+        _ => ("done after", |run| run.figures.makespan_s),
+    };
+    columns.push(Column::of(head, Unit::Seconds));
     let mut table = Table::new(columns);
     for one in &options {
-        let figures = &one.run.figures;
         let mut cells: Vec<Cell> = vec![one.name.as_str().into()];
         cells.extend(shown.iter().map(|(_, of)| Cell::value(of(one.run).map(|ms| ms / 1e3))));
-        cells.push(if is_behind { figures.makespan_s } else { figures.busy_s }.into());
+        cells.push(last(one.run).into());
         table.rows.push(Row { mark: one.mark.clone(), cells });
     }
     Some(table)
@@ -181,7 +187,8 @@ fn shortened(reason: &str) -> &str {
 fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
-        _ => "for offloaded writes (in the kernel only)",
+        _ if remedy.recommended => "for writes that bid-hybrid offloads (in `forebay serve`)",
+        _ => "for writes that bid-hybrid offloads",
     };
     if remedy.total_s.is_none() {
         return remedy.reason.trim_end_matches('.').to_string();

@@ -5,7 +5,7 @@ use forebay_ask::named;
 
 use super::row::{CheaperSetting, Decides, Setting, VolumeRow};
 use super::{CountersRead, Credit, Question, apply};
-use crate::quantities::{achieved, bound, money, percent, seconds};
+use crate::quantities::{achieved, bound, millis, money, percent, seconds};
 
 /// Formats a setting, as in `8865 IOPS and 415 MiB/s`, `1234 GiB` or `P30`.
 pub(super) fn choice(setting: &Setting) -> String {
@@ -242,6 +242,14 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
 /// If no setting keeps the promise, states which comes closest.
 fn closest(rows: &[VolumeRow]) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
+    let base_ms =
+        rows.iter().map(|row| row.base_read_ms.min(row.base_write_ms)).reduce(f64::min)?;
+    if best.in_time_fraction == 0.0 {
+        return Some(format!(
+            "None answers a single request in time: the fastest takes {} even if nothing waits.",
+            millis(base_ms)
+        ));
+    }
     Some(format!(
         "{}, {}, comes closest: it answers {}.",
         best.kind,
