@@ -138,14 +138,14 @@ impl Model {
             || !grain_bytes.is_power_of_two()
         {
             let got = format!("{requests} requests and a grain of {grain_bytes}");
-            return bytes.bad(got, "one at least, and a power of two from 512 to 65536");
+            return bytes.bad(got, "at least one, and a power of two from 512 to 65536");
         }
         let volumes = Volumes::get(bytes, form)?;
         let streams = get_streams(bytes)?;
         let length = bytes.length(CODES, "classes")?;
         let codes = bytes.list(length, |bytes| bytes.number(CODES as u64 - 1, "class"))?;
         if codes.is_empty() || !codes.is_sorted_by(|a, b| a < b) {
-            return bytes.bad("classes out of order", "one at least, in ascending order");
+            return bytes.bad("classes out of order", "at least one, in ascending order");
         }
         let classes: Vec<Class> = codes.iter().map(|&code| Class::of(code as usize)).collect();
         let arrivals = Arrivals::get(bytes, requests)?;

@@ -253,7 +253,7 @@ impl Verb for VolumeCreateAsk {
         session.begin("making the volume", None);
         forebay_volume::create(&drives, how).map_err(Error::from)?;
         let opened = forebay_volume::status(&drives).map_err(Error::from)?;
-        answered(&opened, &drives, "The volume is made.", session)
+        answered(&opened, &drives, "The volume was created.", session)
     }
 }
 

@@ -237,7 +237,7 @@ fn finish<R: Recombine + Send + 'static>(
     if servers > 0 {
         let text = spec.text();
         return Err(SpecError(format!(
-            "'{text}': got {servers} servers of their own rates, expected a shaper of one server \
+            "'{text}': got {servers} servers with their own rates, expected a shaper of one server \
              above another policy"
         )));
     }

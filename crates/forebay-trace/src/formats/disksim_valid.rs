@@ -126,7 +126,7 @@ fn parse(line: &[u8]) -> Result<ValidationRow, RowError> {
     let response_us = time_us("response", word("response")?)?;
     let gap_us = time_us("gap", word("gap")?)?;
     if let Some(more) = words.next() {
-        return Err(RowError::new("gap", more, "the end of the line behind it"));
+        return Err(RowError::new("gap", more, "the end of the line after it"));
     }
     Ok(ValidationRow { op, buffer, first_sector, sectors: sectors as u32, response_us, gap_us })
 }

@@ -352,8 +352,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             against(adaptive)
         ),
         false => format!(
-            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} against \
-             RAID 6 alone. It holds {} all the same.",
+            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} \
+             against RAID 6 alone. Its capacity is still {}.",
             adaptive.switches,
             against(adaptive),
             bytes(adaptive.usable_bytes as f64)

@@ -95,14 +95,14 @@ impl Sizing {
         let (all, some) = (size(self.footprint_bytes), size(self.least_bytes));
         if self.hit_share_max == 0.0 {
             return format!(
-                "By order alone: no block is used twice, so no cache finds anything, however large \
-                 ({} used).",
+                "By the order of requests alone: no block is used twice, so no cache finds \
+                 anything, however large ({} used).",
                 all
             );
         }
         format!(
-            "By order alone, whatever the times: of the blocks used, an LRU cache of all {} would \
-             find {}, one of {} {} (`forebay cache` tells it for every size).",
+            "By the order of requests alone, an LRU cache of all {} would find {} of the blocks \
+             used, and one of {} {} (`forebay cache` shows every size).",
             all,
             percent(self.hit_share_max),
             some,

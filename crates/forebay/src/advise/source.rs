@@ -32,7 +32,7 @@ const SCATTERED_MOST: f64 = 1000.0;
 
 /// Advises the user to name a disk, to get an answer about that disk.
 fn name_one() -> String {
-    format!("for what a disk would make of it name one with {}", named("device"))
+    format!("to simulate it on a disk, name one with {}", named("device"))
 }
 
 /// Returns whether the volume's name or device number is one that Linux gives to NVMe drives and
@@ -125,8 +125,8 @@ pub(super) fn was_faster(
         false => String::new(),
     };
     Some(format!(
-        "The device of the recording was faster than {device}: {faster}{rates}. This is about {device}, not about the \
-         recorded device; name that with --device.",
+        "The device of the recording was faster than {device}: {faster}{rates}. The results are \
+         for {device}, not for the recorded device; name that one with --device.",
     ))
 }
 

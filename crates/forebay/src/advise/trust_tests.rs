@@ -28,7 +28,8 @@ fn the_line_says_how_far_the_model_is_off() {
         "{}",
         trust.said
     );
-    let taken = "That takes your disk for st1000nm0011 under mq-deadline, in open replay, by 1500 requests.";
+    let taken = "That assumes that your disk is st1000nm0011 under mq-deadline, in open replay, by \
+        1500 requests.";
     assert!(trust.said.ends_with(taken), "{}", trust.said);
     let other = trust.other_replay.unwrap();
     assert_eq!((other.replay, other.requests), (Replay::Dependent, 1500));

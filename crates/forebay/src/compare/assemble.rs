@@ -181,7 +181,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     for input in inputs.iter().filter(|input| !super::is_timed(input)) {
         left_out.push(format!(
             "{} has no arrival times: inter-arrival times, burstiness and responses are left out, \
-             and it is cut into blocks of equally many requests",
+             and it is cut into blocks with equal numbers of requests",
             input.path.display()
         ));
     }
@@ -213,7 +213,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     for (profile, input) in measured.profiles.iter().zip(inputs) {
         if profile.sampled_one_in > 1 {
             cautions.push(format!(
-                "{}: its miss ratios and its footprint are estimated on one in {} of its blocks",
+                "{}: its miss ratios and its footprint are estimated from one in {} of its blocks",
                 input.path.display(),
                 profile.sampled_one_in
             ));

@@ -170,7 +170,9 @@ pub(crate) fn spent_picture<'a>(
     replay: Replay,
 ) -> Option<(String, String)> {
     let total = match replay {
-        Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
+        Replay::Closed | Replay::Dependent => {
+            "Busy time; the total above runs until all requests are done"
+        }
         Replay::Open => "Busy time, which is the total above",
     };
     let bars: Vec<Bar> = runs.map(spent).collect();

@@ -178,8 +178,7 @@ impl<'a> Bed<'a> {
         if usize::from(self.disks) > volumes && !arrays {
             let idle = usize::from(self.disks) - volumes;
             told.push(format!(
-                "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \
-                 has {}",
+                "{} of the {} disks stay{} idle: each volume is on one disk, and the trace has {}",
                 idle,
                 self.disks,
                 if idle == 1 { "s" } else { "" },
@@ -189,8 +188,8 @@ impl<'a> Bed<'a> {
         let is_empty = |name: &String| is_array(name) && !name.contains("filled-mib");
         if policies.iter().any(is_empty) && input.description.reads > 0 {
             told.push(
-                "the array is empty at the start, so reads of what the trace did not write before \
-                 cost nothing; with filled-mib=MIB it holds data"
+                "the array is empty at the start, so reads of data that the trace did not write \
+                 before cost nothing; filled-mib=MIB fills it beforehand"
                     .to_string(),
             );
         }

@@ -69,7 +69,7 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page.add("How their bursts meet", Place::Detail, bursts(shown));
     let alone = Block::Table(alone(&found.clients));
     page.add("What each client needs alone, in IOPS", Place::Detail, vec![alone]);
-    let title = "What each client gets of its own at the pooled capacity";
+    let title = "What each client gets at the pooled capacity";
     page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
     let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
     page.add("What they need if each is shaped by itself, in IOPS", Place::Detail, blocks);
@@ -77,8 +77,9 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page
 }
 
-const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client that binds misses it. \
-    Pooled: enough for that share of all requests, whosever they are; least is what the client that fares worst gets then.";
+const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client \
+    that binds misses it. Pooled: enough for that share of all requests, no matter whose; least is \
+    the share that the client that fares worst gets then.";
 
 const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
 

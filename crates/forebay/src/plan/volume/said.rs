@@ -87,8 +87,8 @@ pub(super) fn of_counters(
         None => all.extend(closest(rows)),
     }
     all.push(
-        "Shares in time are the most that is possible if the requests of an interval are equally \
-         long; a trace of a busy hour (`forebay capture`) gives the exact answer."
+        "Shares in time are upper bounds, if the requests of an interval are equally long; a trace \
+         of a busy hour (`forebay capture`) gives the exact answer."
             .into(),
     );
     all

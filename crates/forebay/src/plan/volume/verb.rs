@@ -305,7 +305,7 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let throttle = chosen.volume.at(&chosen.knobs).map_err(|error| wrong(error.0))?;
     match throttle.queues {
         Queues::Shared => Ok(chosen),
-        Queues::PerDirection => Err(wrong("its reads and writes wait apart".into())),
+        Queues::PerDirection => Err(wrong("its reads and writes wait in separate queues".into())),
     }
 }
 
