@@ -13,15 +13,15 @@ NEAR_BYTES = 1 << 20
 
 
 class Anticipating:
-    """First in, first out, but for the stream that is waited for."""
+    """First in, first out, except for the stream that is waited for."""
 
     def __init__(self, wait_ms=6, bound_ms=5000):
         self.wait_ns = int(wait_ms * 1_000_000)
         self.bound_ns = bound_ms * 1_000_000
-        self.waiting = {}  # A dict is a set that knows its oldest member.
-        self.hoped_for = None  # The read that the next one is to follow.
+        self.waiting = {}  # A dict serves as a set that knows its oldest member.
+        self.hoped_for = None  # The read that the awaited one should follow.
         self.until = 0
-        self.in_vain = {}  # Of each stream, how often in a row.
+        self.in_vain = {}  # For each stream, the number of failures in a row.
 
     def submit(self, now, request):
         self.waiting[request] = None

@@ -8,11 +8,11 @@ What lies far away would starve while there is always something near, so whateve
 
 
 class ShortestSeek:
-    """An order of the request queue; the block layer splits, merges and answers."""
+    """The order of the request queue; the block layer splits, merges and answers requests."""
 
     def __init__(self, bound_ms=5000):
         self.bound_ns = bound_ms * 1_000_000
-        self.waiting = {}  # A dict is a set that knows its oldest member.
+        self.waiting = {}  # A dict serves as a set that knows its oldest member.
         self.head = 0
 
     def submit(self, now, request):

@@ -45,7 +45,7 @@ table 3 is a picture in the text we have."""
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     workloads = cases.workloads(options)
     of_figures = cases.figure_cases(workloads, options.flash, options.short)
     of_score = cases.score_cases(workloads, options.short)
@@ -97,13 +97,13 @@ def main(options) -> str:
 
 
 def head(options) -> str:
-    """What this is."""
+    """Returns the introduction."""
     words = ["python -m forebay.reproduce papers/bid", *(["--short"] if options.short else [])]
     return HEAD.format(command=" ".join(words), version=forebay.__version__).rstrip() + "\n"
 
 
 def terms(options, workloads, of_figures, runs) -> str:
-    """On what, and what the words mean."""
+    """Returns the section about traces, disks and terms."""
     named: dict[str, list[str]] = {}
     for workload in workloads:
         named.setdefault(Path(workload.device).stem, []).append(workload.name)

@@ -21,7 +21,7 @@ FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean
 
 
 def of_seed(workload, without: str | None, seed: int) -> list[float]:
-    """The figures of one twin."""
+    """Returns the figures of one twin."""
     path = workload.work / f"{workload.stem}-without-{without}-{seed}.parquet"
     forebay.generate(workload.model(), path, seed=seed, without=[without] if without else None)
     card = workloads.card(workload.path, path)
@@ -30,7 +30,7 @@ def of_seed(workload, without: str | None, seed: int) -> list[float]:
 
 
 def figures(card: dict) -> list[float]:
-    """How far a twin is from its trace, by what `compare` says."""
+    """Returns the deviations of a twin from its trace, according to `compare`."""
     deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
     disk, *flash = card["responses"]
     return [
@@ -44,7 +44,7 @@ def figures(card: dict) -> list[float]:
 
 
 def of(workload, without: str | None) -> list[float]:
-    """The medians of a trace."""
+    """Returns the medians of a trace."""
     return [median(each) for each in zip(*(of_seed(workload, without, seed) for seed in fidelity.SEEDS),
                                          strict=True)]
 

@@ -22,7 +22,7 @@ FIGURES = ["mean, KiB", *ablation.FIGURES, "scales of bursts missed, %"]
 
 
 def of(workload, budget_kib: int | None) -> list[float]:
-    """The figures of a trace's twin, of the smallest model there is where the budget is below it."""
+    """Returns the figures of a trace's twin, or of the smallest possible model's twin if the budget is smaller."""
     name = f"{workload.stem}-of-{budget_kib}"
     model, twin = workload.work / f"{name}.model", workload.work / f"{name}.parquet"
     try:
@@ -52,7 +52,7 @@ def section(listed) -> str:
 
 
 def picture(rows) -> None:
-    """Each figure over what it is where nothing is asked for, against the mean size of the models."""
+    """Draws each figure relative to that without a budget, over the mean size of the models."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -38,7 +38,7 @@ ours less the nearer end of the paper's range, in the row's unit.
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     warnings.simplefilter("ignore", forebay.TraceWarning)
     listed = workloads.workloads(options)
     study = Study(reproduce.claims(HERE / "expected.toml"))

@@ -33,7 +33,7 @@ Six drives, units of four chunks of 64 KiB, written in place; {hdd} with its cac
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     expected = reproduce.load(HERE / "expected.toml")
     words = ["python -m forebay.reproduce papers/raid", *(["--short"] if options.short else []),
              *(["--full"] if options.full else [])]
@@ -124,7 +124,7 @@ and by their first write. "draws": sizes within a run differ, with its bias.
 
 
 def rows(results, device):
-    """By outstanding writes."""
+    """Returns a section for each number of outstanding writes."""
     return [(str(o), level, times) for o, by in results.times[device].items() for level, times in by.items()]
 
 
@@ -150,7 +150,7 @@ def table_switches(results) -> str:
 
 
 def rates(times) -> list[float]:
-    """MB/s of writes of 1 to 4 chunks that take so long."""
+    """Returns MB/s for writes of 1 to 4 chunks that take these times."""
     return [chunks * cases.CHUNK / 1e3 / ms for chunks, ms in enumerate(times, 1)]
 
 
@@ -172,7 +172,7 @@ NAMES = {"bonus-malus": "paper's rule", "best": "ours"}
 
 
 def columns(firsts) -> tuple[list, list[str]]:
-    """The arrays of figure 2, and what they are called."""
+    """The arrays of figure 2, and their names."""
     keys = [(rule, first) for rule in modelled.RULES for first in firsts]
     return ["RAID 6", "RAID 10", *keys], ["RAID 6", "RAID 10", *(f"{NAMES[rule]}, {first}" for rule, first in keys)]
 

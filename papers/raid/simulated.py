@@ -17,7 +17,7 @@ STATIC = {"RAID 6": "level=raid6", "RAID 10": "level=raid10x3"}
 
 
 def specs(device: str, rules) -> dict:
-    """The arrays of figure 2 by rule and first layout."""
+    """Returns the arrays of figure 2 by rule and initial layout."""
     told = dict(STATIC)
     for rule in rules:
         for first, level in (("raid6", "raid6"), ("raid10", "raid10x3")):
@@ -31,7 +31,7 @@ def _drawn(load: cases.Load, units: int):
 
 
 def one(case) -> dict:
-    """The figures of a run."""
+    """Returns the figures of a run."""
     device, cached, load, units, outstanding, spec = case
     at, chunks = _drawn(load, units)
     ran = cases.run(cases.spread(units)[at], chunks, outstanding, cases.drive(device, cached=cached), spec, cases.DATA)
@@ -39,8 +39,9 @@ def one(case) -> dict:
 
 
 def figure(device: str, options, outstanding, times: dict, switches: dict, cached=None, active=None) -> dict:
-    """By outstanding writes and load: percent of the priced optimum for each array; with the paper's rule alone if only
-    few units are active at a time."""
+    """Returns the percentage of the priced optimum for each array, by outstanding writes and load; only for the
+    paper's rule if few units are active at a time.
+    """
     every = cases.every(options)
     units = int(cases.DATA / cases.UNIT) // every
     arrays = specs(device, modelled.RULES if active is None else modelled.RULES[:1])

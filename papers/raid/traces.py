@@ -99,12 +99,12 @@ RULED = {"paper's": "the paper's rule", "ours": "our rule"}
 
 
 def listed(gains: dict) -> str:
-    """Traces by name."""
+    """Returns traces by name."""
     return f" ({', '.join(gains)})" if gains else ""
 
 
 def sentence(results, device, update, rule) -> str:
-    """What a rule does on these drives."""
+    """Describes the effect of a rule on these drives."""
     told = tables.verdicts(results, device, update, tables.BESIDE[rule])
     pays, noise, loses = told["pays"], told["noise"], told["loses"]
     drives = {cases.HDD: "hard disks", cases.SSD: "flash drives"}[device]
@@ -115,7 +115,7 @@ def sentence(results, device, update, rule) -> str:
 
 
 def answer(results) -> tuple[str, str]:
-    """The first sentence, and what follows from the tables."""
+    """Returns the first sentence, and the conclusions from the tables."""
     many, every = len(results.traces), [(device, update) for device in cases.COSTS for update in replayed.UPDATES]
     paying = tables.verdicts(results, cases.HDD, "in-place", tables.BESIDE["paper's"])["pays"]
     over = {name for device, update in every for rule in RULED
@@ -131,18 +131,18 @@ def answer(results) -> tuple[str, str]:
 
 
 def paragraphs(text: str) -> str:
-    """Prose whose lines fit."""
+    """Wraps prose to lines that fit."""
     return "\n\n".join(each if each.startswith(("#", "- ")) else wrapped(" ".join(each.split()))
                        for each in text.strip().split("\n\n")) + "\n"
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """Lines that fit."""
+    """Wraps text to lines that fit."""
     return textwrap.fill(text, 100, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def head(results) -> str:
-    """What stands above the tables."""
+    """Returns the text above the tables."""
     first, each = answer(results)
     cut = ", ".join(trace.name for trace in results.traces if trace.is_cut)
     return paragraphs(HEAD.format(answer=first, each=each, short=" --short" if results.short else "", cut=cut or "none",
@@ -151,7 +151,7 @@ def head(results) -> str:
 
 
 def page(results) -> str:
-    """All of it."""
+    """Returns the complete page."""
     parts = [head(results)]
     few = min(replayed.NEW_SEEDS, len(results.seeds))
     sections = [

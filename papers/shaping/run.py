@@ -40,7 +40,7 @@ HEADER = ["source", "what", "case", "paper", "ours", "deviation", "unit", "cause
 
 
 def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.Row]]:
-    """Every figure of the paper, by section."""
+    """Returns every figure of the paper, by section."""
     return {
         "Table 4.1: capacity for a promise": capacity.rows(expected, listed, short),
         "Figure 3.6 and section 4.2: what the last requests cost": capacity.knees(
@@ -55,7 +55,7 @@ def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.R
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     # The causes in the tables already say what is special about each trace.
     warnings.simplefilter("ignore", forebay.TraceWarning)
     expected = reproduce.load(HERE / "expected.toml")
@@ -107,7 +107,7 @@ the time each request is served, which the Python functions do not tell.
 
 
 def claimed(rows: list[reproduce.Row]) -> str:
-    """Rows with what they are of."""
+    """Returns rows with the name of their subject."""
     cells = []
     for row in rows:
         case, paper, ours, deviation, cause = row.cells()
@@ -117,12 +117,12 @@ def claimed(rows: list[reproduce.Row]) -> str:
 
 
 def document(module) -> str:
-    """What a module says of itself, without its first line."""
+    """Returns a module's docstring without its first line."""
     return (module.__doc__ or "").split("\n", 2)[2].strip() + "\n"
 
 
 def head(options, listed) -> str:
-    """What is being shown, from what."""
+    """Returns a description of what is shown, and of the data."""
     words = ["python -m forebay.reproduce papers/shaping", *(["--short"] if options.short else [])]
     beginnings = [
         f"{workload.requests:,} requests ({workload.duration_s:.0f} s) of {workload.name.split()[0]}"

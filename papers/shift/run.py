@@ -41,7 +41,7 @@ GB. *Slowed* is by how much longer putting takes with transformation.
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     mb = 40 if options.short else cases.PAPER_MB if options.full else 1000
     main_mb = mb if options.short else cases.PAPER_MB
     words = ["python -m forebay.reproduce papers/shift", *(["--short"] if options.short else []),

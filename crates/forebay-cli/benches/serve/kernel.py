@@ -71,7 +71,7 @@ time_based
 
 
 def pieces(forebay, trace, begin_s, span_s, folder):
-    """The requests of a piece of a trace by stream: (operation, offset, bytes)."""
+    """Returns the requests of a part of a trace by stream: (operation, offset, bytes)."""
     path = folder / "piece.csv"
     subprocess.run([forebay, "convert", trace, path], check=True, capture_output=True)
     threads = collections.defaultdict(list)
@@ -90,7 +90,7 @@ def pieces(forebay, trace, begin_s, span_s, folder):
 
 
 def recorded(streams, file, folder):
-    """The job of a recorded piece on `file`, as fio calls the disk; logs go to `folder`."""
+    """Returns the job that replays a recorded part on `file`, which is fio's name for the disk; logs go to `folder`."""
     jobs = f"\n[global]\niodepth={OUTSTANDING}\nreplay_no_stall=1\nthread=0\n"
     for nth, stream in enumerate(streams):
         lines = ["fio version 2 iolog", f"{file} add", f"{file} open"]
@@ -108,7 +108,7 @@ clat_percentiles=0
 
 
 def seen(told):
-    """Of each group of jobs: name, MB/s, I/Os a second, p99 of reads in ms; and how long it took in s."""
+    """Returns for each group of jobs: name, MB/s, I/Os per second, p99 of reads in ms; and the duration in s."""
     groups = []
     for job in told["jobs"]:
         read, write = job["read"], job["write"]
@@ -134,7 +134,7 @@ emulate = "{DISK}"
 
 
 def line(way, policy, name, groups, figures):
-    """Prints a run, as JSON for whoever reads on."""
+    """Prints a run as a line of JSON."""
     back = figures["backs"][0]
     [one] = back["disks"]
     print(json.dumps({
@@ -145,7 +145,7 @@ def line(way, policy, name, groups, figures):
 
 
 class Loads:
-    """Loads as folders, on the disk as NBD and as the guest name it."""
+    """The loads as folders, for the disk over NBD and for the disk in the guest."""
 
     def __init__(self, forebay, trace, begin_s, span_s, seconds, folder):
         self.folder = folder

@@ -37,7 +37,7 @@ def over(device):
 
 
 def cost(forebay, folder, seconds):
-    """One reader of a file in memory, with the road and without."""
+    """Measures one reader of a file in memory, with and without the path."""
     with open(folder / "disk", "wb") as file:
         for _ in range(256):
             file.write(bytes(range(256)) * 4096)
@@ -64,7 +64,7 @@ def readers(words, seconds):
 
 
 def schedulers(forebay, folder, seconds):
-    """The emulated disk's throughput under each scheduler."""
+    """Measures the emulated disk's throughput under each scheduler."""
     emulate = f'emulate = "{DISK}"'
     with open(folder / "disk", "wb") as file:
         file.truncate(900 << 30)
