@@ -1,14 +1,15 @@
-"""Plants one-line bugs, one at a time, and says which ones the tests catch.
+"""Plants one-line bugs, one at a time, and reports which ones the tests catch.
 
     python3 mutants/plant.py SEED COUNT OUT
 
-cargo-mutants names the bugs (mutants), .cargo/mutants.toml leaves out those that are none. COUNT of them that build are drawn by the
-seed: first a line, of all lines of all crates that could have one, then one of its mutants. They are planted in a copy of the tree
-under the folder OUT. Each meets the unit tests of its own crate, then the other tests of that crate, then those of the crates that
-depend on it directly, until something fails. What loops or eats memory is stopped, which counts as caught.
+cargo-mutants lists the bugs (mutants), and .cargo/mutants.toml excludes those that are not bugs. COUNT mutants that
+compile are drawn by the seed: first a line among all lines of all crates that could have one, then one of its
+mutants. They are planted in a copy of the tree in the folder OUT. For each, the unit tests of its own crate run
+first, then the other tests of that crate, then those of the crates that depend on it directly, until a test fails. A
+mutant that loops or exhausts memory is stopped, which counts as caught.
 
-It does not leave planting to cargo-mutants, which builds all tests for every mutant, where most are caught by the first, and whose --re
-does not hold for mutants that delete fields (its issue 632).
+The script does not use cargo-mutants to plant bugs, because that builds all tests for every mutant although most are
+caught by the first test, and because its --re does not apply to mutants that delete fields (its issue 632).
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Shortest seek first: of all that wait, the nearest to where the disk stands goes next.
+"""Shortest seek first: the waiting request closest to the position of the head goes next.
 
     forebay.simulate(trace, device="st1000nm0011", policy=["noop", ShortestSeek])
 
-What lies far away would starve while there is always something near, so whatever has waited for
-`bound_ms` goes first.
+Distant requests would starve as long as there is always a near one, so requests that have waited
+for `bound_ms` go first.
 """
 
 

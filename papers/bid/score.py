@@ -1,12 +1,12 @@
-"""Every scheduler scored as if it were the candidate, over traces, replays, loads and both disks.
+"""Scores every scheduler as if it were the candidate, over traces, replays, loads and both disks.
 
-What counts: *time* is the devices' busy time in open replay, which below saturation is all that
-order can change, and the time until the last completion in closed replay. A case is met if time is
-within 1 % of the best of all others, the p99 of reads and that of writes each within 10 % of the
-fastest other's (the one with the best time), and no other is better in both time and read p99
-("not beaten"). BID stands at its default wait. `sptf` is a yardstick: it knows the disk's rotation,
-which no scheduler does, so it is judged against the others on the plain disk but is nobody's rival.
-The last three columns are ratios to the fastest other, geometric mean / worst.
+*Time* is the devices' busy time in open replay, which below saturation is all that order can
+change, and the time until the last completion in closed replay. A case is met if the time is within
+1 % of the best of all others, the p99 of reads and that of writes are each within 10 % of the
+fastest other's (the one with the best time), and no other is better in both time and read p99 ("not
+beaten"). BID uses its default wait. `sptf` is a yardstick: it knows the disk's rotation, which no
+scheduler does, so it is compared with the others on the plain disk, but does not count as another
+scheduler. The last three columns are ratios to the fastest other, geometric mean / worst.
 """
 
 import warnings

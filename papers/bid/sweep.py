@@ -1,7 +1,7 @@
-"""What the paper leaves open, swept where it acts: gain beside price.
+"""Parameters that the paper leaves open, swept where they matter: gain and price.
 
-The default wait crosswise with replay and disk; k, the packing threshold and the request queue one
-at a time around the paper's reading. All at recorded speed.
+The default wait is combined with every replay and disk; k, the packing threshold and the request
+queue are varied one at a time around our reading of the paper. All runs are at recorded speed.
 """
 
 from cases import (

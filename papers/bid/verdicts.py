@@ -1,11 +1,11 @@
 """Whether the paper's three headline claims hold: a verdict for each replay and disk.
 
-A trace bears a claim out if the saving reaches the low end of the paper's range at any default wait
-of the sweep. A claim is borne out where every trace does; in part where some do; not borne out only
-where none does at any setting swept, k and packing threshold too, in either reading of "time": the
-time the devices are busy (what figure 12 adds up), or, in closed and dependent replay, the time
-until the last completion. In open replay below saturation the latter is the recording's own length:
-it is no total.
+A trace confirms a claim if the saving reaches the low end of the paper's range at any default wait
+of the sweep. A claim is borne out if every trace confirms it, borne out in part if some do, and not
+borne out only if none does at any setting of the sweep, including k and the packing threshold, in
+either reading of "time": the time that the devices are busy (which figure 12 adds up) or, in closed
+and dependent replay, the time until the last completion. In open replay below saturation, the
+latter is the length of the recording, not a total.
 """
 
 from textwrap import fill

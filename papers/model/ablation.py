@@ -1,8 +1,9 @@
-"""What each mechanism of the model is worth: figures of twins that are drawn without it.
+"""The value of each mechanism of the model: figures of twins that are drawn without it.
 
     make model-ablation           # or: python papers/model/ablation.py [--traces FOLDER]
 
-A figure is the median of three seeds, and the mean over the traces; beside it the trace on which it moved most."""
+Each figure is the median of three seeds and the mean over the traces; the trace that changed most is beside it.
+"""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,10 @@
-"""What a smaller model costs: figures of twins against `--budget-kib`.
+"""The cost of a smaller model: figures of twins over `--budget-kib`.
 
     make model-budgets            # or: python papers/model/budgets.py [--traces FOLDER]
 
-Prints a table and draws docs/model/budget.svg. One seed, the mean over the traces. Each trace's own limit, half of its Parquet, holds besides."""
+Prints a table and draws docs/model/budget.svg, for one seed, as means over the traces. In addition, each trace's own
+limit applies, half the size of its Parquet file.
+"""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,9 @@
 """Is a twin drawn, or is it a copy of its trace?
 
-Two conditions, since a model whose seeds are copies of each other would pass the first by itself: the twin
-agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with
-itself, shuffled within each of 256 parts, which is what a model knows of when things come."""
+There are two conditions, because a model whose seeds are copies of each other would meet the first by itself: the
+twin agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with itself,
+shuffled within each of 256 parts, which is as much as a model knows about when things happen.
+"""
 
 from itertools import combinations
 from statistics import median

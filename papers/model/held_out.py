@@ -1,7 +1,8 @@
-"""Beyond the paper: a model of the first part of a trace, held against the rest.
+"""Beyond the paper: a model of the first part of a trace, compared with the rest.
 
-A model cannot foretell what has not happened. The first part is itself a guess of the rest; the twin of
-its model should be no worse a guess."""
+A model cannot predict what has not happened. The first part is itself a prediction of the rest; the twin of its model
+should not be a worse one.
+"""
 
 import fidelity
 import forebay

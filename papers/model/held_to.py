@@ -1,9 +1,10 @@
-"""What the model is held to beyond the paper, on every trace, median of three seeds.
+"""Our targets for the model beyond the paper, on every trace, as medians of three seeds.
 
     make model-targets            # or: python papers/model/held_to.py [--traces FOLDER]
 
-Prints a row for each trace and how many of them keep each target. It is read by nothing: a target that is
-missed is missed in its figures."""
+Prints a row for each trace, and how many traces meet each target. Nothing depends on the result: a missed target is
+only reported.
+"""
 
 from pathlib import Path
 from statistics import median

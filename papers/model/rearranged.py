@@ -1,8 +1,8 @@
-"""Blocks laid as the paper lays them: with the whole trace known, each stream's in the order of first use.
+"""Blocks arranged as in the paper: with the whole trace known, each stream's blocks in the order of first use.
 
-The paper knows the file of each request and lays files in order. Our traces name no files, so the
-order in which a stream first uses blocks stands for theirs. What was known beforehand is in-sample
-(the whole trace) or held out (learnt on the first half, measured on the rest, whose new blocks stay).
+The paper knows the file of each request and arranges files in order. Our traces do not name files, so the order in
+which a stream first uses blocks serves as a substitute. What is known beforehand is either in-sample (the whole
+trace) or held out (learned on the first half and measured on the rest, whose new blocks are not moved).
 """
 
 from pathlib import Path

@@ -1,9 +1,11 @@
-"""Figure 2 in simulation: the same loads on six drives, throughput beside an optimum priced with measured times.
+"""Figure 2 in simulation: the same loads on six drives, with throughput relative to an optimum priced with measured
+times.
 
-The array cannot follow a plan that knows the future, so the optimum is not run: the times of writes and switches
-that were measured on the same model with as many outstanding writes are the costs, and the cheapest
-sequence of layouts is found for them. What a static layout gets beyond its price is the model's error. All data were written before the run, so that no
-unit can choose its first layout by its first write."""
+The array cannot follow a plan that knows the future, so the optimum is not run. Instead, the times of writes and
+switches measured on the same model with the same number of outstanding writes serve as costs, for which the cheapest
+sequence of layouts is computed. The difference between a static layout and its price is the model's error. All data
+are written before the run, so that no unit can choose its first layout by its first write.
+"""
 
 import functools
 from dataclasses import replace

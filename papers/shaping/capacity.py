@@ -1,6 +1,6 @@
-"""Table 4.1 and figures 3.2 and 3.6: what capacity a promise needs.
+"""Table 4.1 and figures 3.2 and 3.6: the capacity that a promise needs.
 
-Of two clients of the paper, Financial1 and Financial2, its FinTrans may be either; it does not say.
+The paper's FinTrans may be either of two traces, Financial1 and Financial2; the paper does not say which.
 """
 
 from forebay.reproduce import Claim, Row, kept, number, table

@@ -1,10 +1,10 @@
 """The policies on a disk, where a request's time is not 1/C.
 
-Each trace is slowed or hurried until what RTT says suffices for 90 % within 50 ms, and one request in
-the bound more, is the rate at which the disk serves this trace's requests first come, first served: the
-best a planner of constant rates can know. The same trace so changed runs on a server of that rate and on
-the disk, at queue depth 1 and 32. Split has a second disk there, since it cannot divide one.
-`deadline` orders by address and divides nothing.
+The speed of each trace is changed until the rate that RTT computes for 90 % within 50 ms, plus one
+request per bound, equals the rate at which the disk serves this trace's requests first come, first
+served, which is the best that a planner of constant rates can know. The changed trace runs on a server of
+that rate and on the disk, at queue depths 1 and 32. Split has a second disk there, because it cannot
+divide one. `deadline` orders by address and divides nothing.
 """
 
 import pyarrow as pa

@@ -1,8 +1,8 @@
-"""Figures 4.5 and 4.6: what clients need together, beside the sum of what each needs alone.
+"""Figures 4.5 and 4.6: what clients need together, compared with the sum of what each needs alone.
 
-What is compared with the sum for less than all requests can be read in two ways, and both are told.
-`anew`: the merged requests are decomposed, whosever they are. `own`: each client is decomposed by itself
-and what it is promised (its Q1) is merged, all of it to be kept, as section 4.5 has it: "aggregation
+For less than all requests, there are two readings of what is compared with the sum, and both are shown.
+`anew`: the merged requests are decomposed, regardless of the client. `own`: each client is decomposed by
+itself, and everything that is promised to it (its Q1) is merged and kept, as in section 4.5: "aggregation
 after decomposition".
 """
 

@@ -1,9 +1,9 @@
-"""The clocks of the traces, and what a coarse one does to table 4.1.
+"""The clocks of the traces, and the effect of a coarse one on table 4.1.
 
-Requests that one stamp covers come at once when they are replayed, which they did not. Where most gaps
-between stamps are whole steps of more than 2 ms, the requests of each stamp are spread evenly over the
-step that follows it and the table is made again. Neither row is the truth: bursts within a step are lost in
-the second as calm is in the first, and the paper's figures may come from the same stamps.
+Requests with the same timestamp arrive at once in a replay, which they did not in reality. If most gaps
+between timestamps are whole steps of more than 2 ms, the requests of each timestamp are spread evenly
+over the step that follows it, and the table is computed again. Neither row is the truth: the second loses
+bursts within a step as the first loses calm, and the paper's figures may come from the same timestamps.
 """
 
 import pyarrow as pa

@@ -1,16 +1,16 @@
-"""LevelDB and RocksDB on the paper's disks: their I/O is captured here and replayed on models of those.
+"""LevelDB and RocksDB on the paper's disks: their I/O is captured here and replayed on models of those disks.
 
     make capture-peers                                           # as below, into papers/shift/peers.md
     sudo python3 papers/shift/peers.py --mb 1000 --work DIR      # DIR: a folder with room for five times as much
 
-Cases that were done before an interruption are not done again.
+Cases that were completed before an interruption are not repeated.
 
-It makes a file system (ext4) on a loop device in DIR, runs an engine there by the program that `make bench-store` runs
-(crates/forebay-store/benches/peers/peers.cc), captures what reaches the device (`forebay capture`; where an engine
-has several devices, the kernel's `blk` tracer, which that uses too), and replays the capture dependently on models
-(`forebay simulate --replay dependent`): a thread's I/O begins at its recorded time, but not before the one before it
-has ended. What a thread waits for of another is not in a capture, so an engine's compaction keeps the pace that it had
-here, and nobody waits for it.
+The script creates a file system (ext4) on a loop device in DIR, runs an engine there with the program of `make
+bench-store` (crates/forebay-store/benches/peers/peers.cc), captures the requests to the device (with `forebay
+capture` or, if an engine uses several devices, with the kernel's `blk` tracer, which `forebay capture` uses too), and
+replays the capture dependently on models (`forebay simulate --replay dependent`): a thread's I/O begins at its
+recorded time, but not before its previous I/O has ended. A capture does not show which threads wait for which others,
+so an engine's compaction keeps the pace that it had here, and nobody waits for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A virtual machine whose disk is an export: a kernel's own schedulers, on a short road.
+"""A virtual machine whose disk is an export, to run a kernel's own schedulers close to the export.
 
-QEMU has `forebay serve` as the guest's virtio disk, whose queue is short, so that the guest's scheduler holds what
-waits. The guest is Debian's kernel with busybox and this machine's fio; it runs one fio and ends. Needs /dev/kvm, `cpio`,
-a static busybox, and an unpacked `linux-image-*-amd64` (`dpkg-deb -x`).
+QEMU attaches `forebay serve` as the guest's virtio disk. Its queue is short, so that waiting requests stay in the
+guest's scheduler. The guest is Debian's kernel with busybox and this machine's fio; it runs fio once and exits.
+Requires /dev/kvm, `cpio`, a static busybox, and an unpacked `linux-image-*-amd64` (`dpkg-deb -x`).
 """
 
 import json

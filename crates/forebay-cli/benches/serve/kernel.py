@@ -1,10 +1,11 @@
-"""Our schedulers inside an export beside a guest kernel's over the same disk exported with noop, in turns.
+"""Our schedulers inside an export compared with a guest kernel's on the same disk, exported with noop, in alternation.
 
 kernel.py FOREBAY IMAGE TRACE BEGIN_S SPAN_S [SECONDS] [ROUNDS]
 
-IMAGE is an unpacked Debian kernel package (guest.py). Clients are the same fio jobs, one process a stream: over NBD a
-connection each, in the guest a process each. Loads: sequential readers; sequential readers and one that reads at
-random; a piece of a recorded trace, each of its threads as fast as it gets answers, in recorded order.
+IMAGE is an unpacked Debian kernel package (guest.py). Clients are the same fio jobs with one process per stream: over
+NBD with a connection each, in the guest with a process each. Loads: sequential readers; sequential readers and one
+random reader; a part of a recorded trace, in which each thread issues its requests in recorded order as fast as they
+are answered.
 """
 
 import collections

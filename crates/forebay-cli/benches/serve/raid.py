@@ -1,10 +1,11 @@
-"""The raid paper's loads C2 and B2 on a served volume of six emulated drives: adaptive beside both static layouts, in
-wall time, and what the simulator says of the same writes.
+"""The raid paper's loads C2 and B2 on a served volume of six emulated drives: the adaptive layout compared with both
+static ones, in wall time, and the simulator's results for the same writes.
 
 raid.py FOREBAY [PARTS] [OUTSTANDING]        with the Python package of this tree
 
-The paper's 20 GB of data, written with 200 GB, in so many PARTS (100); on its hard disk, cache off. So many writes are
-OUTSTANDING (4), each client's next as soon as its last is answered. All data are written before.
+Requires the Python package of this tree. The paper writes 200 GB to 20 GB of data; this script uses one PARTS-th of
+that (100), on the paper's hard disk without its cache. OUTSTANDING (4) is the number of concurrent writes; each
+client issues its next write as soon as its previous one is answered. All data are written beforehand.
 """
 
 import csv

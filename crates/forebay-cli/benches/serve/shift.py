@@ -2,9 +2,10 @@
 
 shift.py FOREBAY MB [MB_TO_MEDIA]         root; with g++, libleveldb-dev, librocksdb-dev
 
-The loop stands on nbdfuse on `forebay serve`. *to cache*: disks with their caches, and ext4 mounted without barriers,
-so that nobody flushes; *to media*: disks that write to the platters first, with barriers. What the server was asked is
-a trace, which the simulator replays dependently, as papers/shift/peers.py does with what it captures.
+Requires root, g++, libleveldb-dev and librocksdb-dev. The loop device uses nbdfuse on `forebay serve`. *to cache*:
+disks with caches, and ext4 mounted without barriers, so that nobody flushes; *to media*: disks that write to the
+platters first, with barriers. The server records its requests as a trace, which the simulator replays dependently,
+like papers/shift/peers.py does with its captures.
 """
 
 import contextlib

@@ -1,11 +1,12 @@
 """Two tenants of an emulated disk, one steady, one bursty: does the steady one keep its promise, and does the simulator
-say the same of the same requests?
+give the same result for the same requests?
 
 tenants.py FOREBAY [SECONDS]
 
-The steady one's arrivals are recorded alone; `plan capacity` says what rate its promise needs. The disk then does that
-rate and 1 / bound more (fixed), or is what it is (a hard disk). Both tenants ask at the same time, with the promise and
-without a policy. Shares and p99 are from the server's own trace; the simulator reads that trace.
+First the arrivals of the steady tenant are recorded alone, and `plan capacity` computes the rate that its promise
+needs. The disk then serves that rate plus 1 / bound (fixed), or it is a hard disk. Both tenants issue requests at the
+same time, with the promise and without a policy. Shares and p99 are from the server's own trace, which is also the
+input of the simulator.
 """
 
 import csv
