@@ -1,4 +1,4 @@
-"""Errors are exceptions with the command's text."""
+"""Tests that errors are exceptions with the command's text."""
 
 import polars as pl
 import pytest
