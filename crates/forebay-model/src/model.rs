@@ -23,7 +23,7 @@ pub struct Model {
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
-    /// The busiest streams, the last of which may stand for all others.
+    /// The busiest streams; the last one may represent all others.
     pub streams: Vec<Submitter>,
     pub(crate) classes: Vec<Class>,
     pub(crate) arrivals: Arrivals,

@@ -159,7 +159,7 @@ pub struct DeviceLoad {
     pub written_bytes: u64,
 }
 
-/// The properties of a device that statistics need. A real device tells less about itself than a
+/// The properties of a device that statistics need. A real device reports less about itself than a
 /// model does.
 pub trait Known {
     /// Returns the least time in which the data of `io` can be transferred; zero if unknown.

@@ -17,7 +17,8 @@ const BLOCKS_ENOUGH: u64 = 1 << 20;
 /// The maximum number of blocks, which bounds the memory of a simulated cache.
 const BLOCKS_MAX: u64 = 1 << 23;
 
-/// The share of the requested bytes that must be in whole blocks: a cache takes in nothing else.
+/// The share of the requested bytes that must be in whole blocks, because a cache stores nothing
+/// else.
 const WHOLE_ENOUGH: f64 = 0.9;
 
 /// The number of requests, from the start of the trace, that decide how large a block is.

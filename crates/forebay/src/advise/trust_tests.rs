@@ -50,7 +50,8 @@ fn the_first_sentence_names_a_coarse_clock_and_a_faster_device() {
     let step = Nanos::from_micros(6550);
     let with_step = format!("{plain}; the trace's clock has steps of 6.55 ms.");
     assert_eq!(said(coarse(step)), with_step);
-    // What is recorded as 0.4 ms and takes a disk 10 ms was not recorded on this disk.
+    // A request that was recorded with 0.4 ms but takes this disk 10 ms was not recorded on this
+    // disk.
     let mut fast = records(1500, 90_000);
     fast.iter_mut().for_each(|record| record.latency = Some(Nanos::from_micros(400)));
     let device = open("st1000nm0011").unwrap();

@@ -38,14 +38,14 @@ forebay_ask::ask! {
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
         /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
         current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
-        /// Fit the few figures of the disk that no data sheet gives to the first half of the trace, test them on the second, and
-        /// use them if they are closer to it
+        /// Fit the few figures of the disk that are in no data sheet to the first half of the
+        /// trace, test them on the second half, and use them if they fit it better
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
         /// How much of the flash to use as a cache, e.g. 10G
         flash_size: Option<Size> [.otherwise("a size that has most of the hits of a larger cache")],
-        /// Also say which redundancy pays on an array of this many such drives
+        /// Also recommend a redundancy scheme for an array of this many such drives
         array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
         /// Failures of a drive of the array in a year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0).requires("array")],
@@ -188,8 +188,8 @@ struct CapturedDisk {
 }
 
 impl AdviseAsk {
-    /// Records the requests of a block device, if the user names one instead of a trace. Inputs that the user did not
-    /// give are set to the disk's scheduler and to a model of the disk.
+    /// Records the requests of a block device, if the user names one instead of a trace. Inputs
+    /// that the user left out are set to the disk's scheduler and to a model of the disk.
     fn capture(&mut self, session: &mut dyn Session) -> Result<Option<CapturedDisk>, Error> {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
             return Ok(None);

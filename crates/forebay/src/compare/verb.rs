@@ -9,8 +9,7 @@ use crate::verb::{
 };
 
 forebay_ask::ask! {
-    /// Report how similar two traces are, and for which purposes the second may stand in for the
-    /// first
+    /// Report how similar two traces are, and for which purposes the second can replace the first
     pub struct CompareAsk("compare") {
         /// The reference trace
         a: TraceInput [.positional()],

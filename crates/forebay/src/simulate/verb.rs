@@ -33,8 +33,7 @@ forebay_ask::ask! {
         policy: Vec<PolicyInput> [.at_least_one()],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
-        /// How many of these devices there are; they share the flash. Volumes are assigned to them
-        /// in turn
+        /// The number of these devices; they share the flash. Volumes are assigned to them in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// I/Os that fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES or one-in=N.
         /// Disks are lanes from 0, the flash is the last

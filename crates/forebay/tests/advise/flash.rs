@@ -94,7 +94,7 @@ fn a_larger_cache_is_recommended_if_it_is_worth_it() {
     assert_eq!(caching.flash_bytes, sizing.flash_mib(sizing.full_bytes) << 20, "{sizing:?}");
 }
 
-/// A cache takes in whole blocks only.
+/// A cache stores only whole blocks.
 #[test]
 fn blocks_are_as_small_as_the_requests() {
     let writes = |len: u64| {

@@ -340,7 +340,7 @@ fn flash_is_held_against_all_that_nothing_beats() {
     assert!(why.starts_with(expected), "{why}");
 }
 
-/// Prefer::Reads and the like accept losses in other figures; Prefer::Balance does not.
+/// Preferences such as Prefer::Reads accept losses in other figures; Prefer::Balance does not.
 #[test]
 fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     let runs = Runs::of(&[

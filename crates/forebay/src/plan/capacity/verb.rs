@@ -38,7 +38,8 @@ forebay_ask::ask! {
         by: Option<TracePart> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
-        /// Keep back this share of the trace's time, at its end, and check what the rest predicts for it
+        /// Hold out this share of the trace's time, at its end, and check the prediction from the
+        /// rest
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
@@ -51,7 +52,7 @@ forebay_ask::ask! {
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],
         /// The most devices to try
         devices_max: u16 = "64" [.between(1.0, 4096.0).requires("device")],
-        /// What one device costs, in any currency
+        /// The price of one device, in any currency
         price: Option<f64> [.word("AMOUNT").between(0.0, 1e12).requires("device")],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],

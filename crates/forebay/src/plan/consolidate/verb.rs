@@ -23,11 +23,11 @@ forebay_ask::ask! {
     pub struct ConsolidateAsk("plan consolidate") {
         /// The clients' traces; a single trace is combined with copies of itself
         traces: Vec<TraceInput> [.positional().at_least_one()],
-        /// How much later each client begins than the one before it; each time given has its own result
+        /// The delay between the starts of consecutive clients; each given time has its own result
         shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
-        /// How many clients a single trace stands for
+        /// The number of clients that a single trace represents
         clients: Option<u16> [.between(2.0, 1000.0).otherwise("2").excludes(&["by"])],
-        /// Keep the clock that the traces share: each client begins when it was recorded
+        /// Keep the clock that the traces share: each client begins at its recorded time
         keep_times: bool,
         /// Make each volume of a trace a client. Volumes keep the trace's clock
         by: Option<ByVolume>,

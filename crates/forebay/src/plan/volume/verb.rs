@@ -46,8 +46,8 @@ forebay_ask::ask! {
         credit: Credit = "steady",
         /// The time to serve a request once the volume lets it pass
         base_latency: Option<Delay> [.otherwise("that of each type")],
-        /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: what it does is said as well, and its
-        /// size is the least size
+        /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: its
+        /// results are reported as well, and its size is the minimum size
         current: Option<String> [.word("VOLUME")],
         /// The EC2 instance whose EBS limits hold as well, as in m7i.large, or its limits as `aws ec2 describe-instance-types`
         /// prints them: baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
