@@ -93,7 +93,7 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Remove a drive from a volume that is being served, if the others have room for its data
+    /// Remove a drive from a volume that is being served, if the others have space for its data
     ///
     /// The data are moved to the other drives before the drive leaves the volume, so that redundancy is never
     /// reduced. A missing drive can be removed once its data have been restored on the others. Shows progress

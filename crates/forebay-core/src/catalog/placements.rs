@@ -29,7 +29,7 @@ const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
     .about("how much of the flash is used; the default is all of it");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
-    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + for :");
+    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + instead of :");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
     .about("whether hot extents also move to the flash, and cold ones back, as below");
 

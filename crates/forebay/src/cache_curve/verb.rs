@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_notes};
 
 forebay_ask::ask! {
-    /// Find how large a cache should be, and what caches of every size would find
+    /// Find how large a cache should be, and the hit ratio of caches of every size
     ///
     /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least recently used block
     /// (LRU), and the hit ratio of S3-FIFO for the sizes that you name. Arrival times have no effect.

@@ -33,10 +33,11 @@ forebay_ask::ask! {
         by: Option<ByVolume>,
         /// Times within which to answer
         within: Vec<Nanos> = "10ms",
-        /// Shares of all requests to answer in time
+        /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "1,0.9,0.95",
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
-        /// device, whose random reads set the cost. The answer is how many times as fast a server must be
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
+        /// factor by which a server must be faster
         cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
         /// Give every capacity a confidence interval of this level, by resampling the traces
         confidence: Option<PartialShare>,

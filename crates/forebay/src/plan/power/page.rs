@@ -226,7 +226,8 @@ fn picture(power: &Power, index: usize) -> Option<Block> {
     let caption = Caption {
         id: &format!("watts-{index}"),
         title: "Mean power of each plan",
-        description: "A bar for each plan, as long as its mean power; the table below has the figures.",
+        description: "One bar for each plan; its length is the mean power. The table below has the \
+            figures.",
     };
     let svg = bars::picture(&caption, &bars, None)?;
     let caption = "<b>Mean power</b>, and whether the promise is kept in every epoch".into();

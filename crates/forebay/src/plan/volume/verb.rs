@@ -24,23 +24,23 @@ use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
     ///
-    /// For each type of volume the cheapest setting that answers the promised share of the requests in time. All volumes of
-    /// the trace share the one to buy.
+    /// For each type of volume, finds the cheapest setting that answers the promised share of the
+    /// requests in time. All volumes of the trace share the one to buy.
     pub struct VolumeAsk("plan volume") {
         /// The trace; - is standard input
         trace: Option<TraceInput> [.positional()],
-        /// The time within which to answer
+        /// The time within which requests must be answered
         within: Nanos = "10ms",
-        /// The share of all requests to answer in time
+        /// The share of all requests that must be answered in time
         fraction: Share = "0.99",
         /// The types to try, as `forebay devices` lists them or without the provider, as in gp3,io2; or your own files
         r#type: Vec<String> [.word("TYPE").otherwise("all bundled types")],
-        /// The least size in GiB
+        /// The minimum size in GiB
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of the trace, times the growth")],
-        /// How many times as much data and as many requests per second there will be
+        /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
-        /// How much a volume lets pass at once beyond its rate, as time at that rate. Providers do not say, so the default
-        /// is a range
+        /// The burst that a volume allows beyond its rate, as a time at that rate. Providers do not
+        /// document it, so the default is a range
         depth: Vec<Delay> = "0s,100ms",
         /// The credit of volumes that burst, when the trace begins
         credit: Credit = "steady",
@@ -49,8 +49,9 @@ forebay_ask::ask! {
         /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: its
         /// results are reported as well, and its size is the minimum size
         current: Option<String> [.word("VOLUME")],
-        /// The EC2 instance whose EBS limits hold as well, as in m7i.large, or its limits as `aws ec2 describe-instance-types`
-        /// prints them: baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
+        /// The EC2 instance whose EBS limits also apply, as in m7i.large, or its limits as `aws ec2
+        /// describe-instance-types` prints them:
+        /// baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
         instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
