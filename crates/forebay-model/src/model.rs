@@ -82,8 +82,8 @@ impl Model {
                 plural(self.streams.len(), "stream", "streams"),
             ),
             format!(
-                "what: how often each of {} comes in {epochs} of the trace, how often one follows \
-                 another, and the commonest lengths of each",
+                "what: how often each of {} occurs in {epochs} of the trace, how often one follows \
+                 another, and the most common lengths of each",
                 plural(self.classes(), "class", "classes"),
             ),
             format!(
@@ -95,7 +95,8 @@ impl Model {
                 },
                 match self.gaps() {
                     0 => String::new(),
-                    gaps => format!(", and where {} lies that no request touches", plural(gaps, "long gap", "long gaps")),
+                    gaps => format!(", and the position of {} that no request \
+                        touches", plural(gaps, "long gap", "long gaps")),
                 },
                 plural(self.volumes.ranges(), "range", "ranges"),
                 self.places.cells,
@@ -103,8 +104,8 @@ impl Model {
             "in which order: not which request follows which, only how often classes and ranges follow \
              each other, and how divisions of time into halves are distributed"
                 .to_string(),
-            "how places come about: how many requests ago reused ground was used, how far new ground \
-             lies from recent ends, and the flags of each class"
+            "how places are chosen: how many requests ago reused space was used, how far new space \
+             is from recent ends, and the flags of each class"
                 .to_string(),
             format!("names: {}", if names { "of volumes and streams" } else { "none" }),
         ]

@@ -311,7 +311,7 @@ impl Verb for VolumeReplaceAsk {
         let new = self.with.display();
         let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
             (0, [_, ..]) => {
-                format!("{new} is a drive of the volume already, and has all of its data.")
+                format!("{new} is already a drive of the volume, and has all of its data.")
             }
             (mended, _) => format!(
                 "{new} is a drive of the volume now; {} {} restored.",

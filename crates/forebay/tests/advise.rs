@@ -253,7 +253,7 @@ fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
 #[test]
 fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
     let advice = advice((0..100).map(|n| read(n * 7_000, 0, scattered(n), 4 * KIB)).collect());
-    let told = "longer than the 693 ms in which requests come";
+    let told = "longer than the 693 ms in which requests arrive";
     assert!(advice.findings[1].contains(told), "{:?}", advice.findings[1]);
 }
 

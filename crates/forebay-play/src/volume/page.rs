@@ -103,7 +103,7 @@ impl State {
         let lost = bytes(answer.lost_bytes as f64);
         let units = counted(answer.lost_units, "unit");
         let said = format!("Data are lost: {lost} in {units} cannot be read.");
-        let again = "A range can be read again once it is written anew.";
+        let again = "A range can be read again once it is overwritten.";
         let advice = match missing {
             [] => again.to_string(),
             _ => format!(

@@ -127,7 +127,7 @@ fn text(serving: &Serving) -> String {
         (
             "saturated",
             f64::from(u8::from(figures.is_saturated)),
-            "1 if sorting cannot keep up however long logs are.",
+            "1 if sorting cannot keep up, regardless of the length of logs.",
         ),
         ("losses", status.losses.len() as f64, "Key ranges known to be unreadable."),
     ] {

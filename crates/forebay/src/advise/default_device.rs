@@ -122,7 +122,8 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(
-                "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
+                "; a few distant requests may have determined this: without its long unused gaps, \
+                 the trace would fit on {smaller}"
             )
         });
         return Ok((at, "holds the trace", remark));

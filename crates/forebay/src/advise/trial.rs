@@ -414,9 +414,7 @@ impl Trial<'_> {
                 let choice = Choice::new(&runs, baseline, &resampled, self.prefer);
                 if let Some(why) = choice.against_first() {
                     let with = &varied.with;
-                    return Ok(Some(format!(
-                        "Not sure to be worth flash: with {with}, {why}{how}"
-                    )));
+                    return Ok(Some(format!("Flash may not be worth it: with {with}, {why}{how}")));
                 }
             }
         }

@@ -49,9 +49,8 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
         ));
     }
     let times = setting.setup.intensity.times();
-    (times != 1.0).then(|| {
-        format!("requests come {} times as fast as they were recorded", significant(times))
-    })
+    (times != 1.0)
+        .then(|| format!("requests arrive {} times as fast as recorded", significant(times)))
 }
 
 impl Trust {

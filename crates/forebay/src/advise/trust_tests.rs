@@ -72,7 +72,7 @@ fn what_is_not_checked_says_why() {
     for (input, setup, is_named, why) in [
         (&input, Setup::default(), false, "not checked: the recording's device is unknown"),
         (&input_of(bare), Setup::default(), true, "not checked: the trace records no latencies."),
-        (&input, twice, true, "not checked: requests come 2 times as fast as they were recorded."),
+        (&input, twice, true, "not checked: requests arrive 2 times as fast as recorded."),
         (&input_of(few), Setup::default(), true, "not checked: fewer than 100 reads"),
     ] {
         let trust = advised(input, &device, setup, is_named).trust;

@@ -16,7 +16,7 @@ forebay_ask::ask! {
         trace: TraceInput [.positional()],
         /// The size of a block in KiB
         block_kib: Option<u32> [.word("KIB").between(1.0, 65_536.0)
-            .otherwise("4; the trace's own block if it counts in blocks")],
+            .otherwise("4, or the trace's block size if it counts in blocks")],
         /// Show caches of these sizes, in MiB, and simulate S3-FIFO at them
         sizes_mib: Vec<f64> [.word("MIB")],
         /// Show caches of these sizes, in blocks, and simulate S3-FIFO at them

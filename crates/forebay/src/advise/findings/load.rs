@@ -57,7 +57,8 @@ impl Case<'_> {
         };
         if figures.busy_s > over_s {
             return format!(
-                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come.{floor}",
+                "{under} the {drive} is busy for {busy}, longer than the {} in which requests \
+                 arrive.{floor}",
                 seconds(over_s),
             );
         }
@@ -117,7 +118,7 @@ impl Case<'_> {
             );
         }
         if contention.fights.is_empty() {
-            return Some("No two streams met at the disk.".to_string());
+            return Some("No two streams used the disk at the same time.".to_string());
         }
         let pairs: Vec<String> = contention
             .fights

@@ -33,9 +33,10 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
     page
 }
 
-const HOW: &str = "A server of constant rate takes the same time for every request. It serves the requests that it can \
-    still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
-    rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
+const HOW: &str = "A server of constant rate takes the same time for every request. It serves the \
+    requests that it can still answer in time, first come, first served, and puts the others \
+    aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
+    real device is not such a server: name a device to find how many are needed.";
 
 /// Compares the capacity for 99 % of the requests (or the largest share below that) with the
 /// capacity for all of them, at the time bound where these differ most.

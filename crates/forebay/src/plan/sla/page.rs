@@ -121,7 +121,7 @@ fn picture(price: &Price) -> Option<Block> {
     let bars: Vec<Bar> = tried(price).into_iter().filter_map(bar).collect();
     let caption = Caption {
         id: "ways",
-        title: "What each way to keep the promise takes",
+        title: "The capacity that each way needs",
         description: "One bar for each way; its length is the capacity needed. The table below has \
             the figures.",
     };

@@ -290,7 +290,7 @@ impl CountersRead {
         let resets = counted(self.resets, "time");
         add(
             self.resets,
-            format!("The counters began anew {resets}; the intervals around it are left out."),
+            format!("The counters were reset {resets}; the intervals around it are left out."),
         );
         let gaps = counted(self.gaps, "gap");
         let are = verb(self.gaps, "is", "are");

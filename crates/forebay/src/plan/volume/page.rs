@@ -22,7 +22,8 @@ const HOW: &str = "A volume is a list of token buckets: a request passes when no
 const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that \
     are in time pass each bucket between the beginning of the interval and its end plus the bound \
     of the promise; whatever the bucket cannot let pass by then is late, however the requests \
-    came. The settings are the lowest at which no more requests are late than the promise allows.";
+    arrived. The settings are the lowest at which no more requests are late than the promise \
+    allows.";
 
 /// Builds the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
@@ -129,7 +130,7 @@ fn add_first(page: &mut Page, answer: &Answer) {
         let first = &kept[..kept.len().min(REPLAYED_ROWS)];
         page.add(
             match answer.counters {
-                Some(_) => "The least that can keep the promise",
+                Some(_) => "The lowest settings that can keep the promise",
                 None => "What keeps the promise",
             },
             Place::FirstScreen,
