@@ -356,13 +356,13 @@ impl Verb for VolumeRemoveAsk {
         let opened =
             forebay_volume::remove(&self.drives, &self.drive, tell).map_err(Error::from)?;
         let chunks = figure(&opened, "moved_roles");
-        let said = format!(
+        let text = format!(
             "Drive {} is no longer part of the volume; {} {} moved to the others.",
             self.drive,
             counted(chunks, "chunk"),
             verb(chunks, "was", "were")
         );
-        answered(&opened, &self.drives, &said, session)
+        answered(&opened, &self.drives, &text, session)
     }
 }
 

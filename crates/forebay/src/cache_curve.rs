@@ -69,8 +69,8 @@ impl CurveOptions {
         sizes.sort_unstable();
         sizes.dedup();
         if sizes.len() > SIZES_MAX {
-            let said = format!("got {} sizes, expected at most {SIZES_MAX}", sizes.len());
-            return Err(AskError::new("sizes_mib", said));
+            let text = format!("got {} sizes, expected at most {SIZES_MAX}", sizes.len());
+            return Err(AskError::new("sizes_mib", text));
         }
         Ok(sizes)
     }

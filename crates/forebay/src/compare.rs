@@ -88,8 +88,8 @@ impl Options {
         seed: u64,
     ) -> Result<Options, Error> {
         if Intensity::new(intensity).is_none() {
-            let said = format!("got {intensity}, expected 1e-6 to 1e12");
-            return Err(AskError::new("intensity", said).into());
+            let text = format!("got {intensity}, expected 1e-6 to 1e12");
+            return Err(AskError::new("intensity", text).into());
         }
         let named = |name: &String| devices::open(name);
         let names = match devices {

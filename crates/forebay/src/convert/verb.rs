@@ -181,9 +181,9 @@ impl ConvertAsk {
     /// Writes one file per volume.
     fn partition(&self, session: &mut dyn Session) -> Result<Answered, Error> {
         if !self.trace.is_file() {
-            let said = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
+            let text = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
                         table to a file first";
-            return Err(AskError::new("partition_by", said).into());
+            return Err(AskError::new("partition_by", text).into());
         }
         let (trace, from) = (self.trace.name(), self.source.from());
         let consumed = session.begin("reading", Some(trace));

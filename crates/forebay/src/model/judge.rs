@@ -244,9 +244,9 @@ mod tests {
             verdict(true, true, true),
         ];
         let judged = |is_whole| Judged { verdicts: verdicts.clone(), requests: 7, is_whole };
-        let said = "stands in for sizes, caching (2 of 3 twins); not for tails (1 of 3 twins)";
-        assert_eq!(judged(true).stands_in(), said);
-        assert_eq!(judged(false).stands_in(), format!("{said} (judged by its first 7 requests)"));
+        let text = "stands in for sizes, caching (2 of 3 twins); not for tails (1 of 3 twins)";
+        assert_eq!(judged(true).stands_in(), text);
+        assert_eq!(judged(false).stands_in(), format!("{text} (judged by its first 7 requests)"));
         let none = Judged { verdicts: Vec::new(), ..judged(true) };
         assert!(none.stands_in().contains("nothing to compare"));
     }

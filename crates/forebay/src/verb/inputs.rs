@@ -350,12 +350,12 @@ impl ReplayAsk {
     pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
-            let said = format!(
+            let text = format!(
                 "only {} of the requests have a recorded latency; dependent replay does not know \
                  what waited for the others",
                 percent(known)
             );
-            session.warn(&input.path, &said);
+            session.warn(&input.path, &text);
         }
         if self.replay == Replay::Closed {
             let share = imputed_share(input)?;
@@ -364,9 +364,9 @@ impl ReplayAsk {
                 false => String::new(),
             };
             if share > 0.0 {
-                let said =
+                let text =
                     format!("{} of the latencies are missing and imputed{thin}", percent(share));
-                session.warn(&input.path, &said);
+                session.warn(&input.path, &text);
             }
         }
         let intensity = Intensity::new(self.intensity).unwrap_or(Intensity::RECORDED);

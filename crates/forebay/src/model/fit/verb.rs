@@ -82,12 +82,12 @@ impl Verb for FitAsk {
             fit(name, opening, &self.options(), &mut |requests| session.read(name, requests))?;
         warn_notes(session, name, &notes);
         if self.budget_kib.is_none() && file.len() > BUDGET_BYTES {
-            let said = format!(
+            let text = format!(
                 "the model takes {} KiB instead of {}, because the trace has this many volumes",
                 file.len() >> 10,
                 BUDGET_BYTES >> 10
             );
-            session.warn(name, &said);
+            session.warn(name, &text);
         }
         let replaced = self.output.as_deref().map_or("", in_place_of);
         if let Some(draft) = draft {

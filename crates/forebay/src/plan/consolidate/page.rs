@@ -151,12 +151,12 @@ fn harm(found: &Consolidation) -> Vec<String> {
     let rows = found.rows.iter().filter(|row| row.every_client_iops > row.sum_iops);
     let harmed: Vec<String> =
         rows.map(|row| promise(row.fraction, row.within_ms, row.shift_s)).collect();
-    let said = format!(
+    let text = format!(
         "Keeping the promise to each client takes more than all need alone ({}): do not let them share, or shape \
          each by itself.",
         harmed.join("; ")
     );
-    if harmed.is_empty() { Vec::new() } else { vec![said] }
+    if harmed.is_empty() { Vec::new() } else { vec![text] }
 }
 
 /// Returns the CSS class of a client's color, by its index.
@@ -227,10 +227,10 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
         _ => String::new(),
     };
-    let said = format!(
+    let text = format!(
         "<b>IOPS</b>: alone and stacked; pooled; and so that each client has its promise{first}"
     );
-    let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: said }];
+    let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: text }];
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
 }
 

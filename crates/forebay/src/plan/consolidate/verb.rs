@@ -79,11 +79,11 @@ impl Verb for ConsolidateAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
-            let said = format!(
+            let text = format!(
                 "got {clients} with {several} traces, expected one trace that stands for {clients}; leave it out, or \
                  give one trace"
             );
-            return Err(AskError::new("clients", said).into());
+            return Err(AskError::new("clients", text).into());
         }
         let promises = Promises::new(self.within.clone(), self.fraction.clone());
         if let Some(cost) = &self.cost_us {

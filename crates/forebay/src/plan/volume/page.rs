@@ -311,14 +311,14 @@ fn cheaper(best: &VolumeRow) -> Table {
 
 fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
     let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
-    let said = format!(
+    let text = format!(
         "A volume serves requests first come, first served, which takes {} IOPS for this promise if each request counts as \
          one. A shaper that puts aside what it cannot answer in time takes {}, {} less; requests that it puts aside wait longer.",
         shaped.fifo_iops,
         shaped.shaped_iops,
         percent(saved)
     );
-    vec![Block::Text(said), Block::Commands(vec![shaped.serve.clone()])]
+    vec![Block::Text(text), Block::Commands(vec![shaped.serve.clone()])]
 }
 
 fn applied(apply: &apply::Apply) -> Vec<Block> {

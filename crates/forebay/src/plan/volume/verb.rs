@@ -201,8 +201,8 @@ impl VolumeAsk {
                 Ok(Source::Trace(Box::new(input)))
             }
             (None, None) => {
-                let said = format!("missing; expected a trace, or {}", named("from_counters"));
-                Err(AskError::new("trace", said).into())
+                let text = format!("missing; expected a trace, or {}", named("from_counters"));
+                Err(AskError::new("trace", text).into())
             }
         }
     }
@@ -248,11 +248,11 @@ impl VolumeAsk {
     fn instance(&self) -> Result<Option<Instance>, Error> {
         let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
-            let said = format!(
+            let text = format!(
                 "got '{limits}': {error}; expected as in m7i.large or baseline-iops=3600:\
                  maximum-iops=40000:baseline-mbps=81:maximum-mbps=1250"
             );
-            Error::from(AskError::new("instance", said))
+            Error::from(AskError::new("instance", text))
         };
         if let Some((chosen, source)) = volume::instance(limits)? {
             let note = format!("The limits of {limits} are those of: {source}.");
@@ -294,8 +294,8 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let whole = format!("{}:{choices}", whole_name(name, known));
     let chosen = volume::choose(whole.trim_end_matches(':'));
     let wrong = |what: String| {
-        let said = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
-        Error::from(AskError::new("current", said))
+        let text = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
+        Error::from(AskError::new("current", text))
     };
     let chosen = chosen.map_err(|error| wrong(error.to_string()))?;
     if chosen.volume.name == volume::INSTANCE_LIMITS {
@@ -317,19 +317,19 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let near = forebay_ask::suggestion(name, &names);
-        let said = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
-        return Err(AskError::new("type", said).into());
+        let text = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
+        return Err(AskError::new("type", text).into());
     }
     let kind = volume::choose(found)?.volume;
     if super::Offered::new(&kind).is_some() {
         return Ok(kind);
     }
-    let said = format!(
+    let text = format!(
         "got '{name}', which is not sold by its size and rates, expected one of {}, or the file of \
          a volume with one queue and no choices other than its size and two rates",
         known.join(", ")
     );
-    Err(AskError::new("type", said).into())
+    Err(AskError::new("type", text).into())
 }
 
 /// Returns whether a bundled type has this name, even if providers do not sell it.
