@@ -84,25 +84,27 @@ def main(options) -> str:
     return "\n".join(parts)
 
 
-SHARED = """The paper's promise on a shared server is to all requests together, and what is put aside are the
-requests of whoever bursts. So at the capacity that all need together one client may get less than its
-promise, though the sum would have kept it; the last column is what keeps it to each.
+SHARED = """The paper's promise on a shared server applies to all requests together, and requests of clients
+that burst are put aside. So at the capacity that all clients need together, one client may get less
+than its promise, although the sum of capacities would have kept it; the last column is the capacity
+that keeps the promise to each client.
 """
 
-TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, the prefix, and the
-paper's of the whole trace. For 100 % a longer trace can only need more, and one burst decides. A smaller
-fraction follows the load of the stretch, and can fall when a quieter one comes. The paper does not say
-which of UMass's two financial traces its FinTrans is; only Financial1's beginning is to be had.
+TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, of the prefix, and the paper's for
+the whole trace. For 100 % a longer trace can only need more, and a single burst decides. A smaller
+fraction follows the load of the period, and can decrease if a quieter period follows. The paper
+does not say which of UMass's two financial traces is its FinTrans; only the beginning of Financial1
+is available.
 """
 
-ELSEWHERE = """"fails" marks a figure that is beyond what the claim can be held to, which the line "the
-paper" names; where the paper has words only ("sharp knee", "very near", "an order of magnitude") the
-number there is our reading of them.
+ELSEWHERE = """"fails" marks a figure outside the range of the claim, which the line "the paper" shows. If the
+paper has only words ("sharp knee", "very near", "an order of magnitude"), the number there is our
+interpretation of them.
 """
 
-BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT lets
-into its first class at the capacity for 90 % within 10 ms. Figure 3.2(c), the load after Miser, needs
-the time each request is served, which the Python functions do not tell.
+BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT admits to its
+first class at the capacity for 90 % within 10 ms. Figure 3.2(c), the load after Miser, would
+require the time at which each request is served, which the Python functions do not return.
 """
 
 
