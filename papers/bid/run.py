@@ -28,20 +28,21 @@ HEAD = """# Bulk I/O Dispatch: the paper's figures and ours
 
 P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data",
 Journal of Big Data 4:18 (2017). Written by
-`{command}` with forebay {version}; nothing here is
-typed in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random.
+`{command}` with forebay {version}, which computes
+all figures except the paper's own ([expected.toml](expected.toml)). Nothing is random.
 
 """
 
-TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm
-and platters alone, one command at a time, as the paper's simulator has it. *drive*: the same disk
-with its controller: read-ahead, buffer and queue. *Open* replay: requests come when they were
-recorded, whatever the disk does. *Closed*: a request follows its stream's last completion after the
-recorded think time. *Dependent*: as recorded, but not before the completion of what went before.
-All at recorded speed, or N x as fast where a table says so. {writer}Latencies that the recording
-lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
-simple form, which merges across processes. The traces are not the paper's, nor is the disk, whose
-table 3 is a picture in the text we have."""
+TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm and
+platters alone, one command at a time, as in the paper's simulator. *drive*: the same disk with
+its controller: read-ahead, buffer and queue. *Open* replay: requests arrive as recorded,
+regardless of the disk. *Closed*: a request follows its stream's last completion after the
+recorded think time. *Dependent*: as recorded, but not before the completion of the requests that
+it followed. All runs are at recorded speed, or N x as fast if a table says so. {writer}Latencies
+that are missing in the recording are imputed: {imputed}; above 10 %, open replay is more
+informative. `cfq` is Linux's; `cfq:form=paper` is the paper's simple form, which merges across
+processes. The traces are not the paper's, nor is the disk, because table 3 is a picture in our
+copy of the text."""
 
 
 def main(options) -> str:

@@ -27,13 +27,14 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# Workload shaping: the paper's figures and ours
 
 L. Lu, "Workload Shaping for QoS and Power Efficiency of Storage Systems" (thesis, Rice University).
-Written by `{command}` with forebay {version}; nothing here is typed in but the paper's own figures
+Written by `{command}` with forebay {version}, which computes all figures except the paper's own
 ([expected.toml](expected.toml)). Nothing is random.
 
-Arrivals are as recorded (open replay); a record is a request, whatever it does. Of the paper's traces
-we have the first {beginnings}; OpenMail and TPC-D are not to be had. A server of constant rate serves
-one request after another; shares beyond a second come from distributions of 400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests
-are not followed, as in the paper. Deviations are ours less the paper's, in the row's unit.
+Arrivals are as recorded (open replay); each record counts as a request, whatever its operation. Of the
+paper's traces we have the first {beginnings}; OpenMail and TPC-D are not available. A server of
+constant rate serves one request after another; shares of more than a second come from distributions of
+400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests are ignored,
+as in the paper. Deviations are ours minus the paper's, in the row's unit.
 """
 
 HEADER = ["source", "what", "case", "paper", "ours", "deviation", "unit", "cause"]
