@@ -30,7 +30,7 @@ def of(workload, budget_kib: int | None) -> list[float]:
     try:
         forebay.fit(workload.path, model, budget_kib=budget_kib, no_verdict=True)
     except forebay.Error as error:
-        if "its coarsest model takes that much" not in str(error):
+        if "the size of its coarsest model" not in str(error):
             raise
         return of(workload, budget_kib + 1)
     forebay.generate(model, twin, seed=fidelity.SEEDS[0])
