@@ -29,8 +29,8 @@ Outcome = namedtuple("Outcome", "case replay answer")
 HEAD = """# What the models make of recordings
 
 To test a model, simulate the system on which a trace was recorded, and compare the result with the recording. This page
-does that for all our traces that have latencies. `forebay retrodict TRACE --device DISK --policy SCHEDULER` does it for your
-own trace, and `forebay advise --fit-device` fits the disk to the trace ([advise.md](advise.md)).
+does that for all our traces that have latencies. `forebay retrodict TRACE --device DISK --policy SCHEDULER` does it for
+your own trace, and `forebay advise --fit-device` fits the disk to the trace ([advise.md](advise.md)).
 
 ## Where the models fail
 
@@ -53,8 +53,8 @@ unless the last table says otherwise. Only requests with a recorded latency are 
 
 ASSUMED = """## What is assumed
 
-Devices and schedulers were chosen before the first run, by what is known about each recording, and were not changed afterwards.
-All figures of the bundled device files are at their defaults.
+Devices and schedulers were chosen before the first run, by what is known about each recording, and were not changed
+afterwards. All figures of the bundled device files are at their defaults.
 
 """
 
