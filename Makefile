@@ -1,30 +1,30 @@
-# make test     everything that has to pass before a change is taken: 20 minutes of processors, builds included
-# make test-full  also the slow tests, for hours   make quick  CRATE=NAME: one crate, in a minute
-# make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
+# make test     everything that must pass before a change is accepted: 20 minutes of CPU time, including builds
+# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in a minute
+# make fuzz     FUZZ_SECONDS on each parser          make bench    speed measurements
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
-# make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
-# make reproduce-retrodiction  docs/retrodiction.md: the models held against what was recorded
+# make reproduce-short  all of it on the bundled trace alone      make reproduce-check  only compares
+# make reproduce-retrodiction  docs/retrodiction.md: the models compared with recordings
 # make reproduce-traces  papers/raid/traces.md, half an hour
-# make report   the main job on the bundled trace    make build    the command, optimised
+# make report   the main job on the bundled trace    make build    the command, optimized
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
 # make release  these, a Debian package, and their sums, in target/dist/release
 # make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
-# make uninstall  takes them away again         make msrv     checks with the oldest Rust that Cargo.toml promises
-# make audit    licences, sources and known advisories of what Cargo.lock pins; needs the network
-# make package  the packages for the registry, as far as they can be made without it
-# make bench-play  the live driver beside fio
-# make bench-serve  the network block device beside nbdkit and qemu-nbd, and what each policy adds
-# make bench-volume  live writes to a volume beside fio sending its drives the same I/Os
-# make bench-store  our store beside fio, LevelDB and RocksDB; needs libleveldb-dev and librocksdb-dev
-# make capture-peers  these two's I/O replayed on the paper's disks: papers/shift/peers.md; needs root
-# make proptest-long  the tests under PROPTEST_SEEDS random seeds
-# make kill-volume  ROUNDS times kill -9 on a volume's writer
-# make day          a day of a store's ingest in virtual time, its values and its room checked
-# make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
-# make kill-serve   ROUNDS times kill -9 on the server of a block device, under a writer
-# make guest-serve  programs on devices of `forebay serve` in a virtual machine, the server killed; needs QEMU
-# make guest    schedulers held against Linux 6.12 in a virtual machine; LOAD=burst SCHEDULER=bfq for one of them; needs QEMU
-# make mutants  which of MUTANTS one-line bugs the tests catch; MUTANTS_SEED draws them
+# make uninstall  removes them again         make msrv     checks with the oldest Rust that Cargo.toml promises
+# make audit    licenses, sources and known advisories of the pinned dependencies; needs the network
+# make package  the packages for the registry, as far as they can be built without it
+# make bench-play  the live driver compared with fio
+# make bench-serve  the network block device compared with nbdkit and qemu-nbd, and the overhead of each policy
+# make bench-volume  live writes to a volume compared with fio sending its drives the same I/Os
+# make bench-store  our store compared with fio, LevelDB and RocksDB; needs libleveldb-dev and librocksdb-dev
+# make capture-peers  the I/O of LevelDB and RocksDB replayed on the paper's disks: papers/shift/peers.md; needs root
+# make proptest-long  the property tests with PROPTEST_SEEDS random seeds
+# make kill-volume  kills a volume's writer ROUNDS times
+# make day          a day of a store's ingest in virtual time, with checks of its values and space
+# make kill-store   kills a store's server ROUNDS times, under clients and redis-benchmark
+# make kill-serve   kills the server of a block device ROUNDS times, under a writer
+# make guest-serve  programs on devices of `forebay serve` in a virtual machine, while the server is killed; needs QEMU
+# make guest    schedulers compared with Linux 6.12 in a virtual machine; LOAD=burst SCHEDULER=bfq selects; needs QEMU
+# make mutants  how many of MUTANTS one-line bugs the tests catch; MUTANTS_SEED draws the bugs
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
@@ -44,7 +44,7 @@ all: build
 build:
 	cargo build --release
 
-# What is shipped. The command is static: it runs on any Linux of its architecture.
+# The shipped command is static: it runs on any Linux of its architecture.
 dist: dist-command dist-wheels
 
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
@@ -64,7 +64,7 @@ dist-command:
 	fi; \
 	target/dist/forebay --version
 
-# One for every Python from 3.10 on.
+# One wheel for every Python from 3.10 on.
 dist-wheels:
 	test -x $(MATURIN) || { python3 -m venv target/maturin; \
 	  target/maturin/bin/pip install -q "$$(grep '^maturin==' crates/forebay-py/tests/requirements.txt)"; }
@@ -72,7 +72,7 @@ dist-wheels:
 
 MATURIN := target/maturin/bin/maturin
 
-# What is published: the static command, wheels, a Debian package, and their sums.
+# The published files: the static command, wheels, a Debian package, and their checksums.
 RELEASE := target/dist/release
 
 release: dist
@@ -83,7 +83,7 @@ release: dist
 	else echo "!!! no dpkg-deb: there is NO DEBIAN PACKAGE"; fi
 	cd $(RELEASE); sha256sum * >SHA256SUMS; cat SHA256SUMS
 
-# Also by a user without cargo, after `make`: `make && sudo make install`. BINARY: what to install.
+# Works for users without cargo, too, after `make`: `make && sudo make install`. BINARY: the file to install.
 PREFIX ?= /usr/local
 DESTDIR ?=
 BINARY ?= target/release/forebay
@@ -103,28 +103,28 @@ uninstall:
 	  "$(SHARE)/zsh/site-functions/_forebay" "$(SHARE)/fish/vendor_completions.d/forebay.fish" \
 	  "$(SHARE)/man/man1/forebay.1" "$(SHARE)/man/man1/forebay-"*.1
 
-# The oldest Rust that Cargo.toml promises.
+# The oldest Rust version that Cargo.toml promises to support.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 msrv:
 	rustup toolchain install --profile minimal --no-self-update $(MSRV)
 	cargo +$(MSRV) check --workspace --all-targets --target-dir target/msrv
 
-# Licences, sources, and advisories as far as their database can be had: deny.toml.
+# Checks licenses and sources, and advisories if their database is available: deny.toml.
 audit:
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check || { echo "!!! without the network: cargo deny check bans licenses sources"; exit 1; }
 
-# Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
+# Each package contains everything that its crate needs and is built from it, with the other packages in place of the registry.
 package:
 	cargo package --workspace $(foreach own,py fuzz rig guest testing,--exclude forebay-$(own)) --locked
 
-# Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
+# Many tests wait for servers, so twice as many threads as processors keep the processors busy.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 STAGE := @.ci/stage
-# What tests are made of: examples and benches are only checked, and no page of the libraries' has code that runs.
+# The targets of tests: examples and benches are only checked, and the libraries' documentation has no code to run.
 TARGETS := --lib --bins --tests
-# Seconds of processors that all of `make test` may take, builds included.
+# The CPU time in seconds that `make test` may take, including builds.
 TEST_CPU_MAX_S := 1200
 
 test: needs
@@ -136,7 +136,7 @@ test: needs
 	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 
-# The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
+# Also the slow tests: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
 test-full: test
 	@$(MAKE) --no-print-directory needs OPTIONAL="chromium:chromium chromium-driver:chromedriver"
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/browser.txt || \
@@ -152,7 +152,7 @@ test-full: test
 	$(STAGE) kill-serve $(MAKE) --no-print-directory kill-serve
 	$(STAGE) --total 20000
 
-# One crate, while it is worked on: make quick CRATE=forebay-store
+# Tests a single crate during work on it: make quick CRATE=forebay-store
 quick:
 	@test -n "$(CRATE)" || { echo "expected CRATE=NAME, one of: $$(ls crates | tr '\n' ' ')"; exit 2; }
 	@rm -f target/stages
@@ -161,8 +161,8 @@ quick:
 	$(STAGE) tests cargo test -q -p $(CRATE)
 	$(STAGE) --total 120
 
-# The crate that holds unsafe code under the address sanitizer (what is lent outlives its pool on purpose, so leaks are
-# not asked for), and what of it Miri can run; Miri needs a nightly toolchain.
+# Runs the crate with unsafe code under the address sanitizer (lent memory deliberately outlives its pool, so leaks are
+# not reported), and those of its tests that Miri can run; Miri needs a nightly toolchain.
 sanitize:
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_INCREMENTAL=0 \
 	  cargo test -q -p forebay-live --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/sanitize
@@ -174,8 +174,8 @@ miri:
 
 MIRI ?= pool::
 
-# Every test that has properties, with other cases in every round; .cargo/config.toml fixes those of
-# `make test`. A round that fails is repeated with the seed it prints.
+# Every property test, with different cases in every round; .cargo/config.toml fixes the cases of
+# `make test`. To repeat a failed round, use the seed that it prints.
 PROPTEST_SEEDS ?= 50
 
 proptest-long:
@@ -185,8 +185,8 @@ proptest-long:
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
-# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores; the laws of
-# room of a volume over all its configurations, and what it tells of losses; promises beside every neighbor.
+# The laws of contents with eight times as many power cuts, some 3,000 of them on arrays and over 10,000 on stores; the laws
+# of a volume's space over all its configurations, and its reports of losses; promises beside every kind of neighbor.
 laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib -- array:: adapt::
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --test all adaptation::
@@ -195,7 +195,7 @@ laws:
 	FOREBAY_LAWS=50 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 
-# A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
+# Kills a writer of a volume ROUNDS times and checks that acknowledged data survives, with any two drives missing.
 ROUNDS ?= 100
 
 kill-volume:
@@ -206,21 +206,21 @@ kill-volume:
 day:
 	cargo test -q -p forebay-store --test all long -- --ignored --nocapture
 
-# A store's server is killed ROUNDS times: what was acknowledged is there when it is opened again.
+# Kills a store's server ROUNDS times and checks that acknowledged data is there when the store is reopened.
 kill-store:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
 	  --ignored --exact --nocapture store::what_was_acknowledged_outlives_kill_9_many_times
 
-# The server of a block device is killed ROUNDS times under a writer, what was flushed or had FUA is there; then under git
-# and SQLite on ext4, policies switched and drives lost in between.
+# Kills the server of a block device ROUNDS times under a writer, and checks that flushed and FUA data survive; then under git
+# and SQLite on ext4, while policies are switched and drives are lost.
 kill-serve:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
 	  --ignored --exact --nocapture serve_ends::what_was_flushed_outlives_kill_9_many_times
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
 	  --ignored --exact --nocapture serve_filesystem::a_file_system_outlives_them_many_times
 
-# One-line bugs drawn by a seed over all crates: how many do the tests catch? One takes a minute. Those that nobody could
-# observe stand in .cargo/mutants.toml.
+# One-line bugs drawn by a seed over all crates: how many do the tests catch? Each takes a minute. Bugs without an
+# observable effect are listed in .cargo/mutants.toml.
 MUTANTS ?= 60
 MUTANTS_SEED ?= 1
 MUTANTS_VERSION := 27.1.0
@@ -230,8 +230,8 @@ mutants:
 	  cargo install --locked cargo-mutants --version $(MUTANTS_VERSION)
 	python3 mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
 
-# What tests and the commands on pages use where it is installed, each package with its programs: a test in
-# dependencies.rs holds the list to theirs. Every test passes without them, for what needs them is skipped, loudly.
+# The optional programs of tests and of the commands on pages, by package; a test in dependencies.rs checks the list.
+# Every test passes without them: whatever needs them is skipped with a message.
 OPTIONAL := blktrace:blkparse,btt g++:c++ libnbd-bin:nbdcopy,nbdinfo,nbdfuse fuse3:fusermount3 \
   qemu-utils:qemu-io,qemu-img,qemu-nbd fio:fio nbdkit:nbdkit nbd-client:nbd-client \
   redis-tools:redis-cli,redis-benchmark systemd:systemd-analyze bsdutils:script util-linux:setpriv,losetup \
@@ -272,7 +272,7 @@ needs:
 	  exit 1; \
 	fi
 
-# The Python package, built into an environment of its own as `pip install .` would, but quickly.
+# The Python package, built into a separate environment as `pip install .` would, but faster.
 py:
 	@if python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
 	  $(MAKE) --no-print-directory py-test; \
@@ -282,7 +282,7 @@ py:
 
 PY := target/py/bin
 
-# With its tests, of which it has none in Rust: so its dependencies are built as for all tests, once.
+# Built with test settings, although it has no tests in Rust, so that its dependencies are built only once for all tests.
 py-build:
 	test -x $(PY)/python || python3 -m venv target/py
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
@@ -305,7 +305,7 @@ fuzz-build:
 # Starts from the seeds and from what earlier runs kept in fuzz/corpus; what breaks a parser is kept in fuzz/artifacts.
 fuzz: fuzz-build fuzz-run
 
-# The same inputs every time: a fixed seed, a fixed number of runs, from the seeds alone.
+# The same inputs every time: a fixed seed and number of runs, starting from the seeds alone.
 fuzz-short: fuzz-build
 	$(MAKE) --no-print-directory fuzz-run FUZZ_LIMIT="-seed=1 -runs=$(FUZZ_SHORT_RUNS)" FUZZ_CORPUS=
 
@@ -313,7 +313,7 @@ FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
 FUZZ_CORPUS ?= fuzz/corpus
 FUZZ_TARGETS := $(notdir $(wildcard fuzz/seeds/*))
 
-# One target a processor.
+# One target per processor.
 fuzz-run:
 	@$(MAKE) --no-print-directory -j $$(getconf _NPROCESSORS_ONLN) $(FUZZ_TARGETS:%=fuzz-run-%)
 
@@ -333,7 +333,8 @@ fuzz-run-%:
 	fi; \
 	grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3 | sed 's/^/$*: /'
 
-# Of what is shipped (profile dist). Ratios to targets and, in the same run, to Polars reading CSV and to libCacheSim's loop.
+# Measures the shipped build (profile dist). Prints ratios to targets and, in the same run, to Polars reading CSV and to
+# libCacheSim's loop.
 bench:
 	python3 -m venv target/polars
 	target/polars/bin/pip install -q -r crates/forebay-trace/benches/requirements.txt
@@ -349,13 +350,14 @@ bench:
 	cargo bench --profile dist -p forebay-live --bench galois
 	cargo bench --profile dist -p forebay-cli --bench serve -- --short --disk=$(abspath $(BENCH_FOLDER)) beside
 
-# The live driver beside fio on the same file; lateness needs root and a tracefs.
+# Compares the live driver with fio on the same file; lateness needs root and a tracefs.
 bench-play:
 	@command -v fio >/dev/null || echo "!!! fio is not installed: nothing to compare with"
 	cargo bench --profile dist -p forebay-live --bench play
 
-# `forebay serve` beside nbdkit file and qemu-nbd under fio's nbd engine, files in BENCH_MEMORY and BENCH_FOLDER; then what each
-# policy adds. BENCH_SERVE: words of crates/forebay-cli/benches/serve/main.rs, as --rounds=9 or policies.
+# Compares `forebay serve` with nbdkit file and qemu-nbd under fio's nbd engine, on files in BENCH_MEMORY and BENCH_FOLDER;
+# then measures the overhead of each policy. BENCH_SERVE: arguments of crates/forebay-cli/benches/serve/main.rs, such as
+# --rounds=9 or policies.
 BENCH_MEMORY ?= /dev/shm
 BENCH_SERVE ?=
 
@@ -373,8 +375,8 @@ bench-volume:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-volume --bench volume -- $(BENCH_DRIVES)
 
-# Our store beside the disk (fio), LevelDB and RocksDB, in BENCH_FOLDER; BENCH_STORE: words of
-# crates/forebay-store/benches/peers/options.rs, as --mb=10000. Root's also on a disk that blkio holds to a rate.
+# Compares our store with the disk (fio), LevelDB and RocksDB, in BENCH_FOLDER. BENCH_STORE: arguments of
+# crates/forebay-store/benches/peers/options.rs, such as --mb=10000. As root, also on a disk that blkio limits.
 BENCH_FOLDER ?= target
 BENCH_STORE ?=
 
@@ -382,7 +384,7 @@ bench-store:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-store --bench peers -- --folder=$(abspath $(BENCH_FOLDER)) $(BENCH_STORE)
 
-# What sweeps cost beyond their work, on an optimised build.
+# The overhead of sweeps, with an optimized build.
 bench-sweep: reproduce-build
 	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/sweep.py
 
@@ -390,11 +392,11 @@ bench-sweep: reproduce-build
 bench-fleet: reproduce-build
 	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/fleet.py 1 10 100 1000
 
-# What policies in Python cost beside the same built in: docs/python-policies.md.
+# The cost of policies in Python compared with built-in ones: docs/python-policies.md.
 bench-policies: reproduce-build
 	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/policies.py
 
-# Captures what LevelDB and RocksDB do to a disk, and replays it on models of others.
+# Captures the I/O of LevelDB and RocksDB, and replays it on models of other disks.
 PEERS_MB ?= 1000
 
 capture-peers:
@@ -405,8 +407,8 @@ capture-peers:
 report:
 	cargo run --release -- advise
 
-# The papers' tables, figures and claims beside ours: all of it with an optimised build in an environment of its own, the
-# short form with that of the tests. Cases are kept in target/reproduce/cases, so that what was interrupted goes on.
+# The papers' tables, figures and claims compared with ours: completely with an optimized build in a separate environment, in
+# the short form with the build of the tests. Cases are stored in target/reproduce/cases, so an interrupted run continues.
 PAPER ?=
 TRACES ?= ../shared/traces
 REPRODUCE := target/reproduce
@@ -425,7 +427,7 @@ reproduce-check: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --check
 	$(if $(PAPER),,$(REPRODUCE)/venv/bin/python papers/retrodiction/table.py --traces $(TRACES) --check)
 
-# The models held against every trace with recorded latencies: docs/retrodiction.md.
+# Compares the models with every trace that has recorded latencies: docs/retrodiction.md.
 reproduce-retrodiction: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/retrodiction/table.py --traces $(TRACES)
 
@@ -433,15 +435,15 @@ reproduce-retrodiction: reproduce-build
 reproduce-traces: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/raid/traces.py --traces $(TRACES) --pictures $(REPRODUCE)/figures
 
-# What the workload model is held to, on the ten traces and three seeds.
+# Our targets for the workload model, on the ten traces and three seeds.
 model-targets: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/held_to.py --traces $(TRACES)
 
-# The same without one mechanism at a time.
+# The figures of twins without one mechanism at a time.
 model-ablation: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/ablation.py --traces $(TRACES)
 
-# The same of smaller models: the table and the curve of docs/model.md.
+# The figures of smaller models: the table and the curve of docs/model.md.
 model-budgets: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/budgets.py --traces $(TRACES)
 
@@ -456,17 +458,17 @@ big:
 	crates/forebay-cli/examples/big.sh target/release/forebay target/release/examples/big \
 	  $(BIG_REQUESTS)
 
-# More than is kept in memory, and more regions than the footprint is counted exactly for.
+# More requests than are kept in memory, and more regions than the footprint is counted exactly for.
 big-short:
 	cargo build -p forebay-cli --bin forebay --example big
 	crates/forebay-cli/examples/big.sh target/debug/forebay target/debug/examples/big 8000000
 
-# Programs on a ublk and an nbd device of `forebay serve`, killed and restarted, in a virtual machine.
+# Programs on a ublk and an nbd device of `forebay serve`, which is killed and restarted, in a virtual machine.
 guest-serve:
 	nice -n 5 python3 guest/serve.py
 
-# What Linux's schedulers make of nine loads beside what the simulator makes of them, on the same model of a disk, in a
-# virtual machine with Debian's kernel: docs/internals/kernel.md. LOAD, SCHEDULER, DEVICE and SEED choose; VARIANTS=1 is quick.
+# Compares Linux's schedulers with the simulator's on nine loads and the same model of a disk, in a virtual machine with
+# Debian's kernel: docs/internals/kernel.md. LOAD, SCHEDULER, DEVICE and SEED select; VARIANTS=1 is quick.
 guest:
 	nice -n 5 python3 guest/guest.py $(foreach each,$(LOAD),--load=$(each)) \
 	  $(foreach each,$(SCHEDULER),--scheduler=$(each)) $(foreach each,$(DEVICE),--device=$(each)) \

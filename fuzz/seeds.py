@@ -86,7 +86,7 @@ def blktrace():
 
 
 def capture_stream():
-    """The tracer's stream: records, lost events, noise; the first byte is the size of its pieces."""
+    """A tracer's stream: records, lost events, noise; the first byte is the size of its pieces."""
     lost = b"CPU:1 [LOST 12 EVENTS]\n"
     stream = life(1000, 8, 4096, READ, 77) + lost + event(3000, 2, NOTIFY, payload=b"name\0\0\0\0")
     seed("capture", "stream", b"\x07" + stream + b"??" + lost + life(5000, 16, 512, WRITE, 78))
@@ -205,7 +205,7 @@ def columns():
 
 
 def logs():
-    """Text logs of one request a line, and lines besides."""
+    """Text logs with one request per line, and additional lines."""
     valid = "R Miss 564347 2 14095.370 13876.270\nW Doub 7 16 0.5 1e3\r\n\nR Trip 0 1 3 0\nR Hit 9 1 3 0"
     seed("disksim-valid", "plain", valid)
     three = (
@@ -244,7 +244,7 @@ def logs():
 
 
 def events():
-    """Texts whose requests are in several lines: tracepoints, system calls and block servers."""
+    """Texts in which a request takes several lines: tracepoints, system calls and block servers."""
     texts = {
         ("ftrace", "trace-pipe"): (
             "# tracer: nop\n"
@@ -379,7 +379,7 @@ def events():
 
 
 def records():
-    """Binary formats of records."""
+    """Binary record formats."""
     one = b"".join(struct.pack("<IIIHHQQ", n, 4096, 1, op, 0x100, 8 * n, 1000 * n)
                    for n, op in enumerate([0x28, 0x2A, 0x88, 0x12, 0x35]))
     two = b"".join(struct.pack("<HHIIIQQQ", op, 0x200, n, 4096, 1, 8 * n, 1000 * n, 9)
@@ -403,7 +403,7 @@ def records():
 
 
 def objects():
-    """An object cache's requests, as libCacheSim's binary and as CSV."""
+    """The requests of an object cache, in libCacheSim's binary format and as CSV."""
     def row(time, obj, size, following):
         return struct.pack("<IQIq", time, obj, size, following)
 
@@ -468,7 +468,7 @@ def parquet():
 
 
 def packed(parts, texts):
-    """What `open` meets: every format bare, packed, and sets in a tar."""
+    """Inputs for `open`: every format plain, compressed, and sets in a tar."""
     plain, split, merged = parts
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -540,7 +540,7 @@ def words():
 
 
 def disksim():
-    """A drive in one file, which stands also for those beside it; no text of DiskSim's."""
+    """A drive in one file, which also serves as the files next to it; none of DiskSim's own text is included."""
     model = (
         "dm_disk M {\n Number of data surfaces = 2,\n Number of cylinders = 40,\n"
         " Layout Model = dm_layout_g1 {\n LBN-to-PBN mapping scheme = 1,\n Sparing scheme used = %d,\n"
@@ -567,7 +567,7 @@ def disksim():
 
 
 def nbd():
-    """Handshakes that reach every option, and requests of every kind, in full and in eight bytes each."""
+    """Handshakes that reach every option, and requests of every kind, in full and as eight bytes each."""
     def option(number, data=b""):
         return b"IHAVEOPT" + struct.pack(">II", number, len(data)) + data
 
@@ -610,7 +610,7 @@ def nbd():
 
 
 def models():
-    """The content of what `forebay fit` makes of 80 requests, and one as a file."""
+    """The content of a model that `forebay fit` makes of 80 requests, and one complete file."""
     command = HERE.parent / "target" / "debug" / "forebay"
     if not command.exists():
         print(f"!!! no command at {command}: the seeds of models stay as they are")

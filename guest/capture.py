@@ -1,4 +1,6 @@
-"""Whether `forebay capture` misses a request of a disk whose requests are known, by blktrace(8) and by tracefs."""
+"""Checks whether `forebay capture` misses requests of a disk whose requests are known, with blktrace(8) and with
+tracefs.
+"""
 
 import csv
 import shutil
@@ -22,18 +24,18 @@ wait
 
 
 def programs():
-    """Programs of this machine that a guest needs for it."""
+    """The programs of this machine that the guest needs."""
     return [path for path in [shutil.which("blktrace", path="/usr/sbin:/usr/bin")] if path]
 
 
 def asked(script):
-    """What a script asks for: how often each request."""
+    """Returns how often a script issues each request."""
     lines = (line.split() for line in script.splitlines())
     return Counter((words[0], int(words[1]), int(words[2])) for words in lines if words[0] in ("read", "write"))
 
 
 def captured(path):
-    """What a trace in Forebay's CSV has."""
+    """Returns how often a trace in Forebay's CSV format contains each request."""
     with path.open() as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         moving = (row for row in rows if row["op"] in ("read", "write"))
@@ -41,7 +43,7 @@ def captured(path):
 
 
 def check(guest, script, own):
-    """One line for each way to capture, and how many of them miss something or invent it."""
+    """Returns one line for each way to capture, and the number of ways that miss or invent requests."""
     own.mkdir(parents=True, exist_ok=True)
     (own / "script").write_text(script)
     vias = ["tracefs"] + (["blktrace"] if programs() else [])

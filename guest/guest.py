@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the simulator against Linux 6.12: `make guest`, docs/internals/kernel.md.
+"""Compares the simulator with Linux 6.12: `make guest`, docs/internals/kernel.md.
 
 Every load runs in a virtual machine under each scheduler and in the simulator, on the same model of a disk.
 """
@@ -20,7 +20,7 @@ import runs
 
 LOADS = ["burst", "writers", "flusher", "sync-writer", "mixed", "poisson", "sequential", "idle-burst", "shared-file"]
 SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq"]
-# A disk with an arm and a queue, and one that takes the same time for all, which shows who waits for what.
+# A disk with an arm and a queue, and one that takes the same time for all requests, which shows who waits for what.
 DEVICES = {"sata250": LOADS, "fixed:200": ["burst", "writers", "flusher", "sync-writer", "mixed", "poisson", "idle-burst"]}
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "guest"
@@ -28,7 +28,7 @@ STATIC = "x86_64-unknown-linux-musl"
 
 
 def build(target, package="forebay-guest", program="forebay-guest"):
-    """Our program, for this machine or for the guest."""
+    """Returns the path of our program, for this machine or for the guest."""
     command = ["cargo", "build", "-q", "-p", package]
     subprocess.run(command + (["--target", target] if target else []), cwd=ROOT, check=True)
     return ROOT / "target" / target / "debug" / program
@@ -42,7 +42,7 @@ def output(*command):
 
 
 class Case:
-    """A script on a device, with the phases of the platters that it begins at: one to compare, one to repeat."""
+    """A script on a device, with the phases of the platters at its start: one to compare, one to repeat."""
 
     def __init__(self, load, device, script, drawn, settings):
         self.load, self.device, self.script, self.settings = load, device, script, settings
@@ -58,7 +58,7 @@ class Case:
 
 
 def wanted(cases, schedulers):
-    """The commands whose results are not known yet, each with where that goes."""
+    """Returns the commands whose results are still missing, each with the path of its result."""
     lines = []
     for case in cases:
         for scheduler in schedulers:
@@ -73,7 +73,7 @@ def wanted(cases, schedulers):
 
 
 def perform(guest, lines, number):
-    """What the kernel makes of cases; one virtual machine does all of them."""
+    """Runs cases on the kernel, all in one virtual machine."""
     own = WORK / f"job-{number}"
     log = guest.run(WORK / "runs", "\n".join(line for line, _ in lines) + "\n", own)
     missing = [str(path) for _, path in lines if not path.exists()]
@@ -82,7 +82,7 @@ def perform(guest, lines, number):
 
 
 def simulate(ours, case, scheduler, parameters):
-    """What the simulator makes of a case. It has no page cache: it is given what the kernel's flusher wrote."""
+    """Simulates a case. The simulator has no page cache, so it gets the writes of the kernel's flusher as input."""
     script, phase = case.folder / "script", case.phases_us[0]
     if "pace=buffered" in case.script:
         script = case.folder / f"script-{scheduler}"
@@ -91,7 +91,7 @@ def simulate(ours, case, scheduler, parameters):
 
 
 def compare(ours, cases, scheduler, parameters):
-    """The figures of a load under a scheduler: the kernel's, the kernel's once more, ours."""
+    """Returns the figures of a load under a scheduler: the kernel's, those of a second run of the kernel, and ours."""
     read = lambda case, which: runs.read(case.result(scheduler, case.phases_us[which]).read_text())
     kernel = [read(case, 0) for case in cases]
     repeated = [read(case, 1) for case in cases]
@@ -106,7 +106,9 @@ def compare(ours, cases, scheduler, parameters):
 
 
 def check_capture(ours, seed):
-    """Whether `forebay capture` sees every request: lines to print, and how many ways of it do not."""
+    """Checks whether `forebay capture` sees every request. Returns lines to print, and the number of ways of
+    capturing that fail.
+    """
     programs = [build(STATIC), build(STATIC, "forebay-cli", "forebay")]
     guest = machine.Machine(WORK, programs, capture.programs())
     script = output(ours, "draw", "mixed", seed, "sata250")
@@ -114,7 +116,7 @@ def check_capture(ours, seed):
 
 
 def parsed():
-    """What is asked for."""
+    """Parses the arguments."""
     parser = argparse.ArgumentParser(prog="make guest", description=__doc__)
     add = parser.add_argument
     add("--load", action="append", default=[], choices=LOADS, help="all by default")
@@ -137,7 +139,7 @@ def parsed():
 
 
 def planned(ours, options):
-    """The cases of each load, or script, and device."""
+    """Returns the cases of each load, or script, and device."""
     plan = {}
     for device in options.device or DEVICES:
         for load in [] if options.script else options.load or DEVICES.get(device, LOADS):

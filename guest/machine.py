@@ -17,12 +17,12 @@ from pathlib import Path
 MIRROR = "http://deb.debian.org/debian"
 INDEX = f"{MIRROR}/dists/trixie/main/binary-amd64/Packages.xz"
 PACKAGE = re.compile(r"linux-image-6\.12\.(\d+)\+deb13-amd64")
-# What a guest needs; those that they depend on are found by themselves.
+# The modules that a guest needs; their dependencies are found automatically.
 MODULES = ["9p", "9pnet_virtio", "ublk_drv", "kyber-iosched", "bfq", "nbd"]
 
 
 def fetch(url, path):
-    """The file at `url`, once."""
+    """Downloads the file at `url`, unless it exists."""
     if not path.exists():
         print(f"fetching {url}", flush=True)
         part = path.with_name(path.name + ".part")
@@ -34,9 +34,8 @@ def fetch(url, path):
 
 
 def kernel_package(work):
-    """The newest kernel package of the release that the mirror has, its sum verified; and its version.
-
-    A package that was fetched before is used again; delete the work folder to look for a newer one.
+    """Returns the newest kernel package of the release on the mirror, with its checksum verified, and its version. A
+    package that was downloaded before is used again; delete the work folder to look for a newer one.
     """
     fields = []
     for entry in lzma.open(fetch(INDEX, work / "Packages.xz"), "rt", encoding="utf-8").read().split("\n\n"):
@@ -56,7 +55,7 @@ def kernel_package(work):
 
 
 def unpacked(package, version):
-    """The kernel, and its modules by name, decompressed."""
+    """Returns the kernel, and its modules by name, decompressed."""
     folder = package.with_suffix("")
     kernel, modules = folder / "vmlinuz", folder / "modules"
     if not (folder / "complete").exists():
@@ -76,7 +75,9 @@ def tar_bytes(tar, entry):
 
 
 def with_dependencies(names, modules):
-    """Modules in the order in which they can be loaded, each with its bytes. What is not there is built in."""
+    """Returns modules in the order in which they can be loaded, each with its bytes. Modules without a file are built
+    in.
+    """
     order = {}
 
     def add(name):
@@ -97,7 +98,7 @@ def with_dependencies(names, modules):
 
 
 def cpio(files):
-    """An archive of `files`: name to bytes and mode, as the kernel unpacks it."""
+    """Returns an archive of `files` (name to bytes and mode) in the format that the kernel unpacks."""
     out = bytearray()
 
     def entry(name, mode, data, number):
@@ -116,13 +117,13 @@ def cpio(files):
 
 
 def libraries(program):
-    """The shared libraries of a program of this machine, where they are."""
-    # It fails where a program is static.
+    """Returns the shared libraries of a program of this machine, with their paths."""
+    # This fails for static programs.
     said = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
     return re.findall(r"(/\S+) \(0x", said)
 
 
-# What it takes, and the Debian packages that have it.
+# The required programs, and the Debian packages that contain them.
 NEEDS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "dpkg-deb": "dpkg", "strip": "binutils",
          "musl-gcc": "musl-tools"}
 
@@ -140,7 +141,7 @@ def busybox():
 
 
 class Machine:
-    """A guest with some programs of ours, and others, with their libraries."""
+    """A guest with some of our programs, and others with their libraries."""
 
     def __init__(self, work, programs, others=(), needed=MODULES):
         check_needs()
@@ -165,9 +166,9 @@ class Machine:
         self.initramfs.write_bytes(cpio(files))
 
     def run(self, job, script, own, seconds_max=None):
-        """Runs a shell script in the folder `job`, which the guest sees as /job; what it printed.
+        """Runs a shell script in the folder `job`, which the guest sees as /job; returns its output.
 
-        `own` is a folder for this guest's script, log and console. Fails where the guest does not end by itself. With
+        `own` is a folder for this guest's script, log and console. Fails if the guest does not end by itself. With
         `seconds_max`, the guest's clock is that of this machine, and the guest is killed after that time.
         """
         own.mkdir(parents=True, exist_ok=True)

@@ -1,18 +1,20 @@
-"""The comparison as tables, with what misses its target marked."""
+"""Formats the comparison as tables; figures that miss their target are marked."""
 
-# A figure may differ by this share of the kernel's, or by as much as the kernel differs from itself.
+# A figure may differ by this share of the kernel's figure, or by as much as two runs of the kernel differ.
 TOLERANCE = 0.15
-# Latencies may differ by this besides: the path from a system call to the disk, which the simulator does not have.
+# In addition, latencies may differ by the time of the path from a system call to the disk, which the simulator does not
+# model.
 PATH_MS = 0.2
-# Idle time may differ by this share of the makespan besides.
+# In addition, idle time may differ by this share of the makespan.
 IDLE_SHARE = 0.02
-# The number of I/Os where many threads read one file.
+# The number of I/Os if many threads read one file.
 IOS_TOLERANCE = 0.05
-# Of the kernel's own agreement with itself on contested pairs, beyond first come first served.
+# The required share of the kernel's own agreement with itself on contested pairs, beyond that of first come, first
+# served.
 ORDER = 0.8
-# Where the kernel's order agrees so little more with itself than with first come first served, there is nothing to reach.
+# If the kernel's order agrees with itself hardly more than with first come, first served, there is no target.
 ORDER_LEAST = 0.02
-# Fewer pairs say nothing.
+# With fewer pairs, the result means nothing.
 PAIRS_LEAST = 100
 
 FIGURES = [
@@ -126,14 +128,16 @@ def is_met(load, key, figures):
 
 
 def order_score(order):
-    """The share of the kernel's agreement with itself that ours reaches; none where there is nothing to agree on."""
+    """Returns the share of the kernel's agreement with itself that the simulator reaches; None if the kernel does not
+    agree with itself.
+    """
     if order["pairs"] < PAIRS_LEAST or None in order.values() or order["repeated"] - order["fifo"] < ORDER_LEAST:
         return None
     return (order["ours"] - order["fifo"]) / (order["repeated"] - order["fifo"])
 
 
 def cells(load, scheduler, figures):
-    """Each figure of a load under a scheduler as it is shown, and whether it meets its target; none where there is none."""
+    """Returns each figure of a load under a scheduler as text, and whether it meets its target; None if it has none."""
     out = {}
     for key, _ in FIGURES:
         if key in figures["kernel"]:
@@ -147,7 +151,7 @@ def cells(load, scheduler, figures):
 
 
 def by_load(results):
-    """The results of each load on each device: schedulers and their cells."""
+    """Returns the results of each load on each device: schedulers and their cells."""
     loads = {}
     for name, figures in results.items():
         load, device, scheduler = name.split()
@@ -160,7 +164,7 @@ def misses(results):
 
 
 def table(results):
-    """The results as tables of Markdown, one for each load and device."""
+    """Formats the results as Markdown tables, one for each load and device."""
     lines = []
     for (load, device), rows in by_load(results).items():
         keys = [pair for pair in [*FIGURES, ("order", ORDER_TITLE)] if any(pair[0] in row for _, row in rows)]
@@ -177,7 +181,7 @@ def table(results):
 
 
 def summary(results):
-    """How many figures of each scheduler meet their targets."""
+    """Counts for each scheduler the figures that meet their targets."""
     met = {}
     for rows in by_load(results).values():
         for scheduler, row in rows:

@@ -1,4 +1,7 @@
-"""What came of runs: figures of one side, and two sides compared. The text is that of crates/forebay-guest/src/outcome.rs."""
+"""Results of runs: the figures of one side, and comparisons of two sides.
+
+The text format is that of crates/forebay-guest/src/outcome.rs.
+"""
 
 import bisect
 from dataclasses import dataclass, field
@@ -28,7 +31,9 @@ class Run:
 
 
 def read(text):
-    """A run. When a request was accepted and done is what the disk says of the I/O that held it; where several did, the last."""
+    """A run. A request was accepted and done when the disk says so for the I/O that contained it; if there were
+    several, the last one counts.
+    """
     run, known = Run(), {"read": [], "write": []}
     for line in text.splitlines():
         words = line.split()
@@ -58,7 +63,7 @@ def read(text):
             request.accepted, request.place = min((io[2], io[4]) for io in held)
             request.done = max(io[3] for io in held)
         else:
-            # It went through the page cache.
+            # The request went through the page cache.
             del run.requests[key]
     return run
 
@@ -68,7 +73,7 @@ def percentile(values, share):
 
 
 def figures(runs):
-    """Figures of several runs together."""
+    """Returns the figures of several runs together."""
     out = {
         "makespan_s": sum(run.end for run in runs) / 1e9 / len(runs),
         "idle_s": sum(run.end - run.busy for run in runs) / 1e9 / len(runs),
@@ -84,9 +89,11 @@ def figures(runs):
 
 
 def contested(kernel):
-    """Pairs of requests that waited together, in the order in which the kernel gave them to the disk.
+    """Returns pairs of requests that waited at the same time, in the order in which the kernel passed them to the
+    disk.
 
-    A request waits from when its thread submits it until the disk accepts it, for at least a tenth of a millisecond.
+    A request waits from its submission by its thread until the disk accepts it, for at least a tenth of a
+    millisecond.
     """
     waiting, pairs = [], []
     for key, request in sorted(kernel.requests.items(), key=lambda item: item[1].submitted):
@@ -102,7 +109,7 @@ def contested(kernel):
 
 
 def same_order(pairs, run, by="place"):
-    """How many of `pairs` a run has in their order, and of how many it says which came first."""
+    """Returns how many of `pairs` have the same order in a run, and for how many the run determines an order."""
     same = known = 0
     for first, second in pairs:
         if first in run.requests and second in run.requests:
@@ -114,10 +121,11 @@ def same_order(pairs, run, by="place"):
 
 
 def order(kernel, repeated, ours):
-    """Shares of contested pairs in the kernel's order: first come first served, the kernel once more, ours; and their number.
+    """Returns the shares of contested pairs that are in the kernel's order, for first come, first served, for a
+    second run of the kernel, and for the simulator; and the number of pairs.
 
-    First come first served is the order in which the kernel's second run had them submitted: closed loops of another run
-    submit in another order, so the first run's own order of arrival would agree more than any other run can.
+    First come, first served is the order of submission in the kernel's second run: closed loops submit in a different
+    order in each run, so the order of arrival in the first run would agree more than any other run can.
     """
     totals = {"fifo": [0, 0], "repeated": [0, 0], "ours": [0, 0]}
     count = 0

@@ -10,16 +10,16 @@ import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "guest"
-# Programs of this machine that the guest runs, and the Debian packages that have them.
+# The programs of this machine that the guest runs, and the Debian packages that contain them.
 PROGRAMS = {"fio": "fio", "git": "git", "sqlite3": "sqlite3", "mkfs.ext4": "e2fsprogs", "fsck.ext4": "e2fsprogs",
             "blkdiscard": "util-linux"}
 MODULES = ["9p", "9pnet_virtio", "ublk_drv", "nbd", "ext4", "crc32c_generic"]
-# A guest that hangs ends after this long.
+# A guest that hangs is ended after this time.
 SECONDS_MAX = 1800
 
 
 def programs():
-    """Where the programs are."""
+    """Returns the paths of the programs."""
     found = {name: shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin") for name in PROGRAMS}
     missing = sorted({PROGRAMS[name] for name, path in found.items() if path is None})
     if missing:

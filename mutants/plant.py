@@ -1,14 +1,15 @@
-"""Plants one-line bugs, one at a time, and says which ones the tests catch.
+"""Plants one-line bugs, one at a time, and reports which ones the tests catch.
 
     python3 mutants/plant.py SEED COUNT OUT
 
-cargo-mutants names the bugs (mutants), .cargo/mutants.toml leaves out those that are none. COUNT of them that build are drawn by the
-seed: first a line, of all lines of all crates that could have one, then one of its mutants. They are planted in a copy of the tree
-under the folder OUT. Each meets the unit tests of its own crate, then the other tests of that crate, then those of the crates that
-depend on it directly, until something fails. What loops or eats memory is stopped, which counts as caught.
+cargo-mutants lists the bugs (mutants), and .cargo/mutants.toml excludes those that are not bugs. COUNT mutants that
+compile are drawn by the seed: first a line among all lines of all crates that could have one, then one of its
+mutants. They are planted in a copy of the tree in the folder OUT. For each, the unit tests of its own crate run
+first, then the other tests of that crate, then those of the crates that depend on it directly, until a test fails. A
+mutant that loops or exhausts memory is stopped, which counts as caught.
 
-It does not leave planting to cargo-mutants, which builds all tests for every mutant, where most are caught by the first, and whose --re
-does not hold for mutants that delete fields (its issue 632).
+The script does not use cargo-mutants to plant bugs, because that builds all tests for every mutant although most are
+caught by the first test, and because its --re does not apply to mutants that delete fields (its issue 632).
 """
 
 import json
@@ -25,12 +26,12 @@ from pathlib import Path
 MEMORY_MAX_BYTES = 8_000_000_000
 TEST_MAX_S = 300
 BUILD_MAX_S = 1800
-# Their tests are no cargo tests, or they are tests themselves.
+# These crates have no cargo tests, or are tests themselves.
 NOT_ASKED = {"forebay-py", "forebay-fuzz", "forebay-testing", "forebay-rig", "forebay-guest"}
 
 
 def cargo(tree: Path, build: Path, arguments: list[str], most_s: int) -> bool:
-    """Whether it ends well in time."""
+    """Returns whether a command succeeds in time."""
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(build),
         "CARGO_PROFILE_DEV_DEBUG": "0",
@@ -51,7 +52,7 @@ def cargo(tree: Path, build: Path, arguments: list[str], most_s: int) -> bool:
     except subprocess.TimeoutExpired:
         return False
     finally:
-        # Also what it started.
+        # This also ends the processes that it started.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -60,8 +61,9 @@ def cargo(tree: Path, build: Path, arguments: list[str], most_s: int) -> bool:
 
 
 def copy(tree: Path) -> None:
-    """The files that git knows or would take, with their times: what is built stays built. Our own sources alone are new, as the
-    last bug of an earlier run may still be in its build."""
+    """Copies the files that git tracks or would add, with their times, so that existing builds remain valid. Only our
+    own sources count as new, because the last bug of an earlier run may still be in its build.
+    """
     shutil.rmtree(tree, ignore_errors=True)
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.check_output(listed, text=True).split("\0"):
@@ -73,7 +75,7 @@ def copy(tree: Path) -> None:
 
 
 def planted(source: str, mutant: dict) -> str:
-    """`source` with the mutant in it."""
+    """Returns `source` with the mutant applied."""
     lines = source.split("\n")
     start, end = mutant["span"]["start"], mutant["span"]["end"]
     before = lines[: start["line"] - 1] + [lines[start["line"] - 1][: start["column"] - 1]]
@@ -82,7 +84,7 @@ def planted(source: str, mutant: dict) -> str:
 
 
 def dependents() -> dict[str, list[str]]:
-    """The crates that depend on each directly."""
+    """Returns the crates that depend on each crate directly."""
     metadata = json.loads(subprocess.check_output(["cargo", "metadata", "--format-version", "1", "--no-deps"]))
     needs = {
         package["name"]: {it["name"] for it in package["dependencies"] if it["kind"] is None}
@@ -95,7 +97,7 @@ def dependents() -> dict[str, list[str]]:
 
 
 def stages(package: str, others: list[str]) -> list[list[str]]:
-    """Which tests are asked, in turn."""
+    """Returns the tests to run, in order."""
     own = [["-p", package, "--lib"], ["-p", package]]
     if package == "forebay-cli":
         own = [["-p", package, "--bin", "forebay"], ["-p", package]]
@@ -103,7 +105,7 @@ def stages(package: str, others: list[str]) -> list[list[str]]:
 
 
 def fate(tree: Path, build: Path, asked: list[list[str]]) -> str:
-    """What becomes of the mutant in the tree."""
+    """Tests the mutant in the tree; returns the outcome."""
     for number, stage in enumerate(asked):
         if not cargo(tree, build, [*stage, "--no-run"], BUILD_MAX_S):
             return "does not build" if number == 0 else "caught"
@@ -113,7 +115,7 @@ def fate(tree: Path, build: Path, asked: list[list[str]]) -> str:
 
 
 def drawn(seed: int):
-    """Mutants without end but that of all lines: a line of all that could have one, and one of its mutants."""
+    """Yields mutants endlessly: first draws a line among all lines that could have one, then one of its mutants."""
     listed = ["cargo", "mutants", "--list", "--json", "--workspace"]
     of_line: dict[tuple[str, int], list[dict]] = {}
     for mutant in sorted(json.loads(subprocess.check_output(listed)), key=lambda it: it["name"]):

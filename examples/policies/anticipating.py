@@ -1,27 +1,27 @@
-"""Anticipation: after a read the disk stays idle for a moment, if whoever read tends to go on nearby.
+"""Anticipation: after a read, the disk stays idle for a moment if the reader tends to continue nearby.
 
     forebay.simulate(trace, device="st1000nm0011", policy=["anticipatory", Anticipating])
 
-A stream that reads one piece after the other has none waiting when its last one is done. Who serves another
-stream then moves the arm away and back again for each piece. Waiting costs little where the next piece comes
-soon, so each stream is watched: after it was in vain twice in a row, nobody waits for it until it goes on
-nearby again. `wakeup` says when the wait is over. A stream that always goes on would keep the disk for itself, so
-whatever has waited for `bound_ms` goes first.
+A stream that reads one piece after another has no request waiting when its last one completes. If another
+stream is served then, the arm moves away and back again for each piece. Waiting costs little if the next
+piece arrives soon, so the policy observes each stream: after two failed waits in a row, it does not wait
+for the stream until the stream continues nearby again. `wakeup` says when the wait is over. A stream that
+always continues would keep the disk for itself, so requests that have waited for `bound_ms` go first.
 """
 
 NEAR_BYTES = 1 << 20
 
 
 class Anticipating:
-    """First in, first out, but for the stream that is waited for."""
+    """First in, first out, except for the stream that is waited for."""
 
     def __init__(self, wait_ms=6, bound_ms=5000):
         self.wait_ns = int(wait_ms * 1_000_000)
         self.bound_ns = bound_ms * 1_000_000
-        self.waiting = {}  # A dict is a set that knows its oldest member.
-        self.hoped_for = None  # The read that the next one is to follow.
+        self.waiting = {}  # A dict serves as a set that knows its oldest member.
+        self.hoped_for = None  # The read that the awaited one should follow.
         self.until = 0
-        self.in_vain = {}  # Of each stream, how often in a row.
+        self.in_vain = {}  # For each stream, the number of failures in a row.
 
     def submit(self, now, request):
         self.waiting[request] = None

@@ -1,18 +1,18 @@
-"""Shortest seek first: of all that wait, the nearest to where the disk stands goes next.
+"""Shortest seek first: the waiting request closest to the position of the head goes next.
 
     forebay.simulate(trace, device="st1000nm0011", policy=["noop", ShortestSeek])
 
-What lies far away would starve while there is always something near, so whatever has waited for
-`bound_ms` goes first.
+Distant requests would starve as long as there is always a near one, so requests that have waited
+for `bound_ms` go first.
 """
 
 
 class ShortestSeek:
-    """An order of the request queue; the block layer splits, merges and answers."""
+    """The order of the request queue; the block layer splits, merges and answers requests."""
 
     def __init__(self, bound_ms=5000):
         self.bound_ns = bound_ms * 1_000_000
-        self.waiting = {}  # A dict is a set that knows its oldest member.
+        self.waiting = {}  # A dict serves as a set that knows its oldest member.
         self.head = 0
 
     def submit(self, now, request):

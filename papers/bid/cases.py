@@ -1,4 +1,4 @@
-"""Which traces are run through which policies, how, on which disk and at what load."""
+"""The cases: which traces run through which policies, in which replay, on which disk and at what load."""
 
 import warnings
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ WAITS_MS = [0, 5, 10, 20, 50, 100]
 
 
 def bid(wait_ms: int) -> str:
-    """BID-HDD with a default wait."""
+    """Returns BID-HDD with a default wait."""
     return f"bid:wait-ms={wait_ms}"
 
 
 def hybrid(wait_ms: int) -> str:
-    """BID-Hybrid with a default wait."""
+    """Returns BID-Hybrid with a default wait."""
     return f"bid-hybrid:wait-ms={wait_ms}"
 
 
@@ -63,7 +63,7 @@ WRITER_TOLD = f"`{SHORT[WRITER]}` is {WRITER}'s trace. "
 
 @dataclass(frozen=True)
 class Workload:
-    """A trace and the disk it is put on."""
+    """A trace and the disk on which it is simulated."""
 
     name: str
     path: Path
@@ -72,7 +72,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Case:
-    """One trace, one way of replaying it, one disk, some policies."""
+    """A trace, a replay, a disk and some policies."""
 
     workload: Workload
     replay: str
@@ -86,13 +86,13 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What a table calls it."""
+        """The name in tables."""
         load = "" if self.intensity == 1 else f", {self.intensity:g} x"
         return f"{self.workload.name}, {self.replay}, {self.disk}{load}"
 
 
 def workloads(options) -> list[Workload]:
-    """The traces there are: the captures, and the cluster's nodes unpacked once."""
+    """Returns the available traces: the captures, and the cluster's nodes, which are unpacked once."""
     if options.short:
         bundled = ROOT / "traces" / "terasort.parquet"
         return [Workload("terasort", bundled, options.device or "sata250")]
@@ -111,7 +111,7 @@ def workloads(options) -> list[Workload]:
 
 
 def unpacked(folder: Path, node: int, work: Path) -> Path:
-    """A node's trace as Parquet, which is read faster than its tar."""
+    """Returns a node's trace as Parquet, which is read faster than the tar."""
     path = work / f"node{node}.parquet"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ ELSEWHERE = [
 
 
 def elsewhere_cases(options) -> list[Case]:
-    """The cases of the traces on which no parameter was chosen; none in a short run."""
+    """Returns the cases of the traces that were not used to choose parameters; none in a short run."""
     if options.short:
         return []
     folder = options.traces or ROOT.parent / "shared" / "traces"
@@ -159,7 +159,7 @@ def elsewhere_cases(options) -> list[Case]:
 
 
 def converted(trace: Path, form: str | None, work: Path) -> Path:
-    """A trace as Parquet, made once."""
+    """Returns a trace as Parquet, converting it if necessary."""
     path = work / f"{trace.name.split('.')[0]}-{trace.parent.name}.parquet"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def converted(trace: Path, form: str | None, work: Path) -> Path:
 
 
 def figure_cases(all_workloads, flash: str, short: bool) -> list[Case]:
-    """At recorded speed every replay on both disks at every wait; then the saturated loads."""
+    """Returns every replay on both disks with every wait at recorded speed, and then the saturated loads."""
     waits = [] if short else SWEPT
     as_recorded = [
         Case(workload, replay, 1, (*POLICIES, *waits), flash, disk)
@@ -188,7 +188,8 @@ def figure_cases(all_workloads, flash: str, short: bool) -> list[Case]:
 
 
 def score_cases(all_workloads, short: bool) -> list[Case]:
-    """The cases in which the schedulers are scored; the yardstick needs one command at a time."""
+    """Returns the cases in which the schedulers are scored. The yardstick requires a disk with one command at a time.
+    """
     return [
         Case(workload, replay, intensity, policies, None, disk)
         for workload in all_workloads
@@ -199,7 +200,7 @@ def score_cases(all_workloads, short: bool) -> list[Case]:
 
 
 def run(case: Case) -> list[dict]:
-    """The runs of a case, a dict for each policy."""
+    """Returns the runs of a case, one dict per policy."""
     with warnings.catch_warnings():
         # The share of imputed latencies is in each run's `imputed_share`, which the tables show.
         warnings.simplefilter("ignore", forebay.TraceWarning)
@@ -217,27 +218,29 @@ def run(case: Case) -> list[dict]:
 
 
 def queueing(policy: str, disk: str) -> str:
-    """On the paper's disk all requests wait for a place in one line, as in its appendix; on others as in Linux."""
+    """On the paper's disk all requests wait for a slot in one line, as in its appendix; on others as in Linux."""
     return f"{policy}:queue=line" if disk == "plain" else policy
 
 
 def device(case: Case) -> str:
-    """The device that a case runs on."""
+    """Returns the device on which a case runs."""
     named = case.workload.device
     return DISKS[case.disk](named) if case.change is None else named + case.change
 
 
 def by_policy(case: Case, runs: list[dict]) -> dict[str, dict]:
-    """The runs of a case by the policy asked for."""
+    """Returns the runs of a case by policy."""
     return dict(zip(case.policies, runs, strict=True))
 
 
 def chosen(cases: list[Case], replay: str, disk: str, intensity: float = 1) -> list[Case]:
-    """The cases of one replay on one disk at one load."""
+    """Returns the cases of one replay on one disk at one load."""
     asked = (replay, disk, intensity)
     return [c for c in cases if (c.replay, c.disk, c.intensity) == asked]
 
 
 def total_s(case: Case, figures: dict) -> float:
-    """Total time: the devices' busy time in open replay, until the last completion in closed."""
+    """Returns the total time: the devices' busy time in open replay, the time until the last completion in closed
+    replay.
+    """
     return figures["busy_s" if case.replay == "open" else "makespan_s"]

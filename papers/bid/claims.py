@@ -1,7 +1,7 @@
-"""Every figure that the paper's text gives, beside ours, with the cause of each difference.
+"""Every figure in the paper's text beside ours, with the cause of each difference.
 
-In two settings, at recorded speed: open replay on the plain disk, which is the paper's, and closed
-replay on the drive with its controller, which is nearest to a user's.
+In two settings, at recorded speed: open replay on the plain disk, which is the paper's, and closed replay on the
+drive with its controller, which is closest to a user's.
 """
 
 import example
@@ -12,8 +12,8 @@ from verdicts import RIVALS, saved, wrapped
 
 LINUX = (*RIVALS, "deadline", "anticipatory", "mq-deadline", "bfq", "kyber")
 
-#: The paper's three headline claims, then other readings of two of them: who saves compared to
-#: whom.
+#: The paper's three headline claims, then other readings of two of them: which policy saves time
+#: compared with which.
 HEADLINES = {
     "bid-best": (BID, RIVALS),
     "hybrid-bid": (HYBRID, (BID,)),
@@ -26,7 +26,7 @@ HEADLINES = {
 
 
 def why(name: str, case, each: dict, claim) -> str:
-    """The likely cause of a saving beyond the paper's range, from the runs' own figures."""
+    """Returns the likely cause of a saving outside the paper's range, according to the figures of the runs."""
     value = saved(each, *HEADLINES[name])
     if claim.deviation(value) == 0:
         return "within the paper's range"
@@ -43,7 +43,7 @@ def why(name: str, case, each: dict, claim) -> str:
 
 
 def why_bid(name: str, case, each: dict) -> str:
-    """The same of BID-HDD by itself."""
+    """Returns the likely cause for BID-HDD by itself."""
     noop, ours = each["noop"], each[BID]
     rival = min(HEADLINES[name][1], key=lambda policy: each[policy]["busy_s"])
     moves = ours["head_movements"] / max(each[rival]["head_movements"], 1)
@@ -69,7 +69,7 @@ def why_bid(name: str, case, each: dict) -> str:
 
 
 def offloaded(each: dict) -> str:
-    """What of the writes goes to the flash."""
+    """Returns the share of the writes that goes to the flash."""
     disk, flash = each[HYBRID]["devices"][0], each[HYBRID]["devices"][-1]
     written = disk["written_bytes"] + flash["written_bytes"]
     share = flash["written_bytes"] / max(written, 1)
@@ -78,12 +78,12 @@ def offloaded(each: dict) -> str:
 
 
 def settled(cases):
-    """The cases of both settings."""
+    """Returns the cases of both settings."""
     return [case for replay, disk in SETTINGS for case in chosen(cases, replay, disk)]
 
 
 def headline_rows(claims, cases, runs) -> list[Row]:
-    """The headline claims at the paper's reading of the default wait."""
+    """Returns the headline claims with the default wait as we read the paper."""
     rows = []
     for name, (ours, others) in HEADLINES.items():
         for case in settled(cases):
@@ -95,7 +95,7 @@ def headline_rows(claims, cases, runs) -> list[Row]:
 
 
 def ratio_rows(claims, cases, runs) -> list[Row]:
-    """Claims about figures 15 to 17 in the cases at which the figures are drawn."""
+    """Returns claims about figures 15 to 17, for the cases for which the figures are drawn."""
     rows = []
     for case in settled(cases):
         each = by_policy(case, runs[case])
@@ -116,7 +116,7 @@ def ratio_rows(claims, cases, runs) -> list[Row]:
 
 
 def ratio_cause(name: str, value: float, each: dict) -> str:
-    """Why a ratio is what it is."""
+    """Returns the cause of a ratio."""
     if name == "spread":
         return "distances are either short or long, as the paper says" if value > 1 else "-"
     if value <= 1:
@@ -129,7 +129,7 @@ def ratio_cause(name: str, value: float, each: dict) -> str:
 
 
 def named_rows(claims, cases, runs) -> list[Row]:
-    """Claims about a named workload, or about the count of workloads."""
+    """Returns claims about a named workload, or about a number of workloads."""
     mains = {
         setting: {c.workload.name: (c, by_policy(c, runs[c])) for c in chosen(cases, *setting)}
         for setting in SETTINGS
@@ -159,18 +159,18 @@ def named_rows(claims, cases, runs) -> list[Row]:
 
 
 def movements_saved(each: dict) -> float:
-    """Head movements that BID-Hybrid saves, in percent."""
+    """Returns the percentage of head movements that BID-Hybrid saves."""
     return 100 * (1 - each[HYBRID]["head_movements"] / each[BID]["head_movements"])
 
 
 def slower(each: dict, figure: str) -> float | None:
-    """BID-HDD's mean over CFQ's."""
+    """Returns BID-HDD's mean divided by CFQ's."""
     bid, cfq = each[BID][figure], each["cfq"][figure]
     return bid / cfq if bid is not None and cfq else None
 
 
 def named_cause(name: str, each: dict) -> str:
-    """Why a figure of a named workload differs."""
+    """Returns why a figure of a named workload differs."""
     noop, cfq = each["noop"], each["cfq"]
     if name == "grep-sweeps":
         read_gb = each["cfq"]["devices"][0]["read_bytes"] / 1e9
@@ -186,7 +186,7 @@ def named_cause(name: str, each: dict) -> str:
 
 
 def latency_rows(claims, setting, mains) -> list[Row]:
-    """Figures 18 and 19 as counts, as the paper has them."""
+    """Returns figures 18 and 19 as counts, as in the paper."""
     figures = ["read_mean_ms", "write_mean_ms"]
     pairs = [
         (each[policy][figure], each["cfq"][figure], policy)
@@ -205,7 +205,7 @@ def latency_rows(claims, setting, mains) -> list[Row]:
 
 
 def section(claims, cases, runs, tracks) -> tuple[str, list[Row]]:
-    """Every figure that the paper's text gives: a table for each, and its rows."""
+    """Returns every figure in the paper's text: a list of tables with their rows."""
     rows = headline_rows(claims, cases, runs) + ratio_rows(claims, cases, runs)
     rows += named_rows(claims, cases, runs) + example.rows(claims, tracks)
     rows += strokes.rows(claims, cases)
@@ -220,7 +220,7 @@ def section(claims, cases, runs, tracks) -> tuple[str, list[Row]]:
 
 
 def of_claim(claim, rows: list[Row]) -> str:
-    """The rows of one claim under what it says."""
+    """Returns the rows of one claim under its text."""
     cells = [
         [row.case, number(row.ours), signed(row.deviation), row.cause]
         for row in rows

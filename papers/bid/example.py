@@ -1,4 +1,4 @@
-"""The paper's worked example of head movement, added up by the simulator."""
+"""The paper's worked example of head movement, computed by the simulator."""
 
 import tempfile
 from pathlib import Path
@@ -36,7 +36,7 @@ transfer_w = 1
 
 
 def rows(claims, tracks: list[list[int]]) -> list[Row]:
-    """The worked example's distances, in the order the paper gives."""
+    """Returns the worked example's distances, in the paper's order."""
     sector = 512
     # Requests are far apart, so that none are merged. The request that crosses tracks is at the end
     # of one.

@@ -19,7 +19,7 @@ SHOWN = {
 
 
 def seek(run: dict) -> str:
-    """A mean with its standard deviation, as figure 16's error bars have it."""
+    """Formats a mean with its standard deviation, like the error bars of figure 16."""
     return f"{run['avg_seek_tracks'] / 1e3:.1f}±{run['seek_stddev_tracks'] / 1e3:.1f}"
 
 
@@ -34,7 +34,7 @@ FIGURES = [
 
 
 def of_all(cases, runs, show) -> str:
-    """A row for each case, a column for each policy shown."""
+    """Returns a table with a row for each case and a column for each policy shown."""
     rows = []
     for case in cases:
         each = by_policy(case, runs[case])
@@ -43,7 +43,7 @@ def of_all(cases, runs, show) -> str:
 
 
 def completion(cases, runs) -> str:
-    """Figure 12, with what bounds it."""
+    """Returns figure 12, with its lower bounds."""
 
     def row(case):
         each = by_policy(case, runs[case])
@@ -57,7 +57,7 @@ def completion(cases, runs) -> str:
 
 
 def characteristics(workloads) -> str:
-    """Table 2 for our workloads."""
+    """Returns table 2 for our workloads."""
 
     def row(workload):
         told = forebay.describe(workload.path)
@@ -93,7 +93,7 @@ much of the time they are with noop, "floor" what moving the bytes takes.
 
 
 def section(cases, runs, workloads) -> str:
-    """All figures as tables."""
+    """Returns all figures as tables."""
     parts = [
         "### Table 2. The workloads\n",
         "What kind of traces are these? Many threads read large files, but for the writer.\n",

@@ -1,4 +1,4 @@
-"""Figures of ours that a run is held to, so that none changes unseen: held.toml."""
+"""Our own figures that are checked in every run, so that none changes unnoticed: held.toml."""
 
 from cases import bid, by_policy, chosen
 from forebay.reproduce import table
@@ -9,12 +9,12 @@ HEAD = """Are the figures still what they were? A row that has moved further tha
 
 
 def measured(figure: str, each: dict, wait: int) -> float:
-    """A figure of BID-HDD at a default wait."""
+    """Returns a figure of BID-HDD with a default wait."""
     return saved(each, bid(wait), RIVALS) if figure == "saved" else each[bid(wait)][figure]
 
 
 def rows(entries, cases, runs) -> list[tuple[dict, dict[int, tuple[float, float]], bool]]:
-    """Each entry that was run: ours and what it is held to by wait, and whether it holds."""
+    """Returns for each entry that was run our figures and the expected ones by wait, and whether they agree."""
     found = []
     for entry in entries:
         for case in chosen(cases, entry["replay"], entry["disk"]):
@@ -33,7 +33,7 @@ def rows(entries, cases, runs) -> list[tuple[dict, dict[int, tuple[float, float]
 
 
 def section(entries, cases, runs) -> str:
-    """A row for each entry."""
+    """Returns a row for each entry."""
     lines = [
         [
             f"{entry['trace']}, {entry['replay']}, {entry['disk']}",

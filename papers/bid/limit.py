@@ -1,4 +1,4 @@
-"""The offline limit: what order alone could gain, by search on small windows, on the plain disk."""
+"""The offline limit: how much a better order alone could gain, by search in small windows, on the plain disk."""
 
 import warnings
 
@@ -17,7 +17,7 @@ the last is done.
 
 
 def found(workload) -> dict:
-    """All windows of a trace, and what they add up to."""
+    """Returns the totals over all windows of a trace."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
         return forebay.offline(
@@ -30,14 +30,14 @@ def found(workload) -> dict:
 
 
 def column(found: dict) -> list[str]:
-    """A trace's figures: the best order's time, the floor and each scheduler as multiples of it."""
+    """Returns a trace's figures: the best order's time, and the lower bound and each scheduler as multiples of it."""
     best, floor = found["best_s"], found["transfer_bound_s"]
     each = [policy["over_best_ratio"] for policy in found["policies"]]
     return [f"{best:.2f} s", f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
 
 
 def section(workloads, windows: list[dict]) -> str:
-    """A row for each scheduler, a column for each trace."""
+    """Returns a table with a row for each scheduler and a column for each trace."""
     columns = [column(found) for found in windows]
     names = ["best order", "floor", *SCHEDULERS]
     return table(["", *(w.name for w in workloads)], zip(names, *columns))

@@ -48,14 +48,14 @@ def draw(cases, runs, folder) -> None:
 
 
 def save(figure, folder, name: str) -> None:
-    """Keeps a picture in both forms, without the day it was drawn."""
+    """Saves a picture in both formats, without a date."""
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
     figure.savefig(folder / f"{name}.png", dpi=110)
     plt.close(figure)
 
 
 def bars(figure, cases, runs, folder) -> None:
-    """A panel for each trace, a bar for each policy."""
+    """Draws a panel for each trace with a bar for each policy."""
     index, title, key, error = figure
     columns = min(4, len(cases))
     lines = -(-len(cases) // columns)
@@ -97,7 +97,7 @@ PANELS = [("open", "plain"), ("dependent", "plain"), ("open", "drive"), ("closed
 
 
 def waits(cases, runs, folder) -> None:
-    """Disk busy time saved against mean read time over noop's, a line over the waits."""
+    """Draws the saved disk busy time over the mean read time relative to noop's, as a line over the waits."""
     drawn, axes = plt.subplots(1, len(PANELS), figsize=(12, 3.6), sharex=True)
     for axis, (replay, disk) in zip(axes, PANELS):
         for case in chosen(cases, replay, disk):
@@ -127,7 +127,7 @@ def waits(cases, runs, folder) -> None:
 
 
 def heads(case, folder) -> None:
-    """Figures 13 and 14: the heads over the whole run, and over the busiest seconds of noop."""
+    """Draws figures 13 and 14: the heads over the whole run, and in the busiest seconds of noop."""
     table = strokes.simulate(case, HEADS).heads.to_pyarrow().to_pydict()
     names = np.array(table["policy"])
     time_s, cylinder = np.array(table["time_s"]), np.array(table["cylinder"])
@@ -145,7 +145,7 @@ def heads(case, folder) -> None:
 
 
 def panels(paths, window, title: str, folder, index: int) -> None:
-    """A panel for each policy, time across, cylinder up."""
+    """Draws a panel for each policy: time on the x axis, cylinders on the y axis."""
     shape = (11, 6.4)
     drawn, axes = plt.subplots(2, 3, figsize=shape, sharex=True, sharey=True)
     for axis, (policy, (time_s, cylinder)) in zip(axes.flat, paths.items()):

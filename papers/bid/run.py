@@ -28,24 +28,25 @@ HEAD = """# Bulk I/O Dispatch: the paper's figures and ours
 
 P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data",
 Journal of Big Data 4:18 (2017). Written by
-`{command}` with forebay {version}; nothing here is
-typed in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random.
+`{command}` with forebay {version}, which computes
+all figures except the paper's own ([expected.toml](expected.toml)). Nothing is random.
 
 """
 
-TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm
-and platters alone, one command at a time, as the paper's simulator has it. *drive*: the same disk
-with its controller: read-ahead, buffer and queue. *Open* replay: requests come when they were
-recorded, whatever the disk does. *Closed*: a request follows its stream's last completion after the
-recorded think time. *Dependent*: as recorded, but not before the completion of what went before.
-All at recorded speed, or N x as fast where a table says so. {writer}Latencies that the recording
-lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
-simple form, which merges across processes. The traces are not the paper's, nor is the disk, whose
-table 3 is a picture in the text we have."""
+TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm and
+platters alone, one command at a time, as in the paper's simulator. *drive*: the same disk with
+its controller: read-ahead, buffer and queue. *Open* replay: requests arrive as recorded,
+regardless of the disk. *Closed*: a request follows its stream's last completion after the
+recorded think time. *Dependent*: as recorded, but not before the completion of the requests that
+it followed. All runs are at recorded speed, or N x as fast if a table says so. {writer}Latencies
+that are missing in the recording are imputed: {imputed}; above 10 %, open replay is more
+informative. `cfq` is Linux's; `cfq:form=paper` is the paper's simple form, which merges across
+processes. The traces are not the paper's, nor is the disk, because table 3 is a picture in our
+copy of the text."""
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     workloads = cases.workloads(options)
     of_figures = cases.figure_cases(workloads, options.flash, options.short)
     of_score = cases.score_cases(workloads, options.short)
@@ -97,13 +98,13 @@ def main(options) -> str:
 
 
 def head(options) -> str:
-    """What this is."""
+    """Returns the introduction."""
     words = ["python -m forebay.reproduce papers/bid", *(["--short"] if options.short else [])]
     return HEAD.format(command=" ".join(words), version=forebay.__version__).rstrip() + "\n"
 
 
 def terms(options, workloads, of_figures, runs) -> str:
-    """On what, and what the words mean."""
+    """Returns the section about traces, disks and terms."""
     named: dict[str, list[str]] = {}
     for workload in workloads:
         named.setdefault(Path(workload.device).stem, []).append(workload.name)

@@ -1,12 +1,12 @@
-"""Every scheduler scored as if it were the candidate, over traces, replays, loads and both disks.
+"""Scores every scheduler as if it were the candidate, over traces, replays, loads and both disks.
 
-What counts: *time* is the devices' busy time in open replay, which below saturation is all that
-order can change, and the time until the last completion in closed replay. A case is met if time is
-within 1 % of the best of all others, the p99 of reads and that of writes each within 10 % of the
-fastest other's (the one with the best time), and no other is better in both time and read p99
-("not beaten"). BID stands at its default wait. `sptf` is a yardstick: it knows the disk's rotation,
-which no scheduler does, so it is judged against the others on the plain disk but is nobody's rival.
-The last three columns are ratios to the fastest other, geometric mean / worst.
+*Time* is the devices' busy time in open replay, which below saturation is all that order can
+change, and the time until the last completion in closed replay. A case is met if the time is within
+1 % of the best of all others, the p99 of reads and that of writes are each within 10 % of the
+fastest other's (the one with the best time), and no other is better in both time and read p99 ("not
+beaten"). BID uses its default wait. `sptf` is a yardstick: it knows the disk's rotation, which no
+scheduler does, so it is compared with the others on the plain disk, but does not count as another
+scheduler. The last three columns are ratios to the fastest other, geometric mean / worst.
 """
 
 import warnings
@@ -21,7 +21,7 @@ TAIL_MOST = 1.10
 
 
 def judge(case, each: dict, candidate: str) -> dict:
-    """How `candidate` stands to the others in a case."""
+    """Compares `candidate` with the others in a case."""
     stands = {p: (total_s(case, run), *tails(run)) for p, run in each.items()}
     total, read, write = stands[candidate]
     others = {p: s for p, s in stands.items() if p not in (candidate, YARDSTICK)}
@@ -40,7 +40,7 @@ def judge(case, each: dict, candidate: str) -> dict:
 
 
 def tails(run: dict) -> tuple[float, float]:
-    """The p99 of reads and of writes; 0 where there are none."""
+    """Returns the p99 of reads and of writes; 0 if there are none."""
     return run["read_p99_ms"] or 0.0, run["write_p99_ms"] or 0.0
 
 
@@ -50,7 +50,7 @@ def mean(ratios: list[float]) -> float:
 
 
 def scores(cases, runs) -> dict[str, list[tuple[object, dict]]]:
-    """Each scheduler's judgements with their cases, in the order of the cases."""
+    """Returns each scheduler's judgments with their cases, in the order of the cases."""
     judged: dict[str, list[tuple[object, dict]]] = {p: [] for p in (*SCHEDULERS, YARDSTICK)}
     for case in cases:
         each = by_policy(case, runs[case])
@@ -60,7 +60,7 @@ def scores(cases, runs) -> dict[str, list[tuple[object, dict]]]:
 
 
 def row(scheduler: str, judged: list[dict]) -> list[str]:
-    """A scheduler's line: counts, then geometric mean and worst of the three ratios."""
+    """Returns a scheduler's row: counts, then the geometric mean and the worst value of the three ratios."""
     counts = [sum(j[key] for j in judged) for key in ("met", "undominated", *KINDS)]
     cells = []
     for kind in KINDS:
@@ -73,7 +73,7 @@ KINDS = ("total", "read", "write")
 
 
 def board(judged, wanted) -> str:
-    """A table of the cases that are wanted."""
+    """Returns a table of the selected cases."""
     header = ["scheduler", "met", "not beaten", "time 1 %", "read 10 %", "write 10 %"]
     header += ["time", "read p99", "write p99"]
     picked = {p: [j for case, j in found if wanted(case)] for p, found in judged.items()}
@@ -88,7 +88,8 @@ requests wait for one another, of which the bound knows nothing: less of the dis
 
 
 def bound(case) -> float | None:
-    """What no order of a case's requests can beat, in s; none on a drive with a controller."""
+    """Returns the lower bound on the time of any order of a case's requests, in s; None on a drive with a controller.
+    """
     if case.disk != "plain":
         return None
     with warnings.catch_warnings():
@@ -106,7 +107,7 @@ def bound(case) -> float | None:
 
 
 def beyond(cases, runs, bounds) -> str:
-    """A row a scheduler: how far it is from the bound, by replay."""
+    """Returns a row for each scheduler: its distance from the bound, by replay."""
     rows = []
     for policy in (*SCHEDULERS, YARDSTICK):
         cells = []
@@ -122,7 +123,7 @@ def beyond(cases, runs, bounds) -> str:
 
 
 def section(cases, runs, bounds) -> str:
-    """The score over all cases, by disk and replay, and where `forebay` misses."""
+    """Returns the score over all cases, by disk and replay, and where `forebay` misses."""
     judged = scores(cases, runs)
     met = {p: sum(j["met"] for _, j in judged[p]) for p in SCHEDULERS}
     best = max(met, key=lambda policy: met[policy])
@@ -149,13 +150,13 @@ cases, read and write p99 90 % each, beaten at most 2 %.
 
 
 def share(judged: list[dict], key: str) -> str:
-    """How many of the cases meet one target."""
+    """Returns how many of the cases meet one target."""
     count = sum(j[key] for j in judged)
     return f"{count} of {len(judged)} ({count / len(judged):.0%})"
 
 
 def elsewhere(tuned, frozen, runs) -> str:
-    """`forebay` where its parameters were chosen beside where they were not, then all schedulers."""
+    """Compares `forebay` on the cases for which its parameters were chosen and on others, and then all schedulers."""
     if not frozen:
         return ""
     judged = scores(frozen, runs)
@@ -178,13 +179,13 @@ def elsewhere(tuned, frozen, runs) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """The first two of some names."""
+    """Returns the first two of some names."""
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return (", ".join(names[:2]) or "-") + more
 
 
 def misses(judged) -> str:
-    """The cases that the candidate does not meet, with what is wrong."""
+    """Returns the cases in which the candidate misses a target, with the reason."""
     rows = []
     for case, j in judged:
         if not j["met"]:

@@ -1,4 +1,4 @@
-"""Figures 13 and 14 in numbers: long and short moves of the heads between I/Os."""
+"""Figures 13 and 14 in numbers: long and short head movements between I/Os."""
 
 import warnings
 
@@ -13,13 +13,13 @@ LONG_SHARE = 0.1
 
 
 def shown(cases):
-    """The case whose heads are shown."""
+    """Returns the case whose head positions are shown."""
     ours = {case.workload.name: case for case in chosen(cases, "open", "plain")}
     return next(ours[name] for name in TRACES if name in ours)
 
 
 def simulate(case, policies):
-    """The runs of `policies` with their heads."""
+    """Returns the runs of `policies` with their head positions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
         options = {"device": device(case), "flash": case.flash, "replay": case.replay}
@@ -28,7 +28,7 @@ def simulate(case, policies):
 
 
 def moves(heads: list[dict], policy: str) -> tuple[int, int]:
-    """How many long and how many short moves there are between a policy's I/Os."""
+    """Returns the numbers of long and short movements between a policy's I/Os."""
     at = [row["cylinder"] for row in heads if row["policy"] == policy]
     long = LONG_SHARE * (max(at) - min(at))
     distances = [abs(b - a) for a, b in zip(at, at[1:]) if a != b]
@@ -36,7 +36,7 @@ def moves(heads: list[dict], policy: str) -> tuple[int, int]:
 
 
 def rows(claims, cases) -> list[Row]:
-    """BID-HDD's moves beside CFQ's and noop's."""
+    """Returns BID-HDD's movements beside CFQ's and noop's."""
     case = shown(cases)
     policies = [BID, "cfq", "noop"]
     heads = simulate(case, policies).heads.to_pyarrow().to_pylist()

@@ -1,4 +1,4 @@
-"""The whole answer in a page: what holds, what does not, where, and at what price."""
+"""The answer on one page: which claims hold, which do not, where, and at what price."""
 
 from cases import BID, DEFAULT_MS, HYBRID, PAPER_MS, REPLAYS, WAITS_MS, bid, by_policy, chosen
 from forebay.reproduce import number
@@ -10,17 +10,17 @@ NOOP = ("noop",)
 
 
 def each_of(cases, runs, replay: str, disk: str) -> dict[str, dict]:
-    """Each trace's runs in a setting, by policy."""
+    """Returns each trace's runs in a setting, by policy."""
     return {c.workload.name: by_policy(c, runs[c]) for c in chosen(cases, replay, disk)}
 
 
 def shown(named: dict[str, dict]) -> list[str]:
-    """The traces that the sentences speak of: those that act, or what there is."""
+    """Returns the traces that the sentences mention: the captures of interest, or all that are available."""
     return [name for name in ("grep", "wordcount") if name in named] or list(named)
 
 
 def over_waits(each: dict) -> str:
-    """What BID-HDD saves at each wait from the default on, in percent."""
+    """Returns the percentage that BID-HDD saves with each wait from the default up."""
     waits = [wait for wait in WAITS_MS if wait >= DEFAULT_MS and bid(wait) in each]
     return " / ".join(f"{saved(each, bid(wait), RIVALS):.0f}" for wait in waits)
 
@@ -31,7 +31,7 @@ def waits_text(each: dict) -> str:
 
 
 def gains(claims, cases, runs, sweeps) -> list[str]:
-    """A sentence for each disk and replay, with its verdict."""
+    """Returns a sentence for each disk and replay, with its verdict."""
     lines = []
     for disk in ("plain", "drive"):
         for replay in REPLAYS:
@@ -50,7 +50,7 @@ def gains(claims, cases, runs, sweeps) -> list[str]:
 
 
 def price(named: dict[str, dict], wait: int) -> str:
-    """Mean and p99 of reads at a wait, beside noop's."""
+    """Returns the mean and the p99 of reads with a wait, beside noop's."""
     texts = []
     for name in shown(named):
         noop, ours = named[name]["noop"], named[name][bid(wait)]
@@ -61,7 +61,7 @@ def price(named: dict[str, dict], wait: int) -> str:
 
 
 def longer(cases, runs) -> str:
-    """How much later all is done at the paper's reading, where readers wait for answers."""
+    """Returns how much later all requests are done with the paper's wait, if readers wait for answers."""
     found = [
         (times(each[BID], each["noop"], "makespan_s") or 1.0, case.label)
         for case in cases
@@ -73,7 +73,7 @@ def longer(cases, runs) -> str:
 
 
 def hybrid_text(claims, cases, runs) -> str:
-    """What the flash adds, over all traces at the paper's reading."""
+    """Returns what the flash gains, over all traces with the paper's wait."""
     values = [
         (saved(by_policy(c, runs[c]), HYBRID, (BID,)), c.label) for c in cases if c.intensity == 1
     ]
@@ -87,7 +87,7 @@ def hybrid_text(claims, cases, runs) -> str:
 
 
 def default_text(cases, runs) -> str:
-    """Why the default wait is what it is."""
+    """Explains the choice of the default wait."""
     swept = [w for w in WAITS_MS if any(bid(w) in case.policies for case in cases)]
     bearable = [w for w in swept if dearest(cases, runs, w)[0] <= 2]
     longest = max(bearable) if bearable else 0
@@ -136,7 +136,7 @@ default."""
 
 
 def section(claims, cases, runs, sweeps) -> str:
-    """What a reader should take away."""
+    """Returns the conclusions for readers."""
     plain = each_of(cases, runs, "open", "plain")
     claim = claims["bid-best"]
     parts = [

@@ -1,7 +1,7 @@
-"""What the paper leaves open, swept where it acts: gain beside price.
+"""Parameters that the paper leaves open, swept where they matter: gain and price.
 
-The default wait crosswise with replay and disk; k, the packing threshold and the request queue one
-at a time around the paper's reading. All at recorded speed.
+The default wait is combined with every replay and disk; k, the packing threshold and the request
+queue are varied one at a time around our reading of the paper. All runs are at recorded speed.
 """
 
 from cases import (
@@ -31,22 +31,22 @@ DEPTH_POLICIES = ("noop", "deadline", "cfq", bid(DEFAULT_MS), BID, "forebay")
 
 
 def with_k(k: int) -> str:
-    """BID-HDD at the paper's reading that remembers k gaps."""
+    """Returns BID-HDD with the paper's wait that remembers k gaps."""
     return f"{BID}:history={k}"
 
 
 def packed(kib: int) -> str:
-    """BID-Hybrid at the paper's reading with a packing threshold."""
+    """Returns BID-Hybrid with the paper's wait and a packing threshold."""
     return f"{HYBRID}:packing-kib={kib}"
 
 
 def queued(policy: str, size: int | None) -> str:
-    """A policy with a request queue of so many reads and writes; None lets staging off it."""
+    """Returns a policy with a request queue of this many reads and writes; with None, staged requests do not count."""
     return f"{policy}:reads-max={size}:writes-max={size}" if size else f"{policy}:staging-limit=no"
 
 
 def cases(workloads, flash: str, short: bool) -> list[Case]:
-    """A case for each trace, replay and disk, with every value of k and of the threshold."""
+    """Returns a case for each trace, replay and disk, with every value of k and of the threshold."""
     of_k = [with_k(k) for k in (HISTORY[::5] if short else HISTORY)]
     of_packing = [packed(kib) for kib in (PACKING_KIB[::6] if short else PACKING_KIB)]
     policies = (*RIVALS, BID, *of_k, *of_packing)
@@ -60,7 +60,7 @@ def cases(workloads, flash: str, short: bool) -> list[Case]:
 
 
 def queue_cases(workloads, short: bool) -> list[Case]:
-    """A case for each trace, in open and closed replay on the plain disk."""
+    """Returns a case for each trace, in open and closed replay on the plain disk."""
     sizes = [queued(BID, size) for size in [*QUEUE, None]]
     return [
         Case(workload, replay, 1, (*RIVALS, *sizes))
@@ -71,7 +71,7 @@ def queue_cases(workloads, short: bool) -> list[Case]:
 
 
 def depth_cases(workloads, short: bool) -> list[Case]:
-    """A case for each queue depth and trace."""
+    """Returns a case for each queue depth and trace."""
     return [
         Case(workload, replay, 1, DEPTH_POLICIES, None, "drive", f":queue-depth={depth}")
         for workload in workloads
@@ -85,18 +85,20 @@ PRICES = ("read_mean_ms", "read_p99_ms", "write_mean_ms", "write_p99_ms")
 
 
 def times(run: dict, noop: dict, figure: str) -> float | None:
-    """A figure as a multiple of noop's; nothing where there is none."""
+    """Returns a figure as a multiple of noop's; None without one."""
     return run[figure] / noop[figure] if run[figure] and noop[figure] else None
 
 
 def later(case, ours: dict, noop: dict) -> str:
-    """When all is done over noop's time; in open replay only where the disk cannot keep up."""
+    """Returns the time until all requests are done, divided by noop's; in open replay only if the disk cannot keep
+    up.
+    """
     idle = case.replay == "open" and noop["busy_s"] < 0.8 * noop["makespan_s"]
     return "-" if idle else f"{times(ours, noop, 'makespan_s'):.2f}"
 
 
 def priced(case, each: dict, wait: int) -> list[str]:
-    """What a wait saves on one disk, and what it costs."""
+    """Returns what a wait saves on one disk, and what it costs."""
     ours, noop = each[bid(wait)], each["noop"]
     gains = [saved(each, bid(wait), RIVALS), saved(each, hybrid(wait), (bid(wait),))]
     cells = [number(gain) for gain in gains]
@@ -106,7 +108,7 @@ def priced(case, each: dict, wait: int) -> list[str]:
 
 
 def waits(of_figures, runs, replay: str, disk: str) -> str:
-    """A row for each trace and wait."""
+    """Returns a row for each trace and wait."""
     lines = []
     for case in chosen(of_figures, replay, disk):
         if case.workload.name in TRACES:
@@ -122,7 +124,7 @@ def waits(of_figures, runs, replay: str, disk: str) -> str:
 
 
 def dearest(of_figures, runs, wait: int, figure: str = "read_mean_ms") -> tuple[float, str]:
-    """The highest mean read time over noop's where readers wait for answers, and where it is."""
+    """Returns the highest mean read time relative to noop's if readers wait for answers, and where it occurs."""
     found = []
     for case in of_figures:
         each = by_policy(case, runs[case])
@@ -133,12 +135,12 @@ def dearest(of_figures, runs, wait: int, figure: str = "read_mean_ms") -> tuple[
 
 
 def in_a_cell(each: dict, policy: str, others: tuple[str, ...], price: str) -> str:
-    """What a value saves, and its price."""
+    """Returns what a value saves, and its price."""
     return f"{number(saved(each, policy, others))}/{price}"
 
 
 def of_k(sweeps, runs) -> str:
-    """A row for each trace, replay and disk, a column for each k."""
+    """Returns a row for each trace, replay and disk, and a column for each k."""
 
     def row(case):
         each = by_policy(case, runs[case])
@@ -154,7 +156,7 @@ def of_k(sweeps, runs) -> str:
 
 
 def of_packing(sweeps, runs) -> str:
-    """A row for each trace, replay and disk, a column for each threshold."""
+    """Returns a row for each trace, replay and disk, and a column for each threshold."""
 
     def row(case):
         each = by_policy(case, runs[case])
@@ -170,7 +172,7 @@ def of_packing(sweeps, runs) -> str:
 
 
 def of_queue(of_queues, runs) -> str:
-    """A row for each trace and replay, a column for each size of the request queue."""
+    """Returns a row for each trace and replay, and a column for each size of the request queue."""
 
     def row(case):
         each = by_policy(case, runs[case])
@@ -186,7 +188,7 @@ def of_queue(of_queues, runs) -> str:
 
 
 def of_depth(deep, runs) -> str:
-    """A row for each trace, replay and depth."""
+    """Returns a row for each trace, replay and depth."""
     lines = [
         [
             f"{case.workload.name}, {case.replay}",
@@ -199,7 +201,7 @@ def of_depth(deep, runs) -> str:
 
 
 def section(of_figures, sweeps, of_queues, deep, runs) -> str:
-    """Every sweep, each under a sentence that says what to read off it."""
+    """Returns every sweep, each below a sentence with its result."""
     parts = [(__doc__ or "").split("\n", 2)[2].strip() + "\n", "### The default wait\n", WAIT]
     for disk in DISKS:
         for replay in REPLAYS:

@@ -1,11 +1,11 @@
 """Whether the paper's three headline claims hold: a verdict for each replay and disk.
 
-A trace bears a claim out if the saving reaches the low end of the paper's range at any default wait
-of the sweep. A claim is borne out where every trace does; in part where some do; not borne out only
-where none does at any setting swept, k and packing threshold too, in either reading of "time": the
-time the devices are busy (what figure 12 adds up), or, in closed and dependent replay, the time
-until the last completion. In open replay below saturation the latter is the recording's own length:
-it is no total.
+A trace confirms a claim if the saving reaches the low end of the paper's range at any default wait
+of the sweep. A claim is borne out if every trace confirms it, borne out in part if some do, and not
+borne out only if none does at any setting of the sweep, including k and the packing threshold, in
+either reading of "time": the time that the devices are busy (which figure 12 adds up) or, in closed
+and dependent replay, the time until the last completion. In open replay below saturation, the
+latter is the length of the recording, not a total.
 """
 
 from textwrap import fill
@@ -15,7 +15,8 @@ from cases import DISKS, PAPER_MS, REPLAYS, WAITS_MS, bid, by_policy, chosen, hy
 from forebay.reproduce import number, table
 
 RIVALS = ("cfq", "noop")
-#: Headline claims as functions of the default wait: who saves, and compared to whom.
+#: The headline claims as functions of the default wait: which policy saves time, compared with
+#: which.
 CLAIMS = {
     "bid-best": lambda wait: (bid(wait), RIVALS),
     "hybrid-bid": lambda wait: (hybrid(wait), (bid(wait),)),
@@ -32,24 +33,24 @@ QUESTIONS = {
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines of at most 100 columns."""
+    """Wraps a paragraph to lines of at most 100 columns."""
     return fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def saved(each: dict, ours: str, others: tuple[str, ...], figure: str = "busy_s") -> float:
-    """Share of disk busy time (or another figure) that `ours` saves against the best, percent."""
+    """Returns the percentage of disk busy time (or another figure) that `ours` saves compared with the best."""
     best = min(each[other][figure] for other in others)
     return 100 * (1 - each[ours][figure] / best)
 
 
 def most(name: str, each: dict) -> tuple[float, int]:
-    """The most that is saved at any wait, and the wait."""
+    """Returns the highest saving with any wait, and that wait."""
     waits = [wait for wait in WAITS_MS if bid(wait) in each]
     return max((saved(each, *CLAIMS[name](wait)), -wait) for wait in waits)
 
 
 def readings(name: str, case, runs, sweeps) -> list[tuple[float, str]]:
-    """The claim's saving in a case at every setting swept, in both readings of time."""
+    """Returns the claim's savings in a case with every setting of the sweep, for both readings of time."""
     each = by_policy(case, runs[case])
     waits = [wait for wait in WAITS_MS if bid(wait) in each]
     figures = (
@@ -75,13 +76,13 @@ def readings(name: str, case, runs, sweeps) -> list[tuple[float, str]]:
 
 
 def setting(policy: str) -> str:
-    """What a policy says beyond its wait."""
+    """Returns the parameters of a policy other than its wait."""
     said = policy.split(":")[-1]
     return f"{said.partition('=')[2]} KiB" if said.startswith("packing-kib") else said
 
 
 def word(claim, name: str, cases, runs, sweeps) -> str:
-    """The verdict over the traces of one replay on one disk."""
+    """Returns the verdict over the traces of one replay on one disk."""
     firm = [most(name, by_policy(case, runs[case]))[0] >= claim.low for case in cases]
     if all(firm):
         return "borne out"
@@ -93,7 +94,7 @@ def word(claim, name: str, cases, runs, sweeps) -> str:
 
 
 def rows(claims, name: str, cases, runs, sweeps) -> list[list[str]]:
-    """A row for each replay and disk: the verdict, then each trace's best saving and its wait."""
+    """Returns a row for each replay and disk: the verdict, then each trace's best saving and its wait."""
     found = []
     for disk in DISKS:
         for replay in REPLAYS:
@@ -107,7 +108,7 @@ def rows(claims, name: str, cases, runs, sweeps) -> list[list[str]]:
 
 
 def as_saturated(cases, runs) -> str:
-    """What BID-HDD saves where requests come faster than the disk serves them."""
+    """Returns what BID-HDD saves if requests arrive faster than the disk serves them."""
     loads = sorted({(c.intensity, c.replay) for c in cases if c.intensity != 1})
     lines = []
     for intensity, replay in loads:
@@ -119,7 +120,7 @@ def as_saturated(cases, runs) -> str:
 
 
 def section(claims, cases, runs, sweeps) -> str:
-    """The three verdicts and their contrast."""
+    """Returns the three verdicts and their contrast."""
     names = list(dict.fromkeys(case.workload.name for case in cases))
     told = (__doc__ or "").split("\n", 2)[2].strip()
     parts = [told + "\n"]

@@ -1,8 +1,9 @@
-"""What each mechanism of the model is worth: figures of twins that are drawn without it.
+"""The value of each mechanism of the model: figures of twins that are drawn without it.
 
     make model-ablation           # or: python papers/model/ablation.py [--traces FOLDER]
 
-A figure is the median of three seeds, and the mean over the traces; beside it the trace on which it moved most."""
+Each figure is the median of three seeds and the mean over the traces; the trace that changed most is beside it.
+"""
 
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean
 
 
 def of_seed(workload, without: str | None, seed: int) -> list[float]:
-    """The figures of one twin."""
+    """Returns the figures of one twin."""
     path = workload.work / f"{workload.stem}-without-{without}-{seed}.parquet"
     forebay.generate(workload.model(), path, seed=seed, without=[without] if without else None)
     card = workloads.card(workload.path, path)
@@ -30,7 +31,7 @@ def of_seed(workload, without: str | None, seed: int) -> list[float]:
 
 
 def figures(card: dict) -> list[float]:
-    """How far a twin is from its trace, by what `compare` says."""
+    """Returns the deviations of a twin from its trace, according to `compare`."""
     deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
     disk, *flash = card["responses"]
     return [
@@ -44,7 +45,7 @@ def figures(card: dict) -> list[float]:
 
 
 def of(workload, without: str | None) -> list[float]:
-    """The medians of a trace."""
+    """Returns the medians of a trace."""
     return [median(each) for each in zip(*(of_seed(workload, without, seed) for seed in fidelity.SEEDS),
                                          strict=True)]
 

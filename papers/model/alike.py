@@ -1,4 +1,4 @@
-"""Tables IV and V, figures 4 and 5: the sections on how alike twin and original are."""
+"""Tables IV and V, figures 4 and 5: the sections on how similar twin and original are."""
 
 import causes
 import fidelity
@@ -29,7 +29,7 @@ def features(study: Study, listed) -> str:
 
 
 def supported(listed) -> str:
-    """The paper's Table V lists knobs; here what comes of them, on how many of the traces."""
+    """The paper's Table V lists knobs; this table shows their effect, and on how many of the traces."""
     names = list(fidelity.aspects(workloads.card(listed[0].path, listed[0].path)))
     rows = []
     for name in names:

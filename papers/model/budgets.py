@@ -1,8 +1,10 @@
-"""What a smaller model costs: figures of twins against `--budget-kib`.
+"""The cost of a smaller model: figures of twins over `--budget-kib`.
 
     make model-budgets            # or: python papers/model/budgets.py [--traces FOLDER]
 
-Prints a table and draws docs/model/budget.svg. One seed, the mean over the traces. Each trace's own limit, half of its Parquet, holds besides."""
+Prints a table and draws docs/model/budget.svg, for one seed, as means over the traces. In addition, each trace's own
+limit applies, half the size of its Parquet file.
+"""
 
 import sys
 from pathlib import Path
@@ -22,13 +24,13 @@ FIGURES = ["mean, KiB", *ablation.FIGURES, "scales of bursts missed, %"]
 
 
 def of(workload, budget_kib: int | None) -> list[float]:
-    """The figures of a trace's twin, of the smallest model there is where the budget is below it."""
+    """Returns the figures of a trace's twin, or of the smallest possible model's twin if the budget is smaller."""
     name = f"{workload.stem}-of-{budget_kib}"
     model, twin = workload.work / f"{name}.model", workload.work / f"{name}.parquet"
     try:
         forebay.fit(workload.path, model, budget_kib=budget_kib, no_verdict=True)
     except forebay.Error as error:
-        if "its coarsest model takes that much" not in str(error):
+        if "the size of its coarsest model" not in str(error):
             raise
         return of(workload, budget_kib + 1)
     forebay.generate(model, twin, seed=fidelity.SEEDS[0])
@@ -52,7 +54,7 @@ def section(listed) -> str:
 
 
 def picture(rows) -> None:
-    """Each figure over what it is where nothing is asked for, against the mean size of the models."""
+    """Draws each figure relative to that without a budget, over the mean size of the models."""
     import matplotlib
 
     matplotlib.use("svg")

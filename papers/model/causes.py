@@ -1,5 +1,8 @@
-"""Why a figure deviates from the paper's. A cause is told only where the figures measured bear it out,
-which each function here asks of them; else it is empty, and the table says that it is unknown."""
+"""Why a figure deviates from the paper's.
+
+Each function returns a cause only if the measured figures support it, and otherwise an empty text; the table then
+says that the cause is unknown.
+"""
 
 import fidelity
 import levels
@@ -16,7 +19,7 @@ def _feature(card: dict, name: str) -> dict | None:
 
 
 def _broken_runs(card: dict) -> str:
-    """By how much the twin is less sequential; empty where it is not."""
+    """Says by how much the twin is less sequential; empty if it is not."""
     share = _feature(card, "sequential_share")
     if share is None or share["b"] >= share["a"]:
         return ""
@@ -24,7 +27,7 @@ def _broken_runs(card: dict) -> str:
 
 
 def feature(card: dict, worst: str) -> str:
-    """Of the feature that deviates most."""
+    """Returns the cause for the feature that deviates most."""
     streams = sum(each["name"].startswith("stream_weight:") for each in card["features"])
     broken = _broken_runs(card)
     if not worst.startswith("sequential_share") or streams < 2 or not broken:
@@ -33,12 +36,12 @@ def feature(card: dict, worst: str) -> str:
 
 
 def weight(worst: str) -> str:
-    """Of the stream whose weight deviates most."""
+    """Returns the cause for the stream whose weight deviates most."""
     return "streams without names go by rank" if worst.startswith("stream_weight:#") else ""
 
 
 def slower(card: dict, original_iops: float, twin_iops: float) -> str:
-    """Of a twin's throughput with all requests at hand."""
+    """Returns the cause for a twin's throughput if all requests are available at once."""
     broken = _broken_runs(card)
     if twin_iops >= original_iops or not broken:
         return ""
@@ -51,7 +54,7 @@ def _near_saturation(response: dict) -> bool:
 
 
 def response(response: dict) -> str:
-    """Of a mean response."""
+    """Returns the cause for a mean response."""
     if not _near_saturation(response):
         return ""
     busy = response["a_busy_share"] * 100
@@ -59,7 +62,7 @@ def response(response: dict) -> str:
 
 
 def responses(all_responses: list[dict]) -> str:
-    """Of the mean of all deviations: where most of it comes from."""
+    """Returns the cause for the mean of all deviations: where most of it comes from."""
     errors = [abs(each["mean_ms"]["deviation"]) for each in all_responses]
     saturated = sum(error for error, each in zip(errors, all_responses, strict=True)
                     if _near_saturation(each))
@@ -68,7 +71,7 @@ def responses(all_responses: list[dict]) -> str:
 
 
 def flat_activity(workload, other) -> str:
-    """Of activity that does not go together with the original's."""
+    """Returns the cause for activity that does not correlate with the original's."""
     variation = [float(np.std(found) / max(np.mean(found), 1e-12))
                  for found in (fidelity.activity(workload.path), fidelity.activity(other))]
     if variation[1] >= variation[0] / 2:
@@ -77,7 +80,7 @@ def flat_activity(workload, other) -> str:
 
 
 def level(requests: int) -> str:
-    """Of throughput that goes on changing with the level."""
+    """Returns the cause for throughput that still changes with the level."""
     finest = levels.LEVELS[-1]
     seen = requests / levels.counted(finest)
     if seen >= SEEN_MIN:
@@ -86,7 +89,7 @@ def level(requests: int) -> str:
 
 
 def cached_writes(card: dict) -> str:
-    """Of a cache that helps a load without locality."""
+    """Returns the cause for a cache that helps a load without locality."""
     writes = 1 - _feature(card, "read_share")["a"]
     if writes <= 0.5:
         return ""
@@ -94,7 +97,7 @@ def cached_writes(card: dict) -> str:
 
 
 def other_workloads(deviation: float, found: list[float], unit: str) -> str:
-    """Of figures that differ as much among our workloads as from the paper's."""
+    """Returns the cause for figures that differ as much among our workloads as from the paper's."""
     spread = max(found) - min(found)
     if spread < abs(deviation):
         return ""

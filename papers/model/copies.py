@@ -1,8 +1,9 @@
 """Is a twin drawn, or is it a copy of its trace?
 
-Two conditions, since a model whose seeds are copies of each other would pass the first by itself: the twin
-agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with
-itself, shuffled within each of 256 parts, which is what a model knows of when things come."""
+There are two conditions, because a model whose seeds are copies of each other would meet the first by itself: the
+twin agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with itself,
+shuffled within each of 256 parts, which is as much as a model knows about when things happen.
+"""
 
 from itertools import combinations
 from statistics import median
@@ -21,7 +22,7 @@ RUN = 8
 
 
 def seen(path) -> dict[str, np.ndarray]:
-    """Operation, size, place and octave of the gap of each request."""
+    """Returns the operation, size, place and octave of the gap of each request."""
     columns = workloads.columns(workloads.rows(path))
     gaps = np.diff(columns["at_ns"], prepend=0)
     return {"op": columns["reads"].astype(np.int64), "size": columns["len"], "place": columns["offset"],
@@ -29,7 +30,7 @@ def seen(path) -> dict[str, np.ndarray]:
 
 
 def shuffled(of: dict, seed: int = 1) -> dict:
-    """The same with requests shuffled within parts."""
+    """Returns the same sequence with requests shuffled within parts."""
     draw, count = np.random.default_rng(seed), len(of["op"])
     edges = np.linspace(0, count, min(PARTS, count) + 1).astype(int)
     order = np.concatenate([draw.permutation(np.arange(a, b)) for a, b in zip(edges, edges[1:], strict=False)])
@@ -37,13 +38,13 @@ def shuffled(of: dict, seed: int = 1) -> dict:
 
 
 def same(name: str, a: np.ndarray, b: np.ndarray) -> float:
-    """The share of requests, in per cent, that two agree on."""
+    """Returns the percentage of requests on which two sequences agree."""
     alike = np.abs(a - b) < 2**20 if name == "place" else a == b
     return float(np.mean(alike)) * 100
 
 
 def agreement(a: dict, b: dict, shifts: int = SHIFTS) -> dict[str, tuple[float, float]]:
-    """Of each property: request by request, and at the best shift."""
+    """Returns for each property the agreement request by request, and with the best shift."""
     count = min(len(a["op"]), len(b["op"]))
     shifts = min(shifts, count // 4)
     found = {}
@@ -56,7 +57,7 @@ def agreement(a: dict, b: dict, shifts: int = SHIFTS) -> dict[str, tuple[float, 
 
 
 def runs(of: dict) -> set:
-    """Runs of operation, size and gap outside sequential runs."""
+    """Returns runs of operation, size and gap outside sequential runs."""
     starts = np.flatnonzero(np.concatenate(
         [[True], of["place"][1:] != of["place"][:-1] + of["size"][:-1]]))
     rows = np.stack([of["op"][starts], of["size"][starts], of["gap"][starts]], axis=1)
@@ -64,13 +65,14 @@ def runs(of: dict) -> set:
 
 
 def excess(a: dict, b: dict) -> float:
-    """By how many points one agreement is above another, at most."""
+    """Returns by how many points one agreement exceeds another, at most."""
     return max(x - y for name in a for x, y in zip(a[name], b[name], strict=True))
 
 
 def judged(trace, *twins, shifts: int = SHIFTS) -> dict:
-    """Both conditions, and by how much each holds or not: agreement of the first two seeds, runs shared as the
-    median of all seeds and of all pairs of them."""
+    """Returns both conditions, and by how much each holds or fails: the agreement of the first two seeds, and the
+    shared runs as the median of all seeds and of all pairs of them.
+    """
     trace, *twins = map(seen, (trace, *twins))
     one, two = twins[:2]
     seeds = agreement(one, two, shifts)

@@ -1,7 +1,8 @@
-"""Beyond the paper: a model of the first part of a trace, held against the rest.
+"""Beyond the paper: a model of the first part of a trace, compared with the rest.
 
-A model cannot foretell what has not happened. The first part is itself a guess of the rest; the twin of
-its model should be no worse a guess."""
+A model cannot predict what has not happened. The first part is itself a prediction of the rest; the twin of its model
+should not be a worse one.
+"""
 
 import fidelity
 import forebay
@@ -20,7 +21,7 @@ SLACK = 0.1
 
 
 def parts(workload):
-    """Files of the known part, of its twin, and of the rest."""
+    """Returns the files of the known part, of its twin, and of the rest."""
     rows = pq.read_table(workload.path)
     at_ns = rows["at_ns"].to_numpy()
     cut = int(np.searchsorted(at_ns, at_ns[-1] * KNOWN))
@@ -37,8 +38,9 @@ def parts(workload):
 
 
 def errors(guess, rest) -> list[float]:
-    """Of a guess of the rest: mean deviation of features and of mean responses in per cent, distance
-    of inter-arrival times, mean error of the miss ratio."""
+    """Returns for a prediction of the rest: the mean deviations of features and of mean responses in percent, the
+    distance of inter-arrival times, and the mean error of the miss ratio.
+    """
     card = workloads.card(rest, guess)
     deviations = [min(fidelity.deviation(feature), 1000) for feature in fidelity.features(card)]
     waits = [abs(mean) for _, mean, _ in fidelity.responses(card)]
@@ -47,7 +49,9 @@ def errors(guess, rest) -> list[float]:
 
 
 def figures(card: dict) -> list[tuple[float, float]]:
-    """Of each figure of a comparison: by how much the guess is off, and half the interval of what is guessed."""
+    """Returns for each figure of a comparison the error of the prediction, and half the interval of the actual
+    figure.
+    """
     quantities = fidelity.features(card) + card["dispersion"]
     quantities += [response[key] for response in card["responses"] for key in ("mean_ms", "p99_ms")]
     found = [(abs(each["b"] - each["a"]), max((each["a_high"] - each["a_low"]) / 2, 0.0)) for each in quantities]
@@ -55,8 +59,9 @@ def figures(card: dict) -> list[tuple[float, float]]:
 
 
 def no_worse(known, twin, rest) -> tuple[int, int]:
-    """In how many figures the twin is off by no more than the known part is, and half the interval; and how many
-    there are. Where the two have not the same figures, those that both have in order are compared."""
+    """Returns in how many figures the twin's error is at most that of the known part plus half the interval, and the
+    number of figures. If the two have different figures, those that both have are compared in order.
+    """
     itself, ours = (figures(workloads.card(rest, guess, DEVICES)) for guess in (known, twin))
     pairs = list(zip(itself, ours, strict=False))
     return sum(mine <= other + half for (other, half), (mine, _) in pairs), len(pairs)

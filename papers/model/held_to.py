@@ -1,9 +1,10 @@
-"""What the model is held to beyond the paper, on every trace, median of three seeds.
+"""Our targets for the model beyond the paper, on every trace, as medians of three seeds.
 
     make model-targets            # or: python papers/model/held_to.py [--traces FOLDER]
 
-Prints a row for each trace and how many of them keep each target. It is read by nothing: a target that is
-missed is missed in its figures."""
+Prints a row for each trace, and how many traces meet each target. Nothing depends on the result: a missed target is
+only reported.
+"""
 
 from pathlib import Path
 from statistics import median
@@ -22,13 +23,13 @@ STORED_MAX = 64 << 10
 
 
 def within(quantity: dict) -> bool:
-    """Whether a figure is within the trace's own interval or a tenth."""
+    """Returns whether a figure is within the trace's own interval or a tenth."""
     inside = quantity["a_low"] <= quantity["b"] <= quantity["a_high"]
     return inside or abs(quantity["deviation"] or 0) * 100 <= OTHERWISE
 
 
 def of_seed(workload, seed: int) -> dict:
-    """The figures of one twin."""
+    """Returns the figures of one twin."""
     card = workloads.card(workload.path, workload.twin(seed=seed))
     deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
     disk, *flash = card["responses"]
@@ -56,7 +57,7 @@ def of_seed(workload, seed: int) -> dict:
 
 
 def of(workload, seeds=tuple(fidelity.SEEDS)) -> dict:
-    """The medians of a trace, and whether its twins are copies."""
+    """Returns the medians of a trace, and whether its twins are copies."""
     each = [of_seed(workload, seed) for seed in seeds]
     found = {key: median(one[key] for one in each) for key in each[0]}
     found["bytes"] = workload.model().stat().st_size
@@ -67,7 +68,7 @@ def of(workload, seeds=tuple(fidelity.SEEDS)) -> dict:
 
 
 def halves(workload) -> float:
-    """By how much the second half of a trace differs from its first in the mean response of the disk, in per cent."""
+    """Returns by how many percent the disk's mean response differs between the second half of a trace and the first."""
     rows = workload.table()
     at_ns = rows["at_ns"].to_numpy()
     middle, place = len(at_ns) // 2, rows.schema.get_field_index("at_ns")

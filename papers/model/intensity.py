@@ -1,4 +1,4 @@
-"""Figure 3: what the disk makes of a load that is turned up."""
+"""Figure 3: how the disk serves a load of increasing intensity."""
 
 from math import log
 
@@ -9,13 +9,13 @@ TIMES = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64]
 
 
 def asked(trace) -> float:
-    """Requests a second, as recorded."""
+    """Returns the recorded requests per second."""
     found = workloads.rows(trace)
     return found.num_rows / (found["at_ns"][-1].as_py() / 1e9)
 
 
 def middling(listed):
-    """The workload that asks nearest to an eighth of what the disk could serve."""
+    """Returns the workload whose rate is closest to an eighth of what the disk could serve."""
     def off(workload) -> float:
         return abs(log(asked(workload.path) / workloads.iops(workload.path) * 8))
 
@@ -23,7 +23,7 @@ def middling(listed):
 
 
 def achieved(trace, device: str) -> list[tuple[float, float]]:
-    """Requests a second that are asked for, and that are served."""
+    """Returns the requests per second that are issued, and those that are served."""
     rows = []
     for times in TIMES:
         run = workloads.simulate(trace, intensity=times, device=device,

@@ -1,4 +1,4 @@
-"""Table I, figure 6 and hierarchical against flat: what levels cost and what they bring."""
+"""Table I, figure 6, and hierarchical against flat models: the cost and the benefit of levels."""
 
 import workloads
 
@@ -15,8 +15,9 @@ def hierarchical(level: int) -> int:
 
 
 def counted(level: int) -> int:
-    """The same, counted: the ways within each state of the last level's parents, and those between
-    siblings of every level above."""
+    """Returns the number of transitions by counting: those within each state of the last level's parents, and those
+    between siblings of every level above.
+    """
     within = {(a // 4, a, b) for a in range(4**level) for b in range(a // 4 * 4, a // 4 * 4 + 4)}
     across = {(above, a, b) for above in range(1, level) for a in range(4**above)
               for b in range(a // 4 * 4, a // 4 * 4 + 4) if a != b}
@@ -24,18 +25,18 @@ def counted(level: int) -> int:
 
 
 def table_one() -> list[list[str]]:
-    """States and transitions by level."""
+    """Returns the numbers of states and transitions by level."""
     return [[str(level), f"{4**level:,}", f"{hierarchical(level):,}", f"{16**level:,}"]
             for level in range(1, 11)]
 
 
 def throughput(workload, flat: bool = False) -> list[float]:
-    """IOPS of the twin of each level."""
+    """Returns the IOPS of the twin of each level."""
     return [workloads.iops(workload.twin(level, flat)) for level in LEVELS]
 
 
 def enough(rates: list[float]) -> int | None:
-    """The first level after which throughput is stable."""
+    """Returns the first level after which throughput is stable."""
     for level, rate, following in zip(LEVELS, rates, rates[1:], strict=False):
         if abs(following / rate - 1) < STABLE:
             return level
@@ -43,7 +44,7 @@ def enough(rates: list[float]) -> int | None:
 
 
 def chosen(workload) -> int:
-    """The level that `fit` took."""
+    """Returns the level that `fit` chose."""
     return workload.said()["level"]
 
 
@@ -52,6 +53,6 @@ FLAT_LEVEL = 3
 
 
 def flat_difference(workload) -> float:
-    """By how much the flat model's throughput differs from the hierarchical one's, in per cent."""
+    """Returns by how many percent the flat model's throughput differs from the hierarchical one's."""
     both = [workloads.iops(workload.twin(FLAT_LEVEL, flat)) for flat in (False, True)]
     return abs(both[1] / both[0] - 1) * 100

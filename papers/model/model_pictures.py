@@ -10,7 +10,7 @@ import workloads
 
 
 def draw(listed, options) -> None:
-    """All of them into the folder `options.pictures`."""
+    """Draws all pictures into the folder `options.pictures`."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -23,7 +23,7 @@ PATTERNS = [
 
 
 def pattern(size: int, reads: float, sequential: bool):
-    """The requests of a simple test, 200 a second."""
+    """Returns the requests of a simple test, 200 per second."""
     draw = np.random.default_rng(1)
     at_ns = np.cumsum(draw.exponential(5e6, REQUESTS))
     ordered = np.arange(REQUESTS) % (SPAN // size)
@@ -33,7 +33,7 @@ def pattern(size: int, reads: float, sequential: bool):
 
 
 def rows(work: Path) -> list[tuple[str, float, float]]:
-    """Pattern, IOPS of the simple generator, IOPS of the twin."""
+    """Returns the pattern, the IOPS of the simple generator, and the IOPS of the twin."""
     found = []
     for name, size, reads, sequential in PATTERNS:
         stem = name.replace(" ", "-").replace("%", "").replace(",", "").lower()

@@ -1,8 +1,8 @@
-"""Blocks laid as the paper lays them: with the whole trace known, each stream's in the order of first use.
+"""Blocks arranged as in the paper: with the whole trace known, each stream's blocks in the order of first use.
 
-The paper knows the file of each request and lays files in order. Our traces name no files, so the
-order in which a stream first uses blocks stands for theirs. What was known beforehand is in-sample
-(the whole trace) or held out (learnt on the first half, measured on the rest, whose new blocks stay).
+The paper knows the file of each request and arranges files in order. Our traces do not name files, so the order in
+which a stream first uses blocks serves as a substitute. What is known beforehand is either in-sample (the whole
+trace) or held out (learned on the first half and measured on the rest, whose new blocks are not moved).
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ BLOCK = 4096
 
 
 def blocks_of(trace: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Every block that is used, in the order of the trace, and the stream that uses it."""
+    """Returns every block used, in the order of the trace, and the stream that uses it."""
     first = trace["offset"] // BLOCK
     count = (trace["offset"] + trace["len"] - 1) // BLOCK - first + 1
     starts = np.repeat(first, count)
@@ -24,8 +24,9 @@ def blocks_of(trace: dict) -> tuple[np.ndarray, np.ndarray]:
 
 
 def laid(trace: dict, known: slice):
-    """Requests at the new places of their first blocks, after the place of each was learnt on the
-    requests `known`: those of one stream lie together, by first use."""
+    """Returns requests at the new places of their first blocks, with places learned from the requests `known`: the
+    blocks of a stream lie together, in order of first use.
+    """
     seen = {name: column[known] for name, column in trace.items()}
     blocks, streams = blocks_of(seen)
     order, first = np.unique(blocks, return_index=True)
@@ -34,14 +35,15 @@ def laid(trace: dict, known: slice):
     wanted = trace["offset"] // BLOCK
     found = np.minimum(np.searchsorted(order, wanted), len(order) - 1)
     moved = order[found] == wanted
-    # Blocks that were not seen before keep their order, behind the rearranged ones.
+    # Blocks that were not seen before keep their order, after the rearranged ones.
     offset = np.where(moved, places[found] * BLOCK + trace["offset"] % BLOCK,
                       len(order) * BLOCK + trace["offset"])
     return {**trace, "offset": offset}
 
 
 def sequential(trace: dict) -> float:
-    """Share of the requests that start where their stream's last one in their direction ended."""
+    """Returns the share of the requests that start where their stream's previous request in the same direction ended.
+    """
     key = trace["stream"] * 2 + trace["reads"]
     order = np.argsort(key, kind="stable")
     ends = (trace["offset"] + trace["len"])[order]
@@ -51,7 +53,7 @@ def sequential(trace: dict) -> float:
 
 @kept
 def study(path: Path, held_out: bool) -> dict:
-    """Sequential shares in per cent before and after, and the speedup of the disk's own time."""
+    """Returns the sequential shares in percent before and after, and the speedup of the disk's own time."""
     trace = workloads.columns(workloads.rows(path))
     half = len(trace["len"]) // 2
     known, measured = (slice(0, half), slice(half, None)) if held_out else (slice(None),) * 2

@@ -12,7 +12,7 @@ from forebay import reproduce
 
 
 def beside(study: Study, claim: str, case: str, found: list[float], of) -> None:
-    """A figure of all our workloads' beside the paper's."""
+    """Returns a figure over all our workloads beside the paper's."""
     ours = float(of(found))
     unit = study.claims[claim].unit
     cause = causes.other_workloads(study.deviation(claim, ours), found, unit)
@@ -114,7 +114,7 @@ LITTLE = 1
 
 
 def more(cached: float, laid: float) -> str:
-    """Which of the two speedups is the greater."""
+    """Returns which of the two speedups is greater."""
     if max(cached, laid) < LITTLE:
         return "neither"
     return "caching" if cached > laid else "defragmentation"

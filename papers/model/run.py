@@ -24,21 +24,21 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# The storage workload model: the paper's figures and ours
 
 C. Delimitrou and others, "Decoupling Datacenter Studies from Access to Large-Scale Applications: A
-Modeling Approach for Storage Workloads" (IISWC 2011). Written by `{command}` with forebay {version};
-nothing here is typed in but the paper's own figures ([expected.toml](expected.toml)).
+Modeling Approach for Storage Workloads" (IISWC 2011). Written by `{command}` with forebay {version},
+which computes all figures except the paper's own ([expected.toml](expected.toml)).
 
-The paper's traces are not to be had; ours are {traces}. The *twin* is what `forebay generate` (seed 1) makes
-of the model that `forebay fit` makes of the whole trace. IOMeter's place is taken by the *locality-free*
-load: as many requests, the same mix of sizes and of reads, the same share of sequential requests, the
-same mean inter-arrival time, everything else uniform, as fio's random job has it. The disk is
-{disk} in simulation, noop, queue depth 1, beside it {flash}. *Throughput* is that of the disk with all requests
-at hand at once, since at recorded times it only echoes the arrivals. Deviations are
-ours less the nearer end of the paper's range, in the row's unit.
+The paper's traces are not available; ours are {traces}. The *twin* is what `forebay generate` (seed 1)
+makes of the model that `forebay fit` makes of the whole trace. In place of IOMeter there is the
+*locality-free* load: the same number of requests, mix of sizes, share of reads, share of sequential
+requests and mean inter-arrival time, and everything else uniform, like fio's random job. The disk is
+{disk} in simulation, noop, queue depth 1, and the flash is {flash}. *Throughput* is that of the disk if
+all requests are available at once, because at recorded times it only reflects the arrivals. Deviations
+are ours minus the nearer end of the paper's range, in the row's unit.
 """
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     warnings.simplefilter("ignore", forebay.TraceWarning)
     listed = workloads.workloads(options)
     study = Study(reproduce.claims(HERE / "expected.toml"))

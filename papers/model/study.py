@@ -1,4 +1,4 @@
-"""What the sections of the table are made of: claims beside our figures, and numbers as text."""
+"""Building blocks for the sections of the table: claims beside our figures, and numbers as text."""
 
 from forebay import reproduce
 
@@ -9,24 +9,24 @@ UNKNOWN = "unknown"
 
 
 class Study:
-    """Rows of claims, as they are found."""
+    """Collects rows of claims."""
 
     def __init__(self, claims):
         self.claims = claims
         self.rows = []
 
     def add(self, claim: str, case: str, ours: float | None, cause: str = "") -> None:
-        """One figure of ours beside the paper's; the cause is for those that deviate."""
+        """Adds one of our figures beside the paper's; the cause applies if they deviate."""
         row = reproduce.Row(self.claims[claim], case, ours, cause or UNKNOWN)
         kept = "" if row.deviation == 0 else row.cause
         self.rows.append(reproduce.Row(row.claim, case, ours, kept))
 
     def deviation(self, claim: str, ours: float) -> float:
-        """How far a figure is beyond the paper's."""
+        """Returns how far a figure is outside the paper's range."""
         return self.claims[claim].deviation(ours)
 
     def told(self) -> str:
-        """The table of what came since it was last told."""
+        """Returns a table of the rows added since the last call."""
         cells = []
         for row in self.rows:
             case, paper, ours, deviation, cause = row.cells()
@@ -37,5 +37,5 @@ class Study:
 
 
 def figure(value: float | None, digits: int = 1) -> str:
-    """A number of a table."""
+    """Formats a number for a table."""
     return "-" if value is None else f"{value:,.{digits}f}"

@@ -1,4 +1,4 @@
-"""The traces, their twins, and what a generator without locality makes of their means."""
+"""The traces, their twins, and what a generator without locality produces from their means."""
 
 import argparse
 import sys
@@ -37,7 +37,7 @@ LISTED = [
 
 @dataclass(frozen=True)
 class Workload:
-    """A trace and where its twins are kept."""
+    """A trace and the folder of its twins."""
 
     name: str
     path: Path
@@ -45,28 +45,28 @@ class Workload:
 
     @property
     def stem(self) -> str:
-        """Its name as a file's."""
+        """The trace's name as a file name."""
         return self.name.replace(" ", "-").lower()
 
     def table(self):
-        """Its rows, read once."""
+        """The trace's rows, which are read once."""
         return rows(self.path)
 
     @cache  # noqa: B019  as long as the run
     def model(self, level: int | None = None, flat: bool = False) -> Path:
-        """Its model, fitted once a run."""
+        """The trace's model, which is fitted once per run."""
         kind = f"level{level}{'-flat' if flat else ''}" if level else "chosen"
         path = self.work / f"{self.stem}-{kind}.model"
         forebay.fit(self.path, path, **({"level": level} if level else {}), flat=flat, no_verdict=True)
         return path
 
     def said(self) -> dict:
-        """What there is to say of its model."""
+        """Facts about the model."""
         return forebay.fit(self.path, no_verdict=True)
 
     @cache  # noqa: B019
     def twin(self, level: int | None = None, flat: bool = False, seed: int = 1) -> Path:
-        """What its model generates, once a run."""
+        """A twin from the trace's model, generated once per run."""
         model = self.model(level, flat)
         path = model.with_name(f"{model.stem}-seed{seed}.parquet")
         forebay.generate(model, path, seed=seed)
@@ -74,7 +74,7 @@ class Workload:
 
     @cache  # noqa: B019
     def free(self, seed: int = 1) -> Path:
-        """The same means without locality."""
+        """A trace with the same means, but without locality."""
         path = self.work / f"{self.stem}-free{seed}.parquet"
         pq.write_table(without_locality(self.table(), seed), path)
         return path
@@ -82,12 +82,14 @@ class Workload:
 
 @cache
 def rows(path: Path):
-    """The rows of a trace, read once."""
+    """Returns the rows of a trace, which are read once."""
     return forebay.read(path).to_pyarrow()
 
 
 def tell(section, about: str, work: Path) -> None:
-    """Prints ``section(workloads)`` of what the command line asks for; ``work`` unless it says another folder."""
+    """Prints ``section(workloads)`` for the traces selected on the command line; uses the folder ``work`` unless
+    another is given.
+    """
     asked = argparse.ArgumentParser(description=about.splitlines()[0])
     asked.add_argument("--traces", type=Path)
     asked.add_argument("--work", type=Path, default=work)
@@ -98,7 +100,7 @@ def tell(section, about: str, work: Path) -> None:
 
 
 def workloads(options) -> list[Workload]:
-    """The traces there are, in the canonical form, which is read faster."""
+    """Returns the available traces in canonical form, which is read faster."""
     work = options.work / "model"
     work.mkdir(parents=True, exist_ok=True)
     if options.short:
@@ -118,9 +120,10 @@ def _canonical(path: Path, from_: str | None, work: Path) -> Path:
 
 
 def columns(table) -> dict[str, np.ndarray]:
-    """Times, places on the disk, lengths, streams, and whether it reads, of the reads and writes.
+    """Returns times, places on the disk, lengths, streams and directions of the reads and writes.
 
-    Volumes are laid one after another, as `simulate` lays them."""
+    Volumes are laid out one after another, as in `simulate`.
+    """
     op = np.array(table["op"].to_pylist())
     data = np.isin(op, ["read", "write"])
     found = {name: table[name].to_numpy()[data].astype(np.int64)
@@ -132,7 +135,7 @@ def columns(table) -> dict[str, np.ndarray]:
 
 
 def requests(at_ns, offset, len, reads, stream=0):  # noqa: A002  the columns' names
-    """A trace of these columns."""
+    """Returns a trace with these columns."""
     ops, at_ns = np.where(reads, "read", "write"), np.asarray(at_ns, dtype=np.int64)
     streams = np.broadcast_to(np.asarray(stream, dtype=np.uint32), ops.shape)
     return pa.table({
@@ -146,9 +149,10 @@ def requests(at_ns, offset, len, reads, stream=0):  # noqa: A002  the columns' n
 
 
 def without_locality(table, seed: int):
-    """What fio's random job, or IOMeter, makes of a trace: as many requests, the mix of sizes and of
-    reads, the share of requests that go on where the last one ended, the mean inter-arrival time;
-    everything else drawn uniformly over as much of the disk as the trace reaches."""
+    """Returns the requests that fio's random job, or IOMeter, would make of a trace: the same number of requests, mix
+    of sizes, share of reads, share of requests that continue where the previous one ended, and mean inter-arrival
+    time; everything else is drawn uniformly over the part of the disk that the trace uses.
+    """
     from_trace, draw = columns(table), np.random.default_rng(seed)
     count, length = len(from_trace["len"]), draw.permutation(from_trace["len"])
     ends = from_trace["offset"] + from_trace["len"]
@@ -170,7 +174,7 @@ SATURATED = 1e12
 
 
 def simulate(trace, policy: str = "noop", intensity: float = SATURATED, **more) -> dict:
-    """The figures of a run on the disk."""
+    """Returns the figures of a run on the disk."""
     more = {"device": DISK, **more}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
@@ -179,14 +183,14 @@ def simulate(trace, policy: str = "noop", intensity: float = SATURATED, **more) 
 
 @kept
 def iops(trace: Path, device: str = DISK) -> float:
-    """Requests a second where they never wait to arrive."""
+    """Returns the requests per second if they all arrive at once."""
     run = simulate(trace, device=device)
     return run["requests"] / run["makespan_s"]
 
 
 @kept
 def card(a: Path, b: Path, devices: tuple[str, ...] = ()) -> dict:
-    """How alike two traces are."""
+    """Compares two traces."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
         return forebay.compare(a, b, device=list(devices) or None)

@@ -1,4 +1,4 @@
-"""The test bed: six drives as one volume, writes of whole chunks, so many of them under way."""
+"""The test bed: six drives as one volume, and writes of whole chunks, several of them outstanding."""
 
 import functools
 from dataclasses import dataclass
@@ -31,19 +31,19 @@ DEVICES = Path(__file__).resolve().parents[2] / "devices"
 
 
 def every(options) -> int:
-    """One in how many units is written to."""
+    """The load writes to one unit in this many."""
     # A short run uses a twentieth of the data.
     return 1 if options.full else 16 if options.short else ONE_IN
 
 
 def spread(units: int) -> np.ndarray:
-    """So many of the units of the data, at random: at equal distances all would lie on the same dies."""
+    """Selects this many of the data's units at random; at equal distances all would be on the same dies."""
     return np.random.default_rng(9).permutation(int(DATA / UNIT))[:units]
 
 
 @dataclass(frozen=True)
 class Load:
-    """One of the paper's workloads, with what the paper leaves open."""
+    """One of the paper's workloads, with the parameters that the paper leaves open."""
 
     name: str
     #: The number of writes in a run of B1 and C1; those of B2 and C2 are four times as long.
@@ -58,7 +58,7 @@ class Load:
     active: int | None = None
 
     def drawn(self, units: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Which unit each write is to, and how many chunks it affects."""
+        """Returns the unit of each write, and the number of chunks that it affects."""
         kind = self.name[0].lower()
         run = self.run * (4 if self.name.endswith("2") else 1)
         large = {"a": 0.5, "b": self.bias, "c": 1 - self.bias}[kind]
@@ -74,7 +74,9 @@ class Load:
 
 
 def recurring(units: np.ndarray, run: int, active: int) -> np.ndarray:
-    """An order of the writes in which the runs of so many units are under way at a time. Each unit keeps its own order."""
+    """Returns an order of the writes in which the runs of this many units are in progress at a time. Each unit keeps
+    its own order.
+    """
     by_unit = np.argsort(units, kind="stable")
     begins = np.searchsorted(units[by_unit], units)
     nth = np.empty(len(units), int)
@@ -91,7 +93,7 @@ LOADS = ["A", "B1", "B2", "C1", "C2"]
 
 
 def trace(units: np.ndarray, chunks: np.ndarray, outstanding: int) -> pa.Table:
-    """Writes of so many chunks of these units, a stream for each that is under way."""
+    """Returns writes of this many chunks to these units, with a stream for each outstanding write."""
     dice = np.random.default_rng(1)
     chunks = chunks.astype(np.int64)
     count = len(units)
@@ -109,25 +111,27 @@ def trace(units: np.ndarray, chunks: np.ndarray, outstanding: int) -> pa.Table:
 
 
 def run(units, chunks, outstanding: int, device: str, array: str, filled_bytes: float) -> dict:
-    """One run of the array, that so much was written to before."""
+    """Runs the array once, after this much was written to it."""
     array = f"{array}:filled-mib={filled_bytes / 2**20:.0f}"
     return simulated(trace(units, chunks, outstanding), device, array)
 
 
 def simulated(writes: pa.Table, device: str, array: str) -> dict:
-    """One run of an array that writes in place."""
+    """Runs an array that writes in place."""
     answer = forebay.simulate(writes, device=device, disks=DRIVES, replay="closed",
                               policy=[f"array:{array}:update=in-place"])
     return answer.runs[0]
 
 
 def each_ms(ran: dict) -> float:
-    """Time for a write: what throughput is the inverse of."""
+    """Returns the time per write, the inverse of throughput."""
     return 1e3 * ran["makespan_s"] / ran["requests"]
 
 
 def drive(name: str, occupied: float = 0.5, gb: float | None = None, cached: tuple[str, int] | None = None) -> str:
-    """The device as `simulate` takes it; `cached` is a folder for a flash drive that caches reads, and its cache in MiB."""
+    """Returns the device for `simulate`; `cached` is a folder for a flash drive that caches reads, and its cache in
+    MiB.
+    """
     if name == HDD:
         return HDD
     gb = gb or SSD_GB
@@ -137,7 +141,7 @@ def drive(name: str, occupied: float = 0.5, gb: float | None = None, cached: tup
 
 @functools.cache
 def _cached(folder: str, mib: int) -> Path:
-    """The bundled drive with a read cache of this size, which holds what was read or written last."""
+    """Returns the bundled drive with a read cache of this size, which holds the most recently read or written data."""
     text = (DEVICES / f"{SSD}.toml").read_text() + f"\n[read_cache]\nbytes = {mib << 20}\n"
     Path(folder).mkdir(parents=True, exist_ok=True)
     path = Path(folder) / f"reads-cached-{mib}.toml"

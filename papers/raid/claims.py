@@ -1,4 +1,6 @@
-"""Each claim of the paper: its figure, ours, ours over all that the paper leaves open, and why; and which claims hold together."""
+"""Every claim of the paper: its figure, ours, the range of ours over everything that the paper leaves open, and why;
+and which claims hold together.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -18,7 +20,7 @@ RULE = "bonus-malus"
 
 @dataclass
 class Judged:
-    """A claim with our figures: the one of the main setting, and all."""
+    """A claim with our figures: that of the main setting, and all."""
 
     claim: reproduce.Claim
     where: str
@@ -38,7 +40,7 @@ class Judged:
 
 
 class Results:
-    """Everything that was run."""
+    """The results of all runs."""
 
     def __init__(self, options, expected: dict):
         self.short, self.paper = options.short, expected
@@ -55,12 +57,13 @@ class Results:
 
 @dataclass
 class Setting:
-    """One choice of all that the paper leaves open, with what it comes to by load."""
+    """One choice of the parameters that the paper leaves open, with the results by load."""
 
     label: str
     first: str
     told: dict
-    #: In simulation: the same without a read cache, and the figures that depend on outstanding writes alone.
+    #: In simulation: the results without a read cache, and the figures that depend only on the
+    #: number of outstanding writes.
     uncached: dict = field(default_factory=dict)
     beside: dict = field(default_factory=dict)
 
@@ -68,29 +71,29 @@ class Setting:
         return self.told[load][RULE, self.first]
 
     def over_both(self, load: str) -> float:
-        """How far the rule is above the better static layout, in points."""
+        """Returns by how many points the rule exceeds the better static layout."""
         return self.rule(load) - max(self.told[load]["RAID 6"], self.told[load]["RAID 10"])
 
     def gap(self, load: str) -> float:
-        """How far RAID 6 is above RAID 10, in points."""
+        """Returns by how many points RAID 6 exceeds RAID 10."""
         return self.told[load]["RAID 6"] - self.told[load]["RAID 10"]
 
     def off_model(self, load: str) -> float:
-        """How far RAID 6 is from its price, or, in the cost model, from the optimum, in percent."""
+        """Returns by how many percent RAID 6 differs from its price or, in the cost model, from the optimum."""
         ours = self.told[load]["RAID 6"]
         price = ours - self.told[load]["model"]["RAID 6"] if "model" in self.told[load] else 100
         return 100 * (ours / price - 1)
 
     def cache_gain(self, load: str) -> float:
-        """What caching gains RAID 6, in percent."""
+        """Returns by how many percent caching speeds up RAID 6."""
         return 100 * (self.told[load]["RAID 6"] / self.uncached[load]["RAID 6"] - 1)
 
     def widened(self, load: str) -> float:
-        """By how many points caching widens the gap between RAID 6 and RAID 10."""
+        """Returns by how many points caching widens the gap between RAID 6 and RAID 10."""
         return self.gap(load) - (self.uncached[load]["RAID 6"] - self.uncached[load]["RAID 10"])
 
 
-#: What figure 2 says of a device, as figures of a setting.
+#: Returns the statements of figure 2 about a device, as figures of a setting.
 FIGURE_TWO: dict[str, dict[str, Callable[[Setting], float]]] = {
     cases.HDD: {
         "hdd-B2": lambda at: at.rule("B2"),
@@ -107,7 +110,7 @@ FIGURE_TWO: dict[str, dict[str, Callable[[Setting], float]]] = {
         "ssd-B-parity": lambda at: min(at.told["B1"]["RAID 6"], at.told["B2"]["RAID 6"]) - 100,
     },
 }
-#: What it says of caching.
+#: Returns its statements about caching.
 CACHING: dict[str, Callable[[Setting], float]] = {
     "ssd-caching-A": lambda at: min(map(at.cache_gain, cases.LOADS[1:])) - at.cache_gain("A"),
     "ssd-caching-B": lambda at: min(at.widened("B1"), at.widened("B2")),
@@ -117,7 +120,7 @@ STATIC = {"hdd-A", "ssd-C-parity", "ssd-B-parity", *CACHING}
 
 
 def beside(results: Results, device: str, name: str) -> dict[str, dict[int, float]]:
-    """By claim and outstanding writes: what table 1 and section 4.1 say."""
+    """Returns the statements of table 1 and section 4.1, by claim and number of outstanding writes."""
     there, back = ({o: pair[at] for o, pair in results.switches[device].items()} for at in (0, 1))
     return {
         f"{name}-crossover": {o: measured.crossover(rows) for o, rows in results.times[device].items()},
@@ -127,7 +130,7 @@ def beside(results: Results, device: str, name: str) -> dict[str, dict[int, floa
 
 
 def settings(results: Results, device: str, name: str) -> dict[str, list[Setting]]:
-    """By where figures come from: all settings, the main one first."""
+    """Returns all settings by the source of their figures, the main one first."""
     model = [
         Setting(label(load, first), first,
                 {each: results.modelled[device][modelled.named(load, each)] for each in cases.LOADS})
@@ -152,19 +155,19 @@ def settings(results: Results, device: str, name: str) -> dict[str, list[Setting
 
 
 def label(load: cases.Load, first: str) -> str:
-    """What a setting of the cost model is."""
+    """Describes a setting of the cost model."""
     return (f"{load.writes or '200 GB of'} writes, runs of {load.run}/{4 * load.run}, {load.within}, {load.after}, "
             f"bias {load.bias}, first {first}")
 
 
 def occupancy(results: Results, level: str) -> list[float]:
-    """By chunks: percent that throughput changes from the emptiest drives to full ones."""
+    """Returns by how many percent throughput changes from the emptiest to full drives, by number of chunks."""
     rates = [results.occupied[level, chunks] for chunks in range(1, 5)]
     return [100 * (each[-1] / each[0] - 1) for each in rates]
 
 
 def layouts(results: Results) -> list[Judged]:
-    """What table 1, section 4.1 and figure 1 say."""
+    """Returns the statements of table 1, section 4.1 and figure 1."""
     claims, judged = results.claims, []
 
     def judge(key, where, ours, swept, why=None):
@@ -195,7 +198,7 @@ def layouts(results: Results) -> list[Judged]:
 
 
 def figure_two(results: Results, device: str, by_where: dict[str, list[Setting]]) -> list[Judged]:
-    """What figure 2 says of a device, in the cost model and in simulation."""
+    """Returns the statements of figure 2 about a device, in the cost model and in simulation."""
     judged = []
     for key, figure in (FIGURE_TWO[device] | (CACHING if device == cases.SSD else {})).items():
         for where, listed in by_where.items():
@@ -208,7 +211,9 @@ def figure_two(results: Results, device: str, by_where: dict[str, list[Setting]]
 
 
 def joint(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> str:
-    """The setting that meets most claims at once, and the claims that no setting meets, or not together."""
+    """Returns the setting that meets the most claims at once, and the claims that no setting meets, or not at the
+    same time.
+    """
     lines = []
     for device, by_where in by_device.items():
         for where, listed in by_where.items():

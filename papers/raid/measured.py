@@ -25,7 +25,7 @@ def one(case) -> float:
 
 
 def table_one(device: str, options, outstanding, cached=None) -> dict:
-    """By outstanding writes and layout: milliseconds a write of 1 to 4 chunks."""
+    """Returns milliseconds for a write of 1 to 4 chunks, by outstanding writes and layout."""
     writes = WRITES // 10 if options.short else WRITES * (10 if options.full else 1)
     keys = [(o, level, chunks) for o in outstanding for level in cases.LEVELS for chunks in range(1, 5)]
     listed = [(device, level, chunks, o, writes, cached) for o, level, chunks in keys]
@@ -39,11 +39,11 @@ APART = [1, 4, 8, 32]
 
 
 def apart_ms(case) -> float:
-    """Milliseconds a write to mirrors of which neighbouring halves of four chunks lie apart.
+    """Returns milliseconds for a write to mirrors whose neighboring halves of four chunks are apart.
 
-    Units of two chunks that were first written in random order: a write of three or four chunks finds its second
-    half elsewhere on the same drives, as the paper's segments of a mirrored layout are. In our array they are the
-    halves of one unit, side by side.
+    Units of two chunks are first written in random order, so a write of three or four chunks finds its second half
+    elsewhere on the same drives, like the paper's segments of a mirrored layout. In our array they are the halves of
+    one unit, side by side.
     """
     chunks, outstanding, writes = case
     dice = np.random.default_rng(chunks)
@@ -60,7 +60,7 @@ def apart_ms(case) -> float:
 
 
 def apart(options) -> dict:
-    """By outstanding writes: milliseconds a write of 1 to 4 chunks."""
+    """Returns milliseconds for a write of 1 to 4 chunks, by outstanding writes."""
     outstanding = [8] if options.short else APART
     listed = [(chunks, o, 300 if options.short else WRITES) for o in outstanding for chunks in range(1, 5)]
     times = reproduce.grid(apart_ms, listed, options.processes)
@@ -68,7 +68,7 @@ def apart(options) -> dict:
 
 
 def switch(case) -> tuple[float, float]:
-    """Milliseconds of a switch to mirrors, and of one back: what a run takes longer for each.
+    """Returns milliseconds for a switch to mirrors, and for one back: the additional time of a run per switch.
 
     The paper's rule switches a unit with the fourth write of one chunk (the third on flash), or with the second of
     four; each unit is written once more after that.
@@ -95,14 +95,14 @@ def switch(case) -> tuple[float, float]:
 
 
 def switches(device: str, options, outstanding, cached=None) -> dict:
-    """By outstanding writes: milliseconds of a switch each way."""
+    """Returns milliseconds for a switch in each direction, by outstanding writes."""
     units = 200 if options.short else 1000
     listed = [(device, o, units, cached) for o in outstanding]
     return dict(zip(outstanding, reproduce.grid(switch, listed, options.processes), strict=True))
 
 
 def nearest(times: dict, paper: dict) -> int:
-    """The number of outstanding writes whose times are nearest to the paper's, by their logarithms."""
+    """Returns the number of outstanding writes whose times are closest to the paper's, by their logarithms."""
 
     def away(o):
         pairs = [(ours, said) for level in cases.LEVELS
@@ -113,13 +113,13 @@ def nearest(times: dict, paper: dict) -> int:
 
 
 def crossover(rows: dict) -> int:
-    """Up to how many chunks mirrors are quicker."""
+    """Returns the largest number of chunks for which mirrors are faster."""
     quicker = [mirrors < parity for parity, mirrors in zip(rows["RAID 6"], rows["RAID 10"], strict=True)]
     return quicker.index(False) if False in quicker else 4
 
 
 def occupied(case) -> float:
-    """Throughput in MB/s on flash drives of which the data take this much, were they mirrored."""
+    """Returns throughput in MB/s on flash drives of which the data would occupy this share if they were mirrored."""
     level, chunks, share, outstanding, short = case
     shrunk = SHRUNK_GB / 256
     copies = {"RAID 6": 1.5, "RAID 10": 3}[level]
@@ -135,7 +135,7 @@ def occupied(case) -> float:
 
 
 def by_occupancy(options, outstanding: int) -> dict:
-    """By layout and chunks: throughput for each of `OCCUPIED`."""
+    """Returns throughput for each of `OCCUPIED`, by layout and chunks."""
     keys = [(level, chunks) for level in cases.LEVELS for chunks in range(1, 5)]
     listed = [(level, chunks, share, outstanding, options.short)
               for level, chunks in keys for share in OCCUPIED]

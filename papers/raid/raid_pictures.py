@@ -9,7 +9,7 @@ import run
 
 
 def draw(results, folder) -> None:
-    """All of them into `folder`."""
+    """Draws all pictures into `folder`."""
     import matplotlib
 
     matplotlib.use("svg")

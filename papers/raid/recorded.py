@@ -1,4 +1,4 @@
-"""The recorded traces, as the array sees them: one range of bytes, of which each seed lays sections elsewhere."""
+"""The recorded traces as the array sees them: one range of bytes, whose sections each seed places differently."""
 
 import functools
 from dataclasses import dataclass
@@ -48,26 +48,28 @@ class Recorded:
     most: int = REQUESTS_MAX
 
     def rows(self) -> pa.Table:
-        """Its requests for data; volumes lie one after another."""
+        """The trace's data requests, with volumes one after another."""
         return _rows(self.path, self.from_, self.most)
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is longer."""
+        """Whether the trace is longer than the part that is read."""
         return len(forebay.read(self.path, from_=self.from_).to_pyarrow()) > self.most
 
     @property
     def span(self) -> int:
-        """Bytes of the sections that it touches."""
+        """The number of bytes in the sections that the trace uses."""
         return int(_sections(self.path, self.from_, self.most)[2].sum())
 
     @property
     def writes_share(self) -> float:
-        """Of its requests."""
+        """The share of writes among the trace's requests."""
         return float(_is_write(self.rows()).mean())
 
     def laid(self, seed: int) -> pa.Table:
-        """Its requests with sections of the range in another order: where data lie, and as which units."""
+        """Returns the trace's requests with the sections of the range in another order, which changes where data are
+        and which units they belong to.
+        """
         rows = self.rows()
         section, within, lengths = _sections(self.path, self.from_, self.most)
         order = np.random.default_rng(seed).permutation(len(lengths))
@@ -80,7 +82,7 @@ class Recorded:
 
 @functools.lru_cache(4)
 def _sections(path: Path, from_: str | None, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each request the section and the byte within it, and the length of each section that any touches."""
+    """Returns for each request its section and the offset in it, and the lengths of all used sections."""
     rows = _rows(path, from_, most)
     offsets, ends = rows["offset"].to_numpy().astype(np.int64), _ends(rows)
     cuts = _cuts(offsets, ends, -(-int(ends.max()) // GRAIN) * GRAIN)
@@ -90,7 +92,7 @@ def _sections(path: Path, from_: str | None, most: int) -> tuple[np.ndarray, np.
 
 
 def _cuts(offsets: np.ndarray, ends: np.ndarray, span: int) -> np.ndarray:
-    """Where sections begin, and where the last one ends."""
+    """Returns where sections begin, and where the last one ends."""
     # If a request begins before a position and ends after it, there must be no cut at that
     # position.
     places = np.arange(0, span, SECTION)
@@ -123,7 +125,9 @@ def _is_write(rows: pa.Table) -> np.ndarray:
 
 
 def pieces(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Which unit each request is to, and how many of its chunks it affects; one to several units is several."""
+    """Returns the unit of each request, and the number of its chunks that are affected; a request to several units
+    counts as several.
+    """
     first = rows["offset"].to_numpy().astype(np.int64) // cases.CHUNK
     last = (_ends(rows) - 1) // cases.CHUNK
     chunks = cases.UNIT // cases.CHUNK
@@ -135,12 +139,12 @@ def pieces(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def writes(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Those of writes."""
+    """Returns the same for writes only."""
     return pieces(rows.filter(pa.array(_is_write(rows))))
 
 
 def listed(options) -> list[Recorded]:
-    """The traces there are."""
+    """Returns the available traces."""
     bundled = Recorded(BUNDLED[0], BUNDLED[1], None, SHORT if options.short else REQUESTS_MAX)
     if options.short:
         return [bundled]

@@ -1,4 +1,4 @@
-"""The array under recorded traces in open replay, several times, each with the data in other places."""
+"""The array under recorded traces in open replay, several times, each time with the data in different places."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,17 +45,17 @@ class Case:
 
     @property
     def level(self) -> str:
-        """That units begin with."""
+        """The level of new units."""
         return self.array.split(":")[0]
 
     def policy(self) -> str:
-        """As `simulate` takes it."""
+        """The policy spec for `simulate`."""
         mib = self.trace.span >> 20 if self.filled else 0
         rule = f":costs={cases.COSTS[self.device]}" if "adapt=" in self.array else ""
         return f"array:level={self.array}:update={self.update}:filled-mib={mib}{rule}"
 
     def drive(self) -> str:
-        """As `simulate` takes it: flash drives as full as the data make them."""
+        """The drive for `simulate`: flash drives as full as the data make them."""
         data = self.trace.span / cases.DRIVES
         gb = max(SSD_GB, 3 * data / SSD_TAKEN / 1e9)
         share = COPIES[self.level] * data / (gb * 1e9) if self.filled else 0
@@ -71,17 +71,19 @@ def one(case: Case) -> dict:
 
 
 def adaptive(first: str) -> dict:
-    """Arrays that adapt, by rule."""
+    """Returns adaptive arrays, by rule."""
     return {rule: f"{FIRSTS[first]}:adapt={name}" for rule, name in RULES.items()}
 
 
 def by_first_write() -> dict:
-    """Arrays that adapt, by rule, whose units begin as suits their first write."""
+    """Returns adaptive arrays, by rule, whose units start with the level that suits their first write."""
     return {rule: f"raid6:adapt={name}:first=write" for rule, name in RULES.items()}
 
 
 def modelled(case) -> dict:
-    """What rules pay in the paper's cost model, by rule and first layout, in hundredths of the free optimum's."""
+    """Returns the costs of rules in the paper's cost model, by rule and initial layout, in percent of the optimum
+    with a free initial layout.
+    """
     trace, device, seed = case
     units, chunks = recorded.writes(trace.laid(seed))
     if len(units) == 0:
@@ -99,7 +101,7 @@ def modelled(case) -> dict:
 
 
 class Results:
-    """Everything that was run."""
+    """The results of all runs."""
 
     def __init__(self, options):
         self.short = options.short

@@ -23,17 +23,18 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# Adaptive RAID: the paper's figures and ours
 
 N. Jeremic, H. Parzyjegla, G. Mühl, J. Richling, "Towards Workload-Driven Adaptation of Data Organization in
-Heterogeneous Storage Systems". Written by `{command}` with forebay {version}; nothing here is typed in but the
-paper's own figures ([expected.toml](expected.toml)) and the reasons ([why.toml](why.toml)). Dice are fixed.
-What it comes to is in [README.md](README.md).
+Heterogeneous Storage Systems". Written by `{command}` with forebay {version}, which computes all figures
+except the paper's own ([expected.toml](expected.toml)); the reasons are in [why.toml](why.toml). Random
+choices use a fixed seed. [README.md](README.md) has the conclusions.
 
-Six drives, units of four chunks of 64 KiB, written in place; {hdd} with its caches off, {ssd} made smaller.
-{scale} Each stream writes again as soon as it is answered. A *time* is that of a run over its writes.
+Six drives, units of four chunks of 64 KiB, written in place; {hdd} with its caches off, {ssd} reduced in
+size. {scale} Each stream writes again as soon as it is answered. A *time* is the duration of a run divided by
+its number of writes.
 """
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     expected = reproduce.load(HERE / "expected.toml")
     words = ["python -m forebay.reproduce papers/raid", *(["--short"] if options.short else []),
              *(["--full"] if options.full else [])]
@@ -89,42 +90,45 @@ def main(options) -> str:
     return "\n".join(parts)
 
 
-CLAIMS = """"ours" is at the main setting: as many outstanding writes as come nearest to table 1, runs of 8 and 32
-writes of one size, as many writes for a unit as 200 GB to 20 GB are, units that begin as RAID 6. The next column
-has the least and the greatest over all that the paper leaves open: outstanding writes in simulation, writes
-for a unit, runs, what a run is and the bias in the model, the first layout in both. "yes (5 of 6)": it holds at the main
-setting and in so many of all. Of occupancy, over 1 to 4 chunks.
+CLAIMS = """"ours" is for the main setting: the number of outstanding writes whose times are closest to table 1, runs of 8
+and 32 writes of one size, as many writes per unit as needed to write 200 GB to 20 GB, and units that begin as
+RAID 6. The next column has the minimum and maximum over everything that the paper leaves open: in simulation
+the number of outstanding writes; in the model the writes per unit, the length and kind of runs, and the bias;
+in both the initial layout. "yes (5 of 6)" means that the claim holds in the main setting, and in 5 of 6
+settings in total. Claims about occupancy are over 1 to 4 chunks.
 """
-JOINT = """A claim that holds in some setting says little if another one holds only in others. Of each device and
-each way of getting figures: the setting that meets most claims at once, what it misses that another setting meets, and
-the pairs of claims that no setting meets together. In simulation, crossovers and switches count too.
+JOINT = """A claim that holds in one setting says little if another claim holds only in others. For each device and each
+source of figures, this shows the setting that meets most claims at once, the claims that it misses although
+another setting meets them, and the pairs of claims that no setting meets together. In simulation, crossovers
+and switches count too.
 """
-TABLE_ONE = """Milliseconds a write. The paper does not say how many writes were outstanding; nearest to its
-figures are ours with {hdd} on hard disks and {ssd} on flash.
-"halves apart": neighbouring halves of a unit in other places, as the paper lays mirrors; ours lie side by side.
+TABLE_ONE = """Milliseconds per write. The paper does not say how many writes were outstanding; our times are closest to its
+figures with {hdd} on hard disks and {ssd} on flash. "halves apart": neighboring halves of a unit are in
+different places, as in the paper's mirrors; ours are side by side.
 """
-SWITCHES = """Milliseconds that a run takes longer for each switch, by outstanding writes.
+SWITCHES = """Additional milliseconds of a run per switch, by outstanding writes.
 """
-FIGURE_1A = """MB/s, the paper's from its table 1 (its figure has no numbers).
+FIGURE_1A = """MB/s; the paper's figures are derived from its table 1, because its figure has no numbers.
 """
-FIGURE_1B = """MB/s with {o} writes outstanding, by the share of the drives that mirrored data would take; RAID 6 takes
-half of that. Drives, data and what is written are one part in {of} of the paper's.
+FIGURE_1B = """MB/s with {o} outstanding writes, by the share of the drives that mirrored data would occupy; RAID 6 occupies
+half of that. Drives, data and writes are reduced to one part in {of} of the paper's.
 """
-MODEL = """Percent of the optimum whose first layout is free, with the paper's costs: what each pays, the other
-way up.
+MODEL = """Percent of the optimum with a free initial layout, with the paper's costs: the inverse of the cost of each
+array relative to the optimum.
 """
-SIMULATED = """Percent of the optimum that is priced with our own measured times. "reads cached": flash drives
-that cache whatever was read or written, the most that a read cache could do. "active units": the runs of so many units
-are under way at a time in B and C, so that writes come back soon; "64 MiB cached": with a read cache of that size. "over price" is what a static layout gets beyond
-its own price: the error of the cost model, as the paper's 1 % on A.
+SIMULATED = """Percent of the optimum that is priced with our own measured times. "reads cached": flash drives that cache
+everything that was read or written, which is the most that a read cache can do. "active units": the runs of
+this many units are in progress at a time in B and C, so that writes return to a unit soon; "64 MiB cached":
+with a read cache of that size. "over price" is the difference between a static layout and its own price: the
+error of the cost model, like the paper's 1 % on A.
 """
-OPEN = """The paper's rule in the cost model, percent of the optimum, hard disks; units begin as RAID 6, as RAID 10,
-and by their first write. "draws": sizes within a run differ, with its bias.
+OPEN = """The paper's rule in the cost model, in percent of the optimum, on hard disks; units begin as RAID 6, as RAID
+10, or with the level that suits their first write. "draws": sizes within a run differ, with the run's bias.
 """
 
 
 def rows(results, device):
-    """By outstanding writes."""
+    """Returns a section for each number of outstanding writes."""
     return [(str(o), level, times) for o, by in results.times[device].items() for level, times in by.items()]
 
 
@@ -150,7 +154,7 @@ def table_switches(results) -> str:
 
 
 def rates(times) -> list[float]:
-    """MB/s of writes of 1 to 4 chunks that take so long."""
+    """Returns MB/s for writes of 1 to 4 chunks that take these times."""
     return [chunks * cases.CHUNK / 1e3 / ms for chunks, ms in enumerate(times, 1)]
 
 
@@ -172,7 +176,7 @@ NAMES = {"bonus-malus": "paper's rule", "best": "ours"}
 
 
 def columns(firsts) -> tuple[list, list[str]]:
-    """The arrays of figure 2, and what they are called."""
+    """The arrays of figure 2, and their names."""
     keys = [(rule, first) for rule in modelled.RULES for first in firsts]
     return ["RAID 6", "RAID 10", *keys], ["RAID 6", "RAID 10", *(f"{NAMES[rule]}, {first}" for rule, first in keys)]
 

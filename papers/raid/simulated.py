@@ -1,9 +1,11 @@
-"""Figure 2 in simulation: the same loads on six drives, throughput beside an optimum priced with measured times.
+"""Figure 2 in simulation: the same loads on six drives, with throughput relative to an optimum priced with measured
+times.
 
-The array cannot follow a plan that knows the future, so the optimum is not run: the times of writes and switches
-that were measured on the same model with as many outstanding writes are the costs, and the cheapest
-sequence of layouts is found for them. What a static layout gets beyond its price is the model's error. All data were written before the run, so that no
-unit can choose its first layout by its first write."""
+The array cannot follow a plan that knows the future, so the optimum is not run. Instead, the times of writes and
+switches measured on the same model with the same number of outstanding writes serve as costs, for which the cheapest
+sequence of layouts is computed. The difference between a static layout and its price is the model's error. All data
+are written before the run, so that no unit can choose its first layout by its first write.
+"""
 
 import functools
 from dataclasses import replace
@@ -17,7 +19,7 @@ STATIC = {"RAID 6": "level=raid6", "RAID 10": "level=raid10x3"}
 
 
 def specs(device: str, rules) -> dict:
-    """The arrays of figure 2 by rule and first layout."""
+    """Returns the arrays of figure 2 by rule and initial layout."""
     told = dict(STATIC)
     for rule in rules:
         for first, level in (("raid6", "raid6"), ("raid10", "raid10x3")):
@@ -31,7 +33,7 @@ def _drawn(load: cases.Load, units: int):
 
 
 def one(case) -> dict:
-    """The figures of a run."""
+    """Returns the figures of a run."""
     device, cached, load, units, outstanding, spec = case
     at, chunks = _drawn(load, units)
     ran = cases.run(cases.spread(units)[at], chunks, outstanding, cases.drive(device, cached=cached), spec, cases.DATA)
@@ -39,8 +41,9 @@ def one(case) -> dict:
 
 
 def figure(device: str, options, outstanding, times: dict, switches: dict, cached=None, active=None) -> dict:
-    """By outstanding writes and load: percent of the priced optimum for each array; with the paper's rule alone if only
-    few units are active at a time."""
+    """Returns the percentage of the priced optimum for each array, by outstanding writes and load; only for the
+    paper's rule if few units are active at a time.
+    """
     every = cases.every(options)
     units = int(cases.DATA / cases.UNIT) // every
     arrays = specs(device, modelled.RULES if active is None else modelled.RULES[:1])

@@ -24,67 +24,69 @@ HEAD = """# Adaptive RAID on recorded traces
 
 {each}
 
-Written by `python papers/raid/traces.py{short}` with forebay {version}; nothing here is typed in but words.
-Simulated: six drives like {hdd} (HDD) or {ssd} (flash, made smaller), each behind noop. Replay is
-open: requests arrive when the trace says. Units have four chunks of 64 KiB. Rules go by the paper's costs.
-Each trace runs {seeds} times, each time with its data in other places: sections of 64 MiB and more,
-which no request crosses, are shuffled. Sections that the trace never uses are left out. A trace counts up
-to its {most:,}th request (shortened so: {cut}). *Disk time* is the time that the six drives work, added up.
+Written by `python papers/raid/traces.py{short}` with forebay {version}, which computes all figures.
+Simulated: six drives like {hdd} (HDD) or {ssd} (flash, reduced in size), each behind noop. Replay is
+open: requests arrive at their recorded times. Units have four chunks of 64 KiB. Rules use the paper's
+costs. Each trace runs {seeds} times, each time with its data in different places: sections of at least
+64 MiB, whose boundaries no request crosses, are shuffled. Sections that the trace never uses are left
+out. A trace counts up to its {most:,}th request (this shortens: {cut}). *Disk time* is the sum of the
+times that the six drives work.
 
-A cell like `12.3 ± 0.4 +` is the percentage of disk time saved over static RAID 6 on the same places:
-the mean, and half of the distance between the best run and the worst. `+` says that it pays, `!` that it
-loses, nothing that it is noise: no more than the whole distance, or than {matters:.0f} %. A RAID 6 that could
-change and never does saves {control:.1f} % at most, either way, since its table is longer.
+A cell like `12.3 ± 0.4 +` is the percentage of disk time saved compared with static RAID 6 in the same
+places: the mean, and half of the distance between the best and the worst run. `+` means that the array
+pays, `!` that it loses, and no mark that the result is noise: no more than the whole distance, or than
+{matters:.0f} %. A RAID 6 array that could change levels but never does saves or loses at most
+{control:.1f} %, because its table is longer.
 """
 
-COUNTED = """On how many of the {traces} traces each array pays, and the most and the least that it saves. "pays over
-both": beyond the better of static RAID 6 and three copies, so that choosing well once would not do.
-All data are there before the trace begins, as RAID 6 (or as three copies, static). "in-place" is the paper's
-way to write, "fresh" is that of our volumes. "paper's" is its bonus and malus; "ours" is `best`; the work
-function is the textbook's rule, to compare with.
+COUNTED = """On how many of the {traces} traces each array pays, and its largest and smallest saving. "pays over both"
+means more than the better of static RAID 6 and three copies, so that a single good choice would not be
+enough. All data exist before the trace begins, as RAID 6 (or as three copies, static). "in-place" is the
+paper's way of writing, "fresh" that of our volumes. "paper's" is its bonus and malus rule; "ours" is `best`;
+the work function is the textbook rule, for comparison.
 """
 
-ASKED = """What decides it is how often a unit is written once it is there, and in which sizes. "units" are those
-written, "each" and "most" count the writes of one, and "1 chunk" is the share of writes that mirrors
-serve better in the paper's table 1. The last two columns bound what any rule can save that begins as RAID 6:
-the writes' time in the paper's cost model, less that of the offline optimum. The bound leaves out reads,
-so disk time saves less.
+ASKED = """The decisive factors are how often a unit is written after its first write, and in which sizes. "units" is the
+number of units written, "each" and "most" are the mean and maximum number of writes to a unit, and "1 chunk"
+is the share of writes that mirrors serve better in the paper's table 1. The last two columns are bounds on
+what any rule that begins with RAID 6 can save: the time of the writes in the paper's cost model, minus that
+of the offline optimum. The bounds ignore reads, so less disk time can be saved.
 """
 
-SIMULATED = """Disk time, data there before, units begin as RAID 6.
+SIMULATED = """Disk time; all data exist beforehand, and units begin as RAID 6.
 """
 
-SWITCHED = """Switches for each hundred units that the trace reads or writes, written in place, from RAID 6. Above 100
-a unit changes more than once. "p." is the paper's rule, "o." ours, "w." the work function.
+SWITCHED = """Switches per hundred units that the trace reads or writes, with writes in place, from RAID 6. Above 100, a
+unit changes more than once on average. "p." is the paper's rule, "o." ours, "w." the work function.
 """
 
-COPIES = """Here all units begin as three copies, written in place. The array that is compared with is still RAID 6.
+COPIES = """Here all units begin as three copies, with writes in place. The array for comparison is still RAID 6.
 """
 
-NEW = """Here nothing is there before, and a unit begins as suits its first write (fresh cells, {seeds} runs each).
-Reads of what was never written cost nothing, in every array alike.
+NEW = """Here the array is empty at the start, and a unit begins with the level that suits its first write (fresh
+cells, {seeds} runs each). Reads of data that was never written cost nothing in any array.
 """
 
-REGRET = """Percent that writes cost beyond the offline optimum whose first layout is free, in the paper's cost
-model: the mean over runs. "p." is the paper's rule and "o." ours. Units begin as RAID 6 ("6"), as
-three copies ("10"), or as suits their first write ("w").
+REGRET = """The percentage by which writes cost more than the offline optimum with a free initial layout, in the paper's
+cost model, as the mean over runs. "p." is the paper's rule and "o." ours. Units begin as RAID 6 ("6"), as
+three copies ("10"), or with the level that suits their first write ("w").
 """
 
-REACHED = """The paper says how near its rule comes to the optimum on its own loads and hard disks. These are the
-same figures, in its own cost model, on recorded traces.
+REACHED = """The paper reports how close its rule comes to the optimum on its own loads and hard disks. These are the same
+figures, in its own cost model, on recorded traces.
 """
 
-TAILS = """The latency that 99 % of writes do not exceed, against static RAID 6: on how many traces it is shorter
-or longer, by more than the distance between runs and than {matters:.0f} %, and the worst. A switch goes to all
-drives while clients wait, so that tails can grow where disk time does not.
+TAILS = """The latency that 99 % of writes do not exceed, compared with static RAID 6: on how many traces it is shorter
+or longer, by more than the distance between runs and than {matters:.0f} %, and the worst case. A switch uses
+all drives while clients wait, so tails can grow even if disk time does not.
 """
 
-LATENT = """Milliseconds with RAID 6 / the paper's rule / ours, units beginning as RAID 6.
+LATENT = """Milliseconds with RAID 6 / the paper's rule / ours, for units that begin as RAID 6.
 """
 
-LESS = """RAID 5 and two copies survive one failure, all others here two. For a byte of data the drives hold
-1.25 bytes with RAID 5, 1.5 with RAID 6, 2 with two copies and 3 with three. An array that adapts promises
-what RAID 6 does, and uses free room for copies. Disk time saved, in percent; fresh cells, one run.
+LESS = """RAID 5 and two copies survive one failure, all others here two. For each byte of data the drives store 1.25
+bytes with RAID 5, 1.5 with RAID 6, 2 with two copies and 3 with three. An adaptive array promises what RAID 6
+promises, and uses free space for copies. Percentage of disk time saved; fresh cells, one run.
 """
 
 LESSONS = [
@@ -99,12 +101,12 @@ RULED = {"paper's": "the paper's rule", "ours": "our rule"}
 
 
 def listed(gains: dict) -> str:
-    """Traces by name."""
+    """Returns traces by name."""
     return f" ({', '.join(gains)})" if gains else ""
 
 
 def sentence(results, device, update, rule) -> str:
-    """What a rule does on these drives."""
+    """Describes the effect of a rule on these drives."""
     told = tables.verdicts(results, device, update, tables.BESIDE[rule])
     pays, noise, loses = told["pays"], told["noise"], told["loses"]
     drives = {cases.HDD: "hard disks", cases.SSD: "flash drives"}[device]
@@ -115,7 +117,7 @@ def sentence(results, device, update, rule) -> str:
 
 
 def answer(results) -> tuple[str, str]:
-    """The first sentence, and what follows from the tables."""
+    """Returns the first sentence, and the conclusions from the tables."""
     many, every = len(results.traces), [(device, update) for device in cases.COSTS for update in replayed.UPDATES]
     paying = tables.verdicts(results, cases.HDD, "in-place", tables.BESIDE["paper's"])["pays"]
     over = {name for device, update in every for rule in RULED
@@ -131,18 +133,18 @@ def answer(results) -> tuple[str, str]:
 
 
 def paragraphs(text: str) -> str:
-    """Prose whose lines fit."""
+    """Wraps prose to lines that fit."""
     return "\n\n".join(each if each.startswith(("#", "- ")) else wrapped(" ".join(each.split()))
                        for each in text.strip().split("\n\n")) + "\n"
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """Lines that fit."""
+    """Wraps text to lines that fit."""
     return textwrap.fill(text, 100, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def head(results) -> str:
-    """What stands above the tables."""
+    """Returns the text above the tables."""
     first, each = answer(results)
     cut = ", ".join(trace.name for trace in results.traces if trace.is_cut)
     return paragraphs(HEAD.format(answer=first, each=each, short=" --short" if results.short else "", cut=cut or "none",
@@ -151,7 +153,7 @@ def head(results) -> str:
 
 
 def page(results) -> str:
-    """All of it."""
+    """Returns the complete page."""
     parts = [head(results)]
     few = min(replayed.NEW_SEEDS, len(results.seeds))
     sections = [

@@ -1,4 +1,4 @@
-"""What adapting saves on each trace, as a picture (matplotlib)."""
+"""Draws what adapting saves on each trace (matplotlib)."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ import replayed
 
 from forebay import reproduce
 
-#: Differences below this share of the disks' time, in percent, count as noise, whatever the spread.
+#: Differences below this percentage of the disks' time count as noise, regardless of the spread.
 MATTERS = 2.0
 #: The same threshold for the 99th percentile of write latency.
 TAIL_MATTERS = 10.0
@@ -18,7 +18,9 @@ BESIDE = {"copies": "raid10x3", **replayed.adaptive("RAID 6")}
 
 
 def saved(results, trace, device, update, array, filled=True, over=("raid6",), figure="busy_s") -> np.ndarray:
-    """By seed: percent of the disk time of the best of `over` that an array saves, data in the same places."""
+    """Returns for each seed the percentage of the best array of `over`'s disk time that an array saves, with data in
+    the same places.
+    """
     def told(array, seed):
         return results.runs[replayed.Case(trace, device, update, array, seed, filled)][figure]
 
@@ -27,20 +29,20 @@ def saved(results, trace, device, update, array, filled=True, over=("raid6",), f
 
 
 def verdict(gains: np.ndarray, matters: float = MATTERS) -> str:
-    """Whether what is saved is more than the spread between seeds."""
+    """Returns whether a saving exceeds the spread between seeds."""
     if abs(gains.mean()) <= max(np.ptp(gains), matters):
         return "noise"
     return "pays" if gains.mean() > 0 else "loses"
 
 
 def cell(gains: np.ndarray) -> str:
-    """The mean, half of the spread, and what it comes to."""
+    """Returns the mean, half of the spread, and the verdict."""
     mark = {"noise": "", "pays": " +", "loses": " !"}[verdict(gains)]
     return f"{gains.mean():.1f} ± {np.ptp(gains) / 2:.1f}{mark}"
 
 
 def verdicts(results, device, update, array, over=("raid6",)) -> dict:
-    """By verdict: the traces of it, and what is saved on each."""
+    """Returns the traces by verdict, with the saving on each."""
     told = {"pays": {}, "noise": {}, "loses": {}}
     for trace in results.traces:
         gains = saved(results, trace, device, update, array, over=over)
@@ -49,7 +51,7 @@ def verdicts(results, device, update, array, over=("raid6",)) -> dict:
 
 
 def counted(results) -> str:
-    """On how many traces each array pays."""
+    """Returns on how many traces each array pays."""
     lines = []
     for device in cases.COSTS:
         for update in replayed.UPDATES:
@@ -64,7 +66,7 @@ def counted(results) -> str:
 
 
 def asked(results) -> str:
-    """What traces ask for."""
+    """Returns the demands of the traces."""
     lines = []
     for trace in results.traces:
         rows = trace.rows()
@@ -79,7 +81,7 @@ def asked(results) -> str:
 
 
 def simulated(results, device, update) -> str:
-    """Disk time saved where the data are there before and begin as RAID 6."""
+    """Returns the disk time saved if all data exist beforehand and begin as RAID 6."""
     lines = []
     for trace in results.traces:
         busy = [results.runs[replayed.Case(trace, device, update, "raid6", seed)]["busy_s"] for seed in results.seeds]
@@ -89,13 +91,13 @@ def simulated(results, device, update) -> str:
 
 
 def control(results) -> float:
-    """The most that RAID 6 differs from itself with a longer table, in percent."""
+    """Returns the largest difference in percent between RAID 6 and itself with a longer table."""
     return max(abs(saved(results, trace, device, "fresh", replayed.CONTROL).mean())
                for trace in results.traces for device in cases.COSTS)
 
 
 def from_copies(results) -> str:
-    """Disk time saved over RAID 6 by arrays whose units begin as three copies."""
+    """Returns the disk time saved compared with RAID 6 by arrays whose units begin as three copies."""
     lines = []
     for trace in results.traces:
         cells = [cell(saved(results, trace, device, "in-place", array)) for device in cases.COSTS
@@ -106,7 +108,9 @@ def from_copies(results) -> str:
 
 
 def new(results) -> str:
-    """Disk time saved where nothing is there before, units beginning as suits their first write."""
+    """Returns the disk time saved if the array is empty at the start, and units begin with the level that suits their
+    first write.
+    """
     arrays = ["raid10x3", *map(replayed.by_first_write().get, replayed.CHOSEN)]
     lines = [[trace.name, NAMES[device], *(cell(saved(results, trace, device, "fresh", array, False)) for array in arrays)]
              for device in cases.COSTS for trace in results.traces]
@@ -114,7 +118,7 @@ def new(results) -> str:
 
 
 def switched(results) -> str:
-    """Switches for each hundred units that are used."""
+    """Returns the number of switches per hundred units used."""
     lines = []
     for trace in results.traces:
         units, cells = len(np.unique(recorded.pieces(trace.rows())[0])), []
@@ -129,7 +133,7 @@ def switched(results) -> str:
 
 
 def regret(results) -> str:
-    """What rules pay beyond the optimum in the cost model."""
+    """Returns the costs of rules beyond the optimum, in the cost model."""
     keys = ["RAID 6", "three copies", *((rule, first) for rule in replayed.CHOSEN
                                         for first in (*replayed.FIRSTS, "write"))]
     lines = []
@@ -144,7 +148,7 @@ def regret(results) -> str:
 
 
 def reached(results) -> str:
-    """How near to the optimum the paper's rule comes, beside what the paper says."""
+    """Returns how close the paper's rule comes to the optimum, beside the paper's statement."""
     lines = []
     for key in ("hdd-B2", "hdd-C2"):
         claim = results.expected[key]
@@ -161,7 +165,7 @@ def reached(results) -> str:
 
 
 def latencies(results, device, update) -> str:
-    """Milliseconds with RAID 6, the paper's rule and ours."""
+    """Returns milliseconds with RAID 6, the paper's rule and ours."""
     lines = []
     for trace in results.traces:
         cells = []
@@ -177,7 +181,7 @@ def latencies(results, device, update) -> str:
 
 
 def tails(results) -> str:
-    """On how many traces the writes' tail shrinks, stays and grows."""
+    """Returns on how many traces the tail of writes shrinks, stays and grows."""
     lines = []
     for device in cases.COSTS:
         for update in replayed.UPDATES:
@@ -192,7 +196,7 @@ def tails(results) -> str:
 
 
 def less(results) -> str:
-    """What arrays with less redundancy save over RAID 6."""
+    """Returns what arrays with less redundancy save compared with RAID 6."""
     arrays = ["raid5", "raid10", "raid10x3", "raid6:adapt=bonus-malus", "raid6:adapt=best"]
     lines = []
     for device in cases.COSTS:

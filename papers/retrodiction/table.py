@@ -1,4 +1,4 @@
-"""How near do the models come to what was recorded? Every recorded trace with latencies, on the system it ran on.
+"""How close are the models to the recorded latencies? Simulates the system behind every recorded trace that has latencies.
 
     make reproduce-retrodiction    # or: python papers/retrodiction/table.py --traces FOLDER
     python papers/retrodiction/table.py --short -o t.md    # the bundled trace alone
@@ -28,9 +28,9 @@ Outcome = namedtuple("Outcome", "case replay answer")
 
 HEAD = """# What the models make of recordings
 
-A model is worth as much as it retrodicts: simulate the system that recorded a trace, and compare with what was recorded. This
-page does that for every trace we have with recorded latencies. `forebay retrodict TRACE --device DISK --policy SCHEDULER`
-does it for yours, and `forebay advise --fit-device` fits the disk to it ([advise.md](advise.md)).
+To test a model, simulate the system on which a trace was recorded, and compare the result with the recording. This page
+does that for all our traces that have latencies. `forebay retrodict TRACE --device DISK --policy SCHEDULER` does it for
+your own trace, and `forebay advise --fit-device` fits the disk to the trace ([advise.md](advise.md)).
 
 ## Where the models fail
 
@@ -42,19 +42,19 @@ does it for yours, and `forebay advise --fit-device` fits the disk to it ([advis
 """
 
 LEGEND = """\
-Each cell has recorded / modelled in ms, and in brackets the error: modelled over recorded, less 1, or from ten times on so many
-times. `!` marks twice or half of what was recorded, and beyond. A quantile of fewer than {least} requests is in brackets and not judged. *Open*: requests come when
-they were recorded, however late the model answers. *Dependent*: each comes its recorded think time after the answer that it can
-have waited for. *Overloaded*: the model cannot keep up, so that its times are the length of a backlog. *Outstanding*: mean
-requests outstanding in the seconds in which any is, recorded / modelled; then the mean absolute error by second, and the correlation over
-seconds. Latencies run from when a request was submitted until it was answered, except where the last table says otherwise. Only
-requests with a recorded latency are judged.
+Each cell has the recorded and the modeled value in ms, and in parentheses the error: modeled / recorded - 1, or from ten times
+on, the factor. `!` marks errors of a factor of two or more. Quantiles of fewer than {least} requests are in parentheses and not
+judged. *Open*: requests arrive as recorded, however late the model answers. *Dependent*: each request arrives its recorded think
+time after the completion that it may have waited for. *Overloaded*: the model cannot keep up, so its times only reflect the length
+of a backlog. *Outstanding*: the mean number of outstanding requests, recorded / modeled, over the seconds in which there are any;
+then the mean absolute error and the correlation over seconds. Latencies run from the submission of a request to its completion,
+unless the last table says otherwise. Only requests with a recorded latency are judged.
 """
 
 ASSUMED = """## What is assumed
 
-Devices and schedulers were chosen by what is known of each recording, before the first run, and stay whatever comes out. All
-figures of the bundled device files are at their defaults.
+Devices and schedulers were chosen before the first run, by what is known about each recording, and were not changed
+afterwards. All figures of the bundled device files are at their defaults.
 
 """
 
@@ -63,19 +63,19 @@ TAIL = """
 
 {left_out}
 
-Written by `python papers/retrodiction/table.py{short}` with forebay {version}; nothing here is typed in but words.
+Written by `python papers/retrodiction/table.py{short}` with forebay {version}, which computes all figures.
 """
 
 
 WHY = (
-    "Nearly every device here had to be guessed, and a guess that is wrong cannot be told from a model that is. Where device and "
-    "geometry are known (hplajw), the table says what the model itself is worth. So a figure of ours on a guessed device says how schedulers "
-    "compare there, and not what your disk does: name your disk, and read the line of trust."
+    "Nearly every device here had to be guessed, and a wrong guess cannot be distinguished from a wrong model. Only where the device "
+    "and its geometry are known (hplajw) does the table show how good the model itself is. So our results on a guessed device say how "
+    "schedulers compare on it, not what your disk does: name your disk, and read the line on trust in the answer."
 )
 
 
 def judged(case: cases.Case, folder: Path) -> list[Outcome]:
-    """A case in open replay, and in dependent replay."""
+    """Runs a case in open and in dependent replay."""
     trace = folder_of(case, folder)
     device = case.device if not case.device.endswith(".toml") else cases.ROOT / case.device
     with warnings.catch_warnings():
@@ -86,7 +86,7 @@ def judged(case: cases.Case, folder: Path) -> list[Outcome]:
 
 
 def folder_of(case: cases.Case, folder: Path) -> Path:
-    """The trace, an archive as Parquet, which is read faster."""
+    """The path of the trace; archives are converted to Parquet, which is read faster."""
     path = case.file(folder)
     if path.suffixes[-2:] != [".tar", ".xz"]:
         return path
@@ -101,7 +101,7 @@ WORK = Path("target/reproduce/retrodiction")
 
 
 def errors(answer: dict) -> dict[tuple[str, str], float]:
-    """Of the figures that are judged: modelled over recorded."""
+    """Modeled over recorded, for the figures that are judged."""
     found = {}
     for way, quantile in FIGURES:
         one = answer[way]
@@ -116,7 +116,7 @@ def off(ratio: float) -> float:
 
 
 def verdict(answer: dict) -> str:
-    """Of all figures of a run together."""
+    """Judges all figures of a run together."""
     worst = max(map(off, errors(answer).values()), default=None)
     if worst is None:
         return "too few"
@@ -124,12 +124,12 @@ def verdict(answer: dict) -> str:
 
 
 def leading(outcomes: list[Outcome]) -> Outcome:
-    """The replay that `advise` would tell: open, unless the model is overloaded there."""
+    """The replay that `advise` would use: open, unless the model is overloaded there."""
     return outcomes[1] if outcomes[0].answer["is_overloaded"] else outcomes[0]
 
 
 def cell(answer: dict, way: str, quantile: str) -> str:
-    """Recorded, modelled, and the error."""
+    """Recorded and modeled value, and the error."""
     one = answer[way]
     if not one:
         return "-"
@@ -144,7 +144,7 @@ def cell(answer: dict, way: str, quantile: str) -> str:
 
 
 def percent(share: float) -> str:
-    """With its sign; what is ten times as much, as so many times."""
+    """A percentage with its sign; from ten times on, a factor."""
     value = 100 * share
     if share >= 9:
         return f"{reproduce.number(1 + share)} times"
@@ -162,7 +162,7 @@ def outstanding(answer: dict) -> str:
 
 
 def row(outcome: Outcome) -> list[str]:
-    """A run."""
+    """The row of a run."""
     case, answer = outcome.case, outcome.answer
     return [
         case.trace,
@@ -175,14 +175,14 @@ def row(outcome: Outcome) -> list[str]:
 
 
 def failures(runs: list[list[Outcome]]) -> str:
-    """What fails, first and plainly; then how many do not."""
+    """Counts systems by their verdict, and lists the failures."""
     by = {"fails": [], "off": [], "near": [], "too few": []}
     for outcomes in runs:
         by[verdict(leading(outcomes).answer)].append(leading(outcomes))
     many = len(runs) - len(by["too few"])
-    said = [f"Systems that can be judged: {many}, in the replay that `advise` tells. Wrong by twice or more in some figure: "
-            f"{len(by['fails'])}. By more than a quarter in some: {len(by['off'])}. Within a quarter in all: {len(by['near'])}. "
-            f"Too few requests to say: {len(by['too few'])}.\n",
+    said = [f"Systems that can be judged, in the replay that `advise` uses: {many}. Off by a factor of two or more in some figure: "
+            f"{len(by['fails'])}. Off by more than a quarter in some figure: {len(by['off'])}. Within a quarter in all figures: {len(by['near'])}. "
+            f"With too few requests to judge: {len(by['too few'])}.\n",
             f"{WHY}\n"]
     for outcome in by["fails"]:
         found = errors(outcome.answer)
@@ -195,20 +195,20 @@ def failures(runs: list[list[Outcome]]) -> str:
 
 
 def assumed(runs: list[list[Outcome]]) -> str:
-    """The device and the scheduler of each, and why."""
+    """The device and the scheduler of each trace, and the reasons."""
     rows = [[one.case.trace, one.case.device_name, one.case.policy, one.case.why] for one, _ in runs]
     return reproduce.table(["trace", "device", "scheduler", "known and guessed"], rows)
 
 
 def wrapped(text: str) -> str:
-    """Lines that fit."""
+    """Wraps text to 120 columns."""
     indent = "  " if text.startswith("- ") else ""
     end = "\n" if text.endswith("\n") else ""
     return textwrap.fill(text, 120, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) + end
 
 
 def page(options) -> str:
-    """All of it."""
+    """The complete page."""
     folder = options.traces or cases.ROOT.parent / "shared" / "traces"
     listed = cases.CASES[:1] if options.short else cases.CASES
     runs = []
@@ -236,7 +236,7 @@ def main(words=None) -> int:
     if options.check:
         is_same = output.read_text() == text
         if not is_same:
-            print(f"forebay: {output} is not what comes out", file=sys.stderr)
+            print(f"forebay: {output} differs from the new page", file=sys.stderr)
         return 0 if is_same else 1
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text)

@@ -9,7 +9,7 @@ PERCENT, WITHIN_MS = 90, 10
 
 
 def admitted(times_ns: list[int], capacity_iops: int, within_ms: int) -> list[int]:
-    """Arrivals that RTT lets into its first class: one that is done in time joins it."""
+    """Returns the arrivals that RTT admits to its first class: a request joins it if it would be done in time."""
     free, kept = 0, []
     for at in times_ns:
         # Times are in units of 1/capacity ns, so that they are whole numbers.
@@ -21,7 +21,7 @@ def admitted(times_ns: list[int], capacity_iops: int, within_ms: int) -> list[in
 
 
 def windows(times_ns: list[int]) -> dict[int, float]:
-    """IOPS by window, of those with arrivals."""
+    """Returns the IOPS of each window that has arrivals."""
     counts: dict[int, int] = {}
     for at in times_ns:
         counts[at // WINDOW_NS] = counts.get(at // WINDOW_NS, 0) + 1

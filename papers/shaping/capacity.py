@@ -1,6 +1,6 @@
-"""Table 4.1 and figures 3.2 and 3.6: what capacity a promise needs.
+"""Table 4.1 and figures 3.2 and 3.6: the capacity that a promise needs.
 
-Of two clients of the paper, Financial1 and Financial2, its FinTrans may be either; it does not say.
+The paper's FinTrans may be either of two traces, Financial1 and Financial2; the paper does not say which.
 """
 
 from forebay.reproduce import Claim, Row, kept, number, table
@@ -13,7 +13,7 @@ SAME = 0.02
 
 
 def least(trace, percent: float, within_ms: float) -> int:
-    """IOPS at which a server answers so many percent of `trace` in time."""
+    """Returns the IOPS at which a server answers this percentage of `trace` in time."""
     if isinstance(trace, Workload):
         return _grid(trace)[within_ms, percent]
     return grid_of(trace, [percent], [within_ms])[within_ms, percent]
@@ -25,7 +25,7 @@ def _grid(workload: Workload) -> dict[tuple[float, float], int]:
 
 
 def grid_of(trace, percents, within) -> dict[tuple[float, float], int]:
-    """IOPS by bound in ms and percentage."""
+    """Returns IOPS by bound in ms and percentage."""
     texts = {f"{percent / 100:.6g}": percent for percent in percents}
     bounds = [f"{ms}ms" for ms in within]
     found = forebay.plan_capacity(trace, within=bounds, fraction=list(texts))
@@ -36,14 +36,16 @@ def grid_of(trace, percents, within) -> dict[tuple[float, float], int]:
 
 
 def most_mean_iops(expected: dict, name: str) -> float:
-    """The paper's whole trace has no higher mean: of 90 %, a server answers at most its capacity."""
+    """The mean of the paper's whole trace cannot be higher, because a server that answers 90 % serves at most its
+    capacity.
+    """
     percents = expected["capacity"]["percent"]
     lines = [line for within, line in expected["capacity"][name].items() if within.isdigit()]
     return min(100 * iops / percent for line in lines for iops, percent in zip(line, percents))
 
 
 def cause(expected: dict, workload: Workload, paper: float, ours: float) -> str:
-    """Why ours is not the paper's."""
+    """Returns why our figure differs from the paper's."""
     if abs(ours - paper) <= SAME * paper:
         return "the prefix holds the burst that decides"
     mean, most = workload.mean_iops, most_mean_iops(expected, workload.twin)
@@ -55,7 +57,7 @@ def cause(expected: dict, workload: Workload, paper: float, ours: float) -> str:
 
 
 def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """A row for each cell of table 4.1."""
+    """Returns a row for each cell of table 4.1."""
     found = []
     for name in ("WebSearch", "FinTrans", "OpenMail"):
         workload = of(listed, name)
@@ -79,7 +81,7 @@ def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
 
 
 def knees(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """How many times the capacity of fewer requests all of them need."""
+    """Returns the ratio of the capacity for all requests to that for fewer of them."""
     found = []
     for knee in expected["knee"]:
         name, start = knee["workload"], knee["from"]
@@ -124,7 +126,7 @@ def bursts(expected: dict, short: bool) -> list[Row]:
 
 
 def truncation(expected: dict, listed: list[Workload]) -> str:
-    """Capacities of ever longer beginnings, and the paper's of the whole trace."""
+    """Returns the capacities of increasingly long beginnings, and the paper's for the whole trace."""
     lines = []
     for workload in listed:
         if workload.twin is None:
@@ -146,7 +148,7 @@ def truncation(expected: dict, listed: list[Workload]) -> str:
 
 
 def reference(expected: dict, listed: list[Workload]) -> list[Row]:
-    """What somebody else computed from the same prefix."""
+    """Returns the results that somebody else computed from the same prefix."""
     workload = of(listed, "WebSearch")
     if workload is None:
         return []

@@ -13,7 +13,7 @@ PERCENT = 90
 
 
 def figures(workload: Workload) -> dict[str, float | None]:
-    """Ours, by claim."""
+    """Returns our figures by claim."""
     iops = least(workload, PERCENT, WITHIN_MS)
     runs = shaped(workload, PERCENT, RECOMBINED_WITHIN_MS)
     pair = together((workload, workload), ("1s",), WITHIN_MS)
@@ -37,7 +37,7 @@ def figures(workload: Workload) -> dict[str, float | None]:
 
 
 def section(claims: dict[str, Claim], listed: list[Workload]) -> str:
-    """How often each claim holds; then a line a trace, a column a claim, what fails marked."""
+    """Returns how often each claim holds; then a row per trace and a column per claim, with failures marked."""
     lines, by_trace = [], {workload.name: figures(workload) for workload in listed}
     for workload in listed:
         found = by_trace[workload.name]
@@ -51,7 +51,7 @@ def section(claims: dict[str, Claim], listed: list[Workload]) -> str:
 
 
 def held(claims: dict[str, Claim], by_trace: dict[str, dict[str, float | None]]) -> str:
-    """A line a claim: on how many traces it holds, and on which it does not."""
+    """Returns a row per claim: on how many traces it holds, and on which it does not."""
     lines = []
     for key, claim in claims.items():
         ours = {name: found[key] for name, found in by_trace.items() if found[key] is not None}
@@ -65,13 +65,13 @@ def held(claims: dict[str, Claim], by_trace: dict[str, dict[str, float | None]])
 
 
 def verdict(claim: Claim, ours: float | None) -> str:
-    """The figure, marked where the claim fails."""
+    """Formats the figure, with a mark if the claim fails."""
     fails = ours is not None and claim.deviation(ours) != 0
     return f"{number(ours)}{' fails' if fails else ''}"
 
 
 def grid(listed: list[Workload]) -> str:
-    """Table 4.1 for every trace, and the burst of figure 3.2."""
+    """Returns table 4.1 for every trace, and the burst of figure 3.2."""
     lines = []
     for workload in listed:
         for within in (5, 10, 20, 50):

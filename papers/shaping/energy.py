@@ -1,4 +1,4 @@
-"""Figure 4.1 and table 4.2: what the last hundredth costs in power."""
+"""Figure 4.1 and table 4.2: the power that the last hundredth of the requests costs."""
 
 from capacity import least
 from forebay.reproduce import Claim, Row, kept
@@ -14,7 +14,9 @@ PLANS = {"base": "all-on", "decomposed": "static"}
 
 @kept
 def plans(workload: Workload, within_ms: int) -> dict[str, dict]:
-    """The plans on the paper's drive, one disk a pool; what is off draws nothing, as there."""
+    """Returns the plans for the paper's drive, with one disk per pool; disks that are off draw nothing, as in the
+    paper.
+    """
     found = forebay.plan_power(
         workload.table(), within=f"{within_ms}ms", pool_disks=1, off_w=0, fraction="0.99"
     )
@@ -22,18 +24,18 @@ def plans(workload: Workload, within_ms: int) -> dict[str, dict]:
 
 
 def saving(workload: Workload, within_ms: int) -> float:
-    """The baseline's power over the decomposition's."""
+    """Returns the baseline's power divided by the decomposition's."""
     return plans(workload, within_ms)["static"]["saving_ratio"]
 
 
 def disks(workload: Workload, within_ms: int) -> str:
-    """How many disks each of the two has turning."""
+    """Returns how many disks are spinning in each of the two plans."""
     both = plans(workload, within_ms)
     return " and ".join(str(both[plan]["max_pools"]) for plan in PLANS.values())
 
 
 def one_server(workload: Workload, plan: str, within_ms: int, ms: int) -> tuple[str, float]:
-    """The share answered within `ms` on one server: all by FCFS, or 99 % by Split."""
+    """Returns the share answered within `ms` on one server: all requests by FCFS, or 99 % by Split."""
     if plan == "base":
         iops = least(workload, 100, within_ms)
         return f"FCFS, {iops} IOPS", alone(workload, iops, ms).within_bound
@@ -43,7 +45,7 @@ def one_server(workload: Workload, plan: str, within_ms: int, ms: int) -> tuple[
 
 
 def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """Figure 4.1, then table 4.2."""
+    """Returns figure 4.1, then table 4.2."""
     found = []
     within = expected["power"]["within_ms"]
     for name in ("OpenMail", "TPC-D", "WebSearch"):

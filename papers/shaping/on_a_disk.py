@@ -1,10 +1,10 @@
 """The policies on a disk, where a request's time is not 1/C.
 
-Each trace is slowed or hurried until what RTT says suffices for 90 % within 50 ms, and one request in
-the bound more, is the rate at which the disk serves this trace's requests first come, first served: the
-best a planner of constant rates can know. The same trace so changed runs on a server of that rate and on
-the disk, at queue depth 1 and 32. Split has a second disk there, since it cannot divide one.
-`deadline` orders by address and divides nothing.
+The speed of each trace is changed until the rate that RTT computes for 90 % within 50 ms, plus one
+request per bound, equals the rate at which the disk serves this trace's requests first come, first
+served, which is the best that a planner of constant rates can know. The changed trace runs on a server of
+that rate and on the disk, at queue depths 1 and 32. Split has a second disk there, because it cannot
+divide one. `deadline` orders by address and divides nothing.
 """
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ HALVINGS = 20
 
 
 def slowed(workload: Workload, times: float):
-    """The trace `times` as slow."""
+    """Returns the trace slowed down by the factor `times`."""
     rows = workload.table()
     at = pa.array([round(at * times) for at in rows["at_ns"].to_pylist()], pa.int64())
     return rows.set_column(rows.schema.get_field_index("at_ns"), rows.schema.field("at_ns"), at)
@@ -32,12 +32,12 @@ def slowed(workload: Workload, times: float):
 
 @kept
 def disk_iops(workload: Workload) -> int:
-    """Random reads a second of the disk, as `plan_power` measures it."""
+    """Returns the disk's random reads per second, as `plan_power` measures them."""
     return forebay.plan_power(workload.table(), device=DISK)["traces"][0]["disk_iops"]
 
 
 def fitting(workload: Workload) -> tuple[float, int]:
-    """How much slower the trace has to be, and its Cmin then."""
+    """Returns the factor by which the trace must be slowed down, and its Cmin then."""
     times, _ = _fitting(workload, disk_iops(workload))
     # The speed of the disk depends slightly on how the requests arrive.
     first = simulated(slowed(workload, times), DISK, {"fcfs": spec("fcfs", 1, WITHIN_MS)})["fcfs"]
@@ -55,7 +55,7 @@ def _fitting(workload: Workload, rate_iops: int) -> tuple[float, int]:
 
 
 def runs(workload: Workload) -> tuple[float, int, dict[str, dict[str, Run]]]:
-    """By device: every policy."""
+    """Returns every policy by device."""
     times, cmin = fitting(workload)
     trace = slowed(workload, times)
     policies = {policy: spec(policy, cmin, WITHIN_MS) for policy in POLICIES}
@@ -69,7 +69,7 @@ def runs(workload: Workload) -> tuple[float, int, dict[str, dict[str, Run]]]:
 
 
 def section(listed: list[Workload]) -> str:
-    """A table for each trace."""
+    """Returns a table for each trace."""
     lines, told = [], []
     for workload in listed:
         times, cmin, by_device = runs(workload)
@@ -94,7 +94,7 @@ def section(listed: list[Workload]) -> str:
 
 
 def changes(workload: Workload, by_device: dict[str, dict[str, Run]]) -> str:
-    """What is otherwise on the disk, in one line."""
+    """Returns the differences on the disk in one line."""
     server, disk = by_device["server"], by_device["disk, depth 1"]
     deep = by_device[f"disk, depth {DEPTHS[-1]}"]
     within = {

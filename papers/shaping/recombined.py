@@ -22,7 +22,7 @@ SECOND_MS = 1000.0
 
 @dataclass(frozen=True)
 class Run:
-    """What a policy made of a trace."""
+    """The results of a policy on a trace."""
 
     policy: str
     #: The results by class: `all` and, if the policy decomposes requests, `q1` and `q2`.
@@ -32,23 +32,23 @@ class Run:
     points: Mapping[str, list[tuple[float, float]]] = field(repr=False)
 
     def within(self, ms: float) -> float:
-        """The share answered within `ms`, from distributions of 400 points."""
+        """Returns the share answered within `ms`, from distributions of 400 points."""
         counts = {op: self.figures[f"{op}s"] for op in ("read", "write")}
         shares = sum(counts[op] * _share(self.points.get(op, []), ms) for op in counts)
         return shares / max(1, sum(counts.values()))
 
     def quantile_ms(self, share: float) -> float:
-        """The least of the distributions' times within which `share` are answered."""
+        """Returns the lowest time of the distributions within which `share` of the requests are answered."""
         times = sorted(time for points in self.points.values() for time, _ in points)
         return next(time for time in times if self.within(time) >= share)
 
     @property
     def within_bound(self) -> float:
-        """The share answered within the bound, exactly."""
+        """Returns the exact share answered within the bound."""
         return self.classes["all"]["within_bound_share"]
 
     def secondary(self, figure: str) -> float | None:
-        """A figure of what overflowed, if anything did."""
+        """Returns a figure of the secondary class; None if it is empty."""
         return self.classes.get("q2", {}).get(figure)
 
 
@@ -62,7 +62,7 @@ def _share(points: list[tuple[float, float]], ms: float) -> float:
 
 
 def spec(policy: str, cmin: int, within_ms: float, dependencies: bool = False) -> str:
-    """A policy as `simulate` takes it. The paper knows no dependencies between requests."""
+    """Returns a policy spec for `simulate`. The paper does not consider dependencies between requests."""
     follow = "yes" if dependencies else "no"
     if policy == "fcfs":
         return f"fcfs:delta-ms={within_ms:g}:dependencies={follow}"
@@ -72,7 +72,7 @@ def spec(policy: str, cmin: int, within_ms: float, dependencies: bool = False) -
 
 
 def simulated(trace, device: str, policies: dict[str, str]) -> dict[str, Run]:
-    """Runs by the names in `policies`."""
+    """Returns runs by the names in `policies`."""
     result = forebay.simulate(trace, device=device, policy=list(policies.values()))
     points: dict[str, dict[str, list]] = {}
     for row in result.latencies.to_pyarrow().to_pylist():
@@ -91,27 +91,27 @@ def simulated(trace, device: str, policies: dict[str, str]) -> dict[str, Run]:
 
 
 def extra(within_ms: float) -> int:
-    """The capacity beside Cmin: one request in the bound."""
+    """Returns the capacity in addition to Cmin: one request per bound."""
     return -int(-1000 // within_ms)
 
 
 @kept
 def alone(workload: Workload, capacity: int, within_ms: float) -> Run:
-    """FCFS on a server of that rate and no more."""
+    """Runs FCFS on a server of exactly that rate."""
     policies = {"fcfs": spec("fcfs", capacity, within_ms)}
     return simulated(workload.table(), f"fixed:{capacity}", policies)["fcfs"]
 
 
 @kept
 def shaped(workload: Workload, percent: float, within_ms: float) -> dict[str, Run]:
-    """Every policy on a server of Cmin and one request in the bound."""
+    """Runs every policy on a server of Cmin plus one request per bound."""
     cmin = least(workload, percent, within_ms)
     policies = {policy: spec(policy, cmin, within_ms) for policy in POLICIES}
     return simulated(workload.table(), f"fixed:{cmin + extra(within_ms)}", policies)
 
 
 def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """FCFS at the capacities of table 4.1."""
+    """Returns the results of FCFS at the capacities of table 4.1."""
     found = []
     for figure in expected["fcfs"]:
         percent, within = figure["percent"], figure["within_ms"]
@@ -134,13 +134,13 @@ def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
 
 
 def load(workload: Workload, iops: int) -> str:
-    """How busy the server is: what is behind most of the deviations of FCFS."""
+    """Returns how busy the server is, which causes most of the deviations of FCFS."""
     busy = 100 * workload.mean_iops / iops
     return f"prefix of {workload.duration_s:.0f} s: {workload.mean_iops:.0f} IOPS, {busy:.0f} % busy"
 
 
 def compliance(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """The time within which FCFS answers what RTT answers in time."""
+    """Returns the time within which FCFS answers the share that RTT answers in time."""
     given, found = expected["compliance"], []
     for name in ("WebSearch", "OpenMail"):
         says = f"time within which FCFS answers {given['percent']} %"
@@ -159,7 +159,7 @@ def compliance(expected: dict, listed: list[Workload], short: bool) -> list[Row]
 
 
 def recombined(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """Figure 4.4: every policy at the same total capacity."""
+    """Returns figure 4.4: every policy at the same total capacity."""
     found = []
     within = expected["secondary"]["within_ms"]
     name = expected["secondary"]["workload"]
@@ -185,13 +185,13 @@ def recombined(expected: dict, listed: list[Workload], short: bool) -> list[Row]
 
 
 def ratio(runs: Mapping[str, Run], policy: str, figure: str) -> float | None:
-    """The secondary class's figure over that of fair queueing."""
+    """Returns the secondary class's figure divided by that of fair queueing."""
     ours, fair = runs[policy].secondary(figure), runs["wf2q"].secondary(figure)
     return ours / fair if ours is not None and fair else None
 
 
 def secondary(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """Figure 4.4(c) and what its text says of Split."""
+    """Returns figure 4.4(c), and the text's statements about Split."""
     given, found = expected["secondary"], []
     name = given["workload"]
     workload = of(listed, name)

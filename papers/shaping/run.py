@@ -27,20 +27,21 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# Workload shaping: the paper's figures and ours
 
 L. Lu, "Workload Shaping for QoS and Power Efficiency of Storage Systems" (thesis, Rice University).
-Written by `{command}` with forebay {version}; nothing here is typed in but the paper's own figures
+Written by `{command}` with forebay {version}, which computes all figures except the paper's own
 ([expected.toml](expected.toml)). Nothing is random.
 
-Arrivals are as recorded (open replay); a record is a request, whatever it does. Of the paper's traces
-we have the first {beginnings}; OpenMail and TPC-D are not to be had. A server of constant rate serves
-one request after another; shares beyond a second come from distributions of 400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests
-are not followed, as in the paper. Deviations are ours less the paper's, in the row's unit.
+Arrivals are as recorded (open replay); each record counts as a request, whatever its operation. Of the
+paper's traces we have the first {beginnings}; OpenMail and TPC-D are not available. A server of
+constant rate serves one request after another; shares of more than a second come from distributions of
+400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests are ignored,
+as in the paper. Deviations are ours minus the paper's, in the row's unit.
 """
 
 HEADER = ["source", "what", "case", "paper", "ours", "deviation", "unit", "cause"]
 
 
 def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.Row]]:
-    """Every figure of the paper, by section."""
+    """Returns every figure of the paper, by section."""
     return {
         "Table 4.1: capacity for a promise": capacity.rows(expected, listed, short),
         "Figure 3.6 and section 4.2: what the last requests cost": capacity.knees(
@@ -55,7 +56,7 @@ def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.R
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     # The causes in the tables already say what is special about each trace.
     warnings.simplefilter("ignore", forebay.TraceWarning)
     expected = reproduce.load(HERE / "expected.toml")
@@ -84,30 +85,32 @@ def main(options) -> str:
     return "\n".join(parts)
 
 
-SHARED = """The paper's promise on a shared server is to all requests together, and what is put aside are the
-requests of whoever bursts. So at the capacity that all need together one client may get less than its
-promise, though the sum would have kept it; the last column is what keeps it to each.
+SHARED = """The paper's promise on a shared server applies to all requests together, and requests of clients
+that burst are put aside. So at the capacity that all clients need together, one client may get less
+than its promise, although the sum of capacities would have kept it; the last column is the capacity
+that keeps the promise to each client.
 """
 
-TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, the prefix, and the
-paper's of the whole trace. For 100 % a longer trace can only need more, and one burst decides. A smaller
-fraction follows the load of the stretch, and can fall when a quieter one comes. The paper does not say
-which of UMass's two financial traces its FinTrans is; only Financial1's beginning is to be had.
+TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, of the prefix, and the paper's for
+the whole trace. For 100 % a longer trace can only need more, and a single burst decides. A smaller
+fraction follows the load of the period, and can decrease if a quieter period follows. The paper
+does not say which of UMass's two financial traces is its FinTrans; only the beginning of Financial1
+is available.
 """
 
-ELSEWHERE = """"fails" marks a figure that is beyond what the claim can be held to, which the line "the
-paper" names; where the paper has words only ("sharp knee", "very near", "an order of magnitude") the
-number there is our reading of them.
+ELSEWHERE = """"fails" marks a figure outside the range of the claim, which the line "the paper" shows. If the
+paper has only words ("sharp knee", "very near", "an order of magnitude"), the number there is our
+interpretation of them.
 """
 
-BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT lets
-into its first class at the capacity for 90 % within 10 ms. Figure 3.2(c), the load after Miser, needs
-the time each request is served, which the Python functions do not tell.
+BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT admits to its
+first class at the capacity for 90 % within 10 ms. Figure 3.2(c), the load after Miser, would
+require the time at which each request is served, which the Python functions do not return.
 """
 
 
 def claimed(rows: list[reproduce.Row]) -> str:
-    """Rows with what they are of."""
+    """Returns rows with the name of their subject."""
     cells = []
     for row in rows:
         case, paper, ours, deviation, cause = row.cells()
@@ -117,12 +120,12 @@ def claimed(rows: list[reproduce.Row]) -> str:
 
 
 def document(module) -> str:
-    """What a module says of itself, without its first line."""
+    """Returns a module's docstring without its first line."""
     return (module.__doc__ or "").split("\n", 2)[2].strip() + "\n"
 
 
 def head(options, listed) -> str:
-    """What is being shown, from what."""
+    """Returns a description of what is shown, and of the data."""
     words = ["python -m forebay.reproduce papers/shaping", *(["--short"] if options.short else [])]
     beginnings = [
         f"{workload.requests:,} requests ({workload.duration_s:.0f} s) of {workload.name.split()[0]}"

@@ -16,7 +16,7 @@ PERCENTS = (90, 95, 99, 99.5, 99.9, 100)
 
 
 def draw(listed: list[Workload], folder: Path) -> None:
-    """Every figure into `folder`."""
+    """Draws every figure into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     own = [workload for workload in listed if workload.twin] or listed
     _burst(own[0], folder)
@@ -70,7 +70,7 @@ def _capacity(workload: Workload, folder: Path) -> None:
 
 
 def _curve(axis, run, label: str) -> None:
-    """The distribution over both directions, as a curve of all requests."""
+    """Returns the distribution over both directions, as a curve of all requests."""
     times = sorted(time for points in run.points.values() for time, _ in points)
     axis.plot(times, [100 * run.within(time) for time in times], label=label)
 

@@ -1,8 +1,8 @@
-"""Figures 4.5 and 4.6: what clients need together, beside the sum of what each needs alone.
+"""Figures 4.5 and 4.6: what clients need together, compared with the sum of what each needs alone.
 
-What is compared with the sum for less than all requests can be read in two ways, and both are told.
-`anew`: the merged requests are decomposed, whosever they are. `own`: each client is decomposed by itself
-and what it is promised (its Q1) is merged, all of it to be kept, as section 4.5 has it: "aggregation
+For less than all requests, there are two readings of what is compared with the sum, and both are shown.
+`anew`: the merged requests are decomposed, regardless of the client. `own`: each client is decomposed by
+itself, and everything that is promised to it (its Q1) is merged and kept, as in section 4.5: "aggregation
 after decomposition".
 """
 
@@ -32,13 +32,13 @@ READINGS = {ANEW: "ratio", OWN: "shaped_ratio"}
 def together(
     clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int, reading: str = ANEW
 ) -> dict:
-    """Capacity needed over the sum, by shift in seconds and fraction."""
+    """Returns the required capacity divided by the sum, by shift in seconds and fraction."""
     rows = shared(clients, shifts, within_ms)["rows"]
     return {(row["shift_s"], row["fraction"]): row[READINGS[reading]] for row in rows}
 
 
 def who_pays(expected: dict, listed: list[Workload]) -> str:
-    """What each client gets at the capacity that all together need."""
+    """Returns what each client gets at the capacity that all need together."""
     header = ["clients", "shift, s", "promised, %", "alone, IOPS", "sum", "together",
               "so answered of each, %", "for every client, IOPS"]
     cells = []
@@ -69,12 +69,12 @@ def who_pays(expected: dict, listed: list[Workload]) -> str:
 
 
 def error(ratio: float) -> float:
-    """By how many percent of what is needed the sum is beside it."""
+    """Returns by how many percent the sum exceeds the required capacity."""
     return 100 * abs(1 / ratio - 1)
 
 
 def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
-    """For each pair: unshaped by shift, then shaped at the worst shift."""
+    """Returns for each pair the results unshaped by shift, then shaped at the worst shift."""
     capacities = expected["capacity"]
     return [row for pair in expected["shared"] for row in _pair(pair, capacities, listed, short)]
 
@@ -142,8 +142,8 @@ def _cause(
 def _levelled(
     clients: tuple[Workload, ...], fraction: float, within_ms: int, table: dict
 ) -> str:
-    """Two alike whose requests are independent are one in half the time: they need twice the capacity
-    for twice the bound, which is less than the sum. That can be had from table 4.1 too.
+    """Two similar clients with independent requests are like one in half the time: they need twice the capacity for
+    twice the bound, which is less than the sum. Table 4.1 gives the same figure.
     """
     percent = round(100 * fraction)
     if len(set(clients)) > 1:

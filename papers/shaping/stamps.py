@@ -1,9 +1,9 @@
-"""The clocks of the traces, and what a coarse one does to table 4.1.
+"""The clocks of the traces, and the effect of a coarse one on table 4.1.
 
-Requests that one stamp covers come at once when they are replayed, which they did not. Where most gaps
-between stamps are whole steps of more than 2 ms, the requests of each stamp are spread evenly over the
-step that follows it and the table is made again. Neither row is the truth: bursts within a step are lost in
-the second as calm is in the first, and the paper's figures may come from the same stamps.
+Requests with the same timestamp arrive at once in a replay, which they did not in reality. If most gaps
+between timestamps are whole steps of more than 2 ms, the requests of each timestamp are spread evenly
+over the step that follows it, and the table is computed again. Neither row is the truth: the second loses
+bursts within a step as the first loses calm, and the paper's figures may come from the same timestamps.
 """
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ PERCENTS, BOUNDS = [90, 95, 99, 99.5, 99.9, 100], [5, 10, 20, 50]
 
 
 def step_ns(times: list[int]) -> int | None:
-    """What the clock steps by, where that is coarse."""
+    """Returns the clock's step if it is coarse."""
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
     gaps = [gap for gap in gaps if gap > ROUNDING_NS]
     if not gaps or min(gaps) < STEP_FINE_NS:
@@ -38,7 +38,7 @@ def step_ns(times: list[int]) -> int | None:
 
 
 def spread(times: list[int], step: int) -> list[int]:
-    """The requests of each stamp, evenly over the step that follows it."""
+    """Spreads the requests of each timestamp evenly over the step that follows it."""
     found, first = [], 0
     for index in range(1, len(times) + 1):
         if index == len(times) or times[index] - times[first] > ROUNDING_NS:
@@ -49,7 +49,7 @@ def spread(times: list[int], step: int) -> list[int]:
 
 
 def section(expected: dict, listed: list[Workload]) -> str:
-    """For each coarse clock its step, and the capacities of its stamps and of spread ones."""
+    """Returns for each coarse clock its step, and the capacities with the recorded and with spread timestamps."""
     parts = []
     for workload in listed:
         rows = workload.table()

@@ -28,7 +28,7 @@ LISTED = [
 
 @dataclass(frozen=True)
 class Workload:
-    """A trace and what it is to the paper."""
+    """A trace and its relation to the paper."""
 
     name: str
     path: Path
@@ -37,22 +37,22 @@ class Workload:
     twin: str | None = None
 
     def table(self):
-        """Its rows, read once."""
+        """The trace's rows, which are read once."""
         return _table(self.path, self.from_)
 
     @property
     def requests(self) -> int:
-        """How many there are."""
+        """The number of requests."""
         return self.table().num_rows
 
     @property
     def duration_s(self) -> float:
-        """From the first to the last."""
+        """The time from the first to the last request."""
         return self.table()["at_ns"][-1].as_py() / 1e9
 
     @property
     def mean_iops(self) -> float:
-        """Requests a second on average."""
+        """The mean number of requests per second."""
         return self.requests / self.duration_s
 
 
@@ -62,7 +62,7 @@ def _table(path: Path, from_: str | None):
 
 
 def workloads(options) -> list[Workload]:
-    """The traces there are."""
+    """Returns the available traces."""
     if options.short:
         return [Workload("Hadoop terasort (bundled)", ROOT / "traces" / "terasort.parquet")]
     folder = options.traces or ROOT.parent / "shared" / "traces"
@@ -70,12 +70,12 @@ def workloads(options) -> list[Workload]:
 
 
 def of(listed: list[Workload], name: str) -> Workload | None:
-    """The beginning of the paper's trace `name`, where there is one."""
+    """Returns the beginning of the paper's trace `name`, if we have it."""
     return next((workload for workload in listed if workload.twin == name), None)
 
 
 def missing(name: str, short: bool) -> str:
-    """Why there is no figure of ours for the paper's trace `name`."""
+    """Returns why we have no figure for the paper's trace `name`."""
     if short and name in {twin for *_, twin in LISTED}:
         return "not in the short run"
     return f"{name} is not among the traces we have"

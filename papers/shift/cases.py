@@ -1,4 +1,4 @@
-"""What is run: settings, trees, sweeps; and what a run's stages come to."""
+"""The settings, trees and sweeps to run, and the totals of a run's stages."""
 
 import bisect
 
@@ -30,26 +30,27 @@ DEFAULTS = {"disks": 4, "log_kb": 5000, "keys": "random", "chunk_kib": 64, "valu
 
 
 def host_ms(value_bytes):
-    """From an answer to the next put: 2.6 ms for 100 KB, of which a cached put takes the paper's 3.05 ms; the part that
-    grows with the value is what brings 10 KB near the paper's 6.3 MB/s."""
+    """Returns the time from an answer to the next put: 2.6 ms for 100 KB, for which a cached put takes the paper's
+    3.05 ms; the part that grows with the value brings 10 KB close to the paper's 6.3 MB/s.
+    """
     return round(1.16 + 0.0144 * value_bytes / 1000, 3)
 
 
 def run(case):
-    """A case's rows, by arrangement: without and with transformation. In a process of its own."""
+    """Returns a case's rows by arrangement, without and with transformation, computed in a separate process."""
     case = {"read_log": True, "no_merging": True, **case}
     rows = forebay.store_simulate(host=f"{case.pop('host_ms')}ms", **case)["rows"]
     return {rows[at]["arrangement"]: (rows[at], rows[at + 1]) for at in range(0, len(rows), 2)}
 
 
 class Runs:
-    """Asked for first, run together; each case once."""
+    """Collects cases first and then runs them together, each case once."""
 
     def __init__(self, options, mb):
         self.options, self.mb, self.cases, self.told = options, mb, {}, {}
 
     def ask(self, **case):
-        """Wants a case; what it came to is found under the same words."""
+        """Requests a case; its result is found under the same parameters."""
         # The ratio of memory to data is the same as in the paper.
         case = {name: value for name, value in case.items() if DEFAULTS.get(name) != value}
         mb = case.setdefault("total_mb", self.mb)
@@ -60,7 +61,7 @@ class Runs:
         return name
 
     def go(self):
-        """Runs them all."""
+        """Runs all requested cases."""
         answers = reproduce.grid(run, list(self.cases.values()), self.options.processes)
         self.told = dict(zip(self.cases, answers, strict=True))
 
@@ -73,12 +74,12 @@ def slowed(pair):
 
 
 def scaled(row, mb):
-    """The time of 10 GB."""
+    """Returns the time of 10 GB."""
     return row["execution_s"] * PAPER_MB / mb
 
 
 def sweeps(mb, short):
-    """Title, column, what the paper says, the trees that it is about, and its cases by label."""
+    """Returns for each sweep its title, column, the paper's statement, its trees, and its cases by label."""
     # There are too many small values to use all the data.
     few = {1000: max(mb // SMALL, 1)}
     values = (10_000,) if short else (1000, 10_000, 50_000, 100_000, 1_000_000)
@@ -111,7 +112,7 @@ def sweeps(mb, short):
 
 
 def active_s(row):
-    """How long disks were in a stage other than idle, in all: what the paper's energy counts."""
+    """Returns how long disks were in stages other than idle in total, which is what the paper's energy counts."""
     began, active = {}, 0.0
     for change in row["stages"]:
         disk, at = change["disk"], change["at_s"]
@@ -122,7 +123,7 @@ def active_s(row):
 
 
 def phases(row):
-    """Each disk's stages as (begin, end, stage, whether duty came to a disk at work)."""
+    """Returns each disk's stages as (begin, end, stage, whether duty passed to a busy disk)."""
     last, found = {}, []
     for change in row["stages"]:
         disk, at, stage = change["disk"], change["at_s"], change["stage"]
@@ -140,7 +141,7 @@ def phases(row):
 
 
 def periods_ms(row):
-    """How long a log is on duty in the mean, and how long a disk works on its transformation."""
+    """Returns how long a log is on duty on average, and how long a disk works on its transformation."""
     phased = phases(row)
     logs = max(1, round(row["execution_s"] * 1e3 / row["logging_ms"]))
     work = sum(end - begin for _, begin, end, stage, _ in phased if stage in ("read-log", "write-tree"))
@@ -148,7 +149,7 @@ def periods_ms(row):
 
 
 def window(row, logs):
-    """From when to when to look at a run: so many logs in its middle."""
+    """Returns the interval of a run to look at: this many logs in its middle."""
     ends = sorted({begin for _, begin, _, stage, _ in phases(row) if stage == "log"})
     if len(ends) < 2:
         return 0.0, row["settled_s"]

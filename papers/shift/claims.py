@@ -1,4 +1,4 @@
-"""Each of the paper's claims beside ours: at the main settings, and whether it holds there and in all sweeps."""
+"""Every claim of the paper beside our result: in the main settings, and whether it holds there and in all sweeps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def energy(told, arrangement, of=lambda row: row["energy_j"]):
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim of one run of all arrangements, and whether a value of ours bears it out."""
+    """A claim about one run of all arrangements, and whether a value of ours supports it."""
 
     value: Callable[[dict], float]
     holds: Callable[[float], bool]
@@ -56,7 +56,7 @@ RUN = {
 
 
 def ends(by, arrangement, of):
-    """The same figure of a sweep's first case and of its last."""
+    """Returns the same figure of a sweep's first and last case."""
     listed = list(by.values())
     return of(listed[0][arrangement]), of(listed[-1][arrangement])
 
@@ -82,7 +82,7 @@ def spread(by, arrangement):
 
 
 def small_ones(by):
-    """How much more values of 1 KB are slowed than those of 100 KB."""
+    """Returns how much more values of 1 KB are slowed down than those of 100 KB."""
     return slowed(by["1"]["raid0"]) - slowed(by["100"]["raid0"])
 
 
@@ -116,7 +116,7 @@ def verdict(held) -> str:
 
 
 class Results:
-    """All runs, as the claims ask for them."""
+    """The runs that the claims need."""
 
     def __init__(self, runs, mb, main_mb, short):
         self.runs, self.mb, self.main_mb = runs, mb, main_mb
@@ -124,15 +124,15 @@ class Results:
         self.periods = {}
 
     def main(self, tree, setting):
-        """A main run, at the paper's size, with its stages."""
+        """Returns a main run at the paper's size, with its stages."""
         return self.runs(**TREES[tree], **SETTINGS[setting], total_mb=self.main_mb, stages=True)
 
     def is_about(self, name, tree, setting):
-        """Whether a sweep has that tree and those puts."""
+        """Returns whether a sweep covers that tree and those puts."""
         return tree in self.listed[name][2] and (setting != "flushed" or name in cases.FLUSHED)
 
     def of(self, name, tree, setting):
-        """A sweep's runs, by label; none for a tree or puts that it is not about."""
+        """Returns a sweep's runs by label; none for a tree or puts that it does not cover."""
         _, _, _, listed = self.listed[name]
         if not self.is_about(name, tree, setting):
             return {}
@@ -148,7 +148,7 @@ class Results:
         self.runs.go()
 
     def every(self):
-        """Every run of every sweep, but where we merge and where keys need no sorting."""
+        """Yields every run of every sweep, except where we merge and keys need no sorting."""
         for tree, setting in columns():
             for name in self.listed:
                 for label, told in self.of(name, tree, setting).items():
@@ -193,7 +193,7 @@ def _tried(value, by):
 
 
 def swept(results, name) -> str:
-    """One row a case, setting and tree: each arrangement's time, and by how much it is slowed."""
+    """Returns one row per case, setting and tree: each arrangement's time, and its slowdown."""
     _, header, _, listed = results.listed[name]
     rows = []
     for label, case in listed:

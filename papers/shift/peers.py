@@ -1,16 +1,16 @@
-"""LevelDB and RocksDB on the paper's disks: their I/O is captured here and replayed on models of those.
+"""LevelDB and RocksDB on the paper's disks: their I/O is captured here and replayed on models of those disks.
 
     make capture-peers                                           # as below, into papers/shift/peers.md
     sudo python3 papers/shift/peers.py --mb 1000 --work DIR      # DIR: a folder with room for five times as much
 
-Cases that were done before an interruption are not done again.
+Cases that were completed before an interruption are not repeated.
 
-It makes a file system (ext4) on a loop device in DIR, runs an engine there by the program that `make bench-store` runs
-(crates/forebay-store/benches/peers/peers.cc), captures what reaches the device (`forebay capture`; where an engine
-has several devices, the kernel's `blk` tracer, which that uses too), and replays the capture dependently on models
-(`forebay simulate --replay dependent`): a thread's I/O begins at its recorded time, but not before the one before it
-has ended. What a thread waits for of another is not in a capture, so an engine's compaction keeps the pace that it had
-here, and nobody waits for it.
+The script creates a file system (ext4) on a loop device in DIR, runs an engine there with the program of `make
+bench-store` (crates/forebay-store/benches/peers/peers.cc), captures the requests to the device (with `forebay
+capture` or, if an engine uses several devices, with the kernel's `blk` tracer, which `forebay capture` uses too), and
+replays the capture dependently on models (`forebay simulate --replay dependent`): a thread's I/O begins at its
+recorded time, but not before its previous I/O has ended. A capture does not show which threads wait for which others,
+so an engine's compaction keeps the pace that it had here, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PUTS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Case:
-    """An engine, and what is put into it: one writer, each put synced."""
+    """An engine and its load: one writer, with each put synced."""
 
     engine: str
     value_bytes: int
@@ -77,7 +77,7 @@ CASES = [
 
 
 def told(*words: str | Path) -> str:
-    """What a command says; its complaint is raised."""
+    """Returns a command's output; raises its error message."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
@@ -86,7 +86,7 @@ def told(*words: str | Path) -> str:
 
 @contextmanager
 def file_system(work: Path, name: str, size: int):
-    """ext4 on a loop device of so many bytes, past the page cache below; answers the device and the folder."""
+    """Creates ext4 on a loop device of this size, bypassing the page cache below; returns the device and the folder."""
     image, folder = work / f"{name}.image", work / name
     told("truncate", "-s", size, image)
     device = told("losetup", "--find", "--show", "--direct-io=on", image)
@@ -106,7 +106,7 @@ def file_system(work: Path, name: str, size: int):
 
 @contextmanager
 def captured_by_forebay(forebay: Path, device: str, trace: Path):
-    """Captures one device until what is inside ends."""
+    """Captures one device until the block ends."""
     words = [str(forebay), "capture", device, "-o", str(trace), "--for", "10h"]
     capturing = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     time.sleep(2)
@@ -125,8 +125,9 @@ def switch(file: Path, text: str) -> None:
 
 @contextmanager
 def captured_by_tracer(devices: list[str], trace: Path):
-    """Captures several devices through the kernel's tracer, in the words of blktrace, which are blkparse's but for
-    the number of an event."""
+    """Captures several devices through the kernel's tracer, in blktrace's text format, which differs from blkparse's
+    in the number of an event.
+    """
     if not (TRACING / "current_tracer").exists():
         told("mount", "-t", "tracefs", "nodev", TRACING)
     enabled = [Path(f"/sys/block/{Path(device).name}/trace/enable") for device in devices]
@@ -160,7 +161,7 @@ def captured_by_tracer(devices: list[str], trace: Path):
 
 
 def capture(case: Case, options) -> tuple[Path, dict]:
-    """Runs a case; answers its trace and what the engine says of the run."""
+    """Runs a case; returns its trace and the engine's report."""
     count = min(PUTS_MAX, min(options.mb, case.mb_max) * 1_000_000 // case.value_bytes)
     total = count * case.value_bytes
     with ExitStack() as stack:
@@ -191,7 +192,7 @@ def capture(case: Case, options) -> tuple[Path, dict]:
 
 
 def without_flushes(trace: Path, options) -> Path:
-    """The same trace where nothing waits for the platters, as where disks answer from caches that nobody flushes."""
+    """Returns the trace without waits for the platters, as if disks answered from caches that nobody flushes."""
     whole, rest = trace.with_suffix(".all.csv"), trace.with_suffix(".csv")
     told(options.forebay, "convert", trace, whole)
     with whole.open(newline="") as lines, rest.open("w", newline="") as out:
@@ -206,14 +207,14 @@ def without_flushes(trace: Path, options) -> Path:
 
 
 def replay(case: Case, trace: Path, device: str, options, *more: str) -> dict:
-    """What a capture comes to on models of the paper's disks."""
+    """Returns the results of a capture on models of the paper's disks."""
     policy = RAID0 if case.devices == 1 else "mq-deadline"
     words = ["--device", device, "--disks", str(DISKS), "--policy", policy, "--replay", "dependent", "--format", "json"]
     return json.loads(told(options.forebay, "simulate", trace, *words, *more))["runs"][0]
 
 
 def ours(value_bytes: int, device: str, options) -> float:
-    """MB/s of our store on the same models: all puts of the same bytes, sorted and merged meanwhile."""
+    """Returns MB/s of our store on the same models: all puts of the same bytes, sorted and merged meanwhile."""
     words = ["--disks", str(DISKS), "--arrangement", "enhanced", "--value-bytes", str(value_bytes), "--format", "json",
              "--total-mb", str(options.mb), "--host", f"{HOST_MS}ms"]
     if device != DEVICES["to media"]:
@@ -223,7 +224,7 @@ def ours(value_bytes: int, device: str, options) -> float:
 
 
 def row(case: Case, options) -> list[str]:
-    """A case's row of the table; bytes written and read are per byte of values."""
+    """Returns a case's row of the table; bytes written and read are per byte of values."""
     trace, said = capture(case, options)
     quick = without_flushes(trace, options)
     runs = [replay(case, trace, DEVICES["to media"], options), replay(case, quick, DEVICES["to cache"], options),
@@ -297,7 +298,7 @@ on the disk: tens of milliseconds. Sequential keys spare LevelDB the compaction 
 
 
 def main(options) -> str:
-    """The text of the table."""
+    """Returns the text of the table."""
     options.traces = options.work / "captured"
     options.traces.mkdir(parents=True, exist_ok=True)
     options.peers = compile_peers(options.work)

@@ -1,4 +1,4 @@
-"""Logging against transformation: figure 9, and the alternations of figures 6 to 8 found among runs."""
+"""Logging against transformation: figure 9, and which runs alternate as in figures 6 to 8."""
 
 import cases
 from cases import SETTINGS, TREES
@@ -18,7 +18,7 @@ RARE = {"host_ms": 60.0, **SETTINGS["to cache"]}
 
 
 class Periods:
-    """How long a log takes, synced and not, and how long its transformation, by value and log."""
+    """Returns how long a log takes, synced and unsynced, and how long its transformation takes, by value and log."""
 
     def __init__(self, runs, short):
         self.runs = runs
@@ -29,7 +29,7 @@ class Periods:
                 runs.ask(**case)
 
     def listed(self):
-        """By value and log: unsynced, synced, and rare in each tree."""
+        """Returns results by value and log: unsynced, synced, and rare in each tree."""
         listed = {}
         for value in self.values:
             for log in self.logs:
@@ -43,7 +43,7 @@ class Periods:
         return listed
 
     def told(self):
-        """The periods in ms, by value and log: unsynced, synced, transformation in each tree."""
+        """Returns the periods in ms by value and log: unsynced, synced, transformation in each tree."""
         found = {}
         for at, (unsynced, synced, *rare) in self.listed().items():
             logging = [self.runs(**case)["enhanced"][0]["logging_ms"] for case in (unsynced, synced)]
@@ -52,7 +52,7 @@ class Periods:
         return found
 
     def claims(self):
-        """For each tree: the largest log's time without sync, and the synced one's transformation, as shares."""
+        """Returns for each tree the largest log's time without sync, and the synced one's transformation, as shares."""
         told, largest = self.told(), max(self.logs)
         unsynced, synced = {}, {}
         for place, tree in enumerate(TREES):
@@ -73,7 +73,7 @@ HOSTS, LOGS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.6), (5, 50)
 
 
 class Alternations:
-    """Runs whose disks alternate as in the paper's figures 6, 7 and 8."""
+    """Returns runs whose disks alternate as in the paper's figures 6, 7 and 8."""
 
     def __init__(self, runs, short):
         self.runs = runs
@@ -90,7 +90,7 @@ class Alternations:
                 "total_mb": 24 * log, "stages": True, "arrangement": ["enhanced"]}
 
     def found(self):
-        """By name: its host time, its log, its row and its periods."""
+        """Returns by name the host time, the log, the row and its periods."""
         rows = {}
         for host in self.hosts:
             for log in self.logs:

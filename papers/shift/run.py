@@ -21,27 +21,28 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# Workload Shifting: the paper's figures and ours
 
 F. Pan, Y. Yue, J. Xiong, "Workload Shifting: Contention-Insular Disk Arrays for Big Data Systems". Written by
-`{command}` with forebay {version}; nothing here is typed in but the paper's own figures
-([expected.toml](expected.toml)) and the reasons ([why.toml](why.toml)). What it comes to is in
-[README.md](README.md).
+`{command}` with forebay {version}, which computes all figures except the paper's own
+([expected.toml](expected.toml)); the reasons are in [why.toml](why.toml). [README.md](README.md) has the
+conclusions.
 
-Simulated, the store's own code in virtual time, on models of four ST1000NM0011: puts of 100 KB by one writer,
-{host} ms from an answer to the next put, random keys, logs of 5 MB read back before they are sorted,
+The store's own code was simulated in virtual time, on models of four ST1000NM0011: puts of 100 KB by one writer,
+{host} ms from an answer to the next put, random keys, logs of 5 MB that are read back before they are sorted, and
 RAID 0 in chunks of 64 KiB, unless a table says otherwise.
 
-Puts count *to cache* once the disk's cache has them, as the paper's 3.05 ms a put implies; *to media* once they are
-on the platters, where the disk has no cache; *flushed* are those that a disk with a cache takes and is then told
-to flush, on RAID 0 every disk. Logs become, *in place*, part of one B+tree a disk: pages of 8 KiB, values apart,
-changed pages written to their places one after another when a log is in the tree, leaves in memory as much
-of the data as the paper's 2 GB of 10; or *runs*, this store's own, written in one pass and never merged here.
+Puts count *to cache* once they are in the disk's cache, as the paper's 3.05 ms per put implies, and *to media* once
+they are on the platters of a disk without a cache; *flushed* puts go to a disk with a cache that is then flushed,
+on RAID 0 every disk. Logs become either part of one B+tree per disk (*in place*), with pages of 8 KiB, separately
+stored values, changed pages that are written to their places one after another once a log is in the tree, and
+leaves in memory in the ratio of the paper's 2 GB to its 10 GB of data; or *runs*, this store's own structure,
+written in one pass and never merged here.
 
-The claims are runs of {main} MB; the sweeps have {mb} MB (values of 1 KB {few}), their times scaled to the paper's 10
-GB. *Slowed* is by how much longer putting takes with transformation.
+The claims are runs of {main} MB; the sweeps have {mb} MB (values of 1 KB {few}), with times scaled to the paper's
+10 GB. *Slowed* is how much longer puts take with transformation.
 """
 
 
 def main(options) -> str:
-    """The text of the tables."""
+    """Returns the text of the tables."""
     mb = 40 if options.short else cases.PAPER_MB if options.full else 1000
     main_mb = mb if options.short else cases.PAPER_MB
     words = ["python -m forebay.reproduce papers/shift", *(["--short"] if options.short else []),
@@ -72,15 +73,15 @@ def main(options) -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-CLAIMS = """A verdict is over the six settings beside it; *in all sweeps* over every run of the sweeps below, but
-those that merge and those with sequential keys. A slowdown of the paper's is borne out by half of it or more; what
-takes up to 3 % longer takes as long; a rate is met within a fifth."""
-FIGURE_9 = """Milliseconds of a log. *No sync*: puts of up to 400 KB at a time and 0.1 ms between them, so that nobody waits for the disk.
-Transformations are those of rare puts, so that each is alone on its disks."""
-ALTERNATIONS = """Found among runs in place whose host time, logs and pages differ: *ideal*, the calm one whose
-transformation takes nearest to two logging periods (one to read, one to write, as drawn in figure 6); *acceptable*,
-nearest to the paper's own; *bad*, the one in which duty passed most often to a disk at work. Transformations of ours
-never meet each other on a disk: where there are too many they wait, and logs overlap them."""
+CLAIMS = """A verdict is over the six settings beside it; *in all sweeps* over every run of the sweeps below, except those that
+merge and those with sequential keys. A slowdown in the paper is confirmed by at least half of it; times up to 3 %
+longer count as equal; a rate is met within a fifth."""
+FIGURE_9 = """Milliseconds per log. *No sync*: puts of up to 400 KB at a time and 0.1 ms between them, so that nobody waits for
+the disk. Transformations are those of rare puts, so that each is alone on its disks."""
+ALTERNATIONS = """Found among runs in place with different host times, logs and pages: *ideal* is the calm run whose transformation
+takes closest to two logging periods (one to read, one to write, as drawn in figure 6); *acceptable* is closest to
+the paper's own; *bad* is the run in which duty passed most often to a busy disk. Our transformations never overlap
+on a disk: if there are too many they wait, and logs overlap them."""
 OPEN = "The paper does not say."
 TEXTS = {
     "disks": "The paper: Workload Shifting stays as it is, Log+RAID0 takes less time and is slowed less with more disks.",

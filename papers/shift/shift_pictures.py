@@ -12,7 +12,7 @@ NAMES = {"log": "Log", "read-log": "Read log", "write-tree": "Write B+tree", "id
 
 
 def draw(results, compared, alternations, folder) -> None:
-    """All of them into `folder`."""
+    """Draws all pictures into `folder`."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -37,7 +37,7 @@ def draw(results, compared, alternations, folder) -> None:
 
 
 def _main(pyplot, results):
-    """Times and energy of the main runs, with the paper's."""
+    """Draws times and energy of the main runs, with the paper's."""
     figure, axes = pyplot.subplots(1, 2, figsize=(13, 3.8), width_ratios=[3, 2])
     at, ticks = 0, []
     groups = [("paper", {"enhanced": (320, 329), "raid0": (522, 813)})]
@@ -76,7 +76,7 @@ def _main(pyplot, results):
 
 
 def _stages(pyplot, alternations):
-    """What each disk does over some logs, once for each alternation."""
+    """Draws the stages of each disk over some logs, once for each alternation."""
     found = alternations.found()
     figure, axes = pyplot.subplots(len(found), 1, figsize=(11, 1.9 * len(found)), squeeze=False)
     titles = {"ideal": "Fig. 6: ideal", "acceptable": "Fig. 7: acceptable", "bad": "Fig. 8: bad"}
@@ -119,7 +119,7 @@ def _periods(pyplot, compared):
 
 
 def _lines(axis, results, name, of, arrangements=("enhanced", "raid0"), settings=("to cache", "to media")):
-    """A figure of each case of a sweep: solid in place, dashed runs, thick to media."""
+    """Draws a figure of each case of a sweep: solid in place, dashed runs, thick to media."""
     for tree in results.listed[name][2]:
         for setting in settings:
             by = results.of(name, tree, setting)
@@ -158,7 +158,7 @@ def _values(pyplot, results):
 
 
 def _open(pyplot, results):
-    """What the paper leaves open, each with how much it slows."""
+    """Draws what the paper leaves open, with the slowdown that each causes."""
     names = [name for name in ("depths", "syncs", "pages", "chunks", "hosts", "memories") if name in results.listed]
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.6))
     for axis, name in zip(axes.flat, names, strict=True):

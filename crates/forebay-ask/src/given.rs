@@ -91,19 +91,19 @@ impl Given {
                 let names: Vec<&str> = inputs.iter().map(|input| input.name).collect();
                 let near =
                     nearest(name, &names).map(|near| format!("; did you mean {}?", named(near)));
-                let said = format!("no such input{}", near.unwrap_or_default());
-                return Err(AskError::new(name, said));
+                let text = format!("no such input{}", near.unwrap_or_default());
+                return Err(AskError::new(name, text));
             }
         }
         for input in inputs.iter().filter(|input| self.has(input.name)) {
             if let Some(other) = input.excludes.iter().find(|other| self.has(other)) {
-                let said =
+                let text =
                     format!("cannot be combined with {}; leave one of them out", named(other));
-                return Err(AskError::new(input.name, said));
+                return Err(AskError::new(input.name, text));
             }
             if let Some(other) = input.requires.filter(|other| !self.has(other)) {
-                let said = format!("has an effect only with {}; add it", named(other));
-                return Err(AskError::new(input.name, said));
+                let text = format!("has an effect only with {}; add it", named(other));
+                return Err(AskError::new(input.name, text));
             }
         }
         Ok(())

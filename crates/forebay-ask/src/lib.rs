@@ -59,7 +59,7 @@ pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
 pub struct AskError {
     /// The name of the input that is wrong.
     pub input: String,
-    /// A message that states what was given, what was expected, and what to do. It names other
+    /// A message that states the given value, the expected one, and what to do. It names other
     /// inputs through [`named`].
     pub said: String,
 }

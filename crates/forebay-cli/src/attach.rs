@@ -26,7 +26,7 @@ forebay_ask::ask! {
         export: Option<String> [.word("NAME").otherwise("the first export")],
         /// How long a request may take before it is sent again on a new connection; whole seconds
         timeout: Nanos = "10s",
-        /// How long requests wait for a server that is gone, before they fail; whole seconds
+        /// How long requests wait for a server that no longer runs before they fail; whole seconds
         wait: Nanos = "3600s",
     }
 }

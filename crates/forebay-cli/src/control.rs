@@ -62,8 +62,8 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Write all data that only the flash of a cache has to the disk, so that the flash can be removed
     ///
-    /// From then on nothing is cached. Shows progress until the disk has all data. If this command is
-    /// interrupted, draining goes on.
+    /// From then on nothing is cached. Shows progress until the disk has all data. If this command
+    /// is interrupted, draining continues.
     pub(crate) struct DrainAsk("control drain") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],

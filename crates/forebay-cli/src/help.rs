@@ -37,8 +37,8 @@ pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap:
     };
     path.extend(words.cloned());
     if let Some((above, word)) = unknown(command, &path) {
-        let told = format!("no command '{word}'; '{above} --help' lists all commands");
-        return Some(command.error(ErrorKind::InvalidSubcommand, told));
+        let text = format!("no command '{word}'; '{above} --help' lists all commands");
+        return Some(command.error(ErrorKind::InvalidSubcommand, text));
     }
     command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
 }

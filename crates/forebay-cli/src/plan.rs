@@ -10,7 +10,7 @@ use forebay::plan::volume::VolumeAsk;
 
 use crate::verb::ParsedVerb;
 
-/// Find what a promise such as "99 % within 10 ms" costs
+/// Compute the cost of a promise such as "99 % within 10 ms"
 #[derive(Args)]
 pub(crate) struct Plan {
     #[command(subcommand)]

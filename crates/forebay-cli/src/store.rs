@@ -210,7 +210,7 @@ impl StoreServeAsk {
         server.stop();
         store.close();
         if has_failed {
-            anyhow::bail!("the store has stopped: its disks cannot be driven");
+            anyhow::bail!("the store has stopped: I/O on its disks is not possible");
         }
         Ok(())
     }

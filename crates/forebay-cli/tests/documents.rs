@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use crate::command::{Folder, ends, forebay, json, sample};
 use crate::shell;
 
-/// Pages whose commands are run by other tests, or require what no test has.
+/// Pages whose commands other tests run, or which have requirements that no test can meet.
 const ELSEWHERE: [&str; 7] = [
-    "README.md",          // the commands of guide.md, and cargo's
+    "README.md",          // other tests run these: guide.rs and cargo
     "guide.md",           // guide.rs
     "install.md",         // install.rs
     "measure-a-drive.md", // requires a drive and hdparm
@@ -38,7 +38,7 @@ const NOT_RUN: [(&str, usize); 7] = [
     ("traces.md", 3),          // requires a kernel with tracing, and a program to trace
 ];
 
-/// Optional programs. If one is missing, its commands are skipped.
+/// Optional programs. If a program is missing, its commands are skipped.
 const CLIENTS: [&str; 5] = ["nbdinfo", "nbdcopy", "qemu-img", "fio", "redis-cli"];
 
 /// The maximum width, in columns, of output on pages and of help.

@@ -106,7 +106,7 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     ends(&mut bounded(256, &alone, &[&path]), 0);
     // Computing the verdict takes three times the memory of `compare`.
     let (said, _) = ends(&mut bounded(512, &fit, &[&path]), 0);
-    assert!(said.contains("(by its first 100000 requests)"), "{said}");
+    assert!(said.contains("(judged by its first 100000 requests)"), "{said}");
 }
 
 #[test]

@@ -561,10 +561,10 @@ fn devices_are_counted() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = said(&["--within", "50ms,1ms", "--price", "9.5"]);
-    let kept = "200 IOPS keep 100 % within 50 ms; 1 fixed:100 does not (50.00 %), 2 fixed:100 do: the \
-                time decides, for 19.00 in the currency of the price.";
+    let kept = "200 IOPS keep 100 % within 50 ms; 1 fixed:100 is not enough (50.00 %), 2 fixed:100 \
+                are enough: the time decides, for 19.00 in the currency of the price.";
     assert!(text.contains(kept), "{text}");
-    let never = "10000 IOPS keep 100 % within 1 ms; no number of fixed:100 does: one that is idle \
+    let never = "10000 IOPS keep 100 % within 1 ms; no number of fixed:100 is enough: an idle one \
                  answers only 0.00 % in time";
     assert!(text.contains(never), "{text}");
     for wrong in ["-1", "nan", "x"] {

@@ -359,7 +359,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
 }
 
 /// After draining, the disk has all data and can be served without its flash, even though a client
-/// goes on writing.
+/// continues to write.
 #[test]
 fn a_flash_is_removed_after_draining() {
     let folder = Folder::new();

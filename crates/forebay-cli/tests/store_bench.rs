@@ -134,7 +134,7 @@ fn a_benchmark_has_keys_of_its_own() {
     let few = ["--workload", "ingest", "--operations", "7"];
     let said = String::from_utf8(bench(&folder, serving.address, &few).stdout).unwrap();
     let last = said.trim_end().lines().last().unwrap();
-    assert_eq!(last, "7 keys are left in the store; they begin with forebay-bench:");
+    assert_eq!(last, "7 keys are left in the store; all begin with forebay-bench:");
 }
 
 /// Starts a server that supports a few commands and applies `spoiled` to the values it returns. If

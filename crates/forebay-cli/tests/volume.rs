@@ -197,7 +197,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert_eq!(checked["lost_units"], 0, "{checked}");
 }
 
-/// A run that ends early gives the volume no time to flush by itself.
+/// A run that ends early leaves the volume no time to flush by itself.
 #[test]
 fn what_was_played_is_kept_though_it_ends_early() {
     let folder = Folder::new();
@@ -730,7 +730,7 @@ fn help_says_what_a_volume_is() {
 #[test]
 fn advice_says_which_redundancy_pays_on_an_array() {
     let folder = Folder::new();
-    // Slow enough that a drive is rebuilt beside it.
+    // Slow enough that a drive is rebuilt in the meantime.
     let row = |n: u64| {
         let (at_ms, offset, len) = (n * 40, n * 7919 % 9000 * 4096, 4096 << (n % 7));
         format!("{},write,{offset},{len},0,0,1000000,,,,\n", at_ms * 1_000_000)

@@ -235,7 +235,7 @@ fn a_volume_under_load_grows_and_loses_a_drive_that_it_can_do_without() {
     };
     refused(&["grow", "socket", "--with", "absent"], "absent");
     refused(&["remove", "socket", "--drive", "9"], "expected the number or path of a drive of it");
-    // Growth is slow at first, and goes on after a switch of policies.
+    // Growth is slow at first, and continues after a switch of policies.
     served.folder.holes("new", 48 << 20);
     served.does(&["control", "limit", "socket", "--rate", "1"]);
     let growing = thread::spawn({
@@ -260,7 +260,7 @@ fn a_volume_under_load_grows_and_loses_a_drive_that_it_can_do_without() {
     let mut other = Client::simple(&served.folder.path("socket"), "safe");
     other.write(capacity(&state) - BLOCK, &content(1, 1));
     assert!(other.read(capacity(&state) - BLOCK, BLOCK as u32) == content(1, 1));
-    // The spare room is enough for the data of one drive, but not of two.
+    // The spare space is enough for the data of one drive, but not of two.
     served.does(&["control", "remove", "socket", "--drive", "v/2"]);
     let (status, state) = served.state();
     assert_eq!((status, &drive(&state, 2)["state"]), (0, &"left".into()), "{state:#}");

@@ -1,6 +1,5 @@
-"""libCacheSim's own loop over a file: accesses a second and miss ratio of LRU and S3-FIFO.
-
-python beside.py FILE FRAMES RUNS
+"""libCacheSim's own loop over a file: accesses per second and miss ratio of LRU and S3-FIFO. python beside.py FILE
+FRAMES RUNS
 """
 
 import os

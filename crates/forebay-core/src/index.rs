@@ -66,7 +66,7 @@ impl Index {
     pub(crate) fn remove(&mut self, hash: u64, id: u32) {
         let mut hole = (hash >> self.shift) as usize;
         while self.slots[hole] != (hash, id) {
-            debug_assert_ne!(self.slots[hole].1, EMPTY, "removing what is not there");
+            debug_assert_ne!(self.slots[hole].1, EMPTY, "the entry to remove does not exist");
             hole = (hole + 1) & self.mask();
         }
         let mut at = hole;

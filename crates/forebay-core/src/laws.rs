@@ -101,8 +101,8 @@ pub fn check<P: Policy>(
     let moved = watch.once(requests)?;
     let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
     if moved != asked {
-        let said = format!("{asked} bytes were asked for and {moved} moved");
-        return broken(Law::Exactly, said);
+        let text = format!("{asked} bytes were asked for and {moved} moved");
+        return broken(Law::Exactly, text);
     }
     same(&mut build(), &policy.policy.calls)
 }

@@ -76,7 +76,10 @@ impl Outstanding {
     /// Removes a request for which nothing has been done yet, so that it can be opened again later.
     #[inline]
     pub(crate) fn close(&mut self, key: u32) {
-        debug_assert!(self.requests[key].holds == 1, "a request that more holds is forgotten");
+        debug_assert!(
+            self.requests[key].holds == 1,
+            "a request with remaining holds was forgotten"
+        );
         self.requests.remove(key);
     }
 

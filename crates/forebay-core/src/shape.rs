@@ -150,7 +150,7 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
     in_flight: u32,
-    /// The request of which parts still have to be sent.
+    /// The request that still has unsent parts.
     sending: Option<u32>,
 }
 

@@ -301,7 +301,8 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
         && points.len() + 1 < said
     {
         return Err(format!(
-            "{name}: got {} distances, expected the {said} its first line says: copy the file again",
+            "{name}: got {} distances, expected the {said} that its first line states: copy the \
+             file again",
             points.len()
         ));
     }

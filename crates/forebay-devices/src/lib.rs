@@ -557,7 +557,7 @@ fn plain_words(what: &str) -> String {
     let mut said = what.replace('\n', " ");
     for (theirs, ours) in [
         ("expected f64", "expected a number"),
-        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number of at least 0"),
         ("expected u32", "expected a whole number from 0 to 4294967295"),
         ("expected u16", "expected a whole number from 0 to 65535"),
         (" as i128", ""),

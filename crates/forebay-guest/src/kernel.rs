@@ -31,7 +31,7 @@ const NOT_BEGUN: u64 = u64::MAX;
 /// How long before the start of a script its threads are created.
 const LEAD: Nanos = Nanos::from_millis(20);
 
-/// The clock of a run, shared by all threads. `at_ns` is when the run begins, measured from
+/// The clock of a run, shared by all threads. `at_ns` is the start of the run, measured from
 /// `origin`.
 struct Start {
     origin: Instant,

@@ -149,7 +149,7 @@ impl Task {
         }
         match task.batch <= task.depth || task.pace.is_open() {
             true => Ok(task),
-            false => Err("a batch larger than the depth never goes off".into()),
+            false => Err("a batch larger than the depth is never issued".into()),
         }
     }
 }
@@ -186,7 +186,7 @@ mod tests {
         assert!(told("read 0 1 2").contains("line 1: an I/O before"));
         assert!(told("task a\nread 0 x 2").contains("line 2: got 'x'"));
         assert!(told("task a pace=slow").contains("expected think"));
-        assert!(told("task a batch=4").contains("never goes off"));
+        assert!(told("task a batch=4").contains("never issued"));
         assert!(told("task a\ntrim 0 1 2").contains("expected read or write"));
     }
 }

@@ -77,7 +77,7 @@ impl Workload for Tasks<'_> {
         let Batch { task, index, end, due, at } = match self.begun.take() {
             Some(begun) => begun,
             None => {
-                let (at, task) = self.next().expect("asked for only after a time was told");
+                let (at, task) = self.next().expect("called only after a time was returned");
                 let due = self.pacing[task].due(&self.script.tasks[task]).unwrap_or(at);
                 let batch = self.pacing[task].take(&self.script.tasks[task]);
                 self.calls[task] = at + CALL;

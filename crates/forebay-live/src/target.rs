@@ -320,8 +320,8 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
 
 /// Returns whether the block device with this number is read-only.
 fn is_read_only(device: u64) -> bool {
-    let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
-    fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
+    let path = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
+    fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
 }
 
 /// Creates a file of `need` bytes. Its space is reserved if that leaves at least a tenth of the

@@ -23,7 +23,7 @@ pub struct Model {
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
-    /// The busiest streams, the last of which may stand for all others.
+    /// The busiest streams; the last one may represent all others.
     pub streams: Vec<Submitter>,
     pub(crate) classes: Vec<Class>,
     pub(crate) arrivals: Arrivals,
@@ -82,8 +82,8 @@ impl Model {
                 plural(self.streams.len(), "stream", "streams"),
             ),
             format!(
-                "what: how often each of {} comes in {epochs} of the trace, how often one follows \
-                 another, and the commonest lengths of each",
+                "what: how often each of {} occurs in {epochs} of the trace, how often one follows \
+                 another, and the most common lengths of each",
                 plural(self.classes(), "class", "classes"),
             ),
             format!(
@@ -95,7 +95,8 @@ impl Model {
                 },
                 match self.gaps() {
                     0 => String::new(),
-                    gaps => format!(", and where {} lies that no request touches", plural(gaps, "long gap", "long gaps")),
+                    gaps => format!(", and the position of {} that no request \
+                        touches", plural(gaps, "long gap", "long gaps")),
                 },
                 plural(self.volumes.ranges(), "range", "ranges"),
                 self.places.cells,
@@ -103,8 +104,8 @@ impl Model {
             "in which order: not which request follows which, only how often classes and ranges follow \
              each other, and how divisions of time into halves are distributed"
                 .to_string(),
-            "how places come about: how many requests ago reused ground was used, how far new ground \
-             lies from recent ends, and the flags of each class"
+            "how places are chosen: how many requests ago reused space was used, how far new space \
+             is from recent ends, and the flags of each class"
                 .to_string(),
             format!("names: {}", if names { "of volumes and streams" } else { "none" }),
         ]
@@ -138,14 +139,14 @@ impl Model {
             || !grain_bytes.is_power_of_two()
         {
             let got = format!("{requests} requests and a grain of {grain_bytes}");
-            return bytes.bad(got, "one at least, and a power of two from 512 to 65536");
+            return bytes.bad(got, "at least one, and a power of two from 512 to 65536");
         }
         let volumes = Volumes::get(bytes, form)?;
         let streams = get_streams(bytes)?;
         let length = bytes.length(CODES, "classes")?;
         let codes = bytes.list(length, |bytes| bytes.number(CODES as u64 - 1, "class"))?;
         if codes.is_empty() || !codes.is_sorted_by(|a, b| a < b) {
-            return bytes.bad("classes out of order", "one at least, in ascending order");
+            return bytes.bad("classes out of order", "at least one, in ascending order");
         }
         let classes: Vec<Class> = codes.iter().map(|&code| Class::of(code as usize)).collect();
         let arrivals = Arrivals::get(bytes, requests)?;

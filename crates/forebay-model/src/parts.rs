@@ -52,7 +52,7 @@ impl Parts {
         let units = bytes.number(units_max as u64, what)?;
         let joined = bytes.number(units, what)?;
         if joined == 0 {
-            return bytes.bad(format!("{what} {units}, {joined} joined"), "1 at least of each");
+            return bytes.bad(format!("{what} {units}, {joined} joined"), "at least 1 of each");
         }
         Ok(Parts { units, joined })
     }

@@ -110,7 +110,7 @@ impl Volume {
             true => Ok(volume),
             false => bytes.bad(
                 format!("{} MiB of a volume", volume.used_mib()),
-                format!("{USED_MIB_MAX} at most of all volumes"),
+                format!("at most {USED_MIB_MAX} on all volumes together"),
             ),
         }
     }
@@ -209,7 +209,7 @@ impl Volumes {
         let most = if is_flat { FLAT_MAX } else { RANGES_MAX };
         if found.volumes.is_empty() || found.areas() > OWN_MAX + 1 || found.ranges() > most {
             let got = format!("{} ranges on {length} volumes", found.ranges());
-            return bytes.bad(got, format!("{most} at most on one volume at least"));
+            return bytes.bad(got, format!("at most {most}, on at least one volume"));
         }
         Ok(found)
     }

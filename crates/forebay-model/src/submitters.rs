@@ -25,7 +25,7 @@ pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
     let mut kept: Vec<usize> = busiest.iter().copied().take(STREAMS_MAX).collect();
     let rest = kept.len().saturating_sub(1);
-    // The streams keep their order, except that the last one stands for all others if there are
+    // The streams keep their order, except that the last one represents all others if there are
     // any.
     let ordered = if busiest.len() > STREAMS_MAX { rest } else { kept.len() };
     kept[..ordered].sort_unstable();

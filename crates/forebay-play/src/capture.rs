@@ -70,8 +70,8 @@ impl Verb for CaptureAsk {
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         if capture::is_on(&plan.folder, &plan.device) {
-            let said = "is on the captured device: the trace will contain its own writes";
-            session.warn(&plan.folder, said);
+            let text = "is on the captured device: the trace will contain its own writes";
+            session.warn(&plan.folder, text);
         }
         session.begin("capturing", None);
         let captured = captured(&plan, session)?;

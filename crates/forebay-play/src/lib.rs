@@ -120,7 +120,7 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
         return Ok(());
     }
     Err(unfit(format!(
-        "'{name}': got a shaper that needs several servers of its own rates, expected one that \
+        "'{name}': got a shaper that needs several servers with their own rates, expected one that \
          shares one target; use another, or emulate a device ({})",
         named("emulate")
     )))

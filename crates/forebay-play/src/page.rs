@@ -61,11 +61,11 @@ fn target(result: &PlayResult) -> String {
 fn answer(result: &PlayResult) -> (Verdict, String) {
     let (warning, figures) = (|words| Verdict::new(Tone::Warning, words), &result.figures);
     if result.flush_error.is_some() {
-        let said = "The volume could not be flushed at the end, so some of the writes may be lost.";
-        return (warning("Not durable"), said.into());
+        let text = "The volume could not be flushed at the end, so some of the writes may be lost.";
+        return (warning("Not durable"), text.into());
     }
     if let Some(first) = result.errors.first() {
-        let said = format!(
+        let text = format!(
             "{} of {} failed on {}, {} of them {}s with {}.",
             counted(figures.ios_failed, "I/O"),
             figures.ios,
@@ -74,23 +74,23 @@ fn answer(result: &PlayResult) -> (Verdict, String) {
             first.op,
             first.error
         );
-        return (warning("I/Os failed"), said);
+        return (warning("I/Os failed"), text);
     }
     if !result.host_kept_up {
         let late = millis(result.lateness_p99_ms.unwrap_or_default());
-        let said = format!(
+        let text = format!(
             "This host did not keep up: 1 % of the requests were issued more than {late} late, which latencies include."
         );
-        return (warning("Host too slow"), said);
+        return (warning("Host too slow"), text);
     }
     if let Some(wanted) = result.wanted_iops.filter(|_| target_is_slow(result)) {
-        let said = format!(
+        let text = format!(
             "{} did not keep up: {} requests a second were wanted, {} achieved.",
             target(result),
             significant(wanted),
             significant(result.achieved_iops)
         );
-        return (warning("Target too slow"), said);
+        return (warning("Target too slow"), text);
     }
     let within = |p99_ms: Option<f64>, what: &str| {
         Some(format!("99 % of {what} within {}", millis(p99_ms?)))
@@ -99,12 +99,12 @@ fn answer(result: &PlayResult) -> (Verdict, String) {
     let p99s: Vec<String> = p99s.into_iter().flatten().collect();
     let requests = counted(figures.requests, "request");
     let took = seconds(figures.makespan_s);
-    let said = match p99s.is_empty() {
+    let text = match p99s.is_empty() {
         true => format!("{} answered {requests} in {took}.", target(result)),
         false => format!("{} answered {requests} in {took}: {}.", target(result), p99s.join(", ")),
     };
     let words = if result.result == "emulated" { "Emulated" } else { "Measured" };
-    (Verdict::new(Tone::Good, words), said)
+    (Verdict::new(Tone::Good, words), text)
 }
 
 fn key_figures(result: &PlayResult) -> Vec<KeyFigure> {

@@ -36,8 +36,8 @@ forebay_ask::ask! {
         /// `forebay volume`). The policy is then the scheduler of each drive, or `array` with its
         /// rule for changing levels
         volume: Vec<PathBuf> [.word("DIR|DEVICE").excludes(&["emulate", "flash", "buffered"])],
-        /// Emulate this device instead (see `forebay devices`): I/Os end at the times its model
-        /// predicts
+        /// Emulate this device instead (see `forebay devices`): I/Os complete at the times that its
+        /// model predicts
         emulate: Option<DeviceInput> [.excludes(&["driver", "buffered", "depth"])],
         /// A file or block device to use as the flash of placement policies; with an emulated
         /// device, the name of a device

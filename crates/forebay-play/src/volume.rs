@@ -37,14 +37,14 @@ forebay_ask::ask! {
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
         /// Data chunks per unit; each unit has its own redundancy level
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
-        /// Reserve room for the data of this many drives, so that they are restored on the others when
-        /// drives fail
+        /// Reserve space for the data of this many drives, so that they are restored on the others
+        /// when drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// A bundled device or a device file for the hard disks, or one for each of them. Its costs of
         /// writes decide which level a unit has, if units change between RAID 6 and three copies (serve
         /// and play with the policy array:adapt=)
         device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
-        /// The same for the solid-state drives
+        /// The corresponding device for the solid-state drives
         ssd_device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
         /// Destroy the data on the drives
         overwrite: bool,
@@ -104,7 +104,7 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Remove a drive from a volume if the others have room for its data
+    /// Remove a drive from a volume if the others have space for its data
     ///
     /// The data are first moved to the other drives. A missing drive can be removed once its data have been
     /// restored on the others. If interrupted, no data are lost, and the same command continues.
@@ -253,7 +253,7 @@ impl Verb for VolumeCreateAsk {
         session.begin("making the volume", None);
         forebay_volume::create(&drives, how).map_err(Error::from)?;
         let opened = forebay_volume::status(&drives).map_err(Error::from)?;
-        answered(&opened, &drives, "The volume is made.", session)
+        answered(&opened, &drives, "The volume was created.", session)
     }
 }
 
@@ -311,7 +311,7 @@ impl Verb for VolumeReplaceAsk {
         let new = self.with.display();
         let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
             (0, [_, ..]) => {
-                format!("{new} is a drive of the volume already, and has all of its data.")
+                format!("{new} is already a drive of the volume, and has all of its data.")
             }
             (mended, _) => format!(
                 "{new} is a drive of the volume now; {} {} restored.",
@@ -356,13 +356,13 @@ impl Verb for VolumeRemoveAsk {
         let opened =
             forebay_volume::remove(&self.drives, &self.drive, tell).map_err(Error::from)?;
         let chunks = figure(&opened, "moved_roles");
-        let said = format!(
+        let text = format!(
             "Drive {} is no longer part of the volume; {} {} moved to the others.",
             self.drive,
             counted(chunks, "chunk"),
             verb(chunks, "was", "were")
         );
-        answered(&opened, &self.drives, &said, session)
+        answered(&opened, &self.drives, &text, session)
     }
 }
 

@@ -22,7 +22,7 @@ fn a_volume_is_made_looked_after_and_enlarged() {
     (0..6).for_each(|number| drive(&drives.join(number.to_string())));
     let volume = drives.to_str().unwrap();
     let made = answered::<VolumeCreateAsk>(&[("drives", volume)]);
-    assert_eq!(made.page.headline, "The volume is made.");
+    assert_eq!(made.page.headline, "The volume was created.");
     assert_eq!((&made.data["drives"], made.failure), (&6.into(), None));
     let status = answered::<VolumeStatusAsk>(&[("drives", volume)]);
     assert_eq!(status.page.headline, "The volume is whole, and any 2 drives may fail.");

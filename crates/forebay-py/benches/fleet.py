@@ -1,7 +1,9 @@
-"""What the fleet's questions cost at so many synthetic volumes: `make bench-fleet`, or with numbers of volumes.
+"""The cost of the fleet's questions for various numbers of synthetic volumes: `make bench-fleet`, or with numbers of
+volumes as arguments.
 
-Prints, of each question: cells, seconds the first time and once all cells are answered (which is what is done with all
-volumes together), bytes kept a cell, and the most memory of a worker and of this process, which only rises.
+Prints for each question: cells, seconds for the first run and when all cells are already answered (which leaves only
+the work on all volumes together), bytes stored per cell, and the peak memory of a worker and of this process, which
+never decreases.
 """
 
 import random
@@ -19,7 +21,7 @@ REQUESTS = 2000
 
 
 def volume(path, seed):
-    """Reads and writes in bursts at a time of the minute of its own, for ten minutes."""
+    """Returns reads and writes in bursts, at the volume's own time within each minute, for ten minutes."""
     dice = random.Random(seed)
     phase, span = dice.uniform(0, 60), dice.randrange(1000, 100_000)
     at = sorted(dice.randrange(10) * 60 + phase + dice.uniform(0, 5) for _ in range(REQUESTS))

@@ -1,7 +1,8 @@
-"""What a policy in Python costs beside the same built in: `make bench-policies`.
+"""The cost of a policy in Python compared with the same built-in policy: `make bench-policies`.
 
-Prints, of the bundled trace repeated as often as asked, microseconds of processor time a request for noop built in, for
-its copy in Python in the block layer and without one, and for the examples. The least of several runs.
+Prints, for the bundled trace repeated as often as requested, microseconds of processor time per request for the
+built-in noop, for its copy in Python with and without the block layer, and for the examples. Each figure is the
+minimum of several runs.
 """
 
 import sys
@@ -37,7 +38,7 @@ class Fifo:
 
 
 class BareFifo(Fifo):
-    """noop in the block layer's place."""
+    """noop without the block layer."""
 
     bare = True
 
@@ -46,7 +47,7 @@ class BareFifo(Fifo):
 
 
 def repeated(times):
-    """The bundled trace, so many times one after the other."""
+    """Returns the bundled trace, repeated this many times."""
     rows = forebay.read(ROOT / "traces" / "terasort.parquet").to_pyarrow()
     span = pc.max(rows["at_ns"]).as_py() + 1_000_000_000
     at = rows.schema.get_field_index("at_ns")
@@ -56,7 +57,7 @@ def repeated(times):
 
 
 def each_us(rows, policy):
-    """Processor time a request."""
+    """Returns the processor time per request."""
     took = []
     for _ in range(ROUNDS):
         begun = time.process_time()

@@ -1,8 +1,8 @@
-"""What sweeps cost beyond their work, and how that grows: `make bench-sweep`.
+"""The overhead of sweeps, and how it grows: `make bench-sweep`.
 
-Prints, of tiny cells on this machine: the processor time a cell takes beyond its own work, the time of two workers
-against two plain processes that do the same work, and a model of both (cells, bytes, memory a worker) at 1, 10, 100 and
-1000 synthetic volumes.
+Prints, for tiny cells on this machine: the processor time of a cell beyond its own work, the time of two workers
+compared with two plain processes that do the same work, and a model of both (cells, bytes, memory per worker) at 1,
+10, 100 and 1000 synthetic volumes.
 """
 
 import json
@@ -22,7 +22,7 @@ REQUESTS = 2000
 
 
 def trace(path, seed):
-    """Reads and writes of a volume."""
+    """Returns reads and writes of a volume."""
     lines = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"]
     state = seed + 1
     for at in range(REQUESTS):
@@ -34,13 +34,13 @@ def trace(path, seed):
 
 
 def processor_s():
-    """Of this process and of those of its children that have ended."""
+    """Returns the processor time of this process and of its children that have ended."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
 def overhead(folder, count, client):
-    """Seconds of processor time a cell beyond its work."""
+    """Returns the seconds of processor time per cell beyond its work."""
     path = trace(folder / "tiny.csv", 1)
     grid = {"cache": {"sizes_mib": [[1 + n / 1000] for n in range(count)]}}
     begun = processor_s()
@@ -57,7 +57,7 @@ def plain(part):
 
 
 def against_plain(folder):
-    """Seconds of two plain processes over those of a sweep on two."""
+    """Returns the time of two plain processes divided by that of a sweep with two."""
     paths = [trace(folder / f"{n}.csv", n) for n in range(2)]
     grid = {"simulate": {"device": ["st1000nm0011"], "intensity": [1 + n / 500 for n in range(400)]}}
     begun = time.perf_counter()
@@ -74,7 +74,7 @@ def against_plain(folder):
 
 
 def volumes(folder, count):
-    """Seconds, bytes kept a cell and a worker's MiB of a sweep of so many volumes."""
+    """Returns the seconds, the bytes stored per cell and a worker's MiB for a sweep of this many volumes."""
     paths = [trace(folder / f"v{n}.csv", n) for n in range(count)]
     grid = {"simulate": {"device": ["st1000nm0011"], "policy": ["none", "mq-deadline", "bfq"]}}
     output = folder / f"of{count}"

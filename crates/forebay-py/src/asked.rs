@@ -289,8 +289,8 @@ fn trace(
         Source::File(path, None) => Ok(path.into()),
         source if is_parsed => {
             drop(source);
-            let said = "a Trace and a table have their format; leave it out";
-            Err(refused(&AskError::new("from", said)))
+            let text = "a Trace and a table have their format; leave it out";
+            Err(refused(&AskError::new("from", text)))
         }
         source => {
             let held: Arc<dyn OpenTrace> = Arc::new(Held(AssertUnwindSafe(source)));

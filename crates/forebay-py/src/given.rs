@@ -47,7 +47,7 @@ fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
         return Error::new_err(said());
     }
     if error.is_instance_of::<PyUnicodeError>(py) {
-        let expected = "text of characters that can be written down as UTF-8";
+        let expected = "text that can be encoded as UTF-8";
         return Error::new_err(format!("got {}, expected {expected}", shown(object)));
     }
     // The object's own conversion methods may raise any exception.
@@ -83,8 +83,9 @@ fn expected(rust: &str) -> String {
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 80;
     // Formatting may fail: Python refuses to format integers with thousands of digits.
-    let text =
-        object.repr().map_or_else(|_| "what cannot be shown".into(), |text| text.to_string());
+    let text = object
+        .repr()
+        .map_or_else(|_| "a value that cannot be shown".into(), |text| text.to_string());
     match text.char_indices().nth(MOST) {
         None => text,
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -71,8 +71,8 @@ impl OwnPolicy for Own {
         if bed.disks <= 1 {
             return Ok(());
         }
-        let said = format!("a policy in Python drives one disk; got disks={}", bed.disks);
-        Err(AskError::new("policy", said).into())
+        let text = format!("a policy in Python drives one disk; got disks={}", bed.disks);
+        Err(AskError::new("policy", text).into())
     }
 
     fn run(&self, input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Run, Error> {

@@ -67,10 +67,10 @@ impl Together {
         alone_iops: u64,
     ) -> PyResult<()> {
         if self.alone.len() == CLIENTS_MAX {
-            let said = format!(
+            let text = format!(
                 "got more than {CLIENTS_MAX} volumes, expected at most that many on one server"
             );
-            return Err(argument("traces", said));
+            return Err(argument("traces", text));
         }
         let source = Source::File(path, None);
         // The resolution of the timestamps was already checked for the client alone.

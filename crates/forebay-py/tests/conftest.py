@@ -1,4 +1,4 @@
-"""What the tests share: the bundled trace, and the command to compare with."""
+"""Fixtures that the tests share: the bundled trace, and the command to compare with."""
 
 import faulthandler
 import json
@@ -66,7 +66,7 @@ def command(binary):
 
 @pytest.fixture(scope="session")
 def answer(command):
-    """The JSON the command prints, without the version of its keys, which Python's answers do not carry."""
+    """Returns the JSON output of the command without the schema version, which Python's answers do not have."""
 
     def run(*arguments):
         ended = command(*arguments, "--format", "json")

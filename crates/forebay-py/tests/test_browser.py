@@ -1,5 +1,6 @@
-"""Reports in a real browser: nothing overflows, wide, narrow, dark and printed, and what pictures say when they are
-pointed at can be had by keys and by zooming too."""
+"""Tests reports in a real browser: nothing overflows (wide, narrow, dark and printed), and details in pictures are
+available by keyboard and zooming, too.
+"""
 
 import base64
 import io
@@ -70,7 +71,7 @@ return ratios.sort((a, b) => a[0] - b[0])[0];
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A report of each kind, by name."""
+    """Returns a report of each kind, by name."""
     folder = tmp_path_factory.mktemp("pages")
     of = {
         name: folder / f"{name}.html"
@@ -89,7 +90,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium without a window."""
+    """A headless Chromium."""
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or driver is None:
         pytest.skip("SKIPPED: no chromium and chromedriver")
@@ -112,7 +113,7 @@ def browser():
 
 
 def shown(browser, path, width=1400, scheme="light"):
-    """Opens a page in a window of such a width; folded sections are opened."""
+    """Opens a page in a window of this width, and opens collapsed sections."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -177,7 +178,7 @@ def test_pictures_are_zoomed_in_time(browser, pages):
 
 
 def test_what_a_curve_says_stands_in_its_table(browser, pages):
-    """Every figure that the curve of caches says when pointed at is a cell of the page's tables."""
+    """Every figure in the tooltips of the cache curve is a cell of the page's tables."""
     shown(browser, pages["cache"])
     cells = browser.execute_script("return [...document.querySelectorAll('td, th')].map((one) => one.textContent.trim())")
     said = browser.execute_script("return [...document.querySelectorAll('figure .spot title')].map((one) => one.textContent)")
@@ -188,7 +189,9 @@ def test_what_a_curve_says_stands_in_its_table(browser, pages):
 
 
 def test_printed_pages_are_filled(browser, pages):
-    """On paper no page but the last is half empty, and the answer takes four pages at most before the folded figures."""
+    """In print, no page but the last is half empty, and the answer takes at most four pages before the collapsed
+    sections.
+    """
     for name, path in pages.items():
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.get(path.as_uri())

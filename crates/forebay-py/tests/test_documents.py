@@ -1,6 +1,6 @@
-"""Every Python example of the documents is run, and holds against the stubs in a strict type checker.
+"""Tests that every Python example of the documents runs, and passes a strict type checker with the stubs.
 
-The examples of a page are one program, in their order. A page that is new here needs what it names: `files`.
+The examples of a page are one program, in their order. A new page must list the files that it needs in `files`.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def program(page):
-    """The examples of a page, each at its own lines, so that a message names the page's."""
+    """Returns the examples of a page at their own lines, so that messages have the page's line numbers."""
     lines, inside = [], False
     for line in page.read_text().splitlines():
         if line.startswith("```"):
@@ -58,7 +58,7 @@ def test_no_example_is_missed():
 
 @pytest.fixture
 def files(tmp_path, monkeypatch, command):
-    """A folder with what the pages name."""
+    """Creates a folder with the files that the pages name."""
     small = tmp_path / "trace.parquet"
     forebay.convert(forebay.read(TERASORT).to_polars().head(2000), small)
     for name in ("day1.parquet", "day2.parquet"):

@@ -1,4 +1,4 @@
-"""Errors are exceptions with the command's text."""
+"""Tests that errors are exceptions with the command's text."""
 
 import polars as pl
 import pytest
@@ -155,7 +155,7 @@ def test_options_in_messages_are_named_as_arguments(tmp_path):
     there.write_bytes(bytes(4096))
     with pytest.raises(forebay.Error, match=r"or pass overwrite=True to allow this$"):
         forebay.play(TERASORT, target=there, for_="1s")
-    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity or a faster device says more"):
+    with pytest.warns(forebay.TraceWarning, match=r"use a lower intensity or a faster device"):
         forebay.compare(TERASORT, TERASORT)
     with pytest.raises(forebay.Error, match=r'^flash="sata250": got a mechanical disk.* e.g. d7-p5520$'):
         forebay.simulate(TERASORT, device="sata250", flash="sata250", policy="noop")

@@ -1,4 +1,6 @@
-"""The questions of a fleet, on volumes whose right answer is known by construction, and optima against trying all."""
+"""Tests the questions about a fleet on volumes whose correct answers are known by construction, and optima against
+exhaustive search.
+"""
 
 import itertools
 import json
@@ -19,7 +21,7 @@ from forebay.fleet.asked import least, short
 
 
 def trace_of(path, volumes):
-    """A trace as CSV: by volume, (seconds, offset in blocks, operation)."""
+    """Writes a trace as CSV; maps volumes to (seconds, offset in blocks, operation)."""
     rows = [(at, volume, block, op) for volume, of in volumes.items() for at, block, op in of]
     rows.sort()
     lines = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"]
@@ -29,7 +31,7 @@ def trace_of(path, volumes):
 
 
 def parted(tmp_path, volumes):
-    """The same as a folder of volumes."""
+    """Writes the same trace as a folder of volumes."""
     trace = trace_of(tmp_path / "fleet.csv", volumes)
     folder = tmp_path / "fleet"
     binary = ROOT / "target/debug/forebay"
@@ -38,7 +40,7 @@ def parted(tmp_path, volumes):
 
 
 def bursts(at_s, count=50, every=10, times=10):
-    """Bursts of so many reads within half a second, so often."""
+    """Returns bursts of this many reads within half a second, at this interval."""
     return [
         (at_s + turn * every + one / (2 * count), (turn * count + one) % 64, "read")
         for turn in range(times)
@@ -61,7 +63,7 @@ def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
 
 
 def is_whole(found, page):
-    """Table, JSON, Arrow and page of a finding."""
+    """Checks the table, JSON, Arrow data and page of a finding."""
     told = json.loads(found.to_json())
     assert told["schema_version"] == 4 and told["rows"] == found.rows and told["said"] == found.said
     assert found.to_pyarrow().num_rows == len(found.rows)
@@ -92,7 +94,7 @@ def test_pairs_are_the_best_there_are():
 
 
 def test_many_pairs_are_nearly_the_best():
-    """Exchange beside what trying all finds, of more volumes than are tried all of."""
+    """Compares exchange with exhaustive search, for more volumes than are normally searched exhaustively."""
     dice = random.Random(5)
     names = [f"{at:02}" for at in range(20)]
     saved = {pair: dice.randrange(1, 100) for pair in itertools.combinations(names, 2)}

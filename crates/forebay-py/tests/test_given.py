@@ -1,4 +1,4 @@
-"""What takes several takes one as well, and what is neither is told in our words."""
+"""Arguments that accept several values also accept a single one, and invalid ones are rejected with our own message."""
 
 import polars as pl
 import pytest
@@ -24,7 +24,7 @@ def model(small):
 
 
 def calls(small, model):
-    """Arguments that take several: what one of them is, and the call."""
+    """Arguments that accept several values: a single one, and the call."""
     plan = {"within": "20ms", "fraction": 0.9}
     return {
         "within": ("20ms", lambda it: forebay.plan_capacity(small, within=it, fraction=[0.9])),
@@ -47,7 +47,7 @@ def calls(small, model):
 
 
 def timeless(result):
-    """How fast the simulation was is another each time."""
+    """Removes the speed of the simulation, which differs from run to run."""
     return [{key: value for key, value in run.items() if key != "simulated_requests_per_s"} for run in result.runs]
 
 

@@ -1,7 +1,7 @@
-"""Whatever is given as an argument, what comes of it is an answer, `forebay.Error` or `TypeError`.
+"""Tests that any argument results in an answer, a `forebay.Error` or a `TypeError`.
 
-Each argument of each function is tried with values that are of the wrong size or kind, all others being right; the trace
-is small, so that a value that is right after all costs nothing.
+Each argument of each function is tried with values of the wrong size or kind, while all others are valid. The trace
+is small, so that a value that happens to be valid costs nothing.
 """
 
 import inspect
@@ -34,7 +34,7 @@ SLOW = {"plan_buy", "store_simulate"}
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """Of each function the arguments of a call that is right."""
+    """The arguments of a valid call of each function."""
     folder = tmp_path_factory.mktemp("hostile")
     trace = folder / "trace.csv"
     rows = 60
@@ -107,7 +107,7 @@ def test_every_function_is_tried(words):
 
 
 def tried(call, words, name, value):
-    """What comes of it, as one line if it may not be."""
+    """Returns the outcome as a line, if it is not permitted."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

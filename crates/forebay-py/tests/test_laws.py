@@ -1,4 +1,4 @@
-"""Each law catches a policy that breaks it, and lets those pass that do not."""
+"""Tests that each law detects a policy that breaks it, and accepts policies that do not."""
 
 import itertools
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "examples" / "policies" / "shortest_seek.py"
 
 
 class Cutting(BareFifo):
-    """Keeps every law: what is longer than 96 KiB, which the laws' device takes, is cut."""
+    """Keeps every law: requests longer than 96 KiB, the limit of the laws' device, are split."""
 
     most = 96 * 1024
 
@@ -50,7 +50,7 @@ class Forgets(Cutting):
 
 
 class Shortens(Cutting):
-    """Moves all but the last sector of what it cuts."""
+    """Transfers all but the last sector of requests that it splits."""
 
     def pieces(self, request):
         pieces = super().pieces(request)
@@ -61,7 +61,7 @@ class Shortens(Cutting):
 
 
 class Hasty(Cutting):
-    """Answers reads before they are done."""
+    """Answers reads before they are complete."""
 
     def submit(self, now, request):
         super().submit(now, request)
@@ -73,7 +73,7 @@ class Hasty(Cutting):
 
 
 class Sleepy(Fifo):
-    """Wants to be woken when it has been already."""
+    """Requests a wakeup in the past."""
 
     def __init__(self):
         super().__init__()
@@ -99,7 +99,7 @@ class Dice(Fifo):
 
 
 class Nearest(Fifo):
-    """Shortest seek first without a bound."""
+    """Shortest seek first without a bound on waiting."""
 
     head = 0
 

@@ -1,4 +1,4 @@
-"""Our caches miss as often as libCacheSim's on the same stream of blocks."""
+"""Tests that our caches have the same misses as libCacheSim's on the same stream of blocks."""
 
 import struct
 import warnings
@@ -17,7 +17,7 @@ except ImportError as error:
 
 
 def skewed():
-    """A trace of requests of 4 and 8 KiB, some places much hotter than others."""
+    """Returns a trace of requests of 4 and 8 KiB, with some places much hotter than others."""
     state, rows = 7, []
     for at in range(120_000):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -31,7 +31,7 @@ TRACES = {"terasort": (lambda: pl.DataFrame(forebay.read(TERASORT)), 64), "skewe
 
 @pytest.fixture(scope="module", params=TRACES)
 def stream(request, tmp_path_factory):
-    """A trace, its size of a block in KiB, its blocks one after another in libCacheSim's format."""
+    """Returns a trace, its block size in KiB, and its blocks in libCacheSim's format."""
     make, block_kib = TRACES[request.param]
     trace, block = make(), block_kib * 1024
     used = trace.filter(pl.col("op").is_in(["read", "write"])).select("offset", "len")
@@ -45,7 +45,7 @@ def stream(request, tmp_path_factory):
 
 
 def miss_ratio(cache, path):
-    """The miss ratio of one of libCacheSim's caches on all of the file."""
+    """Returns the miss ratio of one of libCacheSim's caches on the complete file."""
     kind = lcs.TraceType.ORACLE_GENERAL_TRACE
     return cache.process_trace(lcs.TraceReader(str(path), kind, lcs.ReaderInitParam()))[0]
 

@@ -1,4 +1,6 @@
-"""`play`, `capture` and `device_*`: the command's verbs, with its refusals. No test depends on how fast the machine is."""
+"""Tests `play`, `capture` and `device_*`: they do what the command does, and reject the same. No test depends on the
+speed of the machine.
+"""
 
 import json
 import os
@@ -18,7 +20,7 @@ ROWS = 40
 
 @pytest.fixture
 def small():
-    """Some reads and writes of 4 KiB, a millisecond apart."""
+    """Returns some reads and writes of 4 KiB, a millisecond apart."""
     return pl.DataFrame({
         "at_ns": [n * 1_000_000 for n in range(ROWS)],
         "op": ["write" if n % 3 == 0 else "read" for n in range(ROWS)],

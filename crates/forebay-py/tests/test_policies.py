@@ -1,4 +1,6 @@
-"""Policies written in Python: like ours where they decide the same, and every mistake of theirs is told as such."""
+"""Tests policies written in Python: they give the same results as ours if they decide the same, and every mistake is
+reported.
+"""
 
 import importlib.util
 import os
@@ -18,7 +20,7 @@ DISK = "st1000nm0011"
 
 
 def example(name):
-    """A module of the examples."""
+    """Imports a module of the examples."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -26,7 +28,7 @@ def example(name):
 
 
 class Fifo:
-    """noop, in Python."""
+    """noop, written in Python."""
 
     def __init__(self):
         self.queue = deque()
@@ -43,7 +45,7 @@ class Fifo:
 
 
 class BareFifo:
-    """noop without a block layer, in Python."""
+    """noop without the block layer, written in Python."""
 
     bare = True
     name = "bare"
@@ -62,12 +64,12 @@ class BareFifo:
 
 
 def figures(run):
-    """A run without its name and the simulator's own speed."""
+    """Returns a run without its name and the simulator's speed."""
     return {key: value for key, value in run.items() if key not in ("policy", "simulated_requests_per_s")}
 
 
 def plain(trace, count):
-    """Requests that are no longer than a bio, without flushes, which pass the queue by."""
+    """Returns requests that are no longer than a bio, without flushes, which bypass the queue."""
     rows = trace.to_polars()
     moves = pl.col("op").cast(str).is_in(["read", "write"])
     parted = pl.col("flags").cast(str).str.contains("P")
@@ -240,7 +242,7 @@ def test_an_exception_is_itself(trace, method, said):
 
 
 class Rule(Fifo):
-    """Breaks rules, in a way that each test says."""
+    """Breaks a rule, as specified by each test."""
 
     def __init__(self):
         super().__init__()
@@ -393,7 +395,7 @@ def test_what_is_no_request_is_refused(words, said):
 
 
 def test_a_bare_policy_may_merge_and_answer_at_once(trace):
-    """Writes are answered when they come and go to the disk later; reads of neighbours become one I/O."""
+    """Answers writes on arrival and writes them to the disk later; combines reads of neighboring blocks to one I/O."""
 
     class Own:
         bare = True

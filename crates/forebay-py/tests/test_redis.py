@@ -1,4 +1,4 @@
-"""Every command that the server says it has, by way of redis-py, in both versions of the protocol."""
+"""Tests every command that the server lists, with redis-py, in both versions of the protocol."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ PASSWORD = "a pass word"
 
 @pytest.fixture(scope="module")
 def serving(command, binary, tmp_path_factory):
-    """The port of a server of an empty store that wants a password."""
+    """Starts a server with an empty store and a password; returns its port."""
     folder = tmp_path_factory.mktemp("served")
     disks = [folder / name for name in DISKS]
     for disk in disks:

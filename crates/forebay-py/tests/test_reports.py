@@ -1,4 +1,4 @@
-"""The pages that verbs write with `report=` are the command's."""
+"""Tests that the pages written with `report=` equal the command's."""
 
 import re
 
@@ -23,18 +23,18 @@ def sla(tmp_path):
 
 
 def runs(result):
-    """Without how fast the simulation was, which is another each time."""
+    """Removes the speed of the simulation, which differs from run to run."""
     return [{key: value for key, value in run.items() if key != "simulated_requests_per_s"} for run in result.runs]
 
 
 def written(page):
-    """Its text, with inputs by their Python names."""
+    """Returns the page's text, with inputs by their Python names."""
     text = page.read_text().replace("--replay dependent", "replay=&quot;dependent&quot;")
     return INPUT.sub(lambda name: name[1].replace("-", "_"), text)
 
 
 def verbs(sla):
-    """What the command is told, and the same in Python."""
+    """The arguments of the command, and the same in Python."""
     some = {"within": ["10ms"], "fraction": [0.9, 1]}
     options = ["--within", "10ms", "--fraction", "0.9,1"]
     return {

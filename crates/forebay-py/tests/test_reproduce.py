@@ -1,4 +1,4 @@
-"""The reproduction of the bid paper: every figure has its row, and every number comes from a run."""
+"""Tests the reproduction of the bid paper: every figure has its row, and every number comes from a run."""
 
 import sys
 
@@ -15,7 +15,7 @@ PAPER = ROOT / "papers" / "bid"
 
 @pytest.fixture(scope="module")
 def bid():
-    """The paper's modules, importable as its own command has them."""
+    """Imports the paper's modules, as its own command does."""
     sys.path.insert(0, str(PAPER))
     yield
     sys.path.remove(str(PAPER))
@@ -23,7 +23,7 @@ def bid():
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """The bundled trace's first 4000 requests, as a trace of its own."""
+    """Returns the bundled trace's first 4000 requests as a separate trace."""
     path = tmp_path_factory.mktemp("reproduce") / "start.parquet"
     pq.write_table(pq.read_table(TERASORT).slice(0, 4000), path)
     return path
@@ -109,7 +109,7 @@ def test_a_score_counts_what_the_target_says(bid):
     assert near["fastest"] == "a" and near["total_ratio"] == pytest.approx(1.009)
     assert not near["met"]
     assert far["undominated"] and far["read"] and not far["total"] and not far["write"]
-    # The yardstick itself is judged, but does not count as a rival of others.
+    # The yardstick itself is judged, but does not count as another scheduler.
     yard = {**each, score.YARDSTICK: {"busy_s": 1.0, "read_p99_ms": 1.0, "write_p99_ms": 1.0}}
     assert score.judge(case, yard, "a") == best
     assert score.judge(case, yard, score.YARDSTICK)["total_ratio"] == pytest.approx(0.01)
@@ -117,7 +117,7 @@ def test_a_score_counts_what_the_target_says(bid):
 
 @pytest.fixture(scope="module")
 def bundled(bid):
-    """The bundled trace in open and closed replay on the plain disk, at every wait."""
+    """Returns the cases of the bundled trace in open and closed replay on the plain disk, with every wait."""
     import cases
 
     policies = ("cfq", "noop", *map(cases.bid, cases.WAITS_MS))
@@ -155,7 +155,7 @@ def of(busy_s, **more):
 
 
 def verdict(replay, runs_of, sweeps=()):
-    """The verdict on BID-HDD's saving over traces with these runs."""
+    """Returns the verdict on BID-HDD's saving over traces with these runs."""
     import cases
     import verdicts
 

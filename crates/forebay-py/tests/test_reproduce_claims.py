@@ -1,4 +1,6 @@
-"""What becomes of claims: read from tables, kept as data, compared, shown on one page; and cases are done once."""
+"""Tests how claims are handled: read from tables, stored as data, compared, and shown on one page; and that cases are
+computed once.
+"""
 
 import subprocess
 import sys
@@ -71,7 +73,7 @@ unit = ""
 
 
 def judged(tmp_path, **values):
-    """What becomes of claims with these figures of ours, by id."""
+    """Returns the claims that result from these figures of ours, by id."""
     expected = tmp_path / "expected.toml"
     expected.write_text(EXPECTED)
     claims = reproduce.claims(expected)

@@ -1,4 +1,4 @@
-"""The reproduction of the model paper: every figure has its row, and ours come from runs."""
+"""Tests the reproduction of the model paper: every figure has its row, and ours come from runs."""
 
 import importlib.util
 import sys
@@ -18,7 +18,7 @@ SHARED = ("workloads", "run")
 
 @pytest.fixture(scope="module")
 def paper():
-    """The paper's run.py, importable beside another paper's."""
+    """Imports the paper's run.py, in addition to another paper's."""
     kept = {name: sys.modules.pop(name) for name in SHARED if name in sys.modules}
     sys.path.insert(0, str(PAPER))
     spec = importlib.util.spec_from_file_location("model_run", PAPER / "run.py")

@@ -1,4 +1,4 @@
-"""The reproduction of the adaptive-RAID paper: every claim has its rows, and ours come from runs."""
+"""Tests the reproduction of the adaptive-RAID paper: every claim has its rows, and ours come from runs."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ SHARED = ("cases", "claims", "measured", "modelled", "simulated", "run", "record
 
 @pytest.fixture(scope="module")
 def paper():
-    """The paper's run.py, importable beside another paper's."""
+    """Imports the paper's run.py, in addition to another paper's."""
     kept = {name: sys.modules.pop(name) for name in SHARED if name in sys.modules}
     sys.path.insert(0, str(PAPER))
     spec = importlib.util.spec_from_file_location("raid_run", PAPER / "run.py")

@@ -1,4 +1,4 @@
-"""The reproduction of the shaping paper: every figure has its row, and ours come from runs."""
+"""Tests the reproduction of the shaping paper: every figure has its row, and ours come from runs."""
 
 import importlib.util
 import sys
@@ -16,7 +16,7 @@ PAPER = ROOT / "papers" / "shaping"
 
 @pytest.fixture(scope="module")
 def paper():
-    """The paper's run.py, importable beside another paper's."""
+    """Imports the paper's run.py, in addition to another paper's."""
     sys.path.insert(0, str(PAPER))
     spec = importlib.util.spec_from_file_location("shaping_run", PAPER / "run.py")
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def expected():
 
 
 def stand_ins(folder, start):
-    """Two stretches of the bundled trace in place of the paper's beginnings."""
+    """Returns two parts of the bundled trace in place of the beginnings of the paper's traces."""
     from workloads import Workload
 
     listed = []
@@ -57,7 +57,7 @@ def sections(paper, expected, folder):
 
 
 def figures(value):
-    """Every number below a TOML value."""
+    """Yields every number below a TOML value."""
     if isinstance(value, dict):
         return [number for part in value.values() for number in figures(part)]
     if isinstance(value, list):

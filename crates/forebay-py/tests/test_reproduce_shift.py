@@ -1,4 +1,5 @@
-"""The reproduction of the workload-shifting paper: every claim has its row and reason, and ours come from runs."""
+"""Tests the reproduction of the workload-shifting paper: every claim has its row and reason, and ours come from runs.
+"""
 
 import importlib.util
 import sys
@@ -15,7 +16,7 @@ SHARED = ("cases", "claims", "periods", "run", "shift_pictures")
 
 @pytest.fixture(scope="module")
 def paper():
-    """The paper's run.py, importable beside another paper's."""
+    """Imports the paper's run.py, in addition to another paper's."""
     kept = {name: sys.modules.pop(name) for name in SHARED if name in sys.modules}
     sys.path.insert(0, str(PAPER))
     spec = importlib.util.spec_from_file_location("shift_run", PAPER / "run.py")

@@ -1,4 +1,4 @@
-"""A model held against the recording, by itself and as advise's line of trust."""
+"""Tests a model against the recording, both by itself and in the line on trust of `advise`."""
 
 import polars as pl
 import pytest
@@ -7,7 +7,7 @@ import forebay
 
 
 def recorded(count: int, latency_ns: int | None) -> pl.DataFrame:
-    """Reads that never meet, one every 20 ms."""
+    """Returns reads that never overlap, one every 20 ms."""
     return pl.DataFrame({
         "at_ns": [n * 20_000_000 for n in range(count)],
         "op": ["read"] * count,

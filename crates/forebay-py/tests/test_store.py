@@ -1,4 +1,4 @@
-"""The store in virtual time, from Python."""
+"""Tests the store in virtual time, from Python."""
 
 import forebay
 import pytest

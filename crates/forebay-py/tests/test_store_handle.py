@@ -1,4 +1,4 @@
-"""`forebay.Store`: a dict on disks."""
+"""Tests `forebay.Store`: a dict on disks."""
 
 import os
 import random
@@ -16,7 +16,7 @@ DISKS = ["a", "b", "c", "d"]
 
 @pytest.fixture
 def disks(tmp_path):
-    """Four folders, which go away: what pytest keeps would be gigabytes."""
+    """Creates four folders and removes them afterwards, because pytest would keep gigabytes."""
     paths = [tmp_path / name for name in DISKS]
     for path in paths:
         path.mkdir()
@@ -31,7 +31,7 @@ def store(disks):
 
 
 def test_it_is_a_dict(disks):
-    """Puts, batches, deletions and reads at random, and what a dict says; opened again twice."""
+    """Compares random puts, batches, deletions and reads with a dict; reopens the store twice."""
     draw = random.Random(17)
     model = {}
     store = forebay.Store.create(disks, mb=200)
@@ -260,7 +260,7 @@ def test_a_fork_is_told(store):
 
 
 def test_ctrl_c_ends_waiting(store):
-    """In the middle of puts; the store serves on, and has what was put before."""
+    """Interrupts puts; the store continues, and has what was put before."""
     done = []
 
     def interrupt():

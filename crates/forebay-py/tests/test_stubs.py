@@ -1,4 +1,4 @@
-"""The type stubs say what the module has, and every public thing says what it is."""
+"""Tests that the type stubs match the module, and that everything public has a docstring."""
 
 import inspect
 import os

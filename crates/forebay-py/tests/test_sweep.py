@@ -1,4 +1,6 @@
-"""Sweeps: each cell is answered once, whatever dies, on processes, executors and a Dask cluster, from disks and object stores."""
+"""Tests sweeps: each cell is answered once, whatever dies, on processes, executors and a Dask cluster, from disks and
+object stores.
+"""
 
 import json
 import multiprocessing
@@ -23,20 +25,20 @@ SIMULATE = {"simulate": {"device": ["st1000nm0011", "fixed:300"], "policy": ["no
 
 
 def rows(output):
-    """All rows of all parts."""
+    """Returns all rows of all parts."""
     return [row for part in output.glob("*.parquet") for row in pq.read_table(part).to_pylist()]
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A trace that is answered in moments."""
+    """Returns a trace that is processed in moments."""
     path = tmp_path_factory.mktemp("traces") / "small.csv"
     forebay.convert(pq.read_table(TERASORT).slice(0, 300), path)
     return path
 
 
 def many(count):
-    """A grid of so many cells that take some time each."""
+    """Returns a grid of this many cells, each of which takes some time."""
     return {"simulate": {"device": "st1000nm0011", "intensity": [1 + n / 1000 for n in range(count)]}}
 
 
@@ -229,7 +231,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, small):
 
 
 def test_workers_end_with_their_parent(tmp_path, small):
-    """Whoever is killed takes its processes along."""
+    """Killing a process also ends the processes that it started."""
     script = tmp_path / "script.py"
     script.write_text(
         "import forebay, multiprocessing, sys\n"
@@ -253,7 +255,7 @@ def test_workers_end_with_their_parent(tmp_path, small):
 
 
 class Deadly(Processes):
-    """Work at once; whoever is asked for `deadly` takes all with it that is not done."""
+    """Works immediately; the cell `deadly` kills the worker with everything that is unfinished."""
 
     def __init__(self, deadly):
         self.deadly, self.renewed, self.is_broken = deadly, 0, False
@@ -401,7 +403,7 @@ def test_a_dask_client_asks_as_its_own(tmp_path, cluster):
 
 @pytest.fixture(scope="module")
 def store():
-    """Options of a local S3 server with the bundled trace in a bucket."""
+    """Returns the options of a local S3 server with the bundled trace in a bucket."""
     server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
     s3fs = pytest.importorskip("s3fs")
     server.start()

@@ -1,4 +1,4 @@
-"""A sweep's page: it counts every cell once, draws medians, names what failed, and is written whole or not at all."""
+"""Tests a sweep's page: it counts every cell once, draws medians, names failures, and is written atomically."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from forebay.sweep.report import _picture, _rows, _told, _flat
 
 
 def row(verb, parameters, figures, *, trace="t", error=None, cell=None, notes=()):
-    """As a sweep keeps it."""
+    """Returns rows as a sweep stores them."""
     return {
         "cell": cell or json.dumps([verb, trace, parameters]),
         "version": "0",
@@ -42,7 +42,7 @@ def kept(folder, rows):
 
 
 def read(page):
-    """The page as a tree, and what a reader reads of it."""
+    """Returns the page as a tree, and its visible text."""
     text = page.read_text(encoding="utf-8")
     tree = ET.fromstring(text.replace("<!DOCTYPE html>", ""))
     body = tree.find("body")

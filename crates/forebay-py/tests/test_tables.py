@@ -1,4 +1,6 @@
-"""Traces and results cross as Arrow, whole, without copies, and come back as traces."""
+"""Tests that traces and results are passed as Arrow data, complete and without copies, and can be used as traces
+again.
+"""
 
 import itertools
 
@@ -16,7 +18,7 @@ COLUMNS = ["at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "fl
 
 
 def addresses(table):
-    """Where the buffers of a pyarrow table lie."""
+    """Returns the addresses of a pyarrow table's buffers."""
     chunks = itertools.chain.from_iterable(column.chunks for column in table.columns)
     return [b.address for chunk in chunks for b in chunk.buffers() if b is not None]
 
@@ -92,7 +94,7 @@ def test_integers_that_pandas_made_floats_are_read(tmp_path):
 
 
 def requests(**columns):
-    """A table of three requests; `columns` replace or add some."""
+    """Returns a table of three requests; `columns` replaces or adds columns."""
     own = {
         "at_ns": [0, 1000, 2000], "op": ["read", "write", "read"],
         "offset": [0, 4096, 8192], "len": [512, 1024, 2048],
@@ -101,7 +103,7 @@ def requests(**columns):
 
 
 def rows_both_ways(table, tmp_path):
-    """The rows of the table as it is and as pyarrow's Parquet, which are the same."""
+    """Returns the rows of the table directly and through pyarrow's Parquet, which are equal."""
     forebay.convert(table, tmp_path / "direct.parquet")
     pq.write_table(table, tmp_path / "file.parquet")
     direct, file = (forebay.read(tmp_path / f"{name}.parquet") for name in ("direct", "file"))

@@ -1,7 +1,7 @@
-"""Long work lets other threads run and ends with Ctrl-C.
+"""Tests that long computations let other threads run and end with Ctrl-C.
 
-No test waits for a time: the work would take hours, and is ended by a thread that can only run
-while the interpreter's lock is free.
+No test waits for a time: the computation would take hours, and is ended by a thread that can run only while the
+interpreter lock is free.
 """
 
 import os
@@ -18,7 +18,7 @@ STEPS = 200_000
 
 @pytest.fixture
 def interrupter():
-    """A thread that counts, and sends SIGINT when it is done. Returns its counter."""
+    """Starts a thread that counts, and sends SIGINT when it is done. Returns its counter."""
     counted = []
 
     def count():
@@ -34,7 +34,7 @@ def interrupter():
 
 @pytest.fixture(scope="module")
 def endless(trace):
-    """A table of billions of rows, all of them the same few megabytes."""
+    """Returns a table of billions of rows, which all share the same few megabytes."""
     return pa.concat_tables([pa.table(trace)] * 20_000)
 
 

@@ -1,4 +1,4 @@
-"""The verbs answer what the command answers."""
+"""Tests that the verbs return the same as the command."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import forebay
 
 
 def timeless(runs):
-    """Runs without the simulator's own speed, which no two runs share."""
+    """Returns runs without the simulator's speed, which differs from run to run."""
     return [{k: v for k, v in run.items() if k != "simulated_requests_per_s"} for run in runs]
 
 
@@ -106,7 +106,7 @@ def test_a_clock_as_coarse_as_the_promise_is_refused(tmp_path):
 
 
 def as_called(answer):
-    """With inputs by their Python names: each face spells them its own way."""
+    """Replaces names of inputs with their Python names, because each interface spells them differently."""
     return json.loads(re.sub(r"--([a-z-]+)", lambda name: name[1].replace("-", "_"), json.dumps(answer)))
 
 

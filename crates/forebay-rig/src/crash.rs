@@ -330,7 +330,7 @@ impl Lanes for Crash {
         }
         match self.idle < STUCK {
             true => Ok(self.now),
-            false => Err(io::Error::other("stuck: nothing is under way and nothing comes")),
+            false => Err(io::Error::other("stuck: nothing is outstanding and nothing will arrive")),
         }
     }
 

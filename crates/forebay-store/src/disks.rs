@@ -55,7 +55,7 @@ pub enum StoreError {
     #[error("{0}")]
     Store(String),
     /// An operating-system error.
-    #[error("the disks cannot be driven: {0}")]
+    #[error("I/O on the disks is not possible: {0}")]
     Driver(#[from] io::Error),
 }
 

@@ -220,18 +220,18 @@ struct State {
     health: Vec<DiskHealth>,
     notices: Notices,
     transforming: usize,
-    /// Whether there was no room for a log's segment. Until there is, puts are refused if no slot
+    /// Whether there was no space for a log's segment. Until there is, puts are refused if no slot
     /// is free.
     is_full: bool,
     is_merging: bool,
-    /// The room that the current merge may need in addition to what it frees.
+    /// The space that the current merge may need in addition to what it frees.
     merge_need: u64,
     /// Whether the amount of replaced data is known. It is once everything has been merged since
     /// the store was opened.
     is_dead_known: bool,
     /// Whether the last merge failed.
     is_merge_stuck: bool,
-    /// The inputs of the last merge if there was not enough room for it, and the room that was
+    /// The inputs of the last merge if there was not enough space for it, and the space that was
     /// available then.
     merge_failed: Option<(Vec<(u64, u64)>, u64)>,
     /// The approximate length of the longest record in segments since the store was opened.
@@ -283,7 +283,7 @@ pub(crate) struct Engine {
 /// Gaps occupy at most 1/`GAPS_SHARE` of a slot.
 const GAPS_SHARE: u64 = 50;
 
-/// Returns the range of log lengths: what fits into a slot, leaving room for the data at its end.
+/// Returns the range of log lengths: what fits into a slot, leaving space for the data at its end.
 fn log_size(config: &Config, layout: &Layout) -> LogSize {
     let end = config.group_bytes + config.gap_bytes + 2 * crate::frame::BLOCK as u64;
     let most = if config.tunes { config.log_bytes_max } else { config.log_bytes };

@@ -19,7 +19,7 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 pub(crate) struct Filter(Vec<u64>);
 
 impl Filter {
-    /// Creates an empty filter with room for `count` keys.
+    /// Creates an empty filter with space for `count` keys.
     pub(crate) fn for_keys(count: usize) -> Filter {
         Filter(vec![0; (count * BITS_A_KEY).div_ceil(64).max(1)])
     }

@@ -40,7 +40,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Reserves room for a header and returns its position; everything appended after it is the
+    /// Reserves space for a header and returns its position; everything appended after it is the
     /// payload.
     pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
         out.resize(out.len() + HEAD, 0);

@@ -192,7 +192,7 @@ pub enum OperationError {
     /// The store was opened read-only.
     #[error("the store was opened read-only")]
     ReadOnly,
-    /// No disk has room or accepts writes.
+    /// No disk has space or accepts writes.
     #[error("no disk has space, or none accepts writes any more")]
     Full,
     /// The file system of a disk's file is full, and no other disk accepts writes.

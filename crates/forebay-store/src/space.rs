@@ -27,7 +27,8 @@ impl Space {
         Some(at)
     }
 
-    /// Takes this exact extent; returns false and takes nothing if it is not completely free.
+    /// Allocates exactly this extent; returns false and allocates nothing if it is not completely
+    /// free.
     pub(crate) fn claim(&mut self, at: u64, len: u64) -> bool {
         let Some((&from, &room)) = self.free.range(..=at).next_back() else { return false };
         let end = from + room;

@@ -90,7 +90,7 @@ impl Queue {
 /// The state shared by the handles and the thread.
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signals that there is room in the queue.
+    /// Signals that there is space in the queue.
     room: Condvar,
     waker: Mutex<Option<Waker>>,
 }

@@ -260,7 +260,7 @@ mod tests {
         let many = indices(said(1000, 8192));
         assert!(many.len() > 20 && many.is_sorted_by(|a, b| *a == b + 1), "{many:?}");
         assert_eq!(many[0], 1999);
-        // The last summary may take another block if there is room for it.
+        // The last summary may take another block if there is space for it.
         assert!(indices(said(4096, 8192)).len() > 30);
         assert!(said(4096, 8191).is_empty());
         // The last summary may itself be long.

@@ -231,8 +231,8 @@ impl Reader for Anonymized<'_> {
                     return Err(TraceError::Malformed {
                         path: self.path.clone(),
                         place: Place::File,
-                        got: "another content the second time it was read".into(),
-                        expected: "a file that nobody writes to meanwhile".into(),
+                        got: "different contents when it was read again".into(),
+                        expected: "a file that does not change while it is read".into(),
                         hint: "copy it and convert the copy".into(),
                     });
                 }

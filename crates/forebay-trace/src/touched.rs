@@ -385,7 +385,7 @@ mod tests {
         assert_eq!((found[0].len(), used), (200, (10 << 10) + 199 * (MARGIN + 1)));
     }
 
-    /// Distant requests are left out, however many there are.
+    /// Distant requests are left out, regardless of their number.
     #[test]
     fn thousands_of_distant_requests_are_left_out() {
         for (count, apart) in [(257u64, 1u64 << 42), (1_000, 1 << 40), (5_000, 1 << 36)] {

@@ -34,13 +34,13 @@ pub trait Writer: Send {
     fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError>;
 
     /// Ensures that what was written so far can be read if the process is killed, as far as the
-    /// format supports that. The file does not get its name yet.
+    /// format supports that. The file is not renamed to its final name yet.
     fn checkpoint(&mut self, _dictionary: &Dictionary, _notes: &Notes) -> Result<(), TraceError> {
         Ok(())
     }
 
-    /// Completes the file and gives it its name. Returns what the format could not represent, one
-    /// sentence each.
+    /// Completes the file and renames it to its final name. Returns what the format could not
+    /// represent, one sentence each.
     fn finish(
         self: Box<Self>,
         dictionary: &Dictionary,
@@ -188,7 +188,7 @@ impl Draft {
         io_error(&self.path, source)
     }
 
-    /// Writes the complete content of the file and gives it its name.
+    /// Writes the complete content of the file and renames it to its final name.
     pub fn fill(mut self, content: &[u8]) -> Result<(), TraceError> {
         self.write_all(content).map_err(|error| self.failed(error))?;
         self.publish()

@@ -69,8 +69,8 @@ impl CurveOptions {
         sizes.sort_unstable();
         sizes.dedup();
         if sizes.len() > SIZES_MAX {
-            let said = format!("got {} sizes, expected at most {SIZES_MAX}", sizes.len());
-            return Err(AskError::new("sizes_mib", said));
+            let text = format!("got {} sizes, expected at most {SIZES_MAX}", sizes.len());
+            return Err(AskError::new("sizes_mib", text));
         }
         Ok(sizes)
     }
@@ -91,7 +91,7 @@ pub struct Curve {
     /// The number of distinct blocks in the trace, which is also the largest useful cache size. An
     /// estimate if blocks were sampled.
     pub distinct_blocks: u64,
-    /// LRU tracked one in this many blocks; 1 means that its curve is exact.
+    /// LRU tracked one block in this many; 1 means that its curve is exact.
     pub sampled_one_in: u64,
     /// The number of distinct blocks that were tracked.
     pub sampled_blocks: u64,

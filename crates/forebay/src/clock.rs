@@ -318,7 +318,7 @@ impl Times {
         let told = self.told()?;
         Some(match self {
             Times::Crowded { .. } => format!("Take care: {told}."),
-            _ => format!("Take care: {told}, so they queue more than they did."),
+            _ => format!("Caution: {told}, so they queue more than they did."),
         })
     }
 
@@ -343,9 +343,10 @@ impl Times {
                 ))
             }
             Times::Crowded { step, share } => Some(format!(
-                "{} of the requests come at the same place of steps of {} or longer. If a timer drives the load that is so; \
-                 if the trace's clock is coarse and carries some noise, they came apart, and whatever is said here of \
-                 queueing, tails and capacity is far too high",
+                "{} of the requests arrive at the same position within steps of {} or longer. That \
+                 is right if a timer drives the load; but if the trace's clock is coarse, with \
+                 some noise, they arrived apart, and all figures here on queueing, tails and \
+                 capacity are far too high",
                 percent(share),
                 length(step)
             )),

@@ -88,8 +88,8 @@ impl Options {
         seed: u64,
     ) -> Result<Options, Error> {
         if Intensity::new(intensity).is_none() {
-            let said = format!("got {intensity}, expected 1e-6 to 1e12");
-            return Err(AskError::new("intensity", said).into());
+            let text = format!("got {intensity}, expected 1e-6 to 1e12");
+            return Err(AskError::new("intensity", text).into());
         }
         let named = |name: &String| devices::open(name);
         let names = match devices {
@@ -115,8 +115,8 @@ impl Options {
             }
             let stand_in = format!("{name}:capacity-gb={STAND_IN_GB}");
             told.push(format!(
-                "{}: so much of it is written to that its model would take gigabytes of memory: \
-                 {stand_in} stands in for it",
+                "{}: the traces write to so much of it that its model would take gigabytes of \
+                 memory, so {stand_in} replaces it",
                 device.name
             ));
             *device = devices::open(&stand_in)?;
@@ -159,7 +159,7 @@ pub fn compare(
         }
     }
     let looking =
-        ProgressReport { doing: "looking where requests fall".to_string(), done_share: 0.0 };
+        ProgressReport { doing: "counting where requests fall".to_string(), done_share: 0.0 };
     let layout = Layout::of(a, b, RANGES, &mut || progress(&looking))?;
     let block_bytes = block_bytes(inputs, options.block_bytes);
     let timed = inputs.into_iter().all(is_timed);

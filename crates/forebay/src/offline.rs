@@ -146,7 +146,7 @@ fn serve(device: &mut DeviceModel, mut now: Nanos, run: Joined) -> Nanos {
     now
 }
 
-/// Returns the least time in which `device` can serve all of `runs`, one after the other.
+/// Returns the shortest time in which `device` can serve all of `runs`, one after the other.
 fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
     let all = (1usize << runs.len()) - 1;
     let mut states: Vec<Vec<Option<(Nanos, DeviceModel)>>> = vec![Vec::new(); all + 1];

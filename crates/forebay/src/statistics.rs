@@ -159,10 +159,10 @@ pub struct DeviceLoad {
     pub written_bytes: u64,
 }
 
-/// The properties of a device that statistics need. A real device tells less about itself than a
+/// The properties of a device that statistics need. A real device reports less about itself than a
 /// model does.
 pub trait Known {
-    /// Returns the least time in which the data of `io` can be transferred; zero if unknown.
+    /// Returns the shortest time in which the data of `io` can be transferred; zero if unknown.
     fn floor(&self, io: &Request) -> Nanos;
     /// Returns the number of cylinders of a disk; 0 for devices without moving parts, or if
     /// unknown.

@@ -1,4 +1,4 @@
-"""Servers and clients for the measurements beside this file: `forebay serve` and fio."""
+"""Servers and clients for the measurements in this folder: `forebay serve` and fio."""
 
 import contextlib
 import json
@@ -30,13 +30,13 @@ def serving(forebay, config, folder):
 
 
 def fio(*words):
-    """Begins a fio; `told` waits for it."""
+    """Starts fio; `told` waits for it to finish."""
     words = [*FIRST, "fio", "--time_based", "--group_reporting", "--output-format=json", *words]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 def told(client):
-    """What a fio tells of its jobs together."""
+    """Returns fio's results for all its jobs together."""
     text, _ = client.communicate()
     if client.returncode:
         raise SystemExit(f"fio failed: {text}")
@@ -44,12 +44,12 @@ def told(client):
 
 
 def uri(socket, export=""):
-    """An export as fio's nbd engine names it."""
+    """The name of an export for fio's nbd engine."""
     return f"--uri=nbd+unix:///{export}?socket={socket}"
 
 
 def say(forebay, *words):
-    """What a verb prints as JSON."""
+    """Returns the JSON output of a verb."""
     done = subprocess.run([forebay, *words, "--format", "json"], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
@@ -57,5 +57,5 @@ def say(forebay, *words):
 
 
 def load():
-    """The machine's load of the last minute."""
+    """The load average of the last minute."""
     return pathlib.Path("/proc/loadavg").read_text().split()[0]

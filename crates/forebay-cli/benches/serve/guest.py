@@ -1,8 +1,8 @@
-"""A virtual machine whose disk is an export: a kernel's own schedulers, on a short road.
+"""A virtual machine whose disk is an export, to run a kernel's own schedulers close to the export.
 
-QEMU has `forebay serve` as the guest's virtio disk, whose queue is short, so that the guest's scheduler holds what
-waits. The guest is Debian's kernel with busybox and this machine's fio; it runs one fio and ends. Needs /dev/kvm, `cpio`,
-a static busybox, and an unpacked `linux-image-*-amd64` (`dpkg-deb -x`).
+QEMU attaches `forebay serve` as the guest's virtio disk. Its queue is short, so that waiting requests stay in the
+guest's scheduler. The guest is Debian's kernel with busybox and this machine's fio; it runs fio once and exits.
+Requires /dev/kvm, `cpio`, a static busybox, and an unpacked `linux-image-*-amd64` (`dpkg-deb -x`).
 """
 
 import json
@@ -11,8 +11,8 @@ import re
 import shutil
 import subprocess
 
-# QEMU accepts 16 requests at a time on an NBD connection. With a queue of the same length, the
-# guest observes all waiting.
+# QEMU accepts 16 requests at a time on an NBD connection. With a queue of the same length, all waiting happens in the
+# guest.
 QUEUE = 16
 # The number of requests that the guest's scheduler may hold.
 HOLDS = 256
@@ -38,13 +38,13 @@ reboot -f
 
 
 def libraries(program):
-    """The files that a program needs beside itself."""
+    """Returns the files that a program needs besides itself."""
     told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     return re.findall(r"(/\S+) \(0x", told)
 
 
 def archive(root, to):
-    """A folder as an initramfs."""
+    """Packs a folder as an initramfs."""
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with open(to, "wb") as out:
         words = ["cpio", "--quiet", "--create", "--format=newc"]
@@ -52,10 +52,10 @@ def archive(root, to):
 
 
 class Guest:
-    """What is the same for all runs of a guest: its kernel, its programs."""
+    """The properties that all runs of a guest share: its kernel and its programs."""
 
     def __init__(self, image, folder):
-        """`image` is where the kernel's package is unpacked; `folder` is for what is made here."""
+        """`image` is the folder with the unpacked kernel package; `folder` receives the files that are created here."""
         image = pathlib.Path(image)
         [self.kernel] = image.glob("boot/vmlinuz-*")
         [modules] = image.glob("lib/modules/*/kernel")
@@ -77,8 +77,9 @@ class Guest:
         shutil.rmtree(root)
 
     def run(self, socket, scheduler, load, first):
-        """Boots with the export at `socket`, runs the folder `load` (load.fio and what that names) under a
-        scheduler, and answers what fio told."""
+        """Boots with the export at `socket`, runs the folder `load` (load.fio and the files that it names) under a
+        scheduler, and returns fio's results.
+        """
         start, answer = self.folder / "start.cpio", self.folder / "answer"
         root = self.folder / "added"
         shutil.copytree(load, root / "load")

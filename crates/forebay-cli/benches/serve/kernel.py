@@ -1,10 +1,11 @@
-"""Our schedulers inside an export beside a guest kernel's over the same disk exported with noop, in turns.
+"""Our schedulers inside an export compared with a guest kernel's on the same disk, exported with noop, in alternation.
 
 kernel.py FOREBAY IMAGE TRACE BEGIN_S SPAN_S [SECONDS] [ROUNDS]
 
-IMAGE is an unpacked Debian kernel package (guest.py). Clients are the same fio jobs, one process a stream: over NBD a
-connection each, in the guest a process each. Loads: sequential readers; sequential readers and one that reads at
-random; a piece of a recorded trace, each of its threads as fast as it gets answers, in recorded order.
+IMAGE is an unpacked Debian kernel package (guest.py). Clients are the same fio jobs with one process per stream: over
+NBD with a connection each, in the guest with a process each. Loads: sequential readers; sequential readers and one
+random reader; a part of a recorded trace, in which each thread issues its requests in recorded order as fast as they
+are answered.
 """
 
 import collections
@@ -71,7 +72,7 @@ time_based
 
 
 def pieces(forebay, trace, begin_s, span_s, folder):
-    """The requests of a piece of a trace by stream: (operation, offset, bytes)."""
+    """Returns the requests of a part of a trace by stream: (operation, offset, bytes)."""
     path = folder / "piece.csv"
     subprocess.run([forebay, "convert", trace, path], check=True, capture_output=True)
     threads = collections.defaultdict(list)
@@ -90,7 +91,7 @@ def pieces(forebay, trace, begin_s, span_s, folder):
 
 
 def recorded(streams, file, folder):
-    """The job of a recorded piece on `file`, as fio calls the disk; logs go to `folder`."""
+    """Returns the job that replays a recorded part on `file`, which is fio's name for the disk; logs go to `folder`."""
     jobs = f"\n[global]\niodepth={OUTSTANDING}\nreplay_no_stall=1\nthread=0\n"
     for nth, stream in enumerate(streams):
         lines = ["fio version 2 iolog", f"{file} add", f"{file} open"]
@@ -108,7 +109,7 @@ clat_percentiles=0
 
 
 def seen(told):
-    """Of each group of jobs: name, MB/s, I/Os a second, p99 of reads in ms; and how long it took in s."""
+    """Returns for each group of jobs: name, MB/s, I/Os per second, p99 of reads in ms; and the duration in s."""
     groups = []
     for job in told["jobs"]:
         read, write = job["read"], job["write"]
@@ -134,7 +135,7 @@ emulate = "{DISK}"
 
 
 def line(way, policy, name, groups, figures):
-    """Prints a run, as JSON for whoever reads on."""
+    """Prints a run as a line of JSON."""
     back = figures["backs"][0]
     [one] = back["disks"]
     print(json.dumps({
@@ -145,7 +146,7 @@ def line(way, policy, name, groups, figures):
 
 
 class Loads:
-    """Loads as folders, on the disk as NBD and as the guest name it."""
+    """The loads as folders, for the disk over NBD and for the disk in the guest."""
 
     def __init__(self, forebay, trace, begin_s, span_s, seconds, folder):
         self.folder = folder

@@ -30,12 +30,12 @@ def choose(link, export):
 
 
 def request(kind, name, offset, count):
-    """A request's header; `name` comes back with its answer."""
+    """Returns a request's header; `name` is returned with the answer."""
     return struct.pack(">IHHQQI", REQUEST, 0, kind, name, offset, count)
 
 
 def answered(link, count=0):
-    """Waits for an answer of so many bytes."""
+    """Waits for an answer with this many bytes."""
     _, error, name = struct.unpack(">IIQ", exactly(link, 16))
     if error:
         raise SystemExit(f"request {name} failed: {error}")

@@ -1,10 +1,11 @@
-"""The raid paper's loads C2 and B2 on a served volume of six emulated drives: adaptive beside both static layouts, in
-wall time, and what the simulator says of the same writes.
+"""The raid paper's loads C2 and B2 on a served volume of six emulated drives: the adaptive layout compared with both
+static ones, in wall time, and the simulator's results for the same writes.
 
 raid.py FOREBAY [PARTS] [OUTSTANDING]        with the Python package of this tree
 
-The paper's 20 GB of data, written with 200 GB, in so many PARTS (100); on its hard disk, cache off. So many writes are
-OUTSTANDING (4), each client's next as soon as its last is answered. All data are written before.
+Requires the Python package of this tree. The paper writes 200 GB to 20 GB of data; this script uses one PARTS-th of
+that (100), on the paper's hard disk without its cache. OUTSTANDING (4) is the number of concurrent writes; each
+client issues its next write as soon as its previous one is answered. All data are written beforehand.
 """
 
 import csv
@@ -40,13 +41,13 @@ def connected(at):
 
 
 def asked(link, kind, offset, data):
-    """A request, and its answer."""
+    """Sends a request and waits for its answer."""
     link.sendall(request(kind, 0, offset, len(data)) + data)
     answered(link)
 
 
 def written(at, offsets, lengths, outstanding):
-    """Writes them, each client every `outstanding`th in turn; seconds until the last answer."""
+    """Issues the writes, every `outstanding`th by each client in turn; returns the seconds until the last answer."""
     data = bytes(range(256)) * (cases.UNIT // 256)
     links = [connected(at) for _ in range(outstanding)]
 
@@ -68,7 +69,7 @@ def written(at, offsets, lengths, outstanding):
 
 
 def live(forebay, folder, level, policy, writes, units, outstanding):
-    """A run of a fresh volume: seconds, and its figures afterwards."""
+    """Runs a new volume; returns the seconds, and the volume's figures afterwards."""
     drives = folder / "drives"
     drives.mkdir(exist_ok=True)
     for nth in range(cases.DRIVES):
@@ -89,7 +90,9 @@ def live(forebay, folder, level, policy, writes, units, outstanding):
 
 
 def asked_of(path):
-    """The writes that the server was asked, with the pauses of its clients between an answer and the next."""
+    """Returns the writes that the server received, with the pauses of its clients between an answer and the next
+    request.
+    """
     with open(path, newline="") as rows:
         rows = [row for row in csv.DictReader(rows) if row["op"] == "write"]
     kinds = {"at_ns": pa.int64(), "offset": pa.uint64(), "len": pa.uint64(), "stream": pa.uint32(), "latency_ns": pa.int64()}
@@ -98,7 +101,7 @@ def asked_of(path):
 
 
 def pauses(writes):
-    """Seconds of all its clients together between an answer and the next request."""
+    """Returns the seconds that its clients together spent between an answer and the next request."""
     ended, sum_ns = {}, 0
     for at, stream, latency in zip(*(writes[name].to_pylist() for name in ["at_ns", "stream", "latency_ns"])):
         sum_ns += at - ended.get(stream, at)
@@ -107,8 +110,9 @@ def pauses(writes):
 
 
 def simulated(level, policy, writes, units, outstanding, update):
-    """The seconds that the simulator says until the last answer. (What it calls makespan has the last round of records
-    too, up to five seconds later.)"""
+    """Returns the simulated seconds until the last answer. (The simulator's makespan includes the last round of
+    records, up to five seconds later.)
+    """
     rules = policy.removeprefix("array") if policy.startswith("array") else ""
     filled_mib = -(-units * cases.UNIT >> 20)
     array = f"array:level={level}{rules}:filled-mib={filled_mib}:update={update}"

@@ -1,10 +1,11 @@
-"""What the road to a mounted export costs, and schedulers inside the export beside the kernel's. Needs root.
+"""The cost of the path to a mounted export, and schedulers inside the export compared with the kernel's. Needs root.
 
 road.py FOREBAY [SECONDS]
 
-The road is a loop device over nbdfuse over `forebay serve`. First one reader of a file in memory with and without it.
-Then sequential readers against each other on an emulated hard disk: with our schedulers inside the export (a
-connection each, so a stream each), and with the kernel's on the loop device over the same disk exported with noop.
+The path is a loop device over nbdfuse over `forebay serve`. The first measurement is one reader of a file in memory,
+with and without the path. Then sequential readers compete on an emulated hard disk: with our schedulers inside the
+export (one connection, and therefore one stream, each), and with the kernel's schedulers on the loop device over the
+same disk exported with noop.
 """
 
 import pathlib
@@ -37,7 +38,7 @@ def over(device):
 
 
 def cost(forebay, folder, seconds):
-    """One reader of a file in memory, with the road and without."""
+    """Measures one reader of a file in memory, with and without the path."""
     with open(folder / "disk", "wb") as file:
         for _ in range(256):
             file.write(bytes(range(256)) * 4096)
@@ -64,7 +65,7 @@ def readers(words, seconds):
 
 
 def schedulers(forebay, folder, seconds):
-    """The emulated disk's throughput under each scheduler."""
+    """Measures the emulated disk's throughput under each scheduler."""
     emulate = f'emulate = "{DISK}"'
     with open(folder / "disk", "wb") as file:
         file.truncate(900 << 30)

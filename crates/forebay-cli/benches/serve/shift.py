@@ -2,9 +2,10 @@
 
 shift.py FOREBAY MB [MB_TO_MEDIA]         root; with g++, libleveldb-dev, librocksdb-dev
 
-The loop stands on nbdfuse on `forebay serve`. *to cache*: disks with their caches, and ext4 mounted without barriers,
-so that nobody flushes; *to media*: disks that write to the platters first, with barriers. What the server was asked is
-a trace, which the simulator replays dependently, as papers/shift/peers.py does with what it captures.
+Requires root, g++, libleveldb-dev and librocksdb-dev. The loop device uses nbdfuse on `forebay serve`. *to cache*:
+disks with caches, and ext4 mounted without barriers, so that nobody flushes; *to media*: disks that write to the
+platters first, with barriers. The server records its requests as a trace, which the simulator replays dependently,
+like papers/shift/peers.py does with its captures.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ BARRIERS = {"to media": "1", "to cache": "0"}
 
 @contextlib.contextmanager
 def file_system(device, folder, barrier):
-    """ext4 on a device."""
+    """Creates ext4 on a device and mounts it."""
     peers.told("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
     folder.mkdir(exist_ok=True)
     peers.told("mount", "-o", f"barrier={barrier}", device, folder)
@@ -42,7 +43,7 @@ def file_system(device, folder, barrier):
 
 
 def volume(forebay, folder, device):
-    """A fresh one, as a configuration; it writes a trace of what it is asked."""
+    """Returns a configuration with a new volume, which writes a trace of its requests."""
     drives = folder / "drives"
     shutil.rmtree(drives, ignore_errors=True)
     drives.mkdir()
@@ -60,7 +61,7 @@ trace = "{folder}/asked.parquet"
 
 
 def put(program, folder, value_bytes, count):
-    """LevelDB puts so many values, each synced; what it tells of it."""
+    """Lets LevelDB put this many values, each synced; returns its output."""
     settings = {"value-bytes": value_bytes, "count": count, "writers": 1, "seconds": 100_000, "there": 0, "rate": 0,
                 "scan": 1, "sequential": 0, "path-bytes": 0}
     words = [f"{name}={value}" for name, value in settings.items()]
@@ -68,8 +69,10 @@ def put(program, folder, value_bytes, count):
 
 
 def asked(forebay, trace, begin_s):
-    """What the server was asked from `begin_s` on, for what came before made the file system: its writes, their mean
-    latency in ms, and how many seconds it had something to do, the rest being the road's and LevelDB's."""
+    """Returns what the server received from `begin_s` on (earlier requests created the file system): its writes,
+    their mean latency in ms, and the seconds in which it had outstanding requests; the rest is the time of the
+    path and of LevelDB.
+    """
     part, whole = trace.with_name("part.csv"), trace.with_name("whole.csv")
     peers.told(forebay, "convert", trace, whole)
     with open(whole, newline="") as lines, open(part, "w", newline="") as out:
@@ -91,7 +94,7 @@ def asked(forebay, trace, begin_s):
 
 
 def simulated(forebay, trace, device, *more):
-    """What the simulator says of a trace."""
+    """Returns the simulator's results for a trace."""
     words = ["--device", device, "--disks", str(peers.DISKS), "--policy", peers.RAID0, "--replay", "dependent"]
     return say(forebay, "simulate", trace, *words, *more)["runs"][0]
 

@@ -2,8 +2,8 @@
 
 steady.py SOCKET EXPORT RATE SECONDS
 
-(fio lets all that is under way end before it waits for a request's time, and its nbd engine cannot submit from
-threads of their own.)
+(With a rate limit, fio waits until all outstanding requests have completed before it waits for the next request's
+time, and its nbd engine cannot submit from separate threads.)
 """
 
 import random

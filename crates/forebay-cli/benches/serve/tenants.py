@@ -1,11 +1,12 @@
 """Two tenants of an emulated disk, one steady, one bursty: does the steady one keep its promise, and does the simulator
-say the same of the same requests?
+give the same result for the same requests?
 
 tenants.py FOREBAY [SECONDS]
 
-The steady one's arrivals are recorded alone; `plan capacity` says what rate its promise needs. The disk then does that
-rate and 1 / bound more (fixed), or is what it is (a hard disk). Both tenants ask at the same time, with the promise and
-without a policy. Shares and p99 are from the server's own trace; the simulator reads that trace.
+First the arrivals of the steady tenant are recorded alone, and `plan capacity` computes the rate that its promise
+needs. The disk then serves that rate plus 1 / bound (fixed), or it is a hard disk. Both tenants issue requests at the
+same time, with the promise and without a policy. Shares and p99 are from the server's own trace, which is also the
+input of the simulator.
 """
 
 import csv
@@ -64,7 +65,7 @@ def bursty(socket, burst, think_ms, seconds):
 
 
 def asked(folder):
-    """The trace without the server's own flush at its end."""
+    """Returns the trace without the flush that the server itself adds at its end."""
     path = folder / "asked.csv"
     lines = [line for line in path.read_text().splitlines() if ",flush," not in line]
     path.write_text("\n".join(lines) + "\n")
@@ -72,7 +73,7 @@ def asked(folder):
 
 
 def seen(path, bound_ms):
-    """Of the steady one's requests: the share within the bound and p99 in ms."""
+    """Returns the share of the steady tenant's requests within the bound, and their p99 in ms."""
     with open(path) as rows:
         waits = sorted(int(row["latency_ns"]) / 1e6 for row in csv.DictReader(rows)
                        if row["stream"] == "0" and row["latency_ns"])
@@ -80,14 +81,15 @@ def seen(path, bound_ms):
 
 
 def said(forebay, path, device, policy):
-    """The simulator's run, and the steady one in it."""
+    """Simulates the trace; returns the run, and the steady tenant's stream in it."""
     run = say(forebay, "simulate", path, "--device", device, "--policy", policy)["runs"][0]
     return run, next(one for one in run["streams"] if one["stream"] == "steady")
 
 
 def at_phase(path, us):
-    """A trace that begins a second and so many us after a first read: a trace says when requests came after its first,
-    and not where the platters were then."""
+    """Returns a trace that begins a second and `us` microseconds after a first read, because a trace contains arrival
+    times relative to its first request, but not the position of the platters at that time.
+    """
     head, *lines = [line.split(",") for line in path.read_text().splitlines()]
     at, op, offset, length, stream = (head.index(name) for name in ["at_ns", "op", "offset", "len", "stream"])
     first = list(lines[0])
@@ -100,20 +102,22 @@ def at_phase(path, us):
 
 
 def by_phase(forebay, path, device, policy):
-    """The steady one's least and greatest p99 in ms, by where the platters were when the trace began."""
+    """Returns the lowest and highest p99 of the steady tenant in ms, over positions of the platters at the beginning
+    of the trace.
+    """
     tails = [float(said(forebay, at_phase(path, us), device, policy)[1]["p99_ms"])
              for us in range(0, REVOLUTION_US, STEP_US)]
     return min(tails), max(tails)
 
 
 def capacity(forebay, path, bound_ms):
-    """What `plan capacity` says that a trace needs."""
+    """Returns the rate that `plan capacity` computes for a trace."""
     words = ["--within", f"{bound_ms}ms", "--fraction", str(FRACTION)]
     return say(forebay, "plan", "capacity", path, *words)["rows"][0]["capacity_iops"]
 
 
 def alone(path):
-    """The steady one's part of a trace."""
+    """Returns the steady tenant's part of a trace."""
     head, *lines = path.read_text().splitlines()
     part = path.with_name("alone.csv")
     part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "0")]) + "\n")
@@ -121,7 +125,7 @@ def alone(path):
 
 
 def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apart):
-    """Both tenants, with the promise and without."""
+    """Runs both tenants, with the promise and without."""
     with serving(forebay, disk(folder, device or "fixed:10000") + EXPORTS.format(promise="", apart=apart), folder) as at:
         steady(at, rate, seconds).wait()
     keep = capacity(forebay, asked(folder), bound_ms)

@@ -29,8 +29,8 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Read everything on a volume that is being served, and repair damage
     ///
-    /// Shows progress until the check is complete. If this command is interrupted, the check goes
-    /// on; `forebay control cancel-check` ends it.
+    /// Shows progress until the check is complete. If this command is interrupted, the check
+    /// continues; `forebay control cancel-check` ends it.
     pub(crate) struct CheckAsk("control check") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
@@ -54,9 +54,9 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Replace a drive of a volume that is being served, whether the drive works or is missing
     ///
-    /// The data of a drive that works are moved to the new drive before the old one leaves the volume, so
-    /// that redundancy is never reduced. Shows progress until that is done. If this command is interrupted, the
-    /// replacement goes on.
+    /// The data of a drive that works are moved to the new drive before the old one leaves the
+    /// volume, so that redundancy is never reduced. Shows progress until that is done. If this
+    /// command is interrupted, the replacement continues.
     pub(crate) struct ReplaceAsk("control replace") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
@@ -74,9 +74,10 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Enlarge a volume that is being served with more drives
     ///
-    /// Data are moved until all drives are about equally full, and only then does the volume provide more
-    /// space, to clients that connect from then on. Shows progress until that is done. If this command is
-    /// interrupted, the volume goes on growing; if the server is, give the command again.
+    /// Data are moved until all drives are about equally full, and only then does the volume
+    /// provide more space, to clients that connect from then on. Shows progress until that is done.
+    /// If this command is interrupted, the volume continues to grow; if the server is interrupted,
+    /// run the command again.
     pub(crate) struct GrowAsk("control grow") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
@@ -92,7 +93,7 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Remove a drive from a volume that is being served, if the others have room for its data
+    /// Remove a drive from a volume that is being served, if the others have space for its data
     ///
     /// The data are moved to the other drives before the drive leaves the volume, so that redundancy is never
     /// reduced. A missing drive can be removed once its data have been restored on the others. Shows progress
@@ -174,8 +175,8 @@ pub(super) fn replace(verb: Arguments<ReplaceAsk>) -> anyhow::Result<()> {
     let leaves = |drive: &&ServedDrive| drive.state == ServedDriveState::Leaving;
     if let Some(leaving) = volume.drives.iter().find(leaves) {
         return Err(anyhow::anyhow!(
-            "{} is drive {new} of the volume now, but the other drives have no room for all data of \
-             drive {}",
+            "{} is drive {new} of the volume now, but the other drives have no space for all data \
+             of drive {}",
             with.display(),
             leaving.number
         ));
@@ -199,7 +200,8 @@ pub(super) fn grow(verb: Arguments<GrowAsk>) -> anyhow::Result<()> {
     tell(&match is > was {
         true => format!("'{}' holds {} now, up from {}", volume.name, bytes(is), bytes(was)),
         false => format!(
-            "'{}' holds {} as before: too few of its drives have more room, or its records have no space for more",
+            "'{}' holds {} as before: too few of its drives have more space, or its records have \
+             no space for more",
             volume.name,
             bytes(is)
         ),
@@ -221,8 +223,8 @@ pub(super) fn remove(verb: Arguments<RemoveAsk>) -> anyhow::Result<()> {
     let number = &done["removed"];
     if done["is_removed"] != true {
         return Err(anyhow::anyhow!(
-            "drive {number} is still part of the volume: the other drives have no room for all of its data now; \
-             the rest is moved when they have"
+            "drive {number} is still part of the volume: the other drives have no space for all of \
+             its data now; the rest is moved when they have"
         ));
     }
     tell(&format!(

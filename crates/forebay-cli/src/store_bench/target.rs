@@ -46,7 +46,9 @@ impl Target {
     pub(super) fn scan(&mut self, from: &[u8], count: usize) -> Result<Records, Failure> {
         match self {
             // This is never reached, because the options exclude scans of a server.
-            Target::Server(_) => Err(Failure::Refused("no command scans from a key on".into())),
+            Target::Server(_) => {
+                Err(Failure::Refused("no Redis command scans from a given key".into()))
+            }
             Target::Disks(store) => {
                 let records = store.scan(from, count).map_err(of_store)?;
                 // Keys of other programs may follow those of the benchmark.

@@ -143,7 +143,7 @@ pub(super) fn told(results: &Results) -> String {
     if results.keys_left > 0 {
         let many = if results.keys_left == 1 { " is" } else { "s are" };
         let keys = format!("{} key{many}", results.keys_left);
-        lines.push(format!("{keys} left in the store; they begin with {SPACE}"));
+        lines.push(format!("{keys} left in the store; all begin with {SPACE}"));
     }
     lines.join("\n")
 }

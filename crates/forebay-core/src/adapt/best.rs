@@ -189,8 +189,8 @@ impl Rule for Best {
         self.keep = 1.0 - 1.0 / (self.memory * self.units);
         let mut unit = BestUnit::new(number, costs.nearest(first));
         // All shadows begin in the layout that serves the first write best, regardless of the
-        // unit's first layout. Otherwise rules that switch would bear the cost of a bad start for a
-        // long time, unlike rules that stay.
+        // unit's first layout. Otherwise rules that switch would carry the cost of a bad start for
+        // a long time, unlike rules that stay.
         let start = costs.cheapest(class);
         for (slot, rule) in self.rules[self.stays..].iter().enumerate() {
             unit.set_shadow(slot, start);

@@ -95,7 +95,7 @@ pub(super) fn step(
         // Costs are at most 2^60, so nothing overflows.
         let changed = i64::from(*score) + here as i64 - there as i64;
         *score = changed.clamp(0, i64::from(u32::MAX)) as u32;
-        // A score of 0 is no reason to switch, whatever the threshold.
+        // A score of 0 never causes a switch, regardless of the threshold.
         if *score == 0 || !costs.allows(other) {
             continue;
         }

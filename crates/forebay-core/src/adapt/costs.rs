@@ -113,7 +113,7 @@ impl Costs {
         2 * self.width + 1
     }
 
-    /// Returns the class of a request that touches this many chunks. Numbers above the maximum
+    /// Returns the class of a request that affects this many chunks. Numbers above the maximum
     /// count as the maximum, and requests that are neither reads nor writes count as reads.
     pub fn class(&self, op: Op, chunks: usize) -> Class {
         let chunk = chunks.clamp(1, self.width) - 1;

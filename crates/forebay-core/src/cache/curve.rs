@@ -190,8 +190,8 @@ impl MissRatioCurve {
         }
     }
 
-    /// Removes positions that are no block's last use, and makes room for as many new positions as
-    /// remain.
+    /// Removes positions that are not the last use of any block, and makes room for as many new
+    /// positions as remain.
     #[cold]
     fn renumber(&mut self) {
         let (last, mut kept) = (&mut self.last, 0);

@@ -27,7 +27,7 @@ const MADE: &[Parameter] = &[
     Parameter::whole("chunks", 4, 1)
         .about("data chunks in a unit, which has one level; with adapt up to 5"),
     Parameter::whole("filled-mib", 0, 0)
-        .about("this much from the start counts as already written"),
+        .about("the amount of data, from the start, that counts as already written"),
     Parameter::whole("ssds", 0, 0).about(
         "solid-state drives in addition to the disks, modeled as the flash; none or enough \
             for a unit",
@@ -39,8 +39,8 @@ const RULED: &[Parameter] = &[
     Parameter::choice("adapt", RULES)
         .about("the rule that switches units between RAID 6 and three copies"),
     Parameter::choice("costs", &["device", "hdd", "ssd"]).about(
-        "the costs that the rule uses: those of the drives (of a volume, as far as it was created \
-            with --device), or the paper's costs of hard disks or of SSDs",
+        "the costs that the rule uses: those of the drives (for a volume, if it was created with \
+            --device), or the paper's costs of hard disks or SSDs",
     ),
     Parameter::choice("first", &["level", "write"]).about(
         "with adapt: the level of a new unit, either level or the one that suits its first \
@@ -50,12 +50,12 @@ const RULED: &[Parameter] = &[
         "with adapt: the maximum that switches move, relative to clients' data; 0: no limit",
     ),
     Parameter::millis("rent-ms", 0.0)
-        .about("with adapt: disk time that the space of a chunk costs each period; 0: none"),
+        .about("with adapt: the disk time charged per period for the space of a chunk; 0: none"),
     Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is charged"),
     Parameter::own("hints", "none")
         .about("levels and kinds of drive by MiB: 0-1024@raid10x3/1024-4096@ssd"),
     Parameter::own("disk", "noop")
-        .about("the scheduler of each disk, such as deadline+fifo-batch=32, with + for :"),
+        .about("the scheduler of each disk, such as deadline+fifo-batch=32, with + instead of :"),
 ];
 
 /// All policies that combine the disks into one volume.

@@ -29,7 +29,7 @@ const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
     .about("how much of the flash is used; the default is all of it");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
-    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + for :");
+    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + instead of :");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
     .about("whether hot extents also move to the flash, and cold ones back, as below");
 
@@ -55,7 +55,7 @@ const BLOCK_KIB: u32 = 4;
 /// The parameters of migration between the tiers.
 const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4)
-        .about("what is counted and moved together; a multiple of 4"),
+        .about("the unit that is counted and moved; a multiple of 4"),
     Parameter::own("period-s", "10").about("seconds between two searches for hot extents"),
     Parameter::whole("hot", 4, 1).about(
         "number of uses within about a period that makes an \
@@ -111,8 +111,8 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "bid-hybrid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
-                  flash",
+        summary: "runs BID-HDD on the disk, and sends the writes of processes that write little at \
+                  a time to the flash",
         parameters: &[
             &[PACKING, SIZE, TRANSFER, FORMAT, ID],
             BID_PARAMETERS,

@@ -46,11 +46,11 @@ pub const SHAPERS: &[Listed] = &[
             &[
                 CMIN,
                 Parameter::choice("admission", &["length", "rate"]).about(
-                    "whether promises depend on the length of the queue, or on what cmin could \
-                     serve",
+                    "whether promises depend on the length of the queue, or on the requests that \
+                     cmin could serve",
                 ),
                 Parameter::whole("slack-min", 1, 1).about(
-                    "other requests are served while promised ones can wait for this many \
+                    "other requests are served as long as promised ones can wait for this many \
                         more requests",
                 ),
             ],
@@ -125,9 +125,11 @@ pub const SHAPER_PARAMETERS: &[Parameter] = &[
         .about("the latency bound; a list such as 20/50 if cmin is a list"),
     Parameter::choice("dependencies", &["yes", "no"])
         .about("whether overlapping requests wait for each other if one of them writes"),
-    Parameter::whole("depth", 1, 1).about("number of requests that the device gets at a time"),
-    Parameter::own("over", "NONE")
-        .about("the policy below, such as mq-deadline+fifo-batch=32, with + for :; not with split"),
+    Parameter::whole("depth", 1, 1).about("maximum number of requests at the device"),
+    Parameter::own("over", "NONE").about(
+        "the policy below, such as mq-deadline+fifo-batch=32, with + instead of :; not \
+            available with split",
+    ),
 ];
 
 const CMIN: Parameter = Parameter::own("cmin", "IOPS")
@@ -237,7 +239,7 @@ fn finish<R: Recombine + Send + 'static>(
     if servers > 0 {
         let text = spec.text();
         return Err(SpecError(format!(
-            "'{text}': got {servers} servers of their own rates, expected a shaper of one server \
+            "'{text}': got {servers} servers with their own rates, expected a shaper of one server \
              above another policy"
         )));
     }

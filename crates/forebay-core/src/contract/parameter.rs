@@ -143,7 +143,7 @@ impl<'a> Given<'a> {
         read: impl FnOnce(&Given<'_>) -> Result<T, SpecError>,
     ) -> T {
         let read = Spec::parse("defaults").and_then(|spec| read(&Given::new(&spec, &[table])));
-        read.expect("a default is what its parameter takes")
+        read.expect("a default is a valid value of its parameter")
     }
 
     /// Returns a parameter in milliseconds.

@@ -97,7 +97,7 @@ pub trait Policy {
         None
     }
 
-    /// Called when [`Policy::wakeup`] is reached. A policy that only wants another dispatch for its
+    /// Called when [`Policy::wakeup`] is reached. A policy that only needs another dispatch for its
     /// lane need not implement it.
     #[inline]
     fn wake(&mut self, _cx: &mut Cx<'_>) {}

@@ -1,7 +1,7 @@
 //! A device that fails: any model with injected faults.
 //!
-//! A lane that is gone answers at once; a media fault is detected after the time of the I/O. Which
-//! I/Os fail depends only on their number and position, so a run is repeatable.
+//! A lane whose device is gone answers at once; a media fault is detected after the time of the
+//! I/O. Which I/Os fail depends only on their number and position, so a run is repeatable.
 
 use std::collections::VecDeque;
 

@@ -41,7 +41,7 @@ const PARAMETERS: &[Parameter] = &[
         .about("how long to wait for a stream's next read or synchronous write; 0: never"),
     Parameter::millis("read-expire-ms", 125.0)
         .about("a read or synchronous write older than this is served first in its batch"),
-    Parameter::millis("write-expire-ms", 250.0).about("the corresponding age of other writes"),
+    Parameter::millis("write-expire-ms", 250.0).about("the corresponding age for other writes"),
     Parameter::millis("read-batch-expire-ms", 500.0)
         .about("how long reads and synchronous writes use the disk while other writes wait"),
     Parameter::millis("write-batch-expire-ms", 125.0)

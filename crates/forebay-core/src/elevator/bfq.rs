@@ -65,7 +65,8 @@ const PARAMETERS: &[Parameter] = &[
         .about("the maximum that a stream transfers per turn; 0: what fits into timeout-sync-ms"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
         .about("a read or synchronous write older than this is served first in its stream's turn"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
+    Parameter::millis("fifo-expire-async-ms", 250.0)
+        .about("the corresponding age for other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
         .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)

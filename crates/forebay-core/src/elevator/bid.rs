@@ -45,12 +45,10 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         "the time after which a stream's staged requests join the queue for the disk if \
             they include a read",
     ),
-    Parameter::millis("write-deadline-ms", 5000.0).about(
-        "the time after which they join it if \
-        all are writes",
-    ),
+    Parameter::millis("write-deadline-ms", 5000.0)
+        .about("the time after which a stream's staged requests join the queue if all are writes"),
     Parameter::choice("staging-limit", &["yes", "no"])
-        .about("whether staged requests count towards the limits below; no disables the limits"),
+        .about("whether staged requests count towards the limits below; `no` disables the limits"),
 ];
 
 impl Scheduler for Bid {

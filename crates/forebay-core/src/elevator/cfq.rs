@@ -65,7 +65,8 @@ const PARAMETERS: &[Parameter] = &[
         .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
         .about("a read or synchronous write older than this is served first in its stream's slice"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
+    Parameter::millis("fifo-expire-async-ms", 250.0)
+        .about("the corresponding age for other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
         .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)

@@ -20,7 +20,7 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     ),
     Parameter::whole("bio-max-kib", 1024, 4).about("maximum length before merging, if smaller"),
     Parameter::choice("queue", &["tasks", "line"]).about(
-        "what waits for a free request: in Linux the submitting task, so that one request of each \
+        "what waits for a free slot: the submitting task, as in Linux, so that one request of each \
          stream waits; or all requests in one queue, as in the bid paper",
     ),
     Parameter::millis("wbt-ms", 75.0).about(

@@ -18,7 +18,11 @@ impl Sorted {
     #[inline]
     pub(crate) fn remove(&mut self, offset: u64, id: u32) {
         let at = self.entries.partition_point(|&entry| entry < (offset, id));
-        debug_assert_eq!(self.entries.get(at), Some(&(offset, id)), "removing what is not there");
+        debug_assert_eq!(
+            self.entries.get(at),
+            Some(&(offset, id)),
+            "the entry to remove does not exist"
+        );
         self.entries.remove(at);
     }
 

@@ -211,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// The search must give the same result as examining all unfinished requests.
+        /// The search must return the same result as examining all unfinished requests.
         #[test]
         fn finds_what_looking_at_all_finds(
             calls in prop::collection::vec(

@@ -15,8 +15,8 @@
 //! others, in the background stream. Data that is being moved is not placed on the flash in any
 //! other way.
 //!
-//! If there is no room on the flash, a write goes to the disk and is counted. The same applies to a
-//! write that is not aligned to sectors, and to one that fails on the flash; a move that fails is
+//! If there is no space on the flash, a write goes to the disk and is counted. The same applies to
+//! a write that is not aligned to sectors, and to one that fails on the flash; a move that fails is
 //! cancelled. Data that is only on the flash and cannot be read is lost, which is reported to the
 //! client.
 //!

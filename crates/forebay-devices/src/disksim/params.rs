@@ -101,7 +101,7 @@ impl<'a> Params<'a> {
             return Ok(number as u64);
         }
         let line = self.entry(key).map_or(self.block.line, |entry| entry.line);
-        Err((line, format!("{key}: got {number}, expected a whole number from 0 on")))
+        Err((line, format!("{key}: got {number}, expected a whole number of at least 0")))
     }
 
     pub(super) fn flag(&self, key: &str) -> Result<bool, LibparamError> {
@@ -134,7 +134,7 @@ impl<'a> Params<'a> {
             if (0.0..=9e15).contains(&number) && number.fract() == 0.0 {
                 return Ok(number as u64);
             }
-            Err((line, format!("{key}: got {number}, expected whole numbers from 0 on")))
+            Err((line, format!("{key}: got {number}, expected whole numbers of at least 0")))
         };
         self.numbers(key)?.into_iter().map(whole).collect()
     }

@@ -191,7 +191,7 @@ fn far_off(check: &RowCheck) -> Option<String> {
     let error = check.iops_error();
     (error.abs() > FAR_OFF).then(|| {
         format!(
-            "{} at depth {}: {:.1} IOPS were measured and the model does {:.1}, {:+.0} %",
+            "{} at depth {}: {:.1} IOPS were measured and the model predicts {:.1}, {:+.0} %",
             noun(check.measured.op),
             check.measured.depth,
             check.measured.iops,

@@ -139,8 +139,8 @@ impl VolumeFile {
         };
         if let Some(slice) = self.slice_ms.as_ref().filter(|ms| !SLICE_MS.contains(ms.get_ref())) {
             let (least, most) = (SLICE_MS.start(), SLICE_MS.end());
-            let told = format!("slice_ms: got {}, expected {least} to {most}", slice.get_ref());
-            return Err(fault(slice.span(), told));
+            let text = format!("slice_ms: got {}, expected {least} to {most}", slice.get_ref());
+            return Err(fault(slice.span(), text));
         }
         for limit in self.limits()? {
             check_formula("rule", &limit.bound, limit.span)?;

@@ -50,7 +50,7 @@ const EMULATED_IOPS: f64 = 500.0;
 /// Issues requests in the order in which they arrive.
 const POLICY: &str = "noop:merge=no:reads-max=1024:writes-max=1024";
 
-/// What was observed during a run.
+/// The observations during a run.
 #[derive(Default)]
 struct Watched {
     ios: u64,

@@ -49,7 +49,7 @@ impl CaptureError {
                 "the kernel is built without it: CONFIG_BLK_DEV_IO_TRACE=y is needed"
             }
             io::ErrorKind::ResourceBusy => {
-                "another tracer is at work: end it (`fuser -v` on the folder's trace_pipe shows it)"
+                "another tracer is active: stop it (`fuser -v` on the folder's trace_pipe shows it)"
             }
             io::ErrorKind::ReadOnlyFilesystem => {
                 "mounted read-only: remount it with `-o remount,rw`"

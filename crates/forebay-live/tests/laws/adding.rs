@@ -142,7 +142,7 @@ fn adding_is_cut_anywhere_and_goes_on() {
             oracle.settle();
             let away = two(&members, &mut state);
             let (_, media) = ended(all.found(1, &away), Vec::new(), media, &mut oracle);
-            // It goes on growing when the order is given again.
+            // It continues to grow when the order is given again.
             let order = match members.len() {
                 7 => VolumeOrder::Grow,
                 _ => all.add(0),

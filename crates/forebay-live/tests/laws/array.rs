@@ -31,7 +31,7 @@ pub(crate) struct Shape {
 pub(crate) const SHAPES: &[Shape] = &[
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 8, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 40, adapts: false },
-    // Mirrors that run out of room, and an array with hardly any spare room.
+    // Mirrors that run out of space, and an array with hardly any spare space.
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 20, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 2, adapts: false },
     // An array whose table has several pages.
@@ -195,7 +195,7 @@ fn drives_without_room_are_waited_for_and_kept() {
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
             oracle.more(200);
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
-            assert_eq!(oracle.failed, failed, "there is room");
+            assert_eq!(oracle.failed, failed, "there is space");
             let media = lanes.cut(Tear::Sector);
             oracle.cut();
             let mut lanes = sound(media, seed);
@@ -221,7 +221,7 @@ fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
             assert_eq!(oracle.outstanding(), 0, "requests were never answered");
             assert_eq!(oracle.failed > 0, until == u64::MAX, "{} failed", oracle.failed);
-            assert_eq!(oracle.gone, 0, "a drive without room is not gone");
+            assert_eq!(oracle.gone, 0, "a drive without space is not gone");
             assert_eq!(lanes.pool().live(), 0, "a buffer is left");
             let failed = oracle.failed;
             let media = lanes.cut(Tear::Sector);
@@ -403,7 +403,7 @@ fn rot_is_found_and_mended() {
 
 #[test]
 fn a_new_drive_takes_the_place_of_one_that_is_gone() {
-    // With some of these seeds, arrays without much spare room have none while roles are restored.
+    // With some of these seeds, arrays without much spare space have none while roles are restored.
     let seeds = (0..longer(1)).chain([3, 7, 11, 15, 16, 21, 22]);
     for (seed, shape) in seeds.flat_map(|seed| SHAPES.iter().map(move |shape| (seed, shape))) {
         println!("{shape:?}, seed {seed}");
@@ -427,7 +427,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
         assert_eq!(oracle.outstanding(), 0, "requests were never answered");
         let census = policy.placement().census();
-        assert_eq!(census.degraded_units, 0, "there is room for all roles: {census:?}");
+        assert_eq!(census.degraded_units, 0, "there is space for all roles: {census:?}");
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
         // The old drive is back, but its data must not be used.

@@ -107,7 +107,7 @@ fn a_drive_that_returned_opens_the_array_alone_with_all_data_or_not_at_all() {
                 (0..shape.lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
             let new = Array::created(shape.geometry(), shape.level);
             let mut media = live(new, media, &mut oracle, None, seed).media;
-            // The others go on for a while, some of them for a second time.
+            // The others continue for a while, some of them for a second time.
             for _ in 0..1 + random(&mut state) % 2 {
                 oracle.more(40 + random(&mut state) % 100);
                 let mut lanes = sound(media, random(&mut state));

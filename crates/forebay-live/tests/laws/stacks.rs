@@ -33,7 +33,7 @@ pub(crate) struct Stack {
     pub(crate) block: u32,
     /// Sectors from here on have arbitrary contents at first.
     pub(crate) anything_from: u64,
-    /// The faults of the last lane that the stack hides.
+    /// The faults of the last lane that the stack must hide.
     pub(crate) mends: Mends,
     /// Whether the stack finds its data after a restart.
     pub(crate) restarts: bool,

@@ -47,7 +47,7 @@ fn sectors(shape: &Shape, newest: u64, lane: Lane, state: &mut u64) -> Vec<(Lane
 #[test]
 fn records_that_cannot_be_read_on_as_many_drives_as_may_fail_lose_nothing() {
     let (mut cuts, mut checked) = (0, 0);
-    // A table of many pages, too.
+    // The same with a table of many pages.
     let long = [Shape { units: 600, ..SHAPES[0] }, Shape { units: 600, ..OTHERS[2] }];
     let shapes = SHAPES.iter().chain(OTHERS).chain(&long);
     for shape in shapes.filter(|shape| shape.first.tolerates() > 0) {

@@ -96,12 +96,13 @@ pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
     });
     said.push(match limits.unit_bytes {
         Some(unit_bytes) => format!("an operation per {}", bytes(f64::from(unit_bytes))),
-        None => "the counting unit does not show: the limit of bytes is reached first".to_string(),
+        None => "the counting unit is not visible, because the limit of bytes is reached first"
+            .to_string(),
     });
     said.push(match limits.merges {
         Some(true) => "sequential reads are merged".to_string(),
         Some(false) => "sequential reads are not merged".to_string(),
-        None => "whether sequential reads are merged does not show".to_string(),
+        None => "it is not visible whether sequential reads are merged".to_string(),
     });
     said
 }

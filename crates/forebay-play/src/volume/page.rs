@@ -75,8 +75,8 @@ impl State {
             }
             ([], degraded, _) => {
                 let (units, lack) = (counted(degraded, "unit"), verb(degraded, "lacks", "lack"));
-                let said = format!("{units} {lack} a drive: run `forebay volume check`.");
-                State::new(Tone::Warning, "Degraded", said)
+                let text = format!("{units} {lack} a drive: run `forebay volume check`.");
+                State::new(Tone::Warning, "Degraded", text)
             }
             (missing, ..) => State::missing(opened, answer, missing),
         }
@@ -89,12 +89,12 @@ impl State {
             1 => "and one more drive may fail".to_string(),
             more => format!("and {more} more drives may fail"),
         };
-        let said = format!("{} missing. Nothing is lost, {may_fail}.", drives_are(missing));
+        let text = format!("{} missing. Nothing is lost, {may_fail}.", drives_are(missing));
         let them = if missing.len() == 1 { "it" } else { "them" };
         let command = answer.replace_command.clone();
         let command = command.unwrap_or_else(|| "forebay volume replace".into());
         let commands = command.split(" && ").map(String::from).collect();
-        State::new(Tone::Warning, "Degraded", said)
+        State::new(Tone::Warning, "Degraded", text)
             .advising([Block::Text(format!("Replace {them}:")), Block::Commands(commands)])
     }
 
@@ -102,8 +102,8 @@ impl State {
     fn lost(answer: &VolumeAnswer, missing: &[u8]) -> State {
         let lost = bytes(answer.lost_bytes as f64);
         let units = counted(answer.lost_units, "unit");
-        let said = format!("Data are lost: {lost} in {units} cannot be read.");
-        let again = "A range can be read again once it is written anew.";
+        let text = format!("Data are lost: {lost} in {units} cannot be read.");
+        let again = "A range can be read again once it is overwritten.";
         let advice = match missing {
             [] => again.to_string(),
             _ => format!(
@@ -113,7 +113,7 @@ impl State {
                 if missing.len() == 1 { "it" } else { "them" },
             ),
         };
-        State::new(Tone::Warning, "Data lost", said).advising([Block::Text(advice)])
+        State::new(Tone::Warning, "Data lost", text).advising([Block::Text(advice)])
     }
 }
 

@@ -123,7 +123,9 @@ fn awaited<T: Send>(
                 Ok(come) => return Ok(come),
                 Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PyOSError::new_err("the store has stopped: it cannot be driven"));
+                    return Err(PyOSError::new_err(
+                        "the store has stopped: I/O on its disks is not possible",
+                    ));
                 }
             }
         }

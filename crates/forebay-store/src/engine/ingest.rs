@@ -33,7 +33,7 @@ impl Engine {
                 return;
             }
             while !self.admit().await {
-                // Deleted data frees its room only when it is merged.
+                // The space of deleted data is freed only by a merge.
                 match log.take_if(|log| self.is_worth_ending(log, ended_early)) {
                     Some(log) => {
                         ended_early = Some(self.executor.now());
@@ -215,7 +215,7 @@ impl Engine {
         self.answer(put.id, Ok(Answer::Done));
     }
 
-    /// Refuses a put because there is no room.
+    /// Refuses a put because there is no space.
     pub(super) fn deny(&self, put: &Put) {
         self.state.borrow_mut().holding.remove(&put.id);
         self.answer(put.id, Err(self.why_full()));

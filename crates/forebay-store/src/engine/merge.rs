@@ -1,8 +1,8 @@
 //! Merging: combines neighboring runs while disks are idle.
 //!
 //! A merge reads its inputs in steps and writes segments of about 32 MiB, each on the idle disk
-//! with the most room. Each segment is published separately and takes its keys from the inputs,
-//! whose segments are freed as soon as they own no keys. A merge therefore needs little more room
+//! with the most space. Each segment is published separately and takes its keys from the inputs,
+//! whose segments are freed as soon as they own no keys. A merge therefore needs little more space
 //! than one segment, and continues where it was interrupted. Only runs with neighboring ages are
 //! merged, because a run between them in age would otherwise be ordered incorrectly.
 
@@ -20,13 +20,13 @@ use super::transform::after;
 use super::version::Run;
 use super::{Engine, State};
 
-/// The share of dead data that justifies merging everything when room is short.
+/// The share of dead data that justifies merging everything when space is short.
 const DEAD_LITTLE: f64 = 0.2;
-/// The same share when there is no room left for values. With less dead data, rewriting the whole
+/// The same share when there is no space left for values. With less dead data, rewriting the whole
 /// store would gain too little.
 const DEAD_LEAST: f64 = 0.05;
 
-/// The room reserved for a segment of a merge, relative to its target size.
+/// The space reserved for a segment of a merge, relative to its target size.
 const ROOM: f64 = 1.25;
 
 /// The age range of a run: its first and its last log.
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Returns the next merge, unless it failed before with at least as much room.
+    /// Returns the next merge, unless it failed before with at least as much space.
     pub(super) fn choose(&self, state: &State) -> Option<Merge> {
         let merge = if state.is_repairing { None } else { self.due(state) };
         merge.filter(|merge| !self.has_failed(state, &merge.inputs))
@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Returns the merges that have begun: those that can continue, and the age ranges of those
-    /// that cannot because their remaining inputs are unreadable or there is not enough room.
+    /// that cannot because their remaining inputs are unreadable or there is not enough space.
     fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Vec<Ages>) {
         let (mut begun, mut stuck) = (Vec::new(), Vec::new());
         for (ages, done) in state.version.begun() {
@@ -129,8 +129,8 @@ impl Engine {
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs, &stuck);
-        // There is no room for values. Merging removes replaced data if there is enough of it, or
-        // if its amount is unknown. If logs find no room either, deletions would be refused next.
+        // There is no space for values. Merging removes replaced data if there is enough of it, or
+        // if its amount is unknown. If logs find no space either, deletions would be refused next.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if (state.is_full || is_enough && (!self.takes_values(state, 0) || !self.takes_next(state)))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
@@ -259,7 +259,7 @@ impl Engine {
                             if begun.as_ref().err() == Some(&OperationError::Full)
                                 && let Some(before) = before
                             {
-                                // Records deleted up to this key free their room.
+                                // Records deleted up to this key free their space.
                                 let upto = Some(between(&before, &record.key));
                                 let keys = Keys {
                                     after: std::mem::replace(&mut done, upto.clone()),
@@ -286,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Begins a segment on an idle disk: of the disks with at least half of the maximum free room,
+    /// Begins a segment on an idle disk: of the disks with at least half of the maximum free space,
     /// the one whose turn on duty is furthest away. If free space is fragmented, the segment may be
     /// shorter, but has at least `least` bytes.
     async fn begin_output(

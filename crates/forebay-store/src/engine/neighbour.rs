@@ -18,7 +18,7 @@ use super::version::{Copy, Segment};
 
 impl Engine {
     /// Chooses the disk that stores information about another disk: the idle one with the most
-    /// room, or else one that is not on duty. Returns None if no other disk accepts writes.
+    /// space, or else one that is not on duty. Returns None if no other disk accepts writes.
     pub(super) fn neighbour(&self, disk: usize) -> Option<usize> {
         let state = self.state.borrow();
         let others =
@@ -39,7 +39,7 @@ impl Engine {
                 let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
                 // A disk whose write failed is left alone from then on, so another disk is tried.
-                // Retrying is useless if the disk has no room for a root.
+                // Retrying is useless if the disk has no space for a root.
                 if said.is_ok() || said == Err(OperationError::Full) {
                     break;
                 }

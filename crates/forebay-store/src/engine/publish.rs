@@ -118,7 +118,7 @@ impl Writing {
         self.send(rest).await?;
         self.settle(0).await?;
         self.engine.flush(self.disk).await?;
-        assert!(self.sent <= self.room, "{} bytes in room for {}", self.sent, self.room);
+        assert!(self.sent <= self.room, "{} bytes in space for {}", self.sent, self.room);
         let space = &self.engine.disks[self.disk].space;
         space.borrow_mut().give(self.offset + self.sent, self.room - self.sent);
         self.is_done = true;
@@ -266,7 +266,7 @@ impl Engine {
     }
 }
 
-/// Returns the root after a change, and the new frame with its position; None if there is no room.
+/// Returns the root after a change, and the new frame with its position; None if there is no space.
 fn next_root(
     mut root: Root,
     change: Change,

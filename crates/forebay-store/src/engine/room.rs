@@ -1,9 +1,9 @@
 //! Decides what is still accepted as disks fill up.
 //!
-//! A value is accepted if the segment of its log will find room in addition to what merges need;
-//! without room for merges, replaced data could never be freed. Otherwise, puts wait for merges
-//! that may free room; if there are none, values are refused. Deletions are accepted as long as
-//! logs find any room, and merges then free what was deleted, so a full store can be emptied. A
+//! A value is accepted if the segment of its log will find space in addition to what merges need;
+//! without space for merges, replaced data could never be freed. Otherwise, puts wait for merges
+//! that may free space; if there are none, values are refused. Deletions are accepted as long as
+//! logs find any space, and merges then free what was deleted, so a full store can be emptied. A
 //! record needs one free extent of its length; a record that is too long for any slot needs a
 //! second one for its log.
 
@@ -22,13 +22,13 @@ use super::log::Log;
 use super::version::{Part, Run};
 use super::{Engine, Put, State};
 
-/// The room that each disk keeps free for merges, as a number of segments.
+/// The space that each disk keeps free for merges, as a number of segments.
 const MERGE_SEGMENTS: u64 = 8;
 /// Each disk keeps at most one part in this many free for merges.
 const MERGE_SHARE: u64 = 8;
 
 impl Engine {
-    /// Returns the room that a log's segment may need; 0 for trees, which have their own space.
+    /// Returns the space that a log's segment may need; 0 for trees, which have their own space.
     pub(super) fn room(&self, log: &Log) -> u64 {
         match &self.trees {
             None => len_max(
@@ -41,15 +41,15 @@ impl Engine {
         }
     }
 
-    /// Returns whether a disk has room for a log's segment and for merges. If there was no room for
-    /// a log, logs may use half of the room reserved for merges.
+    /// Returns whether a disk has space for a log's segment and for merges. If there was no space
+    /// for a log, logs may use half of the space reserved for merges.
     pub(super) fn has_room(&self, state: &State, disk: usize, room: u64) -> bool {
         let space = self.disks[disk].space.borrow();
         let merge_room = self.merge_room(disk) / if state.is_full { 2 } else { 1 };
         room == 0 || space.longest() >= room && space.free_bytes() >= room + merge_room
     }
 
-    /// Returns whether some disk has room for a log's segment, and no older log waits for room.
+    /// Returns whether some disk has space for a log's segment, and no older log waits for space.
     fn finds_room(&self, state: &State, log: &Log) -> bool {
         if self.is_behind_a_full(state, log) {
             return false;
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Returns whether there is room for a waiting log's segment, and the free space has changed
+    /// Returns whether there is space for a waiting log's segment, and the free space has changed
     /// since the log's transformation failed.
     pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
         let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
@@ -96,7 +96,7 @@ impl Engine {
         self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum()
     }
 
-    /// Returns the room that a disk keeps free for merges.
+    /// Returns the space that a disk keeps free for merges.
     fn merge_room(&self, disk: usize) -> u64 {
         let layout = self.disks[disk].layout;
         let usable = layout.capacity_bytes - layout.segments_at();
@@ -107,7 +107,7 @@ impl Engine {
         self.present().map(|disk| self.merge_room(disk)).sum()
     }
 
-    /// Returns the room reserved for deletions.
+    /// Returns the space reserved for deletions.
     fn deletion_room(&self) -> u64 {
         self.config.log_bytes.min(self.merge_room_of_all() / 4)
     }
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Returns the space that merges may use: the space that logs will not need, but at least half
-    /// of the room reserved for merges on each disk. Otherwise, logs that wait for a merge would
+    /// of the space reserved for merges on each disk. Otherwise, logs that wait for a merge would
     /// prevent it from starting.
     pub(super) fn left_to_merges(&self, state: &State) -> u64 {
         let untouched = |disk: usize| {
@@ -136,7 +136,7 @@ impl Engine {
         self.left(state).max(self.present().map(untouched).sum())
     }
 
-    /// Returns whether there will be room for `bytes` more bytes of values, in addition to one
+    /// Returns whether there will be space for `bytes` more bytes of values, in addition to one
     /// batch, the deletions and the merges.
     pub(super) fn takes_values(&self, state: &State, bytes: u64) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
@@ -147,7 +147,7 @@ impl Engine {
         self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
-    /// Waits until there is room for the next put; returns false if nothing will free any room.
+    /// Waits until there is space for the next put; returns false if nothing will free any space.
     pub(super) async fn admit(&self) -> bool {
         let is_settled = || {
             let state = self.state.borrow();
@@ -162,12 +162,12 @@ impl Engine {
         is_free
     }
 
-    /// Returns whether there is room for the next put.
+    /// Returns whether there is space for the next put.
     pub(super) fn takes_next(&self, state: &State) -> bool {
         state.queue.front().is_none_or(|put| self.takes(state, put))
     }
 
-    /// Returns whether there is room for a put. A put that is longer than a batch is stored twice
+    /// Returns whether there is space for a put. A put that is longer than a batch is stored twice
     /// until its log is released.
     fn takes(&self, state: &State, put: &Put) -> bool {
         let bytes = size(put);
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// Returns whether a log has enough replaced and deleted data to justify ending it early while
-    /// there is no room for values, or whether the last log that ended early was long ago.
+    /// there is no space for values, or whether the last log that ended early was long ago.
     pub(super) fn is_worth_ending(&self, log: &Log, last: Option<Nanos>) -> bool {
         let replaced = log.len_records() - log.len_values();
         let state = self.state.borrow();
@@ -242,7 +242,7 @@ impl Engine {
         replaced > 0 && (is_much || is_due)
     }
 
-    /// Returns whether a merge may free room.
+    /// Returns whether a merge may free space.
     pub(super) fn may_free(&self, state: &State) -> bool {
         !state.is_closing
             && !state.is_merge_stuck
@@ -268,7 +268,7 @@ impl Engine {
         self.changed.until(|| is_due().then_some(())).await;
     }
 
-    /// Returns an upper bound on the room that a merge needs beyond what it frees: its output,
+    /// Returns an upper bound on the space that a merge needs beyond what it frees: its output,
     /// plus, for each run, its longest segment without the last record, because that segment is
     /// freed only when it has been merged completely.
     pub(super) fn merge_need(&self, state: &State, inputs: &[Rc<Run>]) -> u64 {
@@ -277,7 +277,7 @@ impl Engine {
         needs.sum::<u64>() + 2 * self.segment_bytes()
     }
 
-    /// Returns the longest sequence of these neighbors that a merge has room for, preferring the
+    /// Returns the longest sequence of these neighbors that a merge has space for, preferring the
     /// newest. Room for deletions is not used.
     pub(super) fn affordable<'a>(&self, state: &State, runs: &'a [Rc<Run>]) -> &'a [Rc<Run>] {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
@@ -333,7 +333,7 @@ fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[runs.len() - count..]
 }
 
-/// Returns the room that a run needs, and, if it has records nearly as long as `record`, the same
+/// Returns the space that a run needs, and, if it has records nearly as long as `record`, the same
 /// number again, else 0.
 fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
     let need = run_need(run, drops);
@@ -346,8 +346,8 @@ fn longest_record(run: &Run) -> u64 {
 }
 
 /// Returns the length of the run's longest segment without its last record, which is when the
-/// segment is freed unless it owns all later keys. Deletions that a merge drops need no room; their
-/// keys are assumed to have average length.
+/// segment is freed unless it owns all later keys. Deletions that a merge drops need no space;
+/// their keys are assumed to have average length.
 fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {
         let described = &part.segment.described;

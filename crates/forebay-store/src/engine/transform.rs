@@ -98,7 +98,7 @@ impl Engine {
         written
     }
 
-    /// Claims an idle disk with enough room: the one whose turn on duty is furthest away.
+    /// Claims an idle disk with enough space: the one whose turn on duty is furthest away.
     async fn claim_target(&self, log: &Log) -> Result<usize, OperationError> {
         let room = self.room(log);
         let claim = || {
@@ -161,7 +161,7 @@ impl Engine {
         self.publish(segment).await
     }
 
-    /// Returns whether an older log waits for room. The older log must be transformed first,
+    /// Returns whether an older log waits for space. The older log must be transformed first,
     /// because runs with a log between them in age cannot be merged.
     pub(super) fn is_behind_a_full(&self, state: &State, log: &Log) -> bool {
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
@@ -187,7 +187,7 @@ impl Engine {
     }
 }
 
-/// Returns whether a transformation failed for lack of room, on a disk or on the file system of a
+/// Returns whether a transformation failed for lack of space, on a disk or on the file system of a
 /// disk's file.
 fn is_full(trouble: &OperationError) -> bool {
     matches!(trouble, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })

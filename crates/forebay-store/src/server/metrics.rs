@@ -78,7 +78,7 @@ fn text(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;
     let mut page = Page::default();
-    page.head("connections", "gauge", "Clients that are connected.");
+    page.head("connections", "gauge", "Connected clients.");
     page.sample("connections", "", serving.connections.load(Ordering::Relaxed) as f64);
     page.head("commands_total", "counter", "Commands of clients.");
     for (name, count) in COMMANDS.iter().zip(&serving.counts.commands) {
@@ -127,9 +127,9 @@ fn text(serving: &Serving) -> String {
         (
             "saturated",
             f64::from(u8::from(figures.is_saturated)),
-            "1 if sorting cannot keep up however long logs are.",
+            "1 if sorting cannot keep up, regardless of the length of logs.",
         ),
-        ("losses", status.losses.len() as f64, "Known ranges of keys that cannot be read."),
+        ("losses", status.losses.len() as f64, "Key ranges known to be unreadable."),
     ] {
         page.head(name, "gauge", help);
         page.sample(name, "", value);
@@ -138,9 +138,9 @@ fn text(serving: &Serving) -> String {
         ("put_bytes", figures.put_bytes as f64, "Bytes that clients put, keys included."),
         ("logged_bytes", figures.logged_bytes as f64, "Bytes of batches in logs."),
         ("batches", figures.batches as f64, "Batches in logs."),
-        ("logs", figures.logs as f64, "Logs that were finished."),
+        ("logs", figures.logs as f64, "Finished logs."),
         ("logging_seconds", figures.logging.as_secs_f64(), "Time spent writing logs."),
-        ("transformations", figures.transformations as f64, "Logs that became segments."),
+        ("transformations", figures.transformations as f64, "Logs sorted into segments."),
         (
             "transformed_bytes",
             figures.transformed_bytes as f64,
@@ -151,8 +151,8 @@ fn text(serving: &Serving) -> String {
             figures.transforming.as_secs_f64(),
             "Time from the end of a log to its segment.",
         ),
-        ("merges", figures.merges as f64, "Merges that were finished."),
-        ("merged_bytes", figures.merged_bytes as f64, "Bytes that merges wrote."),
+        ("merges", figures.merges as f64, "Finished merges."),
+        ("merged_bytes", figures.merged_bytes as f64, "Bytes written by merges."),
         (
             "stalls",
             figures.stalls as f64,

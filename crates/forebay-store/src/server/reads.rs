@@ -40,7 +40,7 @@ impl Reads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a read, waiting until there is room for it. The wait ends because the store always
+    /// Begins a read, waiting until there is space for it. The wait ends because the store always
     /// answers.
     pub(super) fn begin(self: &Arc<Reads>) -> Reading {
         let mut state = self.state();

@@ -162,8 +162,8 @@ impl Session {
         (answer, then)
     }
 
-    /// Reads a value once there is room for it. If `is_kept` is false, the read only checks whether
-    /// the key exists.
+    /// Reads a value once there is space for it. If `is_kept` is false, the read only checks
+    /// whether the key exists.
     fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
         let reading = self.reads.begin();

@@ -50,7 +50,7 @@ words! {
 words! {
     /// The order of keys.
     KeyOrder(Keys), "ORDER" {
-        "random": Keys::Random, "drawn, no two alike";
+        "random": Keys::Random, "random, without duplicates";
         "sequential": Keys::Sequential, "each greater than the one before";
     }
 }

@@ -41,7 +41,7 @@ fn headline(rows: &[ArrangementRow]) -> String {
         Some(format!("{slowed} ({})", row.arrangement))
     };
     let slowed: Vec<String> = rows.iter().filter_map(slowed).collect();
-    format!("Sorting makes puts take longer by {}.", slowed.join(", "))
+    format!("Sorting slows puts down by {}.", slowed.join(", "))
 }
 
 fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {

@@ -27,7 +27,7 @@ const STEPS: u32 = 64;
 const SEED: u64 = 1;
 
 forebay_ask::ask! {
-    /// Find by simulation how much sorting slows puts: the store's own code on models of disks
+    /// Find how much sorting slows down puts, by running the store's own code on models of disks
     ///
     /// Each arrangement of the disks is simulated twice with the same puts: once the puts are only
     /// logged, and once the logs are also converted to sorted segments (Workload Shifting, Pan, Yue
@@ -49,11 +49,11 @@ forebay_ask::ask! {
         arrangement: Vec<ArrangementName> = "enhanced,basic,raid0",
         /// Never merge segments, as in the paper
         no_merging: bool,
-        /// Treat a put as done once the disk's cache has it. A power cut would lose such puts
+        /// Acknowledge a put once it is in the disk's cache, so that a power cut would lose it
         to_cache: bool,
         /// The structure that logs are converted to
         tree: TreeName = "runs",
-        /// The number of concurrent writes to a tree in place. A single thread that waits for each
+        /// The number of concurrent writes to a tree in place; a single thread that waits for each
         /// write has one
         tree_depth: u16 = "1" [.word("COUNT").between(1.0, 1024.0).requires("tree")],
         /// Let the store choose the length of logs and the gaps between batches, as it does when

@@ -154,7 +154,7 @@ fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
         let Came { refused, checked, calm, merges } = all;
         println!("{what:?}: {refused} refused, {checked} checked, {merges} merges, {calm} calm");
         let came = (refused, checked, calm, merges);
-        // Puts are written through, so a failed flush refuses a put only if it delays the room for
+        // Puts are written through, so a failed flush refuses a put only if it delays the space for
         // its log.
         let least = if what == What::Flushes { 1 } else { 20 };
         assert!(refused > least && checked > 2000 && merges > 80 && calm > 4, "{came:?}");

@@ -305,7 +305,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         .chain([Operation::Close])
         .collect();
     let (whole, answers, _) = told((&layouts, config.clone()), media(9, &layouts), None, &life);
-    // Closing fails for lack of room, so the records stay in logs.
+    // Closing fails for lack of space, so the records stay in logs.
     assert!(answers[..=count].iter().all(Result::is_ok));
     let mut told_of = 0;
     for disk in 0..layouts.len() {

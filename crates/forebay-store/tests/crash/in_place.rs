@@ -57,7 +57,7 @@ fn what_was_put_is_found_during_and_after_transformation() {
             [(4, Transformation::Enhanced), (1, Transformation::Basic), (4, Transformation::Basic)];
         let sync = [TreeSync::Record, TreeSync::Log, TreeSync::Close][seed as usize / 3 % 3];
         let page_bytes = [4096, 8192, 65536][seed as usize / 9 % 3];
-        // The cache has room for three leaves per tree, or for all of them.
+        // The cache has space for three leaves per tree, or for all of them.
         let cache_bytes = if seed.is_multiple_of(4) { 12 * page_bytes as u64 } else { MIB << 4 };
         let how = InPlace { page_bytes, cache_bytes, sync, depth: 1 + seed as usize % 3 };
         let figures = lives(seed, arranged[seed as usize % 3], how);

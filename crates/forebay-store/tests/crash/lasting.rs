@@ -51,7 +51,7 @@ impl Store {
         (lanes.kill(), answers)
     }
 
-    /// Returns the store, killed after this many puts. Without room for segments, all logs remain.
+    /// Returns the store, killed after this many puts. Without space for segments, all logs remain.
     fn killed(mut self, puts: usize, has_room: bool) -> (Store, Vec<Medium>) {
         let whole = (self.layouts.clone(), self.config.clone());
         if !has_room {
@@ -339,12 +339,12 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
         let (store, whole) = Store::new(puts as u64 % 3).killed(puts, false);
         let batches = store.batches(&whole);
         let (mut layouts, config) = cramped(&store.layouts, 0, &store.config);
-        // There is room for what remains of a log that is given up, but not for a whole log.
+        // There is space for what remains of a log that is given up, but not for a whole log.
         layouts[1..].iter_mut().for_each(|layout| layout.capacity_bytes += 8192);
         let slow = Store { layouts, config };
         for ((log, index), disk, at, _) in &batches {
-            // The last batch of the preceding log, if that log remains because there is no room for
-            // its segment.
+            // The last batch of the preceding log, if that log remains because there is no space
+            // for its segment.
             let before =
                 batches.iter().filter(|((other, _), disk, ..)| other + 1 == *log && *disk > 0);
             let Some((_, other, last, _)) = before.max() else { continue };

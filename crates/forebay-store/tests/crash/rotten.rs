@@ -14,12 +14,12 @@ fn put(number: usize) -> Operation {
     Operation::Write(vec![(key(number % KEYS), Some(vec![number as u8; 4000].into()))])
 }
 
-/// Runs a store whose logs find no room for segments; returns the contents of its disks.
+/// Runs a store whose logs find no space for segments; returns the contents of its disks.
 fn logs(layouts: &[Layout], config: &Config, puts: usize) -> Vec<Medium> {
     let begin = [Operation::Open].into_iter();
     let operations: Vec<_> = begin.chain((0..puts).map(put)).chain([Operation::Close]).collect();
     let (media, answers, _) = told((layouts, config.clone()), media(3, layouts), None, &operations);
-    // Closing fails for lack of room, so the records stay in logs.
+    // Closing fails for lack of space, so the records stay in logs.
     assert!(answers[..=puts].iter().all(Result::is_ok), "{answers:?}");
     media
 }

@@ -60,7 +60,7 @@ fn replacing_values_takes_a_few_times_the_live_data_and_the_logs_of_all_runs() {
 #[test]
 #[ignore = "slow: make test-full"]
 fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
-    // The share of the room that one value of every key needs. With 0.9 and no skew, the keys do
+    // The share of the space that one value of every key needs. With 0.9 and no skew, the keys do
     // not all fit.
     for (share, skew) in [(0.7, 0), (0.9, 90), (0.9, 0)] {
         let disks = Disks::new(24 * MIB, config());
@@ -72,13 +72,13 @@ fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
         let written = disks.written() as f64 / life.told.put_bytes as f64;
         let Told { writes, refused, .. } = life.told;
         println!(
-            "{share} of the room, skew {skew}: {live:.2} live, {writes} put, {refused} refused, \
+            "{share} of the space, skew {skew}: {live:.2} live, {writes} put, {refused} refused, \
              {written:.1} written a byte put"
         );
         assert!(written < 20.0, "{written} bytes written for one put");
         let is_full = (share, skew) == (0.9, 0);
         assert!(is_full || refused < writes / 8, "{refused} of {writes} refused");
-        assert!(!is_full || live > 0.7, "it is full with {live} of its room live");
+        assert!(!is_full || live > 0.7, "it is full with {live} of its space live");
         // Reads return the correct values, also after a restart.
         let looks = Load { writes: 0, operations: 2000, ..load };
         let read = disks.live(looks, &mut model, true, life.at).told.read;
@@ -127,7 +127,7 @@ fn a_store_full_of_different_keys_can_be_emptied() {
 }
 
 /// Fills a store with the default configuration, empties it, and fills half of it again, with a
-/// kill between each step. Most of the room must be usable, and nothing may be refused after the
+/// kill between each step. Most of the space must be usable, and nothing may be refused after the
 /// first step.
 fn is_not_full_for_good(capacity_mib: u64, value_bytes: usize) {
     let disks = Disks::new(capacity_mib * MIB, Config::default());
@@ -163,7 +163,7 @@ fn values_of_a_tenth_of_the_room_leave_no_store_full_for_good() {
 }
 
 /// Fills a store, empties it in another order, and fills half of it again, with a kill between each
-/// step. Returns the share of the room that was usable, and how many deletions and puts were
+/// step. Returns the share of the space that was usable, and how many deletions and puts were
 /// refused after the first step.
 fn emptied_of(disks: &Disks, value: usize, name: impl Fn(usize) -> Key) -> (f64, usize, usize) {
     let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; value].into()))]);

@@ -15,7 +15,7 @@ use walk_page::walk;
 fn sorting_costs_nothing_but_on_raid0() {
     let found = answered::<StoreSimulateAsk>(&[("total_mb", "60")]);
     let headline = &found.page.headline;
-    assert!(headline.starts_with("Sorting makes puts take longer by "), "{headline}");
+    assert!(headline.starts_with("Sorting slows puts down by "), "{headline}");
     let rows = found.data["rows"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["arrangement"].as_str().unwrap()).collect();
     assert_eq!(names, ["enhanced", "enhanced", "basic", "basic", "raid0", "raid0"]);

@@ -256,7 +256,7 @@ impl Columns {
         match (at, end, latency, self.every_ns) {
             (true, true, true, _) => wrong("at, end and latency", "two of these three"),
             (true, _, _, Some(_)) | (_, true, _, Some(_)) => {
-                wrong("every= beside a column of times", "one of them")
+                wrong("every= together with a column of times", "one of them")
             }
             (false, false, _, None) => wrong("no at", "at among the columns, or every=TIME"),
             (false, true, false, None) => wrong(

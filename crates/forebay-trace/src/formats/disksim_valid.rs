@@ -28,7 +28,7 @@ const SECTOR_BYTES: u64 = 512;
 /// The longest plausible response or gap, in microseconds: eleven days.
 const TIME_US_MAX: f64 = 1e12;
 
-/// What the drive's buffer was observed to do, as spelled in the format.
+/// The observed action of the drive's buffer, as spelled in the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
     /// `Hit`.
@@ -46,7 +46,7 @@ pub enum Buffer {
 pub struct ValidationRow {
     /// The operation: read or write.
     pub op: Op,
-    /// What the drive's buffer did.
+    /// The action of the drive's buffer.
     pub buffer: Buffer,
     /// The number of the first sector of 512 bytes.
     pub first_sector: u64,
@@ -126,7 +126,7 @@ fn parse(line: &[u8]) -> Result<ValidationRow, RowError> {
     let response_us = time_us("response", word("response")?)?;
     let gap_us = time_us("gap", word("gap")?)?;
     if let Some(more) = words.next() {
-        return Err(RowError::new("gap", more, "the end of the line behind it"));
+        return Err(RowError::new("gap", more, "the end of the line after it"));
     }
     Ok(ValidationRow { op, buffer, first_sector, sectors: sectors as u32, response_us, gap_us })
 }

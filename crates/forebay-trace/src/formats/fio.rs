@@ -138,7 +138,7 @@ impl Log for Fio {
         let (file, action, range) = (word(), word(), (word(), word()));
         let more = word();
         if !more.is_empty() {
-            return Err(RowError::new("length", more, "the end of the line behind it"));
+            return Err(RowError::new("length", more, "the end of the line after it"));
         }
         let op = match action {
             b"add" | b"open" | b"close" => return Ok(Line::Other),

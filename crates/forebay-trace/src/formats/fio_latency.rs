@@ -57,7 +57,7 @@ impl<'a> Entry<'a> {
         let rest: Vec<&[u8]> = fields.take(4).collect();
         match rest.get(3) {
             None => Ok(Entry { time_ms, value_ns, direction, len, rest }),
-            Some(more) => Err(RowError::new("issue time", more, "the end of the line behind it")),
+            Some(more) => Err(RowError::new("issue time", more, "the end of the line after it")),
         }
     }
 

@@ -99,13 +99,13 @@ pub(super) struct Volume {
 /// assumptions about units.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Runs {
-    /// If offsets and lengths are in the units in which they are read.
+    /// The count if offsets and lengths are in the units in which they are read.
     pub(super) as_read: u64,
-    /// If offsets are in sectors and lengths in bytes.
+    /// The count if offsets are in sectors and lengths in bytes.
     pub(super) places_in_sectors: u64,
-    /// If lengths are in sectors and offsets in bytes.
+    /// The count if lengths are in sectors and offsets in bytes.
     pub(super) lens_in_sectors: u64,
-    /// If offsets are in pages and were read in sectors.
+    /// The count if offsets are in pages but were read as sectors.
     pub(super) places_in_pages: u64,
 }
 

@@ -69,7 +69,7 @@ struct Blktrace {
     marked: u64,
 }
 
-/// What the completion of a request must contain.
+/// The fields that the completion of a request must contain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     sector: u64,

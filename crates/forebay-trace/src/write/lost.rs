@@ -11,7 +11,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Counts what a request loses.
+    /// Counts the properties that a request loses.
     pub(super) fn count(&mut self, r: &Record) {
         self.latencies += u64::from(r.latency.is_some());
         self.flags += u64::from(r.flags.0 != 0);

@@ -72,8 +72,9 @@ impl Provider {
 pub(super) fn served(policy: &str) -> String {
     let none = Today::of("none", true).now;
     format!(
-        "To put {policy} in the path of a disk's clients (docs/serve.md), with none beneath it, so that Linux leaves \
-         its order alone:\n    {none}\n    forebay serve /dev/sdX --socket /run/disk.sock --policy {policy}"
+        "To put {policy} in the path of a disk's clients (docs/serve.md), with the scheduler none \
+         below it, so that Linux does not change its order:\n    {none}\n    forebay serve \
+         /dev/sdX --socket /run/disk.sock --policy {policy}"
     )
 }
 

@@ -32,8 +32,8 @@ impl Case<'_> {
                 ),
                 Replay::Closed => format!("closed replay: think times are as recorded{faster}"),
                 Replay::Dependent => format!(
-                    "dependent replay: each request comes its recorded think time{faster} after the answer that it can \
-                     have waited for"
+                    "dependent replay: each request arrives its recorded think time{faster} after \
+                     the completion that it may have waited for"
                 ),
             }
         )];
@@ -44,8 +44,9 @@ impl Case<'_> {
         let volumes = self.input.extents.len();
         if volumes > 1 {
             cautions.push(format!(
-                "The trace has {volumes} volumes, which lie one behind the other on one {}: where each has a drive of \
-                 its own, ask for each (forebay convert --partition-by volume).",
+                "The trace has {volumes} volumes, which are laid out one after another on one {}: \
+                 if each has its own drive, analyze each one separately (forebay convert \
+                 --partition-by volume).",
                 self.device.name
             ));
         }
@@ -84,30 +85,31 @@ impl Case<'_> {
         cautions.extend(devices::cautions(&used));
         if self.share_busy() < 0.5 && self.verdict == Verdict::Recommended {
             cautions.push(format!(
-                "The disk is busy only {} of the time: what is saved is work and waiting, the \
-                 trace does not end sooner.",
+                "The disk is busy only {} of the time, so savings mean less work and waiting, not \
+                 an earlier end.",
                 percent(self.share_busy()),
             ));
         }
         let caches = |remedy: &Remedy| remedy.recommended && remedy.kind == RemedyKind::Caching;
         if self.remedies.iter().any(caches) && before.writes > 0 {
             cautions.push(
-                "A write-back cache holds the only copy of what it has not written back yet: its \
-                 flash must be as safe as the disk."
+                "A write-back cache holds the only copy of data that it has not written back yet, \
+                 so its flash must be as reliable as the disk."
                     .to_string(),
             );
         }
         if before.requests < REQUESTS_THAT_MATTER {
             cautions.push(format!(
-                "There is only so much to go by: what {} {} of tails is not to be relied on.",
+                "Tail latencies are unreliable: {} {} too few.",
                 counted(before.requests, "request"),
-                verb(before.requests, "says", "say")
+                verb(before.requests, "is", "are")
             ));
         }
         for (count, kind) in [(before.reads, "read"), (before.writes, "write")] {
             if (1..TOO_FEW).contains(&count) && before.requests >= TOO_FEW {
                 cautions.push(format!(
-                    "There {} only {}: the p99 of {kind}s is a matter of one of them, and decides nothing here.",
+                    "There {} only {}, so the p99 of {kind}s depends on a single one of them and \
+                     is ignored.",
                     if count == 1 { "is" } else { "are" },
                     counted(count, kind)
                 ));

@@ -55,7 +55,8 @@ pub fn default_device(
         let least = lags_ms.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
         let at = first + least.map_or(0, |(nth, _)| nth);
         let why = format!(
-            "none of the general bundled drives keeps up with it; this one comes nearest and {holds}{remark}"
+            "none of the general bundled drives keeps up with it; this one comes closest and \
+             {holds}{remark}"
         );
         return Ok((drives.swap_remove(at), why));
     }
@@ -91,7 +92,7 @@ impl Trial<'_, '_> {
 
     /// Runs the trace on `drive`, until the end or until `late` is exceeded.
     fn run(&mut self, drive: &OpenDevice, late: Option<&LateCount>) -> Result<Figures, Error> {
-        let doing = format!("trying whether {} keeps up", drive.name);
+        let doing = format!("checking whether {} keeps up", drive.name);
         let told = ProgressReport { doing, done_share: 0.0 };
         let mut tell = |_| match late.is_some_and(LateCount::is_exceeded) {
             true => ControlFlow::Break(()),
@@ -121,7 +122,8 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(
-                "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
+                "; a few distant requests may have determined this: without its long unused gaps, \
+                 the trace would fit on {smaller}"
             )
         });
         return Ok((at, "holds the trace", remark));

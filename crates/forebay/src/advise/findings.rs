@@ -69,7 +69,7 @@ impl Case<'_> {
         match self.setup.replay {
             Replay::Open if self.device.model.cylinders() == 0 => "device busy time",
             Replay::Open => "disk busy time",
-            Replay::Closed | Replay::Dependent => "the time until all is done",
+            Replay::Closed | Replay::Dependent => "the time until all requests are done",
         }
     }
 
@@ -120,8 +120,8 @@ impl Case<'_> {
         }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
-                " Defragment: {} moved once save {} of the time under {}, on requests it was not \
-                 learnt from.",
+                " Defragment: {} moved once save {} of the time under {}, on requests that it did \
+                 not learn from.",
                 bytes(remedy.moved_bytes as f64),
                 percent(remedy.gain_over_free_share.unwrap_or(0.0)),
                 remedy.policy,
@@ -171,11 +171,11 @@ impl Case<'_> {
             Verdict::Depends => self.disputed(),
             Verdict::DependsOnDrive => self.unsure(),
             Verdict::TooShort | Verdict::NoTimes => format!(
-                "Too short to advise: {} in {} {} nothing of schedulers or other remedies; {TOO_FEW} \
-                 are the least that do.",
+                "Too short to advise: {} in {} {} nothing about schedulers or other remedies; at \
+                 least {TOO_FEW} are needed.",
                 counted(baseline.figures.requests, "request"),
                 seconds(self.input.description.duration_s),
-                verb(baseline.figures.requests, "tells", "tell"),
+                verb(baseline.figures.requests, "says", "say"),
             ),
             Verdict::NothingToGain => format!(
                 "Nothing to gain from scheduling: {} differs by at most {} among all available schedulers. {}",
@@ -232,7 +232,7 @@ impl Case<'_> {
             )
         });
         format!(
-            "Nothing is sure to be gained: the trace keeps the {drive} busy for {busy}, in bursts: 99 % of \
+            "No gain is certain: the trace keeps the {drive} busy for {busy}, in bursts: 99 % of \
              {kind} are answered within {within} {}.{chance} {}",
             under(&baseline.policy),
             self.stay(),
@@ -281,7 +281,7 @@ impl Case<'_> {
     pub(super) fn stay(&self) -> String {
         match self.today {
             None => format!("Keep {}.", self.baseline.policy),
-            Some(today) => format!("Set {}: nothing is sure to beat it.", today.policy),
+            Some(today) => format!("Set {}: no alternative is measurably better.", today.policy),
         }
     }
 
@@ -355,7 +355,7 @@ impl Case<'_> {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
             Some(today) if today.policy == self.baseline.policy => format!(
-                "Nothing that Linux has is better here than {}; with {named} {}.",
+                "No scheduler of Linux is better here than {}; with {named} {}.",
                 today.policy,
                 self.falls(chosen)
             ),
@@ -528,9 +528,10 @@ impl Case<'_> {
     fn by_places_alone(&self) -> Option<String> {
         let run = self.results.iter().find(|run| run.policy == EQUAL_SLOTS)?;
         Some(format!(
-            "{} is simulated as `forebay serve` runs it: all requests in one stream, {} each on the way to the server \
-             and back, and 128 places, as many as Linux has before a served device. With as many, mq-deadline takes {}: \
-             {} saves only the rest by its order.",
+            "{} is simulated as `forebay serve` runs it: all requests in one stream, {} each on \
+             the way to the server and back, and a queue of 128 requests, as Linux has for a \
+             served device. With this queue, mq-deadline takes {}: only what {} saves beyond that \
+             is due to its order.",
             self.chosen.policy,
             seconds(SERVE_ROUND_TRIP.as_secs_f64()),
             self.comes_to(run),

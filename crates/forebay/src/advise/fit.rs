@@ -203,14 +203,13 @@ impl DeviceFit {
         let on = if little.is_empty() { "On" } else { "on" };
         let why = match self.is_used {
             true => "",
-            false => {
-                "The fitted model is no closer there, so the answer is about the unfitted one. "
-            }
+            false => "The fitted model is no closer there, so the answer uses the unfitted one. ",
         };
         format!(
-            "{little}{on} the second half of the trace, which the fit has not seen, the {name} {}. There the {other} {}. {why}The \
-             typical error is a factor of {} without fitting, and of {} after fitting to {} of the first half: {figures}. \
-             This takes your disk for {} under {}, in {} replay.",
+            "{little}{on} the second half of the trace, which the fit has not seen, the {name} {}. \
+             There the {other} {}. {why}The typical error is a factor of {} without fitting, and \
+             of {} after fitting to {} of the first half: {figures}. This assumes that your disk \
+             is {} under {}, in {} replay.",
             of(used),
             of(unused),
             significant(1.0 + self.unfitted_error_share),

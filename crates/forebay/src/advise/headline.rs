@@ -155,7 +155,7 @@ impl Case<'_> {
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
                 "The {} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier \
-                 load needs another.",
+                 load needs another one.",
                 self.drive(),
                 self.busy()
             ),
@@ -174,9 +174,7 @@ impl Case<'_> {
                 format!("{keep}: what else helps depends on whether requests wait for one another.")
             }
             Verdict::DependsOnDrive => {
-                format!(
-                    "{keep}: what else helps depends on figures of the drive that nobody publishes."
-                )
+                format!("{keep}: what else helps depends on unpublished figures of the drive.")
             }
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;

@@ -108,7 +108,7 @@ impl LocalDisk {
         let Some(drive) = large.or(drives.last()) else {
             return Err(Error::Unfit("no drives are bundled".to_string()));
         };
-        let kind = if large.is_some() { "a disk as large" } else { "the largest disk there is" };
+        let kind = if large.is_some() { "a disk as large" } else { "the largest bundled disk" };
         let device = self.at_its_depth(drive.name.clone())?;
         Ok(StandIn { device, reason: reason(kind), is_known: false })
     }

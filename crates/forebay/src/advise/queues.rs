@@ -143,7 +143,7 @@ impl Trial<'_> {
             Some(_) => format!("{held}."),
             None => {
                 let why = elsewhere.unwrap_or_else(|| choice.why_not_over_baseline(shown));
-                format!("{held}. Leave them so: {why}.")
+                format!("{held}. Leave them unchanged: {why}.")
             }
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
@@ -178,7 +178,7 @@ impl Trial<'_> {
         let choice = Choice::new(&runs, today, &resampled, self.prefer);
         Ok(choice.best_over_baseline().is_none().then(|| {
             let (how, held) = (other.setup.replay.as_told(), choice.against_baseline(&runs[1]));
-            format!("{how}, nothing is sure to be gained ({held})")
+            format!("{how}, no gain is certain ({held})")
         }))
     }
 

@@ -26,7 +26,7 @@ use crate::simulate::{Bed, Rebuild, RunResult, Setup, run_on};
 /// The rule of adaptation that loses least on recorded traces (papers/raid/traces.md).
 const RULE: &str = "work-function";
 
-/// The number of rebuilt chunks that are enough to tell how long a rebuild takes.
+/// The number of rebuilt chunks from which the duration of a rebuild can be estimated.
 const REBUILT_LEAST: u64 = 100;
 
 /// A redundancy scheme to try.
@@ -86,8 +86,8 @@ pub struct Redundant {
     pub degraded: Option<Latencies>,
     /// Latencies while a drive is rebuilt; `None` without redundancy.
     pub rebuilding: Option<Latencies>,
-    /// The time to rebuild a full drive beside the requests of the trace; `None` without redundancy,
-    /// and if the trace is too short to tell.
+    /// The time to rebuild a full drive while serving the requests of the trace; `None` without
+    /// redundancy, and if the trace is too short to tell.
     pub rebuild_s: Option<f64>,
     /// The expected number of bytes lost per year if the array is full, because too many drives
     /// fail or because sectors are unreadable when they are needed.
@@ -352,8 +352,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             against(adaptive)
         ),
         false => format!(
-            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} against \
-             RAID 6 alone. It holds {} all the same.",
+            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} \
+             against RAID 6 alone. Its capacity is still {}.",
             adaptive.switches,
             against(adaptive),
             bytes(adaptive.usable_bytes as f64)

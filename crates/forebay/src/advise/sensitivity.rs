@@ -200,13 +200,14 @@ pub(super) fn told(
     parts.dedup();
     let turns = all.iter().find(|one| one.turns(&assumed)).map(|one| {
         format!(
-            " With {} it turns round: measure the drive (docs/measure-a-drive.md) before you rely on it.",
+            " With {} the gain becomes a loss: measure the drive (docs/measure-a-drive.md) before \
+             you rely on it.",
             one.with
         )
     });
     Some(format!(
-        "What is assumed of the drive, at both ends of its range or halved and doubled, one by one ({}): {} saves {} \
-         against {}.{}",
+        "With each assumed figure of the drive at both ends of its range, or halved and doubled, \
+         one at a time ({}): {} saves {} compared with {}.{}",
         parts.join(", "),
         chosen.policy,
         figures.join(", "),
@@ -241,11 +242,17 @@ mod tests {
             "disk busy time",
         )
         .unwrap();
-        assert!(calm.contains("one by one (memory for reads): clook saves 8 % to 15 % of disk busy time (12 % as assumed)"), "{calm}");
-        assert!(calm.ends_with(&format!(" against {}.", baseline.policy)), "{calm}");
+        assert!(
+            calm.contains(
+                "one at a time (memory for reads): clook saves 8 % to 15 % of disk \
+            busy time (12 % as assumed)"
+            ),
+            "{calm}"
+        );
+        assert!(calm.ends_with(&format!(" compared with {}.", baseline.policy)), "{calm}");
         // A sign that changes within 3 % tells nothing.
         let slight = told(&[one("twice the memory for reads", 101.0)], runs, "disk busy time");
-        assert!(!slight.unwrap().contains("turns round"));
+        assert!(!slight.unwrap().contains("the gain becomes a loss"));
         let turned = told(
             &[one("half the memory for reads", 92.0), one("twice the memory for reads", 103.0)],
             runs,
@@ -254,7 +261,7 @@ mod tests {
         .unwrap();
         assert!(
             turned.contains("-3 % to 8 %")
-                && turned.contains("With twice the memory for reads it turns round"),
+                && turned.contains("With twice the memory for reads the gain becomes a loss"),
             "{turned}"
         );
         assert_eq!(told(&[], runs, "total"), None);

@@ -17,7 +17,8 @@ const BLOCKS_ENOUGH: u64 = 1 << 20;
 /// The maximum number of blocks, which bounds the memory of a simulated cache.
 const BLOCKS_MAX: u64 = 1 << 23;
 
-/// The share of the requested bytes that must be in whole blocks: a cache takes in nothing else.
+/// The share of the requested bytes that must be in whole blocks, because a cache stores nothing
+/// else.
 const WHOLE_ENOUGH: f64 = 0.9;
 
 /// The number of requests, from the start of the trace, that decide how large a block is.
@@ -95,14 +96,14 @@ impl Sizing {
         let (all, some) = (size(self.footprint_bytes), size(self.least_bytes));
         if self.hit_share_max == 0.0 {
             return format!(
-                "By order alone: no block is used twice, so no cache finds anything, however large \
-                 ({} used).",
+                "By the order of requests alone: no block is used twice, so no cache finds \
+                 anything, however large ({} used).",
                 all
             );
         }
         format!(
-            "By order alone, whatever the times: of the blocks used, an LRU cache of all {} would \
-             find {}, one of {} {} (`forebay cache` tells it for every size).",
+            "By the order of requests alone, an LRU cache of all {} would find {} of the blocks \
+             used, and one of {} {} (`forebay cache` shows every size).",
             all,
             percent(self.hit_share_max),
             some,

@@ -32,7 +32,7 @@ const SCATTERED_MOST: f64 = 1000.0;
 
 /// Advises the user to name a disk, to get an answer about that disk.
 fn name_one() -> String {
-    format!("for what a disk would make of it name one with {}", named("device"))
+    format!("to simulate it on a disk, name one with {}", named("device"))
 }
 
 /// Returns whether the volume's name or device number is one that Linux gives to NVMe drives and
@@ -89,8 +89,8 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     })
 }
 
-/// Formats how much faster the recorded device was than the model in `run`, as in "half of its reads
-/// took less than 378 us, here less than 13.1 ms"; `None` if it was not faster.
+/// Formats how much faster the recorded device was than the model in `run`, as in "the median of
+/// its reads was 378 us, here it is 13.1 ms"; `None` if it was not faster.
 pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
     let reads = measured(&description.read_latency, description.reads);
     let writes = measured(&description.write_latency, description.writes);
@@ -102,7 +102,7 @@ pub(super) fn faster(description: &Description, run: &RunResult) -> Option<Strin
     let recorded_ms = latency.p50_ms?;
     (ms >= recorded_ms * SLOWER_TIMES).then(|| {
         let [recorded, here] = [recorded_ms, ms].map(millis);
-        format!("half of its {kind} took less than {recorded}, here less than {here}")
+        format!("the median of its {kind} was {recorded}, here it is {here}")
     })
 }
 
@@ -125,8 +125,8 @@ pub(super) fn was_faster(
         false => String::new(),
     };
     Some(format!(
-        "The device of the recording was faster than {device}: {faster}{rates}. This is about {device}, not about the \
-         recorded device; name that with --device.",
+        "The device of the recording was faster than {device}: {faster}{rates}. The results are \
+         for {device}, not for the recorded device; name that one with --device.",
     ))
 }
 
@@ -193,7 +193,7 @@ mod tests {
         let mut description = recorded(4.0, 30.0, 0.0);
         (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
         let said = was_faster(&description, &run, "D").unwrap();
-        assert!(said.contains("less than 4 ms, here less than 9 ms. This"), "{said}");
+        assert!(said.contains("was 4 ms, here it is 9 ms. The results"), "{said}");
         run.figures.makespan_s = 40.0;
         let said = was_faster(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(was_faster(&description, &run, "D"), None, "no latencies of writes");
         description.writes = 4000;
         description.write_latency = description.read_latency.clone();
-        assert!(was_faster(&description, &run, "D").unwrap().contains("half of its writes"));
+        assert!(was_faster(&description, &run, "D").unwrap().contains("the median of its writes"));
     }
 }

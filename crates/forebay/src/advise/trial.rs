@@ -154,11 +154,13 @@ impl Trial<'_> {
         let requests = self.baseline.figures.requests;
         if requests < TOO_FEW {
             let few = counted(requests, "request");
-            return Some(format!("Not tried: {few} would tell nothing; {TOO_FEW} are the least."));
+            return Some(format!(
+                "Not tried: {few} would say nothing; at least {TOO_FEW} are needed."
+            ));
         }
         (self.device.model.cylinders() == 0).then(|| {
-            "Not tried: this device has no heads, so neither where blocks lie nor what is kept from \
-             it saves head movement."
+            "Not tried: this device has no heads, so neither moving blocks nor keeping requests \
+             away from it saves head movement."
                 .to_string()
         })
     }
@@ -166,7 +168,7 @@ impl Trial<'_> {
     fn scheduling(&self) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
         if baseline.figures.requests < TOO_FEW {
-            let why = "Schedulers are shown and not ranked: there are too few requests.";
+            let why = "Schedulers are shown but not ranked, because there are too few requests.";
             return Remedy::untried(RemedyKind::Scheduling, &baseline.policy, why.to_string());
         }
         let recommended = free.policy != baseline.policy;
@@ -223,7 +225,7 @@ impl Trial<'_> {
         let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
         let by_process = self.input.names_submitters && self.input.labels.len() > 1;
         let why = why.or(by_process.then(|| {
-            "In the kernel only: it goes by process, which a server of Forebay's does not see"
+            "In the kernel only: it works by process, which Forebay's server does not see"
                 .to_string()
         }));
         let why = match why {
@@ -307,17 +309,17 @@ impl Trial<'_> {
             why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
         } else if run.figures.reads > 0 {
             evidence += &format!(
-                "; the trace has only {}, so what it does is take writes in",
+                "; the trace has only {}, so it only absorbs writes",
                 counted(run.figures.reads, "read")
             );
         } else {
-            evidence += "; the trace only writes, so it only takes writes in";
+            evidence += "; the trace only writes, so it only absorbs writes";
         }
         let partial_share = figure("blocks_partial") / figure("blocks_written").max(1.0);
         if partial_share >= PARTIAL_THAT_MATTERS {
             evidence += &format!(
-                "; {} of the writes to blocks went to the disk, because they write a block only in \
-                 part",
+                "; {} of the writes to blocks went to the disk, because they cover only part of a \
+                 block",
                 percent(partial_share)
             );
         }
@@ -412,9 +414,7 @@ impl Trial<'_> {
                 let choice = Choice::new(&runs, baseline, &resampled, self.prefer);
                 if let Some(why) = choice.against_first() {
                     let with = &varied.with;
-                    return Ok(Some(format!(
-                        "Not sure to be worth flash: with {with}, {why}{how}"
-                    )));
+                    return Ok(Some(format!("Flash may not be worth it: with {with}, {why}{how}")));
                 }
             }
         }
@@ -483,10 +483,10 @@ impl Trial<'_> {
         };
         let but = match (at_ease, &against) {
             (true, _) => {
-                " Nothing to gain from it all the same: the disk is mostly idle and answers fast."
+                " Still nothing to gain from it: the disk is mostly idle and answers fast."
                     .to_string()
             }
-            (_, Some(why)) => format!(" Not sure to gain all the same: {why}."),
+            (_, Some(why)) => format!(" A gain is still not certain: {why}."),
             _ => String::new(),
         };
         Ok(Remedy {

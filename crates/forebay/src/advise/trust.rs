@@ -49,9 +49,8 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
         ));
     }
     let times = setting.setup.intensity.times();
-    (times != 1.0).then(|| {
-        format!("requests come {} times as fast as they were recorded", significant(times))
-    })
+    (times != 1.0)
+        .then(|| format!("requests arrive {} times as fast as recorded", significant(times)))
 }
 
 impl Trust {
@@ -135,14 +134,16 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     };
     let backlog = match of.is_overloaded {
         true => {
-            " The model cannot keep up with the recording, so its times are the length of a backlog."
+            " The model cannot keep up with the recording, so its times only reflect the length of \
+             a backlog."
         }
         false => "",
     };
     let little = if is_far(of) { "Little: " } else { "" };
     let on = if little.is_empty() { "On" } else { "on" };
     Some(format!(
-        "{little}{on} this trace the {off}. That takes your disk for {} under {}, in {} replay, by {}{unmeasured}.{backlog}",
+        "{little}{on} this trace the {off}. That assumes that your disk is {} under {}, in {} \
+         replay, by {}{unmeasured}.{backlog}",
         of.device,
         of.policy,
         of.replay.name(),

@@ -28,7 +28,8 @@ fn the_line_says_how_far_the_model_is_off() {
         "{}",
         trust.said
     );
-    let taken = "That takes your disk for st1000nm0011 under mq-deadline, in open replay, by 1500 requests.";
+    let taken = "That assumes that your disk is st1000nm0011 under mq-deadline, in open replay, by \
+        1500 requests.";
     assert!(trust.said.ends_with(taken), "{}", trust.said);
     let other = trust.other_replay.unwrap();
     assert_eq!((other.replay, other.requests), (Replay::Dependent, 1500));
@@ -49,12 +50,14 @@ fn the_first_sentence_names_a_coarse_clock_and_a_faster_device() {
     let step = Nanos::from_micros(6550);
     let with_step = format!("{plain}; the trace's clock has steps of 6.55 ms.");
     assert_eq!(said(coarse(step)), with_step);
-    // What is recorded as 0.4 ms and takes a disk 10 ms was not recorded on this disk.
+    // A request that was recorded with 0.4 ms but takes this disk 10 ms was not recorded on this
+    // disk.
     let mut fast = records(1500, 90_000);
     fast.iter_mut().for_each(|record| record.latency = Some(Nanos::from_micros(400)));
     let device = open("st1000nm0011").unwrap();
     let trust = advised(&input_of(fast), &device, Setup::default(), false).trust;
-    let faster = "Little, because the recorded device was faster: half of its reads took less than 400 µs, here";
+    let faster = "Little, because the recorded device was faster: the median of its reads was 400 \
+        µs, here";
     assert!(trust.said.starts_with(faster), "{}", trust.said);
 }
 
@@ -70,7 +73,7 @@ fn what_is_not_checked_says_why() {
     for (input, setup, is_named, why) in [
         (&input, Setup::default(), false, "not checked: the recording's device is unknown"),
         (&input_of(bare), Setup::default(), true, "not checked: the trace records no latencies."),
-        (&input, twice, true, "not checked: requests come 2 times as fast as they were recorded."),
+        (&input, twice, true, "not checked: requests arrive 2 times as fast as recorded."),
         (&input_of(few), Setup::default(), true, "not checked: fewer than 100 reads"),
     ] {
         let trust = advised(input, &device, setup, is_named).trust;

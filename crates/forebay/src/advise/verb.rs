@@ -26,8 +26,8 @@ use crate::verb::{
 forebay_ask::ask! {
     /// Find out what would help a disk with this workload
     ///
-    /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk, and says what is worth doing
-    /// and why.
+    /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk,
+    /// and says which of them help, and why.
     pub struct AdviseAsk("advise") {
         /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first (this needs root); - is standard
         /// input; the bundled sample if none is given
@@ -38,30 +38,31 @@ forebay_ask::ask! {
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
         /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
         current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
-        /// Fit the few figures of the disk that no data sheet gives to the first half of the trace, test them on the second, and
-        /// use them if they are closer to it
+        /// Fit the few figures of the disk that are in no data sheet to the first half of the
+        /// trace, test them on the second half, and use them if they fit it better
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
         /// How much of the flash to use as a cache, e.g. 10G
-        flash_size: Option<Size> [.otherwise("a size that has most of the hits of a larger cache")],
-        /// Also say which redundancy pays on an array of this many such drives
+        flash_size: Option<Size> [.otherwise("a size with most of the hits of a larger cache")],
+        /// Also recommend a redundancy scheme for an array of this many such drives
         array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
-        /// Failures of a drive of the array in a year (default: Backblaze's hard drives, 2024)
+        /// Failures per drive of the array and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0).requires("array")],
-        /// Sectors of a drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath
+        /// and Pecht 2007)
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6).requires("array")],
-        /// The time between two checks of the array, which find and mend unreadable sectors
+        /// The time between two checks of the array, which find and repair unreadable sectors
         scrub: Nanos = "168h" [.requires("array")],
-        /// MB a second at which a failed drive is rebuilt at most
+        /// The maximum rate in MB/s at which a failed drive is rebuilt
         rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5).requires("array")],
-        /// Which scheduler to choose where none is best in everything
+        /// Which scheduler to choose if none is best in every figure
         prefer: Prefer = "balance",
         /// Where to write the HTML report
         report: Option<PathBuf> [.short('o').default_on_command("report.html")],
         /// When requests arrive
         replay: Option<Replay> [.otherwise("open, and dependent too if the trace records latencies")],
-        /// How many times as fast as recorded requests arrive
+        /// The speed at which requests arrive, relative to the recording
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
         /// What to do with addresses beyond the device
         map: Map = "scale",
@@ -74,10 +75,10 @@ forebay_ask::ask! {
 impl Value for Prefer {
     const WORD: &'static str = "WHAT";
     const CHOICES: &'static [Word] = &[
-        Word { name: "total", about: "the least time" },
+        Word { name: "total", about: "the shortest time" },
         Word { name: "reads", about: "the fastest 99 of 100 reads" },
         Word { name: "writes", about: "the fastest 99 of 100 writes" },
-        Word { name: "balance", about: "the least product of all these" },
+        Word { name: "balance", about: "the lowest product of all these" },
     ];
 
     fn parse(text: &str) -> Result<Prefer, String> {
@@ -188,8 +189,8 @@ struct CapturedDisk {
 }
 
 impl AdviseAsk {
-    /// Records the requests of a block device, if the user names one instead of a trace. Inputs that the user did not
-    /// give are set to the disk's scheduler and to a model of the disk.
+    /// Records the requests of a block device, if the user names one instead of a trace. Inputs
+    /// that the user left out are set to the disk's scheduler and to a model of the disk.
     fn capture(&mut self, session: &mut dyn Session) -> Result<Option<CapturedDisk>, Error> {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
             return Ok(None);

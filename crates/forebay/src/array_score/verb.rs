@@ -21,13 +21,13 @@ forebay_ask::ask! {
         drives: u16 = "6" [.word("COUNT").between(6.0, 32.0)],
         /// The size of a chunk in KiB
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
-        /// How many MiB of data the array holds. Writes go to these
+        /// The amount of data in the array in MiB, to which the writes go
         filled_mib: u32 = "20480" [.word("MIB").between(1.0, 1_048_576.0)],
-        /// How many writes are outstanding at a time
+        /// The number of outstanding writes
         outstanding: Vec<u32> = "1,4,16,64" [.word("COUNT").between(1.0, 4096.0)],
         /// Where changed chunks are written
         update: UpdateInput = "in-place",
-        /// How many writes of each size are simulated
+        /// The number of simulated writes of each size
         writes: u32 = "5000" [.word("COUNT").at_least(1.0)],
         /// The seed for the addresses of the writes
         seed: u64 = "1" [.word("N")],
@@ -41,7 +41,7 @@ pub struct UpdateInput(Update);
 impl Value for UpdateInput {
     const WORD: &'static str = "WHERE";
     const CHOICES: &'static [Choice] = &[
-        Choice { name: "in-place", about: "in place of the old ones, as in the paper" },
+        Choice { name: "in-place", about: "in the same place, as in the paper" },
         Choice { name: "fresh", about: "in new places, as in volumes" },
     ];
 

@@ -181,7 +181,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     for input in inputs.iter().filter(|input| !super::is_timed(input)) {
         left_out.push(format!(
             "{} has no arrival times: inter-arrival times, burstiness and responses are left out, \
-             and it is cut into blocks of equally many requests",
+             and it is cut into blocks with equal numbers of requests",
             input.path.display()
         ));
     }
@@ -213,7 +213,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     for (profile, input) in measured.profiles.iter().zip(inputs) {
         if profile.sampled_one_in > 1 {
             cautions.push(format!(
-                "{}: its miss ratios and its footprint are estimated on one in {} of its blocks",
+                "{}: its miss ratios and its footprint are estimated from one in {} of its blocks",
                 input.path.display(),
                 profile.sampled_one_in
             ));
@@ -228,8 +228,8 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
         };
         if !which.is_empty() {
             cautions.push(format!(
-                "{}: {which} it a backlog at the end, or no pause, so responses measure the backlog; a \
-                 lower {} or a faster {} says more",
+                "{}: {which} it a backlog at the end, or no pause, so responses measure the \
+                 backlog; use a lower {} or a faster {}",
                 response.device,
                 named("intensity"),
                 named("device")
@@ -237,8 +237,8 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
         }
         if both.iter().any(|run| run.moved) {
             cautions.push(format!(
-                "{}: the traces reach beyond it: long gaps between what they use are left out, and what still \
-                 does not fit is scaled",
+                "{}: the traces reach beyond it: long unused gaps are left out, and if the traces \
+                 still do not fit, they are scaled",
                 response.device
             ));
         }

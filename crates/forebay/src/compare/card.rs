@@ -15,7 +15,7 @@ pub struct Card {
     pub a: CardTrace,
     /// The second trace, which is compared with the reference.
     pub b: CardTrace,
-    /// Whether the second trace may stand in for the first, overall and in each aspect.
+    /// Whether the second trace may replace the first, overall and in each aspect.
     pub verdict: Verdict,
     /// The features that the paper compares.
     pub features: Vec<Feature>,

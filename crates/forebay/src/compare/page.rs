@@ -59,8 +59,8 @@ pub(super) fn page(card: &Card) -> Page {
     }
     page.add("Distances", Place::Detail, vec![Block::Table(distances(card))]);
     let said = format!(
-        "Deviations are good or bad where the verdict has a limit for them. The last column is the range in which a \
-         second recording like A has the figure, from {} resamples of A's time.",
+        "Deviations are marked good or bad if the verdict limits them. The last column is the \
+         range of the figure in a second recording like A, from {} resamples of A's time.",
         card.resamples
     );
     let [relative, shares] = features(card);

@@ -103,7 +103,7 @@ fn very_many_blocks_are_sampled_and_the_card_says_so() {
     let (first, last) = (card.mrc[0], card.mrc.last().unwrap());
     assert!(first.a > 0.99 && (last.a - 0.5).abs() < 0.01, "{first:?} {last:?}");
     assert!((last.b - 10.0 / 11.0).abs() < 0.01, "{last:?}");
-    let sampled = |text: &&String| text.contains("estimated on one in 2 of its blocks");
+    let sampled = |text: &&String| text.contains("estimated from one in 2 of its blocks");
     // Both traces have the same name, so the caution about them appears only once.
     assert_eq!(card.cautions.iter().filter(sampled).count(), 1);
 }

@@ -9,8 +9,7 @@ use crate::verb::{
 };
 
 forebay_ask::ask! {
-    /// Report how similar two traces are, and for which purposes the second may stand in for the
-    /// first
+    /// Report how similar two traces are, and for which purposes the second can replace the first
     pub struct CompareAsk("compare") {
         /// The reference trace
         a: TraceInput [.positional()],
@@ -21,7 +20,7 @@ forebay_ask::ask! {
         /// The size of a block of the caches in KiB
         block_kib: Option<u32> [.word("KIB").between(1.0, 65_536.0)
             .otherwise("4, or more if a trace touches very many blocks")],
-        /// How many times as fast as recorded requests arrive at the devices
+        /// The speed at which requests arrive at the devices, relative to the recording
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
         /// The seed of the resamples behind the intervals
         seed: u64 = "1" [.word("SEED")],

@@ -115,9 +115,9 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
                 (false, true) => format!("; recorded latencies were not, because {a} has none"),
                 _ => String::new(),
             };
-            format!("{b} is a faithful twin of {a} in all that was compared{lacks}.")
+            format!("{b} is a faithful twin of {a} in every aspect that was compared{lacks}.")
         }
-        ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
+        ([], _) => format!("{b} is not a twin of {a} in any aspect that was compared."),
         (good, bad) => {
             let count = format!("in {} of {} aspects", good.len(), aspects.len());
             let named = format!("{b} may stand in for {a} {count}, but not for {}.", listed(bad));

@@ -29,7 +29,7 @@ forebay_ask::ask! {
     pub struct ConvertAsk("convert") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// The file to write. Its ending selects the format unless a format is given
+        /// The file to write. Its extension selects the format unless a format is given
         output: PathBuf [.positional()],
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
@@ -40,7 +40,8 @@ forebay_ask::ask! {
         between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
-        /// A file with the secret that decides new names and places. Without it, a secret is generated and discarded
+        /// A file with the secret key that determines the new names and places. Without it, a
+        /// secret is generated and discarded
         key: Option<PathBuf> [.requires("anonymize")],
         /// Size of a cell in MiB. Addresses within a cell keep their order
         cell_mib: u64 = "64" [.word("MIB").between(1.0, 1_048_576.0).requires("anonymize")],
@@ -180,9 +181,9 @@ impl ConvertAsk {
     /// Writes one file per volume.
     fn partition(&self, session: &mut dyn Session) -> Result<Answered, Error> {
         if !self.trace.is_file() {
-            let said = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
+            let text = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
                         table to a file first";
-            return Err(AskError::new("partition_by", said).into());
+            return Err(AskError::new("partition_by", text).into());
         }
         let (trace, from) = (self.trace.name(), self.source.from());
         let consumed = session.begin("reading", Some(trace));

@@ -15,10 +15,11 @@ forebay_ask::ask! {
     pub struct DescribeAsk("describe") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// Also describe the threads, by type and each on its own: data or log, fluctuation,
+        /// Also describe the threads, by type and individually: data or log, fluctuation,
         /// intensity, sizes, gaps, reads and writes, sequential share, quarters of the storage
         threads: bool,
-        /// The most threads with a row of their own, those with most requests first
+        /// The maximum number of threads with their own row; those with the most requests come
+        /// first
         limit: u16 = "20" [.between(0.0, 4096.0).requires("threads")],
         /// The length of the periods for which fluctuation is measured
         period: Option<Nanos> [.requires("threads")

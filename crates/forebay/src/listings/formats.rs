@@ -96,8 +96,8 @@ fn all_page(rows: &[ListedFormat]) -> Page {
         format!("Text with one request per line: {}", names(true)),
         format!("Any other such text: declare its columns with {}", named("columns")),
     ];
-    let more =
-        "`forebay formats NAME` shows what a format is, with an example; `--explain` all of them.";
+    let more = "`forebay formats NAME` describes a format, with an example; `--explain` describes all \
+         formats.";
     page.add("Formats", Place::FirstScreen, vec![Block::List(groups), Block::Text(more.into())]);
     page.add("What they are", Place::Detail, vec![Block::Table(table)]);
     for row in rows {

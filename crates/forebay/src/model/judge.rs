@@ -47,7 +47,11 @@ impl Judged {
         match self.is_whole {
             true => stands_in(&self.aspects()),
             false => {
-                format!("{} (by its first {} requests)", stands_in(&self.aspects()), self.requests)
+                format!(
+                    "{} (judged by its first {} requests)",
+                    stands_in(&self.aspects()),
+                    self.requests
+                )
             }
         }
     }
@@ -109,9 +113,9 @@ fn stands_in(aspects: &[AspectOfTwins]) -> String {
         told.collect::<Vec<_>>().join(", ")
     };
     match (named(true), named(false)) {
-        (all, none) if none.is_empty() => format!("stands in for the trace in all: {all}"),
+        (all, none) if none.is_empty() => format!("stands in for the trace in every aspect: {all}"),
         (none, all) if none.is_empty() => {
-            format!("stands in for the trace in nothing; not for {all}")
+            format!("stands in for the trace in no aspect: not for {all}")
         }
         (good, bad) => format!("stands in for {good}; not for {bad}"),
     }
@@ -240,9 +244,9 @@ mod tests {
             verdict(true, true, true),
         ];
         let judged = |is_whole| Judged { verdicts: verdicts.clone(), requests: 7, is_whole };
-        let said = "stands in for sizes, caching (2 of 3 twins); not for tails (1 of 3 twins)";
-        assert_eq!(judged(true).stands_in(), said);
-        assert_eq!(judged(false).stands_in(), format!("{said} (by its first 7 requests)"));
+        let text = "stands in for sizes, caching (2 of 3 twins); not for tails (1 of 3 twins)";
+        assert_eq!(judged(true).stands_in(), text);
+        assert_eq!(judged(false).stands_in(), format!("{text} (judged by its first 7 requests)"));
         let none = Judged { verdicts: Vec::new(), ..judged(true) };
         assert!(none.stands_in().contains("nothing to compare"));
     }

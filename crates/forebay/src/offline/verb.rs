@@ -13,8 +13,8 @@ forebay_ask::ask! {
     /// trace
     ///
     /// The parts (windows) are spread evenly over the trace. All requests of a window are queued
-    /// from its start, so this shows what order alone could gain; it ignores arrivals, fairness and
-    /// deadlines.
+    /// from its start, so this shows how much a better order alone could gain; it ignores arrivals,
+    /// fairness and deadlines.
     pub struct OfflineAsk("offline") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],

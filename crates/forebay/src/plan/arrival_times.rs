@@ -167,9 +167,9 @@ impl ArrivalTimes {
 pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
-            "{}: got a trace that does not say when it began, expected one with a clock of its \
-             own, as a log has and Parquet that forebay convert wrote; convert it again into a new folder or file, leave \
-             {} out, or keep the volumes in one trace ({})",
+            "{}: got a trace that does not say when it began, expected one with its own clock, \
+             such as a log, or Parquet written by forebay convert; convert it again into a new \
+             folder or file, leave {} out, or keep the volumes in one trace ({})",
             name.display(),
             named("keep_times=true"),
             named("by=volume")
@@ -210,7 +210,7 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
 /// one sentence each.
 pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
-        (1, _) => vec!["it has one request, which says nothing of a load".into()],
+        (1, _) => vec!["it has only one request, which says nothing about a load".into()],
         (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
         _ => clock.caution_though().into_iter().collect(),
     }

@@ -295,7 +295,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     let together = begin == Begin::Together;
     if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
-            "The clients last from {} to {}: once the shortest has ended the others have \
+            "The clients' traces last from {} to {}: once the shortest has ended, the others have \
              the server to themselves, so together they look cheaper than they are; cut the traces \
              to one length",
             seconds(shortest.as_secs_f64()),
@@ -306,8 +306,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
-                "{}: by its clock it meets none of the others; converted to Parquet a trace keeps the clock of its \
-                 source, in other formats it does not",
+                "{}: by its clock, it does not overlap any of the others; a trace converted to \
+                 Parquet keeps the clock of its source, other formats lose it",
                 clients[one].path.display()
             )
         }));
@@ -315,7 +315,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     let at_zero = clients.iter().filter(|client| client.first == Nanos::ZERO).count();
     if begin == Begin::OwnClocks && at_zero > 1 {
         said.push(format!(
-            "{at_zero} clients begin at 0 of their own clocks: if they did not begin together, nothing tells when"
+            "{at_zero} clients begin at 0 of their own clocks: if they did not begin together, \
+             their offsets are unknown"
         ));
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
@@ -548,13 +549,13 @@ mod tests {
         let said = merged(
             [
                 client("a", &["the clock steps by 2 ms"]),
-                client("b", &["it has one request", "the clock steps by 3 ms"]),
+                client("b", &["it has only one request", "the clock steps by 3 ms"]),
                 client("c", &["the clock steps by 2 ms"]),
             ]
             .into_iter(),
         );
         let clock = "a and 2 other clients: the clock steps by 2 ms";
-        assert_eq!(said, [clock, "b: it has one request"]);
+        assert_eq!(said, [clock, "b: it has only one request"]);
     }
 
     #[test]
@@ -565,7 +566,7 @@ mod tests {
         let later = arrivals(&[90 * SECOND, 91 * SECOND]);
         let said =
             cautions(&[short.span(), long.span(), later.span()], Begin::AsRecorded, &[Nanos::ZERO]);
-        assert!(said.len() == 1 && said[0].contains("meets none"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("does not overlap any"), "{said:?}");
         let near = arrivals(&[0, 66 * SECOND]);
         let both = [short.span(), near.span()];
         let said = cautions(&both, Begin::OwnClocks, &[Nanos::ZERO]);

@@ -196,8 +196,8 @@ impl Power {
 }
 
 fn epoch_caution(epochs: usize) -> Option<String> {
-    let said = "one epoch only, so there is nothing to predict from; make them shorter";
-    (epochs == 1).then(|| said.to_string())
+    let text = "one epoch only, so there is nothing to predict from; make them shorter";
+    (epochs == 1).then(|| text.to_string())
 }
 
 /// The name of the plan that requires knowledge of the future.

@@ -131,8 +131,8 @@ pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)>
         title: "Arrival rate",
         description: "Requests per second over the time of the trace, with the mean.",
     };
-    let said = "As replayed, before any scheduling; the dashed line is the mean";
-    Some((charts::arrivals(&caption, steps)?, said.into()))
+    let text = "As replayed, before any scheduling; the dashed line is the mean";
+    Some((charts::arrivals(&caption, steps)?, text.into()))
 }
 
 /// Returns the parts of a run's busy time in seconds, each with its CSS class and name. The last
@@ -170,7 +170,9 @@ pub(crate) fn spent_picture<'a>(
     replay: Replay,
 ) -> Option<(String, String)> {
     let total = match replay {
-        Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
+        Replay::Closed | Replay::Dependent => {
+            "Busy time; the total above runs until all requests are done"
+        }
         Replay::Open => "Busy time, which is the total above",
     };
     let bars: Vec<Bar> = runs.map(spent).collect();

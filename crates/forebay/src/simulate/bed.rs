@@ -178,8 +178,7 @@ impl<'a> Bed<'a> {
         if usize::from(self.disks) > volumes && !arrays {
             let idle = usize::from(self.disks) - volumes;
             told.push(format!(
-                "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \
-                 has {}",
+                "{} of the {} disks stay{} idle: each volume is on one disk, and the trace has {}",
                 idle,
                 self.disks,
                 if idle == 1 { "s" } else { "" },
@@ -189,8 +188,8 @@ impl<'a> Bed<'a> {
         let is_empty = |name: &String| is_array(name) && !name.contains("filled-mib");
         if policies.iter().any(is_empty) && input.description.reads > 0 {
             told.push(
-                "the array is empty at the start, so reads of what the trace did not write before \
-                 cost nothing; with filled-mib=MIB it holds data"
+                "the array is empty at the start, so reads of data that the trace did not write \
+                 before cost nothing; filled-mib=MIB fills it beforehand"
                     .to_string(),
             );
         }
@@ -258,8 +257,9 @@ mod tests {
         assert_eq!(fresh_after_all(&open("fixed:100"), 1 << 20, Some(1.0)), None);
     }
 
-    /// As md does, an array that is written in place writes no more than what clients write, even if
-    /// a drive is missing, and waits for its successor instead of using the room on other drives.
+    /// As md does, an array that is written in place writes no more than what clients write, even
+    /// if a drive is missing, and waits for its successor instead of using the space on other
+    /// drives.
     #[test]
     fn small_writes_to_a_degraded_array_stay_small() {
         let (disk, input) = (open("sata250").unwrap(), input_of(records(2000, 20_000)));
@@ -273,7 +273,7 @@ mod tests {
         let missing = [Failure::parse("lane=0:from-s=0").unwrap()];
         for (level, disks) in [("raid10", 2), ("raid6", 6)] {
             let [whole, degraded] = [&[][..], &missing].map(|it| written_bytes(level, disks, it));
-            // Writes that were under way when the drive failed are repeated.
+            // Writes that were outstanding when the drive failed are repeated.
             assert!(whole > 0 && degraded <= whole + (4 << 20), "{level}: {degraded} of {whole}");
         }
         let [whole, degraded] = [&[][..], &missing].map(|it| written_bytes("raid10", 8, it));

@@ -10,7 +10,7 @@ use forebay_core::{Done, Nanos, Op};
 
 use crate::input::Input;
 
-/// What is late.
+/// The requests that count as late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     /// Reads, or writes, that are answered later than the limit.

@@ -33,8 +33,8 @@ pub(super) struct PageInput<'a> {
 }
 
 /// The note for traces that do not name the submitters of requests.
-const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait for a place in the queue in one \
-                        line. In Linux one request of each task does.";
+const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait in one \
+                        line for a place in the queue. In Linux, one request of each task waits.";
 
 /// The maximum number of service classes for which there is room on the first screen.
 const CLASSES_MAX: usize = 8;
@@ -189,7 +189,7 @@ fn doubts(results: &[RunResult]) -> Vec<String> {
     let mut doubts: Vec<String> = broken
         .map(|run| {
             format!(
-                "{}: its bound of {} was not held: {} I/Os waited longer, up to {}.",
+                "{}: its bound of {} was exceeded: {} I/Os waited longer, up to {}.",
                 run.policy,
                 bound(figure(run, "bound_ms")),
                 figure(run, "ios_beyond_bound"),

@@ -89,18 +89,18 @@ impl<'a> Ruling<'a> {
         let share = |run: &&RunResult| run.figures.lagging_share;
         let whole = self.runs.iter().filter(|run| run.figures.unfinished == 0);
         let fewest = whole.min_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(first);
-        let said = format!("{} of requests are over 1 s late", late(first));
+        let text = format!("{} of requests are over 1 s late", late(first));
         let (name, other) = (&first.policy, &fewest.policy);
         match late(fewest) {
-            _ if self.runs.len() == 1 => format!("The disk cannot keep up under {name}: {said}."),
+            _ if self.runs.len() == 1 => format!("The disk cannot keep up under {name}: {text}."),
             same if same == late(first) => {
-                format!("The disk cannot keep up under any policy: {said} under {name}.")
+                format!("The disk cannot keep up under any policy: {text} under {name}.")
             }
             fewer if fewest.figures.is_overloaded() => {
-                format!("The disk cannot keep up: {said} under {name}, {fewer} under {other}.")
+                format!("The disk cannot keep up: {text} under {name}, {fewer} under {other}.")
             }
             fewer => format!(
-                "Under {name} the disk cannot keep up: {said}; under {other} it can ({fewer} late)."
+                "Under {name} the disk cannot keep up: {text}; under {other} it can ({fewer} late)."
             ),
         }
     }

@@ -33,17 +33,16 @@ forebay_ask::ask! {
         policy: Vec<PolicyInput> [.at_least_one()],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
-        /// How many of these devices there are; they share the flash. Volumes are assigned to them
-        /// in turn
+        /// The number of these devices; they share the flash. Volumes are assigned to them in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// I/Os that fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES or one-in=N.
         /// Disks are lanes from 0, the flash is the last
         fail: Vec<FailureInput>,
-        /// Also find the time that no order of the requests can beat, on one disk of arm and platters (NAME:plain). This
-        /// takes longer than a run
+        /// Also compute a lower bound on the time of any order of the requests, on one disk of arm
+        /// and platters (NAME:plain). This takes longer than a simulation
         least_time: bool,
-        /// Also find, for each policy, what laying out blocks in the order they are read would gain
-        /// and cost
+        /// Also find, for each policy, the gain and the cost of placing blocks in the order in
+        /// which they are read
         defragment: bool,
         replaying: ReplayAsk,
         jobs: JobsAsk,
@@ -211,7 +210,7 @@ impl Verb for SimulateAsk {
 }
 
 impl SimulateAsk {
-    /// Runs each policy, and computes the least time. Bundled policies run in parallel; the
+    /// Runs each policy, and computes the shortest time. Bundled policies run in parallel; the
     /// caller's own policies follow one at a time.
     fn runs(
         &self,
@@ -223,7 +222,7 @@ impl SimulateAsk {
         let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
         let jobs = self.jobs.count();
         let mut tell = |told: &crate::progress::ProgressReport| session.progress(told);
-        // Computing the least time takes longer than a run. If there are several threads, one of
+        // Computing the shortest time takes longer than a run. If there are several threads, one of
         // them does it while the others run policies.
         let (named, least_time) = thread::scope(|scope| {
             let least = || LeastTime::of(input, bed, setup);
@@ -234,7 +233,7 @@ impl SimulateAsk {
         let mut named = named?.into_iter();
         let least_time = match least_time {
             Some(Ok(found)) => found?,
-            Some(Err(_)) => return Err(Error::Unfit("the least time: its thread ended".into())),
+            Some(Err(_)) => return Err(Error::Unfit("the shortest time: its thread ended".into())),
             None if self.least_time => LeastTime::of(input, bed, setup)?,
             None => None,
         };

@@ -144,7 +144,7 @@ impl Value for TraceInput {
 forebay_ask::ask! {
     /// How traces are read
     pub struct SourceAsk("") {
-        /// The trace's format, where Forebay does not recognize it (docs/traces.md lists the formats)
+        /// The trace's format, if Forebay does not recognize it (docs/traces.md lists the formats)
         from: Option<String> [.word("FORMAT")],
         /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
         ///
@@ -158,10 +158,11 @@ forebay_ask::ask! {
         split_runs: bool,
         /// Read only the requests of this volume of the trace
         only_volume: Option<String> [.word("NAME")],
-        /// Where a request counts that the trace shows at several layers (LVM, md, dm-crypt, multipath, partitions)
+        /// Where to count a request that the trace shows at several layers (LVM, md, dm-crypt,
+        /// multipath, partitions)
         layer: Option<LayerInput> [.otherwise("bottom, unless only one volume is read")],
-        /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
-        /// one an error
+        /// The share of rows that may be unreadable. Unreadable rows are left out, and the first
+        /// three are shown; with 0, the first one is an error
         bad_rows: BadRowsMax = "1%",
         /// If the trace is a model: the seed for the requests generated from it
         model_seed: u64 = "0" [.word("N")],
@@ -240,8 +241,8 @@ pub struct LayerInput(pub Layer);
 impl Value for LayerInput {
     const WORD: &'static str = "LAYER";
     const CHOICES: &'static [Choice] = &[
-        Choice { name: "bottom", about: "at the device nearest to the hardware" },
-        Choice { name: "top", about: "at the volume nearest to the programs" },
+        Choice { name: "bottom", about: "at the device closest to the hardware" },
+        Choice { name: "top", about: "at the volume closest to the programs" },
     ];
 
     fn parse(text: &str) -> Result<LayerInput, String> {
@@ -256,7 +257,7 @@ impl Value for LayerInput {
 forebay_ask::ask! {
     /// What counts as a stream
     pub struct StreamsAsk("") {
-        /// What counts as one stream. All of a kernel's write-back workers are one
+        /// What counts as one stream. All write-back workers of a kernel are one stream
         stream_by: StreamsBy = "thread",
     }
 }
@@ -277,7 +278,7 @@ impl Value for StreamsBy {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "thread", about: "each thread" },
         Choice { name: "process", about: "each process with its threads" },
-        Choice { name: "name", about: "everything of the same name" },
+        Choice { name: "name", about: "all threads with the same name" },
     ];
 
     fn parse(text: &str) -> Result<StreamsBy, String> {
@@ -316,7 +317,8 @@ impl Value for DeviceInput {
 forebay_ask::ask! {
     /// How many simulations run at a time
     pub struct JobsAsk("") {
-        /// The most simulations to run at a time, fewer if memory is short; the results are the same
+        /// The maximum number of simulations to run at a time, fewer if memory is short; the
+        /// results do not depend on it
         jobs: Option<u16> [.short('j').word("N").between(1.0, 1024.0).otherwise("one per processor")],
     }
 }
@@ -333,7 +335,7 @@ forebay_ask::ask! {
     pub struct ReplayAsk("") {
         /// When requests arrive
         replay: Replay = "open",
-        /// How many times as fast as recorded requests arrive
+        /// The speed at which requests arrive, relative to the recording
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
         /// What to do with addresses beyond the device
         map: Map = "scale",
@@ -348,12 +350,12 @@ impl ReplayAsk {
     pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
-            let said = format!(
+            let text = format!(
                 "only {} of the requests have a recorded latency; dependent replay does not know \
                  what waited for the others",
                 percent(known)
             );
-            session.warn(&input.path, &said);
+            session.warn(&input.path, &text);
         }
         if self.replay == Replay::Closed {
             let share = imputed_share(input)?;
@@ -362,9 +364,9 @@ impl ReplayAsk {
                 false => String::new(),
             };
             if share > 0.0 {
-                let said =
+                let text =
                     format!("{} of the latencies are missing and imputed{thin}", percent(share));
-                session.warn(&input.path, &said);
+                session.warn(&input.path, &text);
             }
         }
         let intensity = Intensity::new(self.intensity).unwrap_or(Intensity::RECORDED);

@@ -94,7 +94,7 @@ fn a_larger_cache_is_recommended_if_it_is_worth_it() {
     assert_eq!(caching.flash_bytes, sizing.flash_mib(sizing.full_bytes) << 20, "{sizing:?}");
 }
 
-/// A cache takes in whole blocks only.
+/// A cache stores only whole blocks.
 #[test]
 fn blocks_are_as_small_as_the_requests() {
     let writes = |len: u64| {
@@ -106,14 +106,14 @@ fn blocks_are_as_small_as_the_requests() {
         let caching = remedy(&advice, RemedyKind::Caching);
         assert!(caching.policy.contains(block), "{}", caching.policy);
         assert_eq!(placed(caching, "blocks_partial"), 0.0);
-        assert!(!caching.reason.contains("only in part"), "{}", caching.reason);
+        assert!(!caching.reason.contains("only part"), "{}", caching.reason);
     }
     // Blocks of half a KiB cannot be had.
     let advice = writes(KIB / 2);
     let caching = remedy(&advice, RemedyKind::Caching);
     assert_eq!(placed(caching, "blocks_partial"), 4_000.0);
     let said =
-        "100 % of the writes to blocks went to the disk, because they write a block only in part";
+        "100 % of the writes to blocks went to the disk, because they cover only part of a block";
     assert!(caching.reason.contains(said), "{}", caching.reason);
 }
 

@@ -15,7 +15,7 @@ use super::search::search;
 pub enum SpareRange {
     /// Each track has its own spares.
     Track,
-    /// Each group of this many cylinders has its own spares.
+    /// The number of cylinders in a group; each group has its own spares.
     Cylinders(u32),
     /// All spares are at the end of the zone.
     #[default]

@@ -113,7 +113,7 @@ mod tests {
     use crate::contract::time::Nanos;
     use crate::device::hdd::{HddSpec, SeekSpec};
 
-    /// The search must give the same result as examining all positions, wherever the arm is, with
+    /// The search must return the same result as examining all positions, wherever the arm is, with
     /// and without a margin.
     #[test]
     fn the_nearest_of_few_is_the_nearest_of_all() {

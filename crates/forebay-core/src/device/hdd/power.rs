@@ -28,7 +28,7 @@ pub struct Power {
 /// The standby power of a disk, and the cost of spinning up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standby {
-    /// The power in watts while the platters stand still.
+    /// The power in watts while the platters are at rest.
     pub standby_w: f64,
     /// The energy of a spin-up in joules.
     pub spin_up_j: f64,
@@ -66,7 +66,7 @@ impl Power {
     }
 }
 
-/// Measures energy: whether the platters rotate, how long they stood still, and the energy used.
+/// Measures energy: whether the platters rotate, how long they were at rest, and the energy used.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Meter {
     power: Power,

@@ -128,7 +128,7 @@ impl Wf2q {
     /// starts where its last turn ended, delayed by at most its lag divided by the raising factor
     /// in `back`.
     pub(super) fn enter(&mut self, queue: u32, weight: u32, budget: u64, back: Option<u32>) {
-        debug_assert!(self.is_idle(queue), "entering what is there");
+        debug_assert!(self.is_idle(queue), "the entry exists already");
         let now = self.virtual_time;
         let entity = &mut self.entities[queue as usize];
         let back = back.filter(|_| now > entity.finish);

@@ -99,8 +99,8 @@ mod tests {
     use crate::contract::request::Flags;
     use crate::contract::time::Nanos;
 
-    /// The search must give the same result as examining all requests: sorted by address, with wide
-    /// ones last.
+    /// The search must return the same result as examining all requests: sorted by address, with
+    /// wide ones last.
     #[test]
     fn what_overlaps_is_found_in_order() {
         let mut state = 1_u64;

@@ -79,7 +79,7 @@ impl<C: Choose> Tiers<C> {
     }
 
     /// Serves `io`, which consists of `parts` and is diverted by a disk's scheduler, on the flash.
-    /// Returns false if there is no room.
+    /// Returns false if there is no space.
     pub(super) fn offload(
         &mut self,
         io: &Request,

@@ -184,7 +184,7 @@ impl Migration {
         keep_first(&mut down, (wanted as usize).min(most), |&candidate| candidate);
         let gained = room + down.len() as u64;
         up.truncate(gained.min(most as u64) as usize);
-        // The plan is used from its end: first the extents that make room, then the hottest.
+        // The plan is used from its end: first the extents that make space, then the hottest.
         self.plan.extend(up.iter().rev().map(|&(_, id)| (id, true)));
         self.plan.extend(down.iter().rev().map(|&(_, id)| (id, false)));
         self.extents.iter_mut().for_each(|extent| extent.heat /= 2);
@@ -263,7 +263,7 @@ mod tests {
             (0..uses).for_each(|_| migration.note(0, extent * MIB, 512, false));
         }
         (0..8).for_each(|_| migration.note(0, 9 * MIB, 512, true));
-        // There is room for one extent, which must be kept free, so another extent must be moved
+        // There is space for one extent, which must be kept free, so another extent must be moved
         // back.
         assert_eq!(planned(&mut migration, 1, MIB, 20 * MIB), [(2, false), (9, true)]);
         let mut cold = self::migration();

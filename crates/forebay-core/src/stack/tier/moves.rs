@@ -147,7 +147,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Determines where the data of a move must be written. Returns whether there is room.
+    /// Determines where the data of a move must be written. Returns whether there is space.
     fn destinations(
         &mut self,
         disk: Lane,

@@ -253,7 +253,7 @@ impl Table {
         }
     }
 
-    /// Allocates a place on the flash for every block of a range. Returns whether there was room,
+    /// Allocates a place on the flash for every block of a range. Returns whether there was space,
     /// and stores the location of each piece in `pieces`.
     pub(super) fn reserve(
         &mut self,

@@ -121,7 +121,7 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
         settle(&mut policy, &mut now);
     }
     now += Nanos::from_secs(2);
-    // The written extent is cold, so it is moved back to make room.
+    // The written extent is cold, so it is moved back to make space.
     policy.submit_bare(now, request(Op::Read, 1, 0, 8, 0));
     let back = loop {
         let io = policy.dispatch(now, 0);
@@ -271,11 +271,11 @@ fn without_room_writes_go_to_the_disk_and_are_counted() {
         policy.submit_bare(now, request(Op::Write, 0, 1000 * at, 8, 0));
     }
     let lanes: Vec<Lane> = settle(&mut policy, &mut now).iter().map(|io| io.0).collect();
-    // The flash has room for two of the three writes, each of which covers one block.
+    // The flash has space for two of the three writes, each of which covers one block.
     assert_eq!(lanes.iter().filter(|&&lane| lane == 0).count(), 1, "{lanes:?}");
     let figure = |name| policy.figures().iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!((figure("exhausted_requests"), figure("exhausted_bytes")), (1.0, 4096.0));
-    // A trim makes room again.
+    // A trim makes space again.
     policy.submit_bare(now, request(Op::Trim, 0, 0, 16, 0));
     settle(&mut policy, &mut now);
     policy.submit_bare(now, request(Op::Write, 0, 4000, 8, 0));

@@ -299,7 +299,7 @@ impl<'a> Job<'a> {
             return Ok(());
         }
         let asked = counted(depth.into(), "outstanding I/O");
-        Err(format!("its options give {asked}, but its rate and latency {outstanding:.1}"))
+        Err(format!("its options imply {asked}, but its rate and latency imply {outstanding:.1}"))
     }
 
     /// Returns the rate in I/Os per second. If fio reports only a bandwidth, the rate follows from

@@ -46,9 +46,9 @@ class Finding:
         self.rows = list(rows)
         """A dict each."""
         self.cautions = list(cautions)
-        """What to keep in mind."""
+        """The settings, as shown below the answer."""
         self.more = dict(more or {})
-        """What is asked of the fleet as a whole."""
+        """Figures about the fleet as a whole."""
         self._of, self._heads, self._curve = of, dict(heads), curve
 
     def to_dict(self) -> dict[str, Any]:

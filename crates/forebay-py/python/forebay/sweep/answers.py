@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
         pa.field("answer", pa.string()),
     ]
 )
-"""What a row holds. `peak_mib` is the most memory its worker had used by then; `answer` is JSON, whole."""
+"""The columns of a row. `peak_mib` is the peak memory of its worker so far; `answer` is the complete answer as JSON."""
 
 
 class Dataset:
@@ -103,7 +103,7 @@ class Answers:
         self._dataset = dataset
         self._asked = asked
         self.fresh = fresh
-        """Cells that were answered this time; the others were there."""
+        """Cells that were answered by this call; the others were answered before."""
 
     def __len__(self) -> int:
         return len(self._asked)

@@ -1,4 +1,4 @@
-"""Sweeps: what is not answered yet is dealt out in batches, and rows are kept as they come."""
+"""Runs sweeps: distributes unanswered cells in batches, and stores rows as they arrive."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .. import Error, __version__
 from .verbs import VERBS, check
 
 Grid = Mapping[str, Mapping[str, Any]]
-"""By verb, its parameters: a list is an axis, anything else is one value."""
+"""Verbs with their parameters: a list is an axis, anything else is a single value."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _FIGURES = {
     "compare": ("mrc_mean_error",),
     "windows": ("requests",),
 }
-"""What a verb's table shows; of others, and where none of these was found, the first that were."""
+"""The figures in a verb's table; for other verbs, and if none of these exists, the first figures."""
 
 _FIGURES_SHOWN = 6
 _ROWS_SHOWN = 200

@@ -63,7 +63,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "cache": forebay.cache,
     "windows": _windows,
 }
-"""By name. `policy`, `within` and `fraction` are one value each, which lists in a grid make axes of."""
+"""The verbs by name. `policy`, `within` and `fraction` have one value each; lists in a grid make them axes."""
 
 
 # The functions that receive the parameters that a verb does not declare.

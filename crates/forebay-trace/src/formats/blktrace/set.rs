@@ -178,7 +178,7 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
         spooled.rewind().map_err(failed)?;
         if members.insert(name.clone(), spooled).is_some() {
             let got = format!("{:?} twice", name);
-            return Err(not_a_set(path, got, "make the tar anew"));
+            return Err(not_a_set(path, got, "create the tar again"));
         }
     }
     // Read the rest after the last member, in order to verify the compressed stream.

@@ -21,8 +21,8 @@ pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, Par
     if let Some(hints) = &hints
         && !hints.iter().map(|(name, _)| name.as_str()).eq(columns.iter().map(|c| c.name()))
     {
-        let told = "ARROW:schema: names other columns than the file has";
-        return Err(ParquetError::General(told.into()));
+        let text = "ARROW:schema: names other columns than the file has";
+        return Err(ParquetError::General(text.into()));
     }
     let hint = |at: usize| Some(hints.as_ref()?.get(at)?.1);
     let field = |(at, column): (usize, &std::sync::Arc<Type>)| Field {

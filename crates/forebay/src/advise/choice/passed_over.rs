@@ -61,7 +61,9 @@ impl fmt::Display for PassedOver {
         match self {
             PassedOver::Beaten { by, figure } => write!(to, "beaten by {by}: {figure}"),
             PassedOver::NotToBeHad => to.write_str("no longer available"),
-            PassedOver::KernelOnly => to.write_str("works only within the kernel: goes by process"),
+            PassedOver::KernelOnly => {
+                to.write_str("works only within the kernel, because it schedules by process")
+            }
             PassedOver::Yardstick => to.write_str("shows the effect of a longer queue alone"),
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
@@ -74,7 +76,7 @@ impl fmt::Display for PassedOver {
                 write!(to, "is not significantly different from {other}")
             }
             PassedOver::WorseTogether { than, figures } => {
-                write!(to, "worse than {than} as far as can be told: {figures}")
+                write!(to, "apparently worse than {than}: {figures}")
             }
         }
     }
@@ -149,7 +151,8 @@ impl<'a> Reason<'a> {
             }
             Reason::Other(PassedOver::NeedsServer) => {
                 format!(
-                    "{policies} {needs} a server, whose path takes some 20 µs a request, much for flash"
+                    "{policies} {needs} a server, whose path adds about 20 µs per request, which \
+                     is a lot for flash"
                 )
             }
             Reason::Other(PassedOver::Disputed) => {

@@ -147,7 +147,7 @@ fn what_may_well_be_worse_is_not_chosen() {
     let choice = runs.choice(Prefer::Balance);
     let why = choice.passed_over("mq-deadline", "own").unwrap().to_string();
     // Both runs take 400 s, so the message omits the total time.
-    assert!(why.starts_with("worse than own as far as can be told: read p99"), "{why}");
+    assert!(why.starts_with("apparently worse than own: read p99"), "{why}");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn flash_is_held_against_all_that_nothing_beats() {
     assert!(why.starts_with(expected), "{why}");
 }
 
-/// Prefer::Reads and the like accept losses in other figures; Prefer::Balance does not.
+/// Preferences such as Prefer::Reads accept losses in other figures; Prefer::Balance does not.
 #[test]
 fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     let runs = Runs::of(&[

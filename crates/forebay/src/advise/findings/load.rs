@@ -16,12 +16,12 @@ impl Case<'_> {
         let text = match (figures.reads, figures.writes) {
             (0, 0) => return None,
             (_, 0) => {
-                "The trace only reads: nothing can be said of writes, and what holds writes back or \
-                 diverts them has nothing to do."
+                "The trace only reads, so nothing can be said about writes, and whatever delays or \
+                 diverts writes has no effect."
             }
             (0, _) => {
-                "The trace only writes: nothing can be said of reads, and no scheduler ever waits for a reader's \
-                 next request."
+                "The trace only writes, so nothing can be said about reads, and no scheduler ever \
+                 waits for a reader's next request."
             }
             _ => return None,
         };
@@ -44,8 +44,8 @@ impl Case<'_> {
         let under = capitalised(&under(&self.baseline().policy));
         if figures.is_overloaded() {
             return format!(
-                "{under} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
-                 {drive} is busy for {busy} of {}.{floor}",
+                "{under} {} of the requests arrive more than 1 s later than in the recording, \
+                 which takes {}; the {drive} is busy for {busy} of {}.{floor}",
                 percent(figures.lagging_share),
                 seconds(duration_s),
                 seconds(figures.makespan_s),
@@ -57,7 +57,8 @@ impl Case<'_> {
         };
         if figures.busy_s > over_s {
             return format!(
-                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come.{floor}",
+                "{under} the {drive} is busy for {busy}, longer than the {} in which requests \
+                 arrive.{floor}",
                 seconds(over_s),
             );
         }
@@ -71,8 +72,9 @@ impl Case<'_> {
     pub(super) fn head_movement(&self) -> String {
         let figures = &self.baseline().figures;
         if self.device.model.cylinders() == 0 {
-            return "This device has no heads to move: order changes who waits for whom. Its busy time changes where requests \
-                    merge, and where more or fewer of them are under way at a time."
+            return "This device has no heads to move, so the order only changes who waits for \
+                    whom. Its busy time changes if requests merge, or if more or fewer of them are \
+                    outstanding at a time."
                 .to_string();
         }
         let written_back = match figures.write_back_s {
@@ -101,21 +103,22 @@ impl Case<'_> {
         let between = contention.between_streams_s / moving;
         if !self.input.names_submitters {
             return Some(
-                "The trace does not say who submitted requests: the streams that disturb each other cannot be told, \
-                 and schedulers that work by process (cfq, bfq, bid, anticipatory) see a single one, so these are \
-                 not at their best; forebay still finds streams by address."
+                "The trace does not say who submitted requests, so streams that disturb each other \
+                 cannot be identified, and schedulers that work by process (cfq, bfq, bid, \
+                 anticipatory) see a single one and are not at their best; forebay still finds \
+                 streams by address."
                     .to_string(),
             );
         }
         if self.input.labels.len() < 2 {
             return Some(
-                "There is one stream alone, so nobody fights it for the heads: only the order of its \
-                 own requests can be changed."
+                "There is only one stream, so nothing competes with it for the heads; only the \
+                 order of its own requests can be changed."
                     .to_string(),
             );
         }
         if contention.fights.is_empty() {
-            return Some("No two streams met at the disk.".to_string());
+            return Some("No two streams used the disk at the same time.".to_string());
         }
         let pairs: Vec<String> = contention
             .fights
@@ -132,7 +135,8 @@ impl Case<'_> {
             })
             .collect();
         Some(format!(
-            "While requests wait for it the head moves for {}, {} of it from one stream to another. The costliest pairs: {}.",
+            "While requests wait, the head moves for {}, {} of it from one stream to another. The \
+             costliest pairs: {}.",
             seconds(moving),
             percent(between),
             pairs.join("; "),

@@ -197,7 +197,7 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
     if !remedy.recommended {
         let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
-            (true, _) => "keeps up, but may not be better in everything; the report says why",
+            (true, _) => "keeps up, but may not be better in every figure; the report says why",
             (false, Some(why)) => {
                 let why = why.split_once(": ").map_or(&why[..], |(_, why)| why);
                 return format!("{size} {how} is not recommended: {why}");

@@ -15,7 +15,7 @@ pub(super) fn remedies(advice: &Advice) -> Vec<Block> {
     let tried: Vec<&Remedy> = tried.collect();
     if !tried.is_empty() {
         blocks.push(Block::Table(remedy_table(advice, &tried)));
-        let mut said = format!("Each against {} on the same requests", advice.baseline);
+        let mut said = format!("Each compared with {} on the same requests", advice.baseline);
         let is_part = |remedy: &&&Remedy| remedy.kind == RemedyKind::Defragmentation;
         if let Some(remedy) = tried.iter().find(is_part) {
             let requests = remedy.requests;
@@ -107,8 +107,8 @@ pub(super) fn ranked(advice: &Advice, ranking: &[Ranked], total_is: &str) -> Vec
         table.rows.push(Row { mark, cells });
     }
     let said = format!(
-        "Each scheduler against {}. Intervals hold 95 % of resamples of the run; for what is saved, of both runs together, \
-         which decides.",
+        "Each scheduler compared with {}. Intervals cover 95 % of resamples of the run; those of \
+         savings resample both runs together, and these decide.",
         advice.baseline
     );
     let is_compared = ranking.iter().any(|one| one.gain_share.is_some());
@@ -177,9 +177,9 @@ pub(super) fn failures(redundancy: &Redundancy) -> Vec<Block> {
             one.lost_per_year_bytes.into(),
         ]));
     }
-    let said = "A rebuild restores a full drive, beside the requests of the trace. What a full array \
-        loses in a year on average is computed from your rates of failures and unreadable sectors \
-        (Greenan, Plank and Wylie, 2010: NOMDL).";
+    let said = "A rebuild restores a full drive while the trace runs. The average yearly loss of a \
+        full array is computed from your rates of failures and unreadable sectors (Greenan, Plank \
+        and Wylie, 2010: NOMDL).";
     let summary = Block::Text(redundancy.failures.clone());
     vec![summary, Block::Table(table), Block::Text(said.into())]
 }

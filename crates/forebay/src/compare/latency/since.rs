@@ -81,7 +81,7 @@ fn mean(values: &[f64]) -> f64 {
 /// Returns whether a family contains the span `from..to` of `count` blocks.
 type Family = fn(from: usize, to: usize, count: usize) -> bool;
 
-/// Spans that begin with the trace or last until it ends.
+/// Spans that begin or end with the trace.
 fn steps(from: usize, to: usize, count: usize) -> bool {
     from == 0 || to == count
 }

@@ -46,7 +46,7 @@ fn input(name: &str, records: Vec<Record>, names: [&str; 3]) -> Input {
     input
 }
 
-/// Compares two recordings, in which the processes have different numbers.
+/// Compares two recordings in which the processes have different ids.
 fn card(a: Vec<Record>, b: Vec<Record>) -> Card {
     let a = input("before.csv", a, ["postgres/71", "nginx/80", "kworker/4"]);
     let b = input("after.csv", b, ["postgres/1971", "nginx/1980", "kworker/14"]);

@@ -107,9 +107,9 @@ fn heat(card: &Card) -> Chart {
     let elsewhere = significant(heat.total_variation * 100.0);
     let title = format!("Where requests fall on the disk, {elsewhere} % elsewhere");
     let description =
-        "The share of the requests in ranges that hold equal parts of what either trace uses.";
+        "The share of the requests in ranges with equal parts of the space that either trace uses.";
     let y = along("requests, %", Unit::Share, 100.0, ChartScale::Linear);
-    let place = "place, GiB of what either trace uses";
+    let place = "place, GiB of the space that either trace uses";
     Chart {
         x: along(place, Unit::Bytes, 1.0 / GIB, ChartScale::Linear),
         is_half: false,

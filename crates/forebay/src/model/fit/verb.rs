@@ -26,11 +26,11 @@ forebay_ask::ask! {
         output: Option<PathBuf> [.short('o').word("MODEL")],
         /// Levels of the hierarchy of ranges: 4^level ranges on each volume
         level: Option<u16> [.word("N").between(1.0, 4.0).otherwise("3, fewer with many volumes")],
-        /// Let any range lead to any other, not only to its siblings
+        /// Allow transitions from any range to any other, not only to its siblings
         flat: bool,
         /// Keep the names of volumes and streams
         keep_names: bool,
-        /// How large the model may be
+        /// The maximum size of the model
         budget_kib: Option<u32> [.word("KIB").between(1.0, 16384.0).otherwise("64, less for a short trace")],
         /// Do not compare twins with the trace. By default the first 100,000 requests are compared
         no_verdict: bool,
@@ -82,12 +82,12 @@ impl Verb for FitAsk {
             fit(name, opening, &self.options(), &mut |requests| session.read(name, requests))?;
         warn_notes(session, name, &notes);
         if self.budget_kib.is_none() && file.len() > BUDGET_BYTES {
-            let said = format!(
+            let text = format!(
                 "the model takes {} KiB instead of {}, because the trace has this many volumes",
                 file.len() >> 10,
                 BUDGET_BYTES >> 10
             );
-            session.warn(name, &said);
+            session.warn(name, &text);
         }
         let replaced = self.output.as_deref().map_or("", in_place_of);
         if let Some(draft) = draft {

@@ -24,20 +24,20 @@ forebay_ask::ask! {
     pub struct GenerateAsk("generate") {
         /// The model
         model: PathBuf [.positional().word("MODEL")],
-        /// The trace to write. Its ending selects the format unless a format is given: .fio is a fio job with the
-        /// model's means, .iolog is fio's log of every request
+        /// The trace to write. Its extension selects the format unless a format is given: .fio is a
+        /// fio job with the model's means, .iolog is fio's log of every request
         output: PathBuf [.short('o').word("FILE")],
         /// The format to write: parquet, csv, fio (its log), fio-job, disksim or blktrace
         to: Option<String> [.word("FORMAT")],
-        /// The seed of all random choices; the same seed gives the same bytes
+        /// The seed of all random choices; the same seed produces the same bytes
         seed: u64 = "0" [.word("N")],
         /// How many requests to generate
         requests: Option<u64> [.word("N").at_least(1.0).otherwise("as many as the model was fitted to")],
-        /// How long the trace is to last, e.g. 90s, 30m or 1h
+        /// The duration of the trace, e.g. 90s, 30m or 1h
         r#for: Option<Nanos> [.excludes(&["requests"]).otherwise("as long as the model's trace")],
-        /// Let requests arrive this many times as fast
+        /// The factor by which requests arrive faster
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e6)],
-        /// Mechanisms of the model to leave out, to see what each contributes
+        /// Mechanisms of the model to leave out, to measure their contributions
         without: Vec<LeftOut> [.only(Face::Python)],
     }
 }

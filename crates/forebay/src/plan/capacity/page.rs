@@ -33,9 +33,10 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
     page
 }
 
-const HOW: &str = "A server of constant rate takes the same time for every request. It serves the requests that it can \
-    still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
-    rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
+const HOW: &str = "A server of constant rate takes the same time for every request. It serves the \
+    requests that it can still answer in time, first come, first served, and puts the others \
+    aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
+    real device is not such a server: name a device to find how many are needed.";
 
 /// Compares the capacity for 99 % of the requests (or the largest share below that) with the
 /// capacity for all of them, at the time bound where these differ most.
@@ -104,14 +105,14 @@ fn lines(rows: &[CapacityRow]) -> Vec<Line> {
         })
     })];
     if rows.iter().any(|row| row.held_out.is_some()) {
-        lines.push((": found without the end", |row| {
+        lines.push((": without the held-out end", |row| {
             Cell::value(row.held_out.map(|held| held.train_capacity_iops as f64))
         }));
-        lines.push((": in time at the end", |row| {
+        lines.push((": share in time at the end", |row| {
             let share = row.held_out.map(|held| held.held_out_fraction);
             share.map_or(Cell::Missing, |share| Figure::new(share, Unit::Achieved).into())
         }));
-        lines.push((": needed by the end alone", |row| {
+        lines.push((": for the end alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
             Cell::value(alone.map(|iops| iops as f64))
         }));

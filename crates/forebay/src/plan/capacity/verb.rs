@@ -24,34 +24,36 @@ use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, war
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time
     ///
-    /// The capacity is that of a server of constant rate that puts aside the requests it cannot answer in time. With a
-    /// device, the answer is how many of them are needed.
+    /// The capacity is that of a server of constant rate, which puts aside requests that it cannot
+    /// answer in time. With a device, the answer is how many of them are needed.
     pub struct CapacityAsk("plan capacity") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
         /// Times within which to answer
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
-        /// Shares of all requests to answer in time
+        /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
         /// Also answer for each volume, or for each stream: a thread, or an export of `forebay serve`. Not with a
         /// device, because all of them share the devices
         by: Option<TracePart> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
-        /// Keep back this share of the trace's time, at its end, and check what the rest predicts for it
+        /// Hold out this share of the trace's time, at its end, and check the prediction from the
+        /// rest
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
-        /// device, whose random reads set the cost. The answer is how many times as fast a server must be
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
+        /// factor by which a server must be faster
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
         /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],
-        /// The most devices to try
+        /// The maximum number of devices to try
         devices_max: u16 = "64" [.between(1.0, 4096.0).requires("device")],
-        /// What one device costs, in any currency
+        /// The price of one device, in any currency
         price: Option<f64> [.word("AMOUNT").between(0.0, 1e12).requires("device")],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],

@@ -61,14 +61,14 @@ fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     let x = Axis::linear(end, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
     let title = match page.shifts.len() {
-        1 => "Requests a second of all clients".to_string(),
-        _ => format!("Requests a second of all clients, {}", apart(shift.as_secs_f64())),
+        1 => "Requests per second, all clients".to_string(),
+        _ => format!("Requests per second, all clients, {}", apart(shift.as_secs_f64())),
     };
     let caption = Caption {
         id: &format!("bursts-{index}"),
         title: &title,
         description: &format!(
-            "The requests a second of each client over time, stacked: at most {} in all.",
+            "Requests per second of each client over time, stacked: at most {} in all.",
             significant(highest)
         ),
     };

@@ -69,7 +69,7 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page.add("How their bursts meet", Place::Detail, bursts(shown));
     let alone = Block::Table(alone(&found.clients));
     page.add("What each client needs alone, in IOPS", Place::Detail, vec![alone]);
-    let title = "What each client gets of its own at the pooled capacity";
+    let title = "What each client gets at the pooled capacity";
     page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
     let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
     page.add("What they need if each is shaped by itself, in IOPS", Place::Detail, blocks);
@@ -77,8 +77,9 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page
 }
 
-const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client that binds misses it. \
-    Pooled: enough for that share of all requests, whosever they are; least is what the client that fares worst gets then.";
+const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client \
+    that binds misses it. Pooled: enough for that share of all requests, no matter whose; least is \
+    the share that the client that fares worst gets then.";
 
 const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
 
@@ -150,12 +151,12 @@ fn harm(found: &Consolidation) -> Vec<String> {
     let rows = found.rows.iter().filter(|row| row.every_client_iops > row.sum_iops);
     let harmed: Vec<String> =
         rows.map(|row| promise(row.fraction, row.within_ms, row.shift_s)).collect();
-    let said = format!(
+    let text = format!(
         "Keeping the promise to each client takes more than all need alone ({}): do not let them share, or shape \
          each by itself.",
         harmed.join("; ")
     );
-    if harmed.is_empty() { Vec::new() } else { vec![said] }
+    if harmed.is_empty() { Vec::new() } else { vec![text] }
 }
 
 /// Returns the CSS class of a client's color, by its index.
@@ -226,10 +227,10 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
         _ => String::new(),
     };
-    let said = format!(
+    let text = format!(
         "<b>IOPS</b>: alone and stacked; pooled; and so that each client has its promise{first}"
     );
-    let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: said }];
+    let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: text }];
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
 }
 

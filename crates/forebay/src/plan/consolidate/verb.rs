@@ -23,20 +23,21 @@ forebay_ask::ask! {
     pub struct ConsolidateAsk("plan consolidate") {
         /// The clients' traces; a single trace is combined with copies of itself
         traces: Vec<TraceInput> [.positional().at_least_one()],
-        /// How much later each client begins than the one before it; each time given has its own result
+        /// The delay between the starts of consecutive clients; each given time has its own result
         shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
-        /// How many clients a single trace stands for
+        /// The number of clients that a single trace represents
         clients: Option<u16> [.between(2.0, 1000.0).otherwise("2").excludes(&["by"])],
-        /// Keep the clock that the traces share: each client begins when it was recorded
+        /// Keep the clock that the traces share: each client begins at its recorded time
         keep_times: bool,
         /// Make each volume of a trace a client. Volumes keep the trace's clock
         by: Option<ByVolume>,
         /// Times within which to answer
         within: Vec<Nanos> = "10ms",
-        /// Shares of all requests to answer in time
+        /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "1,0.9,0.95",
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
-        /// device, whose random reads set the cost. The answer is how many times as fast a server must be
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
+        /// factor by which a server must be faster
         cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
         /// Give every capacity a confidence interval of this level, by resampling the traces
         confidence: Option<PartialShare>,
@@ -78,11 +79,11 @@ impl Verb for ConsolidateAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
-            let said = format!(
+            let text = format!(
                 "got {clients} with {several} traces, expected one trace that stands for {clients}; leave it out, or \
                  give one trace"
             );
-            return Err(AskError::new("clients", said).into());
+            return Err(AskError::new("clients", text).into());
         }
         let promises = Promises::new(self.within.clone(), self.fraction.clone());
         if let Some(cost) = &self.cost_us {

@@ -125,8 +125,8 @@ impl FromStr for Cost {
     fn from_str(text: &str) -> Result<Cost, String> {
         let wrong = || {
             format!(
-                "got '{text}', expected microseconds a request, for each KiB, or both, as in 100, 0.5/KiB or \
-                 100+0.5/KiB, with at most six digits behind the point"
+                "got '{text}', expected microseconds per request, per KiB, or both, as in 100, \
+                 0.5/KiB or 100+0.5/KiB, with at most six digits after the point"
             )
         };
         let (base, each) = match text.split_once('+') {

@@ -63,7 +63,8 @@ impl Answer {
     pub fn meant(&self, costs: &Costs) -> [String; 2] {
         [
             costs.of(&self.about),
-            "A thousandth less does not. Whatever is not answered in time is put aside, and no scheduler answers more."
+            "A speed lower by a thousandth is not enough. Requests that are not answered in time \
+             are put aside, and no scheduler answers more."
                 .into(),
         ]
     }

@@ -244,7 +244,10 @@ fn requests_that_meet_on_one_stripe_are_told_that_more_devices_change_nothing() 
         let hot = row(stripe);
         assert!(hot.devices.is_none() && hot.apart_fraction.unwrap() < 0.99, "{hot:?}");
         let said = hot.told("fixed:100", 8);
-        assert!(said.contains("no number of fixed:100 does: too many requests meet"), "{said}");
+        assert!(
+            said.contains("no number of fixed:100 is enough: too many requests meet"),
+            "{said}"
+        );
     }
     // On eight stripes more devices would help, but on one device they are not allowed to.
     let spread = row(&|n| n);

@@ -19,11 +19,11 @@ fn sentence(row: &DevicesRow, device: &str, max: usize) -> String {
         None => format!("{promise}: "),
     };
     let Some(devices) = row.devices else { return rate + &refusal(row, device, max) };
-    let verb = |devices: usize| if devices == 1 { "does" } else { "do" };
+    let verb = |devices: usize| if devices == 1 { "is" } else { "are" };
     let less = match row.one_less_fraction {
         Some(share) => {
             let (one_less, share) = (devices - 1, achieved(share));
-            format!("{one_less} {device} {} not ({share}), ", verb(one_less))
+            format!("{one_less} {device} {} not enough ({share}), ", verb(one_less))
         }
         None => String::new(),
     };
@@ -42,7 +42,7 @@ fn sentence(row: &DevicesRow, device: &str, max: usize) -> String {
     let watts = row.mean_power_w.map_or(String::new(), |power| format!(", at {}", watts(power)));
     let verb = verb(devices);
     let cache = write_cache(row, devices, max).unwrap_or_default();
-    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
+    format!("{rate}{less}{devices} {device} {verb} enough{needs}{binds}{price}{watts}.{cache}")
 }
 
 /// Describes what changes with the write cache off, compared with `devices` devices; `None` if
@@ -51,8 +51,10 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
     let without = row.without_write_cache.as_ref()?;
     let takes = match without.devices {
         Some(off) if off == devices => return None,
-        Some(off) => format!("with it off it takes {off}"),
-        None => format!("with it off {max} do not ({})", achieved(without.achieved_fraction)),
+        Some(off) => format!("with it off, the answer is {off}"),
+        None => {
+            format!("with it off, {max} are not enough ({})", achieved(without.achieved_fraction))
+        }
     };
     Some(format!(
         " The drive's write cache decides: {takes}. A power cut loses writes in the cache that were not flushed."
@@ -63,28 +65,31 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
 fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
     match (row.alone_fraction, row.devices_for_bytes) {
         (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
-            "no number of {device} does: one that is idle answers only {} in time, a request at \
+            "no number of {device} is enough: an idle one answers only {} in time, one request at \
              a time.",
             achieved(alone)
         ),
         (Some(alone), _) if alone < row.fraction => format!(
-            "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
-             {} are in time. On more of them seeks get shorter ({}), but a faster drive is more likely to be enough.",
+            "no number of {device} up to {max} is enough, because each is too slow: with {max} \
+             idle ones and one request at a time, {} are in time. On more of them seeks get \
+             shorter ({}), but a faster drive is more likely to be enough.",
             achieved(alone),
             named("devices_max")
         ),
         (_, Some(bytes)) if bytes > max as u64 => format!(
-            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise {}.",
+            "the data alone take {bytes} {device}, more than the {max} allowed; raise {}.",
             named("devices_max")
         ),
         _ if row.apart_fraction.is_some_and(|apart| apart < row.fraction) => format!(
-            "no number of {device} does: too many requests meet on a few stripes of {}, and each stripe is on one \
-             drive. {max} answer {} in time; only a faster drive or a cache helps.",
+            "no number of {device} is enough: too many requests meet on a few stripes of {}, and \
+             each stripe is on one drive. {max} answer {} in time; only a faster drive or a cache \
+             helps.",
             bytes(super::STRIPE_BYTES as f64),
             achieved(row.achieved_fraction)
         ),
         (alone, _) => format!(
-            "{max} {device} do not ({}); more of them may, because an idle one answers {} in time; raise {}.",
+            "{max} {device} are not enough ({}); more of them may be, because an idle one answers \
+             {} in time; raise {}.",
             achieved(row.achieved_fraction),
             achieved(alone.unwrap_or(1.0)),
             named("devices_max")

@@ -201,9 +201,10 @@ fn always(power: &Power, question: &Question) -> String {
 
 fn words(question: &Question) -> String {
     format!(
-        "all-on and static keep on what the whole trace needs for {} and for {}; predicted, what past epochs needed; \
-         oracle, what the coming epoch will need. Late: requests not answered within {}. Broken: epochs in which fewer \
-         than {} were answered in time.",
+        "all-on and static keep on the pools that the whole trace needs for {} and for {}; \
+         predicted keeps on those that past epochs needed; oracle those that the coming epoch will \
+         need. Late: requests not answered within {}. Broken: epochs in which fewer than {} were \
+         answered in time.",
         promised(question.baseline.as_f64()),
         promised(question.fraction.as_f64()),
         within(question),
@@ -226,7 +227,8 @@ fn picture(power: &Power, index: usize) -> Option<Block> {
     let caption = Caption {
         id: &format!("watts-{index}"),
         title: "Mean power of each plan",
-        description: "A bar for each plan, as long as its mean power; the table below has the figures.",
+        description: "One bar for each plan; its length is the mean power. The table below has the \
+            figures.",
     };
     let svg = bars::picture(&caption, &bars, None)?;
     let caption = "<b>Mean power</b>, and whether the promise is kept in every epoch".into();

@@ -28,15 +28,16 @@ forebay_ask::ask! {
         off_w: Option<f64> [.word("WATTS").between(0.0, 1e6).otherwise("the disk's standby power")],
         /// Disks in a pool
         pool_disks: u64 = "4" [.between(1.0, 1e6)],
-        /// The time within which to answer
+        /// The time within which requests must be answered
         within: Nanos = "20ms",
         /// The share of each epoch's requests that is promised within the time
         fraction: Share = "0.99",
-        /// The share of all requests that the baseline has enough pools for
+        /// The share of all requests for which the baseline has enough pools
         baseline_fraction: Share = "1",
         /// The time between decisions about which pools are on
         epoch: Nanos = "1h",
-        /// How many past epochs a prediction considers; it takes the most that any of them needed
+        /// The number of past epochs that a prediction considers; it uses the maximum that any of
+        /// them needed
         history: u16 = "1" [.word("EPOCHS").between(1.0, 65535.0)],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],

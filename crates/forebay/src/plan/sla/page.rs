@@ -121,8 +121,9 @@ fn picture(price: &Price) -> Option<Block> {
     let bars: Vec<Bar> = tried(price).into_iter().filter_map(bar).collect();
     let caption = Caption {
         id: "ways",
-        title: "What each way to keep the promise takes",
-        description: "A bar for each way, as long as the capacity it takes; the table below has the figures.",
+        title: "The capacity that each way needs",
+        description: "One bar for each way; its length is the capacity needed. The table below has \
+            the figures.",
     };
     let floor = (price.floor_iops as f64, format!("no scheduler below {}", price.floor_iops));
     let svg = bars::picture(&caption, &bars, Some(&floor))?;

@@ -178,8 +178,8 @@ fn chosen(
         (Some(wanted), _) if disks.contains(&wanted) && !wanted.is_empty() => Ok(wanted.into()),
         (Some(wanted), _) => {
             let near = suggestion(wanted, &disks);
-            let said = format!("got '{wanted}', expected one of {}{near}", listed(&disks));
-            Err(AskError::new("disk", said).into())
+            let text = format!("got '{wanted}', expected one of {}{near}", listed(&disks));
+            Err(AskError::new("disk", text).into())
         }
         (None, [one]) => Ok((*one).into()),
         (None, _) => Err(unfit(format!(
@@ -290,7 +290,7 @@ impl CountersRead {
         let resets = counted(self.resets, "time");
         add(
             self.resets,
-            format!("The counters began anew {resets}; the intervals around it are left out."),
+            format!("The counters were reset {resets}; the intervals around it are left out."),
         );
         let gaps = counted(self.gaps, "gap");
         let are = verb(self.gaps, "is", "are");

@@ -19,9 +19,11 @@ const HOW: &str = "A volume is a list of token buckets: a request passes when no
     all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the least \
     of each alone is not enough for both. Every setting, and those one step below it, were replayed on the simulated volume.";
 
-const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that are in time pass each bucket \
-    between the beginning of the interval and its end plus the bound of the promise; whatever the bucket cannot let pass by then is \
-    late, however the requests came. The settings are the least with which no more are late than promised.";
+const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that \
+    are in time pass each bucket between the beginning of the interval and its end plus the bound \
+    of the promise; whatever the bucket cannot let pass by then is late, however the requests \
+    arrived. The settings are the lowest at which no more requests are late than the promise \
+    allows.";
 
 /// Builds the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
@@ -52,7 +54,7 @@ pub(super) fn page(answer: &Answer) -> Page {
     }
     if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {
         let table = Block::Table(cheaper(best));
-        page.add("What less would do", Place::Detail, vec![table]);
+        page.add("What smaller settings would do", Place::Detail, vec![table]);
     }
     if let Some(shaped) = &answer.shaped {
         page.add("With a shaper in front of the volume", Place::Detail, in_front(shaped));
@@ -90,9 +92,9 @@ fn headline(answer: &Answer) -> String {
                 );
             }
             match (best.setting.price_month, answer.kept().count()) {
-                (None, 2..) => format!(
-                    "No price is known; {kind}, {choice}, is one that answers {promise}{condition}."
-                ),
+                (None, 2..) => {
+                    format!("{kind}, {choice}, answers {promise}{condition}; no price is known.")
+                }
                 _ => format!("{verb} {kind}, {choice}: it answers {promise}{condition}."),
             }
         }
@@ -128,7 +130,7 @@ fn add_first(page: &mut Page, answer: &Answer) {
         let first = &kept[..kept.len().min(REPLAYED_ROWS)];
         page.add(
             match answer.counters {
-                Some(_) => "The least that can keep the promise",
+                Some(_) => "The lowest settings that can keep the promise",
                 None => "What keeps the promise",
             },
             Place::FirstScreen,
@@ -309,14 +311,14 @@ fn cheaper(best: &VolumeRow) -> Table {
 
 fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
     let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
-    let said = format!(
+    let text = format!(
         "A volume serves requests first come, first served, which takes {} IOPS for this promise if each request counts as \
          one. A shaper that puts aside what it cannot answer in time takes {}, {} less; requests that it puts aside wait longer.",
         shaped.fifo_iops,
         shaped.shaped_iops,
         percent(saved)
     );
-    vec![Block::Text(said), Block::Commands(vec![shaped.serve.clone()])]
+    vec![Block::Text(text), Block::Commands(vec![shaped.serve.clone()])]
 }
 
 fn applied(apply: &apply::Apply) -> Vec<Block> {
@@ -330,10 +332,10 @@ fn applied(apply: &apply::Apply) -> Vec<Block> {
     let mut all: Vec<Block> = both.into_iter().flatten().flatten().collect();
     all.extend([
         Block::Text(
-            "The same limits on a virtual disk (libvirt; the least of the volume's rates):".into(),
+            "The same limits on a virtual disk (libvirt; the lowest of the volume's rates):".into(),
         ),
         Block::Commands(lines(&apply.libvirt)),
-        Block::Text("In io.max of cgroup v2, which limits reads and writes apart:".into()),
+        Block::Text("In io.max of cgroup v2, which limits reads and writes separately:".into()),
         Block::Commands(lines(&apply.cgroup)),
     ]);
     all

@@ -87,8 +87,8 @@ pub(super) fn of_counters(
         None => all.extend(closest(rows)),
     }
     all.push(
-        "Shares in time are the most that is possible if the requests of an interval are equally \
-         long; a trace of a busy hour (`forebay capture`) gives the exact answer."
+        "Shares in time are upper bounds, if the requests of an interval are equally long; a trace \
+         of a busy hour (`forebay capture`) gives the exact answer."
             .into(),
     );
     all
@@ -207,7 +207,8 @@ fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let (low, high) = best.price_low_month.zip(best.price_high_month)?;
     let currency = best.setting.currency.as_ref()?;
     Some(format!(
-        "In {} of resamples of the trace, {} costs {} to {}; rarer bursts than it has may cost more.",
+        "In {} of resamples of the trace, {} costs {} to {}; bursts that are too rare to appear in \
+         it may cost more.",
         percent(level),
         best.kind,
         money(low, currency),

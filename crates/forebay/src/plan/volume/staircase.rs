@@ -20,17 +20,17 @@ pub(super) trait Pairs {
     /// Returns whether the pair keeps the promise. Must be monotone in both knobs.
     fn keeps(&mut self, x: u64, y: u64) -> bool;
 
-    /// Returns the x that a pair actually has, if `y` requires a higher one than `x`. Must never
-    /// fall when a knob rises.
+    /// Returns the lowest x that is permitted with `y` and at least `x`. Must never decrease when a
+    /// knob increases.
     fn lifted(&self, x: u64, _y: u64) -> u64 {
         x
     }
 
-    /// Returns the price of a pair; infinite if no permitted setting is as high. Must never fall
-    /// when a knob rises.
+    /// Returns the price of a pair; infinite if no permitted setting is as high. Must never
+    /// decrease when a knob increases.
     fn price(&self, x: u64, y: u64) -> f64;
 
-    /// Tells the knobs that no pair with a smaller x or y will be tried from now on.
+    /// Informs the knobs that no pair with a smaller x or y will be tried from now on.
     fn begin_at(&mut self, _x: u64, _y: u64) {}
 }
 

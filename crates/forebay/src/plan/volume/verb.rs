@@ -24,33 +24,34 @@ use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
     ///
-    /// For each type of volume the cheapest setting that answers the promised share of the requests in time. All volumes of
-    /// the trace share the one to buy.
+    /// For each type of volume, finds the cheapest setting that answers the promised share of the
+    /// requests in time. All volumes of the trace share the one to buy.
     pub struct VolumeAsk("plan volume") {
         /// The trace; - is standard input
         trace: Option<TraceInput> [.positional()],
-        /// The time within which to answer
+        /// The time within which requests must be answered
         within: Nanos = "10ms",
-        /// The share of all requests to answer in time
+        /// The share of all requests that must be answered in time
         fraction: Share = "0.99",
         /// The types to try, as `forebay devices` lists them or without the provider, as in gp3,io2; or your own files
         r#type: Vec<String> [.word("TYPE").otherwise("all bundled types")],
-        /// The least size in GiB
+        /// The minimum size in GiB
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of the trace, times the growth")],
-        /// How many times as much data and as many requests per second there will be
+        /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
-        /// How much a volume lets pass at once beyond its rate, as time at that rate. Providers do not say, so the default
-        /// is a range
+        /// The burst that a volume allows beyond its rate, as a time at that rate. Providers do not
+        /// document it, so the default is a range
         depth: Vec<Delay> = "0s,100ms",
         /// The credit of volumes that burst, when the trace begins
         credit: Credit = "steady",
         /// The time to serve a request once the volume lets it pass
         base_latency: Option<Delay> [.otherwise("that of each type")],
-        /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: what it does is said as well, and its
-        /// size is the least size
+        /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: its
+        /// results are reported as well, and its size is the minimum size
         current: Option<String> [.word("VOLUME")],
-        /// The EC2 instance whose EBS limits hold as well, as in m7i.large, or its limits as `aws ec2 describe-instance-types`
-        /// prints them: baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
+        /// The EC2 instance whose EBS limits also apply, as in m7i.large, or its limits as `aws ec2
+        /// describe-instance-types` prints them:
+        /// baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
         instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
@@ -200,8 +201,8 @@ impl VolumeAsk {
                 Ok(Source::Trace(Box::new(input)))
             }
             (None, None) => {
-                let said = format!("missing; expected a trace, or {}", named("from_counters"));
-                Err(AskError::new("trace", said).into())
+                let text = format!("missing; expected a trace, or {}", named("from_counters"));
+                Err(AskError::new("trace", text).into())
             }
         }
     }
@@ -247,11 +248,11 @@ impl VolumeAsk {
     fn instance(&self) -> Result<Option<Instance>, Error> {
         let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
-            let said = format!(
+            let text = format!(
                 "got '{limits}': {error}; expected as in m7i.large or baseline-iops=3600:\
                  maximum-iops=40000:baseline-mbps=81:maximum-mbps=1250"
             );
-            Error::from(AskError::new("instance", said))
+            Error::from(AskError::new("instance", text))
         };
         if let Some((chosen, source)) = volume::instance(limits)? {
             let note = format!("The limits of {limits} are those of: {source}.");
@@ -293,8 +294,8 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let whole = format!("{}:{choices}", whole_name(name, known));
     let chosen = volume::choose(whole.trim_end_matches(':'));
     let wrong = |what: String| {
-        let said = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
-        Error::from(AskError::new("current", said))
+        let text = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
+        Error::from(AskError::new("current", text))
     };
     let chosen = chosen.map_err(|error| wrong(error.to_string()))?;
     if chosen.volume.name == volume::INSTANCE_LIMITS {
@@ -305,7 +306,7 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let throttle = chosen.volume.at(&chosen.knobs).map_err(|error| wrong(error.0))?;
     match throttle.queues {
         Queues::Shared => Ok(chosen),
-        Queues::PerDirection => Err(wrong("its reads and writes wait apart".into())),
+        Queues::PerDirection => Err(wrong("its reads and writes wait in separate queues".into())),
     }
 }
 
@@ -316,19 +317,19 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let near = forebay_ask::suggestion(name, &names);
-        let said = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
-        return Err(AskError::new("type", said).into());
+        let text = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
+        return Err(AskError::new("type", text).into());
     }
     let kind = volume::choose(found)?.volume;
     if super::Offered::new(&kind).is_some() {
         return Ok(kind);
     }
-    let said = format!(
+    let text = format!(
         "got '{name}', which is not sold by its size and rates, expected one of {}, or the file of \
          a volume with one queue and no choices other than its size and two rates",
         known.join(", ")
     );
-    Err(AskError::new("type", said).into())
+    Err(AskError::new("type", text).into())
 }
 
 /// Returns whether a bundled type has this name, even if providers do not sell it.

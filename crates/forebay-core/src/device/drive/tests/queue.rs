@@ -110,7 +110,7 @@ fn a_drive_that_waits_for_the_answer_counts_with_it() {
     // When two commands arrive at once, the drive has only the first to choose from. When the host
     // responds, it chooses among both responses and the other command.
     assert_eq!(order(-1, 610), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
-    // If the response arrives later, the choice stands.
+    // If the response arrives later, the choice is final.
     assert_eq!(order(-1, 611), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
     let mut drive = queued(|queue| queue.ahead = -1);
     start(&mut drive, 0, &[10]);
