@@ -321,7 +321,8 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
         let (expected, hint) = ("a trace".into(), instead.into());
         return TraceError::Malformed { path, place, got: what.into(), expected, hint };
     }
-    let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
+    let is_text = !head.contains(&0);
+    let hint = if is_text && head.contains(&b'\r') && !head.contains(&b'\n') {
         "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
     } else if let Some(guessed) = guess::hint(head) {
         format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))

@@ -439,6 +439,7 @@ pub fn advise(
         behind,
         enough: enough.as_ref(),
         is_checked: trust.is_checked,
+        flash_named: flash_bytes,
     };
     let (headline, why, findings) = (case.headline(), case.why(), case.findings());
     let is_saturated = case.is_saturated();

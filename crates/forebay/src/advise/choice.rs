@@ -35,7 +35,7 @@ mod standing;
 
 use super::Sensitivity;
 use super::available::Provider;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
+use super::judge::{REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
@@ -97,10 +97,16 @@ impl<'a> Choice<'a> {
         let baseline = &runs[at];
         let total = !keeps_up(baseline) || prefer == Prefer::Total;
         let tails = tells_latencies(baseline);
+        // The tail of a few requests is one of them; it counts only if there is no better one.
+        let (reads, writes) = (baseline.figures.reads, baseline.figures.writes);
+        let least = match reads.max(writes) >= REQUESTS_THAT_MATTER {
+            true => REQUESTS_THAT_MATTER,
+            false => TOO_FEW,
+        };
         let counts = [
             (Figure::Total, total),
-            (Figure::Reads, tails && baseline.figures.reads >= TOO_FEW),
-            (Figure::Writes, tails && baseline.figures.writes >= TOO_FEW),
+            (Figure::Reads, tails && reads >= least),
+            (Figure::Writes, tails && writes >= least),
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
         let figures = figures.map(|(figure, _)| figure).collect();

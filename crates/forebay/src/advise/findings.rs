@@ -58,6 +58,8 @@ pub(super) struct Case<'a> {
     pub(super) throttling: Option<&'a Throttling>,
     /// Whether the model was compared with the recording.
     pub(super) is_checked: bool,
+    /// The size of the flash that the user asked about.
+    pub(super) flash_named: Option<u64>,
 }
 
 impl Case<'_> {

@@ -1,15 +1,17 @@
 //! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
 //! figure in its favor.
 
+use forebay_ask::named;
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
 use super::findings::Case;
 use super::judge::{
-    SHARE_THAT_MATTERS, TAIL_FINE_MS, TOO_FEW, UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
+    SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS, TOO_FEW,
+    UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
 };
 use super::{Provider, RemedyKind, Verdict, source};
-use crate::quantities::{bytes, counted, millis, percent, seconds};
+use crate::quantities::{bytes, counted, millis, percent, seconds, significant};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
@@ -21,6 +23,9 @@ const BETWEEN_THAT_MATTERS: f64 = 0.1;
 pub(super) const BURST_SHARE: f64 = 0.1;
 /// The share of a disk's busy time that its heads must move for movement to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
+/// How many times as fast as the model the recorded device must have been for the answer to begin
+/// with that.
+const TIMES_MUCH_FASTER: f64 = 10.0;
 /// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;
 
@@ -30,33 +35,73 @@ impl Case<'_> {
         if let Some(behind) = self.behind {
             return self.overload(behind);
         }
-        let free = self.free();
-        let told = match self.flash_in_short() {
-            None => free,
-            Some(flash) => {
-                let both = format!("{free} {flash}.");
-                // Flash that helps is more important than why nothing else does.
-                let keeps = free.starts_with("Keep ");
-                let short = format!("Keep {}. {flash}.", self.baseline.policy);
-                let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
-                [Some(both), keeps.then_some(short)]
-                    .into_iter()
-                    .flatten()
-                    .find(fits)
-                    .unwrap_or(free)
-            }
-        };
-        match self.is_slower_than_recorded() {
-            true => format!("For {}, slower than the recorded device: {told}", self.device.name),
-            false => told,
+        let before = self.on_another_device();
+        let all = self.in_short().into_iter().map(|text| format!("{before}{text}"));
+        let all: Vec<String> = all.collect();
+        let fits = |text: &&String| text.split_whitespace().count() <= WORDS_MAX;
+        all.iter().find(fits).or(all.last()).cloned().unwrap_or_default()
+    }
+
+    /// Returns possible headlines, the most complete first.
+    fn in_short(&self) -> Vec<String> {
+        if let Some(answer) = self.on_named_flash() {
+            return vec![answer];
+        }
+        let (free, flash) = (self.free(), self.flash_in_short());
+        if matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes) {
+            return vec![free];
+        }
+        let keep = format!("Keep {}.", self.baseline.policy);
+        let both = flash.as_ref().map(|flash| format!("{free} {flash}."));
+        // Flash that helps is more important than why nothing else does.
+        let keeps = free.starts_with("Keep ");
+        let short = flash.filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
+        [both, short, Some(free), keeps.then_some(keep)].into_iter().flatten().collect()
+    }
+
+    /// If the device was assumed and the recorded one was faster, says that the answer is about
+    /// another device.
+    fn on_another_device(&self) -> String {
+        let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
+        let times = source::times_faster(&self.input.description, self.baseline);
+        let device = &self.device.name;
+        match times.filter(|_| is_ranked && !self.is_checked) {
+            None => String::new(),
+            Some(times) if times >= TIMES_MUCH_FASTER => format!(
+                "The recorded storage was {} times as fast as {device}; name it with {}. For {device}: ",
+                significant(times),
+                named("device")
+            ),
+            Some(_) => format!("For {device}, slower than the recorded device: "),
         }
     }
 
-    /// Returns whether the device was assumed and is much slower than the one that was recorded.
-    fn is_slower_than_recorded(&self) -> bool {
-        let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
-        let faster = || source::faster(&self.input.description, self.baseline);
-        is_ranked && !self.is_checked && faster().is_some()
+    /// Answers whether flash of the size that the user named would help.
+    fn on_named_flash(&self) -> Option<String> {
+        let size = bytes(self.flash_named? as f64);
+        let cache = self.remedies.iter().find(|one| one.kind == RemedyKind::Caching)?;
+        let Some(run) = cache.run.as_deref() else {
+            let reason = cache.reason.trim_start_matches("Not tried: ");
+            let first = reason.split_once([';', '.']).map_or(reason, |(first, _)| first);
+            return Some(format!("No: {first}."));
+        };
+        let change = self.change(run, Latencies::All);
+        Some(match (cache.recommended, self.gains_latency(run)) {
+            (true, _) => format!("Yes: with {size} of flash {change}."),
+            (false, false) => format!("No: with {size} of flash no latency falls by much."),
+            (false, true) => match &*self.but(run) {
+                "" => format!(
+                    "Perhaps: with {size} of flash {change}, but not on every drive that this may be."
+                ),
+                but => format!("In part: with {size} of flash {change}{but}."),
+            },
+        })
+    }
+
+    /// Returns whether a latency in `run` is lower than the baseline's by a share that matters.
+    fn gains_latency(&self, run: &RunResult) -> bool {
+        let all = self.tails(run).into_iter().chain(self.medians(run));
+        all.into_iter().any(|(_, was, is)| is < was * (1.0 - TAIL_THAT_MATTERS))
     }
 
     /// States how far the device falls behind, and what would keep up.
@@ -90,11 +135,7 @@ impl Case<'_> {
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
         let change = self.change(remedy.run.as_deref()?, Latencies::All);
-        let how = match remedy.kind {
-            RemedyKind::Offloading => " for bid-hybrid",
-            _ => "",
-        };
-        Some(format!("With {} of flash{how} {change}", bytes(remedy.flash_bytes as f64)))
+        Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
     /// Returns the part of the headline about remedies that cost nothing.
@@ -164,6 +205,9 @@ impl Case<'_> {
                 self.drive(),
                 self.busy()
             ),
+            Verdict::NothingToGain if self.tails_differ() => {
+                format!("{keep}: no other scheduler is sure to help.")
+            }
             Verdict::NothingToGain if self.spread() < 0.0005 => {
                 format!("{keep}: all schedulers perform the same here.")
             }
@@ -178,10 +222,16 @@ impl Case<'_> {
             }
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;
-                format!(
-                    "Too short to advise: {}; at least {TOO_FEW} are needed.",
-                    counted(requests, "request")
-                )
+                match requests >= TOO_FEW {
+                    true => format!(
+                        "Too short to advise: {}; record at least {SPAN_LEAST_S:.0} s.",
+                        seconds(self.span_s)
+                    ),
+                    false => format!(
+                        "Too short to advise: {}; at least {TOO_FEW} are needed.",
+                        counted(requests, "request")
+                    ),
+                }
             }
             Verdict::BaselineIsBest | Verdict::Recommended => {
                 format!("{keep}: no other scheduler is sure to help.")
@@ -246,6 +296,13 @@ impl Case<'_> {
         let read = self.pair("read p99", run, |of| (of.reads, of.read_p99_ms));
         let write = self.pair("write p99", run, |of| (of.writes, of.write_p99_ms));
         read.into_iter().chain(write).collect()
+    }
+
+    /// Returns whether an available scheduler has other tail latencies than the baseline.
+    fn tails_differ(&self) -> bool {
+        let differs = |(_, was, is): &(&str, f64, f64)| (is / was - 1.0).abs() > TAIL_THAT_MATTERS;
+        let available = self.results.iter().filter(|run| Provider::of(&run.policy).is_obtainable());
+        available.into_iter().any(|run| self.tails(run).iter().any(differs))
     }
 
     /// Returns the median latencies that count, as (name, the baseline's, that of `run`).

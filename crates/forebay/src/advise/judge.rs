@@ -15,6 +15,8 @@ pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 /// The number of requests that a 99th percentile must be based on; with fewer, a handful of
 /// requests would determine it.
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
+/// The length in seconds of the shortest recording from which a change of the scheduler is recommended.
+pub(super) const SPAN_LEAST_S: f64 = 5.0;
 /// The number of requests below which nothing is recommended or ranked.
 pub(crate) const TOO_FEW: u64 = 100;
 /// The utilization below which a disk counts as mostly idle, so that nobody benefits from a lower
@@ -92,6 +94,7 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     }
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
+        () if best != baseline.policy && span_s < SPAN_LEAST_S => return (Verdict::TooShort, None),
         () if best != baseline.policy => Verdict::Recommended,
         () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,

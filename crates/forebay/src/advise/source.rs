@@ -89,9 +89,9 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     })
 }
 
-/// Formats how much faster the recorded device was than the model in `run`, as in "the median of
-/// its reads was 378 us, here it is 13.1 ms"; `None` if it was not faster.
-pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
+/// Returns which requests are compared, and their median latency as recorded and in `run`, in
+/// milliseconds; `None` if the recorded device was not faster.
+fn medians(description: &Description, run: &RunResult) -> Option<(&'static str, f64, f64)> {
     let reads = measured(&description.read_latency, description.reads);
     let writes = measured(&description.write_latency, description.writes);
     let (kind, latency, ms) = match (reads, writes) {
@@ -100,10 +100,22 @@ pub(super) fn faster(description: &Description, run: &RunResult) -> Option<Strin
         (None, None) => return None,
     };
     let recorded_ms = latency.p50_ms?;
-    (ms >= recorded_ms * SLOWER_TIMES).then(|| {
-        let [recorded, here] = [recorded_ms, ms].map(millis);
-        format!("the median of its {kind} was {recorded}, here it is {here}")
-    })
+    (ms >= recorded_ms * SLOWER_TIMES).then_some((kind, recorded_ms, ms))
+}
+
+/// Formats how much faster the recorded device was than the model in `run`, as in "half of its reads
+/// took less than 378 us, here less than 13.1 ms"; `None` if it was not faster.
+pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
+    let (kind, recorded_ms, ms) = medians(description, run)?;
+    let [recorded, here] = [recorded_ms, ms].map(millis);
+    Some(format!("half of its {kind} took less than {recorded}, here less than {here}"))
+}
+
+/// Returns how many times as fast as the model in `run` the recorded device was; `None` if it was
+/// not faster.
+pub(super) fn times_faster(description: &Description, run: &RunResult) -> Option<f64> {
+    let (_, recorded_ms, ms) = medians(description, run)?;
+    (recorded_ms > 0.0).then_some(ms / recorded_ms)
 }
 
 /// Formats how much faster the recorded device was than the model in `run`, with the rates of both;

@@ -222,16 +222,11 @@ impl Trial<'_> {
                 bytes(figure("exhausted_bytes"))
             );
         }
-        let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
-        let by_process = self.input.names_submitters && self.input.labels.len() > 1;
-        let why = why.or(by_process.then(|| {
-            "In the kernel only: it works by process, which Forebay's server does not see"
-                .to_string()
-        }));
-        let why = match why {
-            None => self.against_flash_anywhere(&ran, policy, progress)?,
-            why => why,
+        let why = match needed == 0.0 {
+            true => "It moved nothing to flash",
+            false => "In the kernel only: it works by process, which Forebay's server does not see",
         };
+        let why = Some(why.to_string());
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 

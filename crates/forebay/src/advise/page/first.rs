@@ -6,7 +6,7 @@ use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
-use crate::advise::judge::tells_latencies;
+use crate::advise::judge::{TOO_FEW, tells_latencies};
 use crate::advise::{Advice, Provider, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, seconds};
 use crate::simulate::{Replay, RunResult};
@@ -102,7 +102,12 @@ fn times(advice: &Advice) -> Option<Table> {
         ("p99", |run| run.figures.write_p99_ms),
     ];
     let has = |of: &Time| tells && options.iter().any(|one| of(one.run).is_some());
-    let shown: Vec<(&str, Time)> = latencies.into_iter().filter(|(_, of)| has(of)).collect();
+    // A percentile of a few requests is one of them.
+    let counts = [now.figures.reads, now.figures.reads, now.figures.writes, now.figures.writes];
+    let is_sure = |count: u64| count >= TOO_FEW || now.figures.requests < TOO_FEW;
+    let shown =
+        latencies.into_iter().zip(counts).filter(|((_, of), count)| has(of) && is_sure(*count));
+    let shown: Vec<(&str, Time)> = shown.map(|(one, _)| one).collect();
     columns.extend(shown.iter().map(|(head, _)| Column::of(*head, Unit::Seconds)));
     let (head, last): (&str, fn(&RunResult) -> f64) = match now.replay {
         _ if in_bursts => ("behind by up to", |run| run.figures.longest_lag_ms / 1e3),
@@ -187,8 +192,7 @@ fn shortened(reason: &str) -> &str {
 fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
-        _ if remedy.recommended => "for writes that bid-hybrid offloads (in `forebay serve`)",
-        _ => "for writes that bid-hybrid offloads",
+        _ => "for offloaded writes (in the kernel only)",
     };
     if remedy.total_s.is_none() {
         return remedy.reason.trim_end_matches('.').to_string();
@@ -209,9 +213,6 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let mut said = format!("{size} {how}");
     if let Some(saved) = saved_time(remedy) {
         said += &format!(" saves {} of {}{}", seconds(saved.time_s), advice.total_is, saved.per);
-    }
-    if let (RemedyKind::Caching, Some(sizing)) = (remedy.kind, &advice.cache_sizing) {
-        said += &format!("; more than {} gains nothing", bytes(sizing.full_bytes as f64));
     }
     said
 }

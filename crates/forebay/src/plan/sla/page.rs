@@ -98,7 +98,9 @@ fn headline(price: &Price) -> String {
 fn check(checked: &Division) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
-        false => "No way to serve the requests keeps it. On separate servers:".to_string(),
+        false => {
+            "The promise is not kept in any of the three ways. On separate servers:".to_string()
+        }
     }
 }
 
@@ -168,6 +170,7 @@ fn tiers_of(division: &Division) -> Table {
 /// Formats the capacity of a tier's server, or states which other server keeps the tier.
 fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
+        (Some(0), _) => "none is left".into(),
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
         (None, Way::SeparateServers) => "with the tier before".into(),
         (None, Way::Fcfs | Way::Miser) => "one for all".into(),
