@@ -360,6 +360,19 @@ fn a_few_requests_are_too_short_to_advise() {
     assert!(remedy(&advice, RemedyKind::Caching).reason.contains("would say nothing"));
 }
 
+/// The same load for four seconds and for forty: only the longer recording changes the scheduler.
+#[test]
+fn a_short_recording_changes_no_scheduler() {
+    let bursts = |seconds: u64| -> Vec<Record> {
+        let burst = |n: u64| read(n / 100 * 1_000_000, (n % 4) as u32, scattered(n), 4 * KIB);
+        (0..100 * seconds).map(burst).collect()
+    };
+    let (short, long) = (advice(bursts(4)), advice(bursts(40)));
+    assert_eq!(long.verdict, Verdict::Recommended, "{}", long.headline);
+    assert_eq!(short.verdict, Verdict::TooShort, "{}", short.headline);
+    assert!(short.headline.contains("record at least 5 s"), "{}", short.headline);
+}
+
 #[test]
 fn a_device_without_heads_is_told_so() {
     let records: Vec<_> = (0..300).map(|n| read(n * 1_000, 0, scattered(n), 4 * KIB)).collect();

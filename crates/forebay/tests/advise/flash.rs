@@ -75,7 +75,19 @@ fn the_flash_that_users_name_is_tried() {
         assert_eq!(sizing.least_bytes, flash_bytes);
         assert_eq!(sizing.hit_share == sizing.hit_share_max, is_enough, "{sizing:?}");
         assert!(caching.recommended || !is_enough, "{}", caching.reason);
+        let answers = ["Yes: with ", "In part: with ", "Perhaps: with ", "No: "];
+        let answers = if is_enough { &answers[..1] } else { &answers[..] };
+        let is_answer = answers.iter().any(|answer| advice.headline.starts_with(answer));
+        assert!(is_answer && !advice.headline.contains("Keep"), "{}", advice.headline);
     }
+}
+
+/// No block is used twice.
+#[test]
+fn named_flash_that_would_find_nothing_is_declined_first() {
+    let reads = (0..2_000).map(|n| read(n * 9_000, 0, scattered(n), 4 * KIB));
+    let advice = with_flash(reads.collect(), GIB);
+    assert!(advice.headline.starts_with("No: even a cache"), "{}", advice.headline);
 }
 
 /// Four of five hits are on one block, so a tiny cache has most hits. A larger one saves the disk
