@@ -28,6 +28,7 @@ pub mod figures;
 pub mod file;
 mod flash;
 mod front;
+mod grown;
 mod handshake;
 #[doc(hidden)]
 #[cfg(any(test, feature = "hostile"))]
