@@ -15,6 +15,7 @@ mod attach;
 mod back;
 mod broken;
 mod check;
+mod check_labels;
 mod config;
 mod connection;
 pub mod control;
