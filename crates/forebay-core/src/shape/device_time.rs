@@ -195,7 +195,7 @@ fn class_of(op: Op, len: u32) -> usize {
 
 /// Returns whether I/Os of a class take one unit if the capacity is given.
 fn is_small(class: usize) -> bool {
-    class % SIZES == 0 && class / SIZES < 2
+    class == class_of(Op::Read, SMALL_BYTES) || class == class_of(Op::Write, SMALL_BYTES)
 }
 
 impl DeviceTime {
