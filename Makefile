@@ -355,7 +355,8 @@ bench-play:
 	cargo bench --profile dist -p forebay-live --bench play
 
 # `forebay serve` beside nbdkit file and qemu-nbd under fio's nbd engine, files in BENCH_MEMORY and BENCH_FOLDER; then what each
-# policy adds. BENCH_SERVE: words of crates/forebay-cli/benches/serve/main.rs, as --rounds=9 or policies.
+# policy adds, and promises measured and simulated. BENCH_SERVE: words of crates/forebay-cli/benches/serve/main.rs, as
+# --rounds=9 or promises.
 BENCH_MEMORY ?= /dev/shm
 BENCH_SERVE ?=
 
