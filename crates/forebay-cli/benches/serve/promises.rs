@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ fn simulated(config: &Path, trace: &Path) -> f64 {
 
 fn asked(words: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
-    let output = command.args(words).stderr(Stdio::inherit()).output().unwrap();
-    assert!(output.status.success(), "{words:?}");
+    let output = command.args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
