@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
+use console::Term;
 use forebay::refusal::with_remedy;
 use forebay_ask::{Spelling, spelled};
 use forebay_show::grid::Grid;
@@ -33,10 +34,24 @@ pub(crate) const COLUMNS: usize = 100;
 /// The maximum width of prose in columns, however wide the terminal is.
 const PROSE_COLUMNS: usize = 120;
 
-/// Returns the width of standard output in columns.
+/// Returns the width of standard output in columns. If it is not a terminal, the variable `COLUMNS`
+/// may set it.
 pub(crate) fn columns() -> usize {
+    let variable = || env::var("COLUMNS").ok()?.parse().ok();
     // comfy-table returns a width only if standard output is a terminal.
-    comfy_table::Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
+    let terminal = comfy_table::Table::new().width();
+    terminal.or_else(variable).map_or(COLUMNS, |columns: u16| usize::from(columns).max(40))
+}
+
+/// Joins the parts of an answer with blank lines between them, unless standard output is a terminal
+/// on which they and `more_lines` lines would not fit then.
+pub(crate) fn joined(parts: &[String], more_lines: usize) -> String {
+    let rows = Term::stdout().size_checked().map_or(usize::MAX, |(rows, _)| usize::from(rows));
+    let spaced = parts.join("\n\n");
+    match spaced.lines().count() + more_lines < rows {
+        true => spaced,
+        false => parts.join("\n"),
+    }
 }
 
 /// Creates an empty table that is never wider than the terminal.

@@ -30,8 +30,8 @@ impl Progress {
     pub(crate) fn new(doing: &str) -> Progress {
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {msg} [{elapsed}]");
-        bar.enable_steady_tick(Duration::from_millis(120));
         bar.set_message(doing.to_string());
+        bar.enable_steady_tick(Duration::from_millis(120));
         Progress { bar, length: None, consumed: Consumed::default() }
     }
 

@@ -37,14 +37,14 @@ impl<V: Verb> ParsedVerb<V> {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
         let mut session = Watched {
-            bar: Progress::new(""),
+            bar: None,
             doing: String::new(),
             warned: Vec::new(),
             held: HeldWarnings::default(),
         };
         let answered = answer(self.ask, &mut session, Spelling::Command);
         // Warnings that are held are printed when this value is dropped.
-        let Watched { bar, warned, held: _held, .. } = session;
+        let Watched { bar, warned, held, .. } = session;
         drop(bar);
         let mut answered = answered?;
         if let Some((path, replaces)) = &report {
@@ -65,7 +65,11 @@ impl<V: Verb> ParsedVerb<V> {
                 if !self.is_explained && answered.page.has_details() && io::stdout().is_terminal() {
                     parts.push(more(report.as_deref()));
                 }
-                output::print(&parts.join("\n\n")).map_err(Into::into)
+                let text = match self.is_explained {
+                    true => parts.join("\n\n"),
+                    false => output::joined(&parts, held.0.len()),
+                };
+                output::print(&text).map_err(Into::into)
             }
         };
         match answered.failure {
@@ -90,7 +94,7 @@ fn more(report: Option<&Path>) -> String {
 
 /// Shows progress on a terminal and collects warnings.
 struct Watched {
-    bar: Progress,
+    bar: Option<Progress>,
     doing: String,
     warned: Vec<String>,
     held: HeldWarnings,
@@ -119,23 +123,26 @@ impl Drop for HeldWarnings {
 impl Session for Watched {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
         self.doing = doing.to_string();
-        self.bar = match file {
+        // The former line is cleared before another one is drawn.
+        self.bar = None;
+        let bar = match file {
             Some(file) => Progress::reading(doing, file),
             None => Progress::new(doing),
         };
-        self.bar.consumed()
+        self.bar.insert(bar).consumed()
     }
 
     fn progress(&mut self, told: &ProgressReport) -> ControlFlow<()> {
-        self.bar.tell(told)
+        self.bar.get_or_insert_with(|| Progress::new(&told.doing)).tell(told)
     }
 
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()> {
-        self.bar.say(format!("{} {}: {requests} requests", self.doing, file.display()))
+        let said = format!("{} {}: {requests} requests", self.doing, file.display());
+        self.bar.as_ref().map_or(ControlFlow::Continue(()), |bar| bar.say(said))
     }
 
     fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
-        self.bar.report(doing, done_share)
+        self.bar.get_or_insert_with(|| Progress::new(&doing)).report(doing, done_share)
     }
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
@@ -149,7 +156,7 @@ impl Session for Watched {
     }
 
     fn shorten(&mut self, second: SecondInterruption, work: LiveWork<'_>) {
-        let bar = &self.bar;
+        let bar = self.bar.get_or_insert_with(|| Progress::new(""));
         interrupt::shortens(second, |stop| {
             work(stop, &mut |doing, done_share| {
                 let _ = bar.report(doing, done_share);

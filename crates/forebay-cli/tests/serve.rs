@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
+use crate::served::{Folder, Serving, does, have, mixed, ran, serve, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 

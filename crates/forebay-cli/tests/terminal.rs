@@ -227,3 +227,58 @@ fn an_error_that_nobody_can_be_told_has_its_status_all_the_same() {
         assert_eq!(said.unwrap().trim(), format!("={expected}"), "{line}");
     }
 }
+
+/// The screen of a terminal with 24 lines of 80 columns has the whole answer, and nothing of the
+/// progress that was shown before.
+#[test]
+fn an_answer_fits_on_a_screen_and_progress_leaves_nothing() {
+    let folder = folder();
+    if shell::run(folder.root(), "command -v script").is_err() {
+        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+        return;
+    }
+    fs::copy(sample(), folder.path("sample")).unwrap();
+    for verb in ["describe sample", "plan consolidate sample t.parquet", "plan volume sample"] {
+        let text = format!("script -qec 'stty cols 80 rows 24; forebay {verb}' /dev/null");
+        let shown = shell::run(folder.root(), &text).unwrap();
+        let screen = screen(&shown);
+        assert!(screen.len() <= 23, "{verb}: {}\n{}", screen.len(), screen.join("\n"));
+        assert!(!screen[0].contains("[0s]") && !screen[0].is_empty(), "{verb}: {}", screen[0]);
+        assert!(screen.iter().all(|line| line.chars().count() <= 80), "{}", screen.join("\n"));
+    }
+}
+
+/// Returns the lines that are left on a terminal of 80 columns.
+fn screen(shown: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for part in
+        shown.replace(BOLD, "").replace("\x1b[0m", "").replace("\r\n", "\n").split_inclusive('\n')
+    {
+        let mut rest = part;
+        while let Some(at) = rest.find("\r\x1b[2K") {
+            put(&mut lines, &rest[..at]);
+            lines.last_mut().unwrap().clear();
+            rest = &rest[at + 5..];
+        }
+        put(&mut lines, rest);
+    }
+    while lines.last().is_some_and(|line| line.trim().is_empty()) {
+        lines.pop();
+    }
+    lines
+}
+
+/// Writes text, which continues on the next line after 80 columns.
+fn put(lines: &mut Vec<String>, text: &str) {
+    for c in text.chars() {
+        match c {
+            '\n' => lines.push(String::new()),
+            c => {
+                if lines.last().unwrap().chars().count() == 80 {
+                    lines.push(String::new());
+                }
+                lines.last_mut().unwrap().push(c);
+            }
+        }
+    }
+}

@@ -508,7 +508,10 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut forebay(&folder, &other), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
     // Too few drives, then a copy of a drive.
-    refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
+    refused(
+        &mut status(&["v/drive1", "v/drive2", "v/drive3"]),
+        &["3 of the 6 drives that it was created with can be used"],
+    );
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
     // A truncated drive, a drive of another volume, and a file that is not a drive are reported and

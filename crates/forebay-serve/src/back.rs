@@ -141,10 +141,14 @@ impl Policies {
         }
     }
 
-    /// Adds drives that joined a volume while it was served.
-    pub(crate) fn joined(mut self, drives: &[JoinedDrive]) -> Policies {
+    /// Adds drives that joined a volume while it was served, and forgets those that have left; with
+    /// `members` if they are known.
+    pub(crate) fn resized(mut self, drives: &[JoinedDrive], members: &[u8]) -> Policies {
         if let Policies::Volume(shape, _) = &mut self {
             drives.iter().for_each(|it| shape.joined(it.lane.into(), it.number, it.cells));
+            if !members.is_empty() {
+                shape.left(members);
+            }
         }
         self
     }
@@ -429,6 +433,10 @@ impl ExportRoom {
 
     pub(crate) fn new(bytes: u64, block_bytes: u32) -> ExportRoom {
         ExportRoom { bytes, block_bytes, disk_bytes: bytes, grows: false }
+    }
+
+    pub(crate) fn bytes(self) -> u64 {
+        self.bytes
     }
 
     /// Returns the size of the disk in whole blocks, and how much larger that is than before; None if

@@ -338,7 +338,9 @@ fn take_turns<L: Wired>(
         counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();
-        policies = policies.after(&policy.0.borrow(), front.own_stream()).joined(front.joined());
+        policies = policies.after(&policy.0.borrow(), front.own_stream());
+        let members = policy.0.borrow().volume().map_or_else(Vec::new, |state| state.members);
+        policies = policies.resized(front.joined(), &members);
         let gauges = policy.0.borrow().gauges();
         drop(policy);
         if front.course() == Course::Closing {

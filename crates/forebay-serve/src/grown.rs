@@ -44,12 +44,14 @@ impl Running {
     }
 
     /// Makes the exports of a driver as large as its room permits, for clients that connect from now
-    /// on.
-    pub(crate) fn refit(&self, driver: &Driver) -> Result<(), Error> {
-        let current = driver.current().clone();
+    /// on. Returns the driver's back.
+    pub(crate) fn refit(&self, driver: &Driver) -> Result<Back, Error> {
+        // Until the order has been sent, the exports must not be changed by anybody else.
+        let current = driver.current();
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
         let exports = driver.room().exports(&current, trims_to_zero)?;
-        driver.order(Order::Exports(current.exports, exports))
+        driver.order(Order::Exports(current.exports.clone(), exports))?;
+        Ok(current.clone())
     }
 }
 

@@ -226,10 +226,9 @@ impl Running {
 
     /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
     pub(crate) fn enlarge(&self, driver: &Driver, bytes: u64) -> Result<(), Error> {
-        let current = driver.current().clone();
         let room = driver.room().with_bytes(bytes);
         *driver.room() = room;
-        self.refit(driver)?;
+        let current = self.refit(driver)?;
         let offered = self.doors.of(&driver.name);
         let is_offered = |export: &&Named| offered.iter().any(|one| one.name == export.name);
         let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();

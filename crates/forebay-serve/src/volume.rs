@@ -105,6 +105,12 @@ pub enum ServedDriveState {
     Left,
 }
 
+impl ServedDrive {
+    fn is_in_use(&self) -> bool {
+        matches!(self.state, ServedDriveState::Present | ServedDriveState::Leaving)
+    }
+}
+
 impl ServedVolume {
     fn of(name: &str, tally: &Tally) -> Option<ServedVolume> {
         let state = tally.volume.as_ref()?;
@@ -133,12 +139,10 @@ impl ServedVolume {
         }));
         drives.sort_by_key(|drive| drive.number);
         let any = |of: ServedDriveState| drives.iter().any(|drive| drive.state == of);
-        // Drives that join or leave need records, too, but until then others have them.
-        let is_moving = state.is_growing || any(ServedDriveState::Leaving);
-        let lacks_records = state.records_left > 0 && !is_moving;
+        let is_whole = !any(ServedDriveState::Missing) && !state.lacks_records;
         let health = match (state.lost_units, state.lacking_chunks) {
             (1.., _) => VolumeHealth::Lost,
-            (0, 0) if !any(ServedDriveState::Missing) && !lacks_records => VolumeHealth::Healthy,
+            (0, 0) if is_whole => VolumeHealth::Healthy,
             _ => VolumeHealth::Degraded,
         };
         Some(ServedVolume {
@@ -321,11 +325,9 @@ impl Driver {
         overwrite: bool,
         purpose: Purpose,
     ) -> Result<u8, Error> {
-        let is_there = |drive: &&ServedDrive| {
-            matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
-        };
-        let present = volume.drives.iter().filter(is_there);
+        let present = volume.drives.iter().filter(|drive| drive.is_in_use());
         let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
+        self.refuse_joining(volume, path, purpose)?;
         let successor = prepare(&present, &volume.members(), path, overwrite)?;
         let (number, (done, carried)) = (successor.number, channel());
         self.order(Order::Join(JoiningDrive { successor, purpose, done }))?;
@@ -334,6 +336,54 @@ impl Driver {
         let state = self.wait_for_member(number)?;
         admit(path, &state.members)?;
         Ok(number)
+    }
+
+    /// Refuses what cannot join before anything is written.
+    fn refuse_joining(
+        &self,
+        volume: &ServedVolume,
+        path: &Path,
+        purpose: Purpose,
+    ) -> Result<(), Error> {
+        let (name, most) = (&self.name, usize::from(forebay_volume::DRIVES_MAX));
+        let real = path.canonicalize().ok();
+        let is_it = |file: &Path| real.is_some() && file.canonicalize().ok() == real;
+        let in_use = volume.drives.iter().filter(|drive| drive.is_in_use());
+        let is_member = in_use.filter_map(|drive| drive.path.as_deref()).any(is_it);
+        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let mut open = tally.lanes.iter().map(|disk| Path::new(&*disk.file));
+        if !is_member && open.any(is_it) {
+            return Err(unfit(format!(
+                "'{name}': {} was a drive of this volume until it failed or was removed, and the \
+                 server still has it open; restart the server to add it again",
+                path.display()
+            )));
+        }
+        let takes_place = |number: u8| {
+            let is_it = |drive: &&ServedDrive| drive.number == number;
+            let drive = volume.drives.iter().find(is_it);
+            drive.is_some_and(|drive| drive.state == ServedDriveState::Missing)
+        };
+        let needs_place = match purpose {
+            Purpose::Replaces(number) => !takes_place(number),
+            Purpose::Adds { .. } => true,
+        };
+        let members = volume.members().len();
+        if needs_place && members >= most {
+            return Err(unfit(format!(
+                "'{name}': got another drive for a volume of {members}, expected at most {most}; \
+                 remove one first (`forebay control remove`)"
+            )));
+        }
+        if tally.lanes.len() >= most {
+            return Err(unfit(format!(
+                "'{name}': {} drives have been added or replaced since the server was started, and \
+                 there is room for {most}; restart the server, then add {}",
+                tally.lanes.len(),
+                path.display()
+            )));
+        }
+        Ok(())
     }
 
     /// Changes the paths of the drives, which matter when the configuration is read again.

@@ -289,10 +289,41 @@ fn a_drive_whose_joining_was_interrupted_joins_when_the_command_is_repeated() {
     assert_eq!(grow(&[]).2, eight);
     let remove = Command::RemoveDrive { disk: None, drive: "7".into() };
     let refused = client::order(&socket, &remove, &mut |_| ()).unwrap_err().to_string();
-    assert!(refused.contains("drive 7 cannot be removed: the volume holds"), "{refused}");
+    assert!(refused.contains("drive 7 cannot be removed: its drives hold"), "{refused}");
     let mut client = Client::simple(&socket, "safe");
     client.write(eight - 65_536, &pattern(5, 65_536));
     server.switch("safe", "mq-deadline").unwrap();
     assert!(client.read(eight - 65_536, 65_536) == pattern(5, 65_536));
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_drive_that_was_replaced_is_forgotten_and_returns_only_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    let old = drives[0].clone();
+    let new = folder.path().join("new");
+    holes(&new, 32 << 20);
+    let socket = folder.path().join("socket");
+    let back = Back::of("safe", On::Volume(drives));
+    let config = Config::of(vec![Address::Unix(socket.clone())], vec![back]);
+    let server = Server::start(&config).unwrap();
+    let order = |command: &Command| client::order(&socket, command, &mut |_| ());
+    let replace =
+        Command::ReplaceDrive { disk: None, drive: Some("1".into()), with: new, overwrite: false };
+    assert_eq!(order(&replace).unwrap()["new"], 7);
+    server.switch("safe", "mq-deadline").unwrap();
+    let state = order(&Command::VolumeStatus { disk: None }).unwrap();
+    let numbers: Vec<u64> = state["drives"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["number"].as_u64().unwrap())
+        .collect();
+    assert_eq!((numbers, state["health"].as_str()), (vec![2, 3, 4, 5, 6, 7], Some("healthy")));
+    assert_eq!(server.figures().backs[0].volume.as_ref().unwrap().drives_failed, 0);
+    let grow = Command::GrowVolume { disk: None, with: vec![old], ssd: false, overwrite: true };
+    let refused = order(&grow).unwrap_err().to_string();
+    assert!(refused.contains("restart the server to add it again"), "{refused}");
     server.stop().unwrap();
 }

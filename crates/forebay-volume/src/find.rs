@@ -178,7 +178,8 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
     let why: String =
         found.others.iter().map(|it| format!("; {} {}", it.path.display(), it.why)).collect();
     found.too_few = Some(format!(
-        "volume {:016x}: {} of its {} drives can be used, and it needs at least {least}; nothing was written{why}",
+        "volume {:016x}: {} of the {} drives that it was created with can be used, expected at least {least}; nothing was \
+         written{why}",
         geometry.volume,
         found.drives.len(),
         geometry.lanes
@@ -475,7 +476,12 @@ mod tests {
             write(drive, DRIVE_BYTES - 4096, &[0; 4096]);
         }
         let few = said(&one);
-        assert!(few.contains("3 of its 6 drives can be used, and it needs at least 4"), "{few}");
+        assert!(
+            few.contains(
+                "3 of the 6 drives that it was created with can be used, expected at least 4"
+            ),
+            "{few}"
+        );
         assert!(few.contains("d1 has no Forebay label"), "{few}");
         // The drives of one volume suffice, and those of the other are not its members.
         let all = [&one[..], &other].concat();

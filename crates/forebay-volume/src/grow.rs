@@ -46,7 +46,7 @@ pub fn replace(
     let newcomers = [newcomer];
     let found = asked.found(&newcomers, &before)?;
     let bytes = Some(before.lacking_bytes());
-    let opened = opening(found.array().mending(), found, bytes, tell)?;
+    let opened = opening(found.array_joined_by(&newcomers).mending(), found, bytes, tell)?;
     ended(opened, &newcomers)
 }
 
@@ -89,7 +89,8 @@ pub fn grow(
         )));
     }
     let found = asked.found(&newcomers, &before)?;
-    let opened = opening(found.array().growing(kind).mending(), found, None, tell)?;
+    let array = found.array_joined_by(&newcomers).growing(kind).mending();
+    let opened = opening(array, found, None, tell)?;
     Ok((before, ended(opened, &newcomers)?))
 }
 

@@ -17,7 +17,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, run};
 use crate::create::DRIVES_MAX;
 use crate::error::Error;
 use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
-use crate::joining::settle;
+use crate::joining::{Newcomer, settle};
 use crate::moved::{Counting, Tell, untold};
 
 /// The maximum number of I/Os in flight on a drive.
@@ -154,18 +154,17 @@ pub struct Shape {
     /// The numbers of the drives, by lane; 0 for lanes without a drive.
     numbers: Vec<u8>,
     cells: Vec<u32>,
-    /// By lane: the drive's label says that it is joining the volume.
-    joining: Vec<bool>,
     costs: [Option<DriveCosts>; 2],
 }
 
 impl Shape {
-    /// Creates the array of these drives, which has yet to be opened.
+    /// Creates the array of these drives, which has yet to be opened. Drives that no record names do
+    /// not join it.
     pub fn array(&self) -> Array {
         Array::found(self.geometry, self.first, &self.numbers)
             .with_cells(&self.cells)
             .with_costs(self.costs)
-            .joined_by(&self.joining)
+            .joined_by(&[])
     }
 
     /// Adds lanes without drives, as many as possible, for drives that join while the volume is in
@@ -173,8 +172,13 @@ impl Shape {
     pub fn with_vacant_lanes(mut self) -> Shape {
         self.numbers.resize(usize::from(DRIVES_MAX).max(self.numbers.len()), 0);
         self.cells.resize(self.numbers.len(), 0);
-        self.joining.resize(self.numbers.len(), false);
         self
+    }
+
+    /// Forgets drives that are not among the members any more.
+    pub fn left(&mut self, members: &[u8]) {
+        let has_left = |number: &&mut u8| !members.contains(number);
+        self.numbers.iter_mut().filter(has_left).for_each(|number| *number = 0);
     }
 
     /// Adds a drive that a record names, on a lane.
@@ -188,13 +192,11 @@ impl FoundVolume {
     pub fn shape(&self) -> Shape {
         let drives = self.drives.iter().zip(&self.labels);
         let cells = drives.map(|((_, target), it)| it.label.cells_in(target.capacity_bytes()));
-        let joining = self.labels.iter().map(|it| it.label.stage == DriveStage::Joining);
         Shape {
             geometry: self.geometry,
             first: self.first,
             numbers: self.drives.iter().map(|(number, _)| *number).collect(),
             cells: cells.collect(),
-            joining: joining.collect(),
             costs: self.costs(),
         }
     }
@@ -204,9 +206,16 @@ impl FoundVolume {
         [0, 1].map(|kind| self.labels.iter().find_map(|it| it.label.costs[kind]))
     }
 
-    /// Creates the array of these drives.
+    /// Creates the array of these drives; those that no record names do not join it.
     pub fn array(&self) -> Array {
         self.shape().array()
+    }
+
+    /// Creates the array of these drives; those at `new` join it.
+    pub(crate) fn array_joined_by(&self, new: &[Newcomer]) -> Array {
+        let is_new = |target: &Target| new.iter().any(|it| it.path == target.path());
+        let joining: Vec<bool> = self.drives.iter().map(|(_, target)| is_new(target)).collect();
+        self.array().joined_by(&joining)
     }
 }
 
@@ -235,13 +244,6 @@ pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
 pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
     let found = found(drives, access)?;
     opening(found.array().reading(), found, None, &mut untold)
-}
-
-/// Does the same with the members only: a drive that is about to join does not take the place of a
-/// missing one.
-pub(crate) fn look_at_members(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
-    let found = found(drives, access)?;
-    opening(found.array().joined_by(&[]).reading(), found, None, &mut untold)
 }
 
 /// Reads everything on a volume and repairs errors, at most `bytes_a_second` bytes of data per

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::find::{Access, drives_in, found, is_of};
 use crate::labels;
 use crate::moved::Tell;
-use crate::open::{Opened, look_at_members, opening};
+use crate::open::{Opened, look, opening};
 
 /// Removes the drive with the number or path `which`, after moving its data to the other drives, and
 /// reports progress. A missing drive can be removed if its data have been restored on the others.
@@ -18,7 +18,7 @@ use crate::open::{Opened, look_at_members, opening};
 /// The paths are not a volume, there is no such drive, or the others have no room for its data.
 pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, Error> {
     let drives = drives_in(paths)?;
-    let before = look_at_members(&drives, Access::WRITE)?;
+    let before = look(&drives, Access::WRITE)?;
     let number = number(which, &drives, &before)?;
     if !before.census.members.contains(&number) {
         return Ok(before);
@@ -28,8 +28,7 @@ pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, 
     }
     let mut found = found(&drives, Access::WRITE)?;
     found.mend_labels();
-    let opened =
-        opening(found.array().joined_by(&[]).removing(number).mending(), found, None, tell)?;
+    let opened = opening(found.array().removing(number).mending(), found, None, tell)?;
     if opened.census.members.contains(&number) {
         return Err(Error::Volume(format!(
             "drive {number} is still part of the volume: the other drives had no room for some of its data, \
@@ -103,7 +102,7 @@ mod tests {
         assert_eq!(status(&four).unwrap().missing(), [1, 6]);
         holds_all(&four);
         let few = status(&without(&drives, &[1, 2, 4, 6, 8])).unwrap_err().to_string();
-        assert!(few.contains("3 of its 8 drives can be used"), "{few}");
+        assert!(few.contains("3 of the 8 drives that it was created with can be used"), "{few}");
     }
 
     #[test]
@@ -114,10 +113,10 @@ mod tests {
         let said = refused("2");
         let holds = status(&drives).unwrap().geometry.capacity_bytes() >> 10;
         let expected =
-            format!("drive 2 cannot be removed: the volume holds {holds} KiB, and the other");
+            format!("drive 2 cannot be removed: its drives hold {holds} KiB, and the others");
         assert!(said.contains(&expected), "{said}");
         assert!(
-            said.contains("drives have room for 0 KiB (units of level raid6 span 6 drives)"),
+            said.contains("have room for 0 KiB (units of level raid6 span 6 drives)"),
             "{said}"
         );
         assert!(refused("7").contains("expected the number or path of a drive"));

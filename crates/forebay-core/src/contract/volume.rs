@@ -220,4 +220,7 @@ pub struct VolumeState {
     pub work: Option<VolumeProgress>,
     /// The number of records that must be rewritten before every drive has its share of them.
     pub records_left: u64,
+    /// Whether records are on fewer drives than they should be, so that fewer drives may be missing
+    /// when the volume is opened.
+    pub lacks_records: bool,
 }

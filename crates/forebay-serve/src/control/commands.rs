@@ -208,7 +208,7 @@ impl Command {
                     true
                 };
                 let state = driver.wait_for_volume(&mut report, ServedVolume::moves)?;
-                if state.capacity_bytes > before {
+                if state.capacity_bytes > driver.room().bytes() {
                     running.enlarge(&driver, state.capacity_bytes)?;
                 }
                 json!({ "new": new, "bytes_before": before, "volume": state })
@@ -216,7 +216,8 @@ impl Command {
             Command::RemoveDrive { disk, drive } => {
                 let driver = running.named(disk.as_deref())?;
                 let number = driver.remove_drive(drive)?;
-                let state = driver.wait_for_volume(&mut progress, ServedVolume::moves)?;
+                let state = driver
+                    .wait_for_volume(&mut progress, |state| state.has(number) && state.moves())?;
                 json!({ "removed": number, "is_removed": !state.has(number), "volume": state })
             }
             Command::Figures {} => json!(running.figures()),

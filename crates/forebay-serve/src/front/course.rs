@@ -148,13 +148,26 @@ pub(crate) enum Course {
     Closing,
 }
 
+/// Explains that work in progress before a policy switch does not continue.
+fn not_resumed(order: &VolumeOrder, why: &str) -> String {
+    match order {
+        VolumeOrder::Retire { member } => format!(
+            "drive {member} was being removed or replaced before the policy was switched, and stays \
+             now: {why}; give the command again"
+        ),
+        VolumeOrder::Grow => format!("the volume no longer grows after the switch: {why}"),
+        _ => format!("its check or limit did not survive the switch: {why}"),
+    }
+}
+
 impl Front {
     /// Executes the orders of other threads, and stops the server if requested.
     pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
         if self.course == Course::Open {
             for order in std::mem::take(&mut self.resumed) {
-                // If a drive has failed in the meantime, there is nothing to move from it.
-                let _ = self.order(&order, lanes.wall());
+                if let Err(why) = self.order(&order, lanes.wall()) {
+                    self.notes.push(not_resumed(&order, &why));
+                }
             }
         }
         while let Ok(order) = self.orders.try_recv() {

@@ -418,6 +418,13 @@ impl Array {
         true
     }
 
+    /// Has all pages of the table recorded again, because records are on fewer drives than they
+    /// should be.
+    pub(super) fn restore_records(&mut self) {
+        self.log.lacks = true;
+        self.renew_records();
+    }
+
     /// Has all pages of the table recorded again, because drives lack some of the records.
     pub(super) fn renew_records(&mut self) {
         // The records of the current round may be on a drive that is about to leave.

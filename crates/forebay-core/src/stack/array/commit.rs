@@ -46,6 +46,8 @@ pub(super) struct Log {
     /// The number of records to write until each page of the table is on as many drives as it should
     /// be, because a drive that had some of them is gone.
     pub(super) renews: u64,
+    /// Whether records are on fewer drives than they should be, until those have been written.
+    pub(super) lacks: bool,
     /// The members named by the last durable record, and the units that it promises.
     pub(super) members: [u8; LANES_MAX as usize],
     pub(super) units: u64,
@@ -321,6 +323,7 @@ impl Array {
         let Some(round) = self.log.round.take() else { return };
         self.full.took_records();
         self.log.renews = self.log.renews.saturating_sub(round.last - self.log.sequence);
+        self.log.lacks &= self.log.renews > 0;
         self.recorded_members(round.members);
         if (1..round.units).contains(&self.log.units) {
             let bytes = round.units * self.geometry.unit_bytes();
@@ -378,7 +381,7 @@ impl Array {
             self.counts.drives_failed += 1;
             self.room.lacking += u64::from(self.named(lane));
             if matches!(self.phase, Phase::Ready) && self.is_fresh() && !self.reads_only {
-                self.renew_records();
+                self.restore_records();
             }
             self.suspect(lane, Fault::Gone);
         }

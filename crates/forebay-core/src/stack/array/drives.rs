@@ -229,6 +229,15 @@ impl Drives {
         self.all[lane].kind
     }
 
+    /// Returns the kind of a member, which may be missing.
+    pub(super) fn kind_of(&self, member: u8) -> DriveKind {
+        let place = self.members.iter().position(|it| *it == member);
+        match place.is_some_and(|place| self.ssds >> place & 1 == 1) {
+            true => DriveKind::Ssd,
+            false => DriveKind::Hdd,
+        }
+    }
+
     /// Returns the lane of a present drive.
     pub(super) fn lane_of(&self, number: u8) -> Option<usize> {
         self.lanes[usize::from(number)].map(usize::from)

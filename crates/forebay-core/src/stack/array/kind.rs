@@ -22,6 +22,14 @@ impl DriveKind {
         }
     }
 
+    /// Returns what several of them are called in messages.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            DriveKind::Hdd => "hard disks",
+            DriveKind::Ssd => "solid-state drives",
+        }
+    }
+
     /// By its name.
     pub fn named(name: &str) -> Option<DriveKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)

@@ -24,7 +24,7 @@ mod heads;
 mod rewriting;
 mod walk;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::DriveKind;
 use super::record::Record;
@@ -32,7 +32,7 @@ use super::unit::Unit;
 use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::Op;
+use crate::contract::request::{Lane, Op};
 use crate::stack::placed::{Plan, Planned};
 
 use heads::Heads;
@@ -40,6 +40,10 @@ use walk::Walk;
 
 /// Records that are read at a time.
 const WINDOW: u64 = 128;
+
+/// A drive that fails to read more records than this in succession is failing. Others have damaged
+/// sectors only, and may still be needed to open the volume.
+const UNREADABLE_MAX: u32 = WINDOW as u32 / 2;
 
 /// How often all records are read again because a drive failed after the chain had been chosen.
 const REREADS_MAX: u32 = 3;
@@ -55,6 +59,8 @@ pub(super) struct Opening {
     spread: BTreeSet<u64>,
     /// How often all records were read again.
     rereads: u32,
+    /// By lane: the number of records read one by one that failed in succession.
+    unreadable: BTreeMap<Lane, u32>,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
     /// Records for which a drive had no space: its lane, and the position.
@@ -177,6 +183,20 @@ impl Array {
         }
     }
 
+    /// Returns whether a failed read does not count as a fault of its drive, because other records
+    /// near it could be read.
+    pub(super) fn is_excused(&mut self, io: &Planned) -> bool {
+        if io.token >> KIND != OPENING || io.op != Op::Read {
+            return false;
+        }
+        let is_single = io.token & 1 == Reading::Single as u64;
+        self.opening().is_some_and(|opening| {
+            let run = opening.unreadable.entry(io.lane).or_default();
+            *run += u32::from(is_single);
+            *run <= UNREADABLE_MAX
+        })
+    }
+
     /// Records of a drive were read.
     fn ring_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
@@ -184,6 +204,7 @@ impl Array {
             ((io.offset - geometry::ring_at()) / record, u64::from(io.len) / record);
         let there = self.drives.present().any(|it| it == lane);
         if outcome.is_ok() {
+            self.opening().map(|opening| opening.unreadable.remove(&io.lane));
             (0..count)
                 .for_each(|at| self.record_read(io.bytes.on((at * record) as u32), lane, plan));
         }
@@ -248,7 +269,7 @@ impl Array {
             return Some(());
         }
         match self.lacks_records() {
-            true => self.renew_records(),
+            true => self.restore_records(),
             false => self.prepare_growth(),
         }
         self.rewrite(walk, plan)
@@ -315,6 +336,10 @@ impl Array {
 
     /// What came before is served.
     pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
+        // A drive may have failed since its records were read.
+        if !self.reads_only && !self.log.lacks && self.lacks_records() {
+            self.restore_records();
+        }
         self.phase = Phase::Ready;
         if !self.reads_only || self.care.scrubs {
             self.care.begin(plan.now);

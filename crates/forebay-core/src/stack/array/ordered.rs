@@ -44,7 +44,9 @@ impl Array {
             }
             VolumeOrder::Limit { bytes_per_s } => self.care.rate = bytes_per_s,
             VolumeOrder::Replace { lane, number, cells, member } => {
+                let was_missing = self.drives.lane_of(member).is_none();
                 self.replace(lane.into(), number, cells, member)?;
+                self.log.lacks |= was_missing;
                 self.renew_records();
                 self.reshape(now);
             }
@@ -121,21 +123,21 @@ impl Array {
             return Err(format!("drive {other} is missing; replace or remove that drive first"));
         }
         let lane = self.drives.lane_of(member);
+        let kind = self.drives.kind_of(member);
         let (level, chunks, most) =
             (self.promised_level(), self.chunks(), self.geometry.units_max());
         let fits = KINDS.map(|kind| self.drives.units_without(lane, kind, level, chunks, most));
         // Units stay on drives of their kind.
-        let is_tight = fits.iter().zip(self.held).any(|(fits, held)| *fits < held);
-        let fits = fits.iter().sum();
-        if is_tight || fits < self.geometry.units {
+        let all = (self.geometry.units, fits.iter().sum(), "drives");
+        let own = (self.held[kind as usize], fits[kind as usize], kind.plural());
+        if let Some((holds, fits, drives)) = [all, own].into_iter().find(|it| it.1 < it.0) {
             let size = |units: u64| match units * self.geometry.unit_bytes() {
                 bytes if bytes < 10 << 20 => format!("{} KiB", bytes >> 10),
                 bytes => format!("{} MiB", bytes >> 20),
             };
             return Err(format!(
-                "the volume holds {}, and the other drives have room for {} (units of level {} span \
-                 {} drives)",
-                size(self.geometry.units),
+                "its {drives} hold {}, and the others have room for {} (units of level {} span {} drives)",
+                size(holds),
                 size(fits),
                 level.name(),
                 level.width(chunks)
@@ -159,8 +161,7 @@ impl Array {
         };
         self.takes_drive(lane, number, cells)?;
         let working = self.drives.lane_of(member);
-        let is_ssd = self.drives.ssds() >> place & 1 == 1;
-        let kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
+        let kind = self.drives.kind_of(member);
         let place = match working {
             None => place,
             Some(old) => {
@@ -289,6 +290,7 @@ impl Array {
             limit_bytes_per_s: self.care.rate,
             work: self.care.progress().map(progress),
             records_left: self.log.renews,
+            lacks_records: self.log.lacks,
         }
     }
 }

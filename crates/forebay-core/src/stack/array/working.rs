@@ -181,9 +181,11 @@ impl Array {
         }
     }
 
-    /// An I/O of a drive failed. That counts, but for one that found no room, and for parts of one that counted.
+    /// An I/O of a drive failed. That counts, except if it found no room, is a part
+    /// of one that counted, or is a damaged record.
     pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
-        let is_counted = fault == Fault::Media && Array::is_of_block(io.token);
+        let is_counted =
+            fault == Fault::Media && (Array::is_of_block(io.token) || self.is_excused(io));
         if fault == Fault::Full || is_counted {
             return;
         }
