@@ -356,8 +356,8 @@ bench-play:
 	cargo bench --profile dist -p forebay-live --bench play
 
 # Compares `forebay serve` with nbdkit file and qemu-nbd under fio's nbd engine, on files in BENCH_MEMORY and BENCH_FOLDER;
-# then measures the overhead of each policy. BENCH_SERVE: arguments of crates/forebay-cli/benches/serve/main.rs, such as
-# --rounds=9 or policies.
+# then measures the overhead of each policy, and compares promises measured and simulated. BENCH_SERVE: arguments of
+# crates/forebay-cli/benches/serve/main.rs, such as --rounds=9 or promises.
 BENCH_MEMORY ?= /dev/shm
 BENCH_SERVE ?=
 

@@ -73,7 +73,12 @@ pub(crate) fn wrapped(text: &str) -> String {
 /// Names of inputs are written as options. Write errors are ignored because they cannot be reported
 /// anywhere.
 pub(crate) fn tell(text: &str) {
-    let line = format!("forebay: {}", spelled(text, Spelling::Command));
+    tell_after("", text);
+}
+
+/// Like [`tell`], with `prefix` at the beginning of the line.
+pub(crate) fn tell_after(prefix: &str, text: &str) {
+    let line = format!("{prefix}forebay: {}", spelled(text, Spelling::Command));
     let line = harmless(&line);
     let _ = match io::stderr().is_terminal() {
         true => writeln!(io::stderr(), "{}", wrapped(&line)),

@@ -7,14 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use forebay::devices;
+use forebay::plan::buy::guaranteed_iops;
 use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
 use forebay_serve::{Address, Back, Config, Named, On, Reloaded, Server, address, file};
 
 use crate::interrupt;
-use crate::notify::notify;
-use crate::output::tell;
+use crate::notify::{is_journal, notify, severity};
+use crate::output::{tell, tell_after};
 
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
@@ -77,10 +78,37 @@ impl Value for Loopback {
 fn hung_up(server: &Server) {
     match server.reload() {
         Ok(Reloaded { changes, failures }) => {
-            changes.iter().chain(&failures).for_each(|line| tell(line));
+            changes.iter().for_each(|line| log(line));
+            failures.iter().for_each(|line| log(&format!("error: {line}")));
         }
-        Err(error) => tell(&format!("SIGHUP: {error}; nothing was changed")),
+        Err(error) => log(&format!("error: SIGHUP: {error}; nothing was changed")),
     }
+}
+
+/// Prints a message of a running server, with its severity if it goes to the systemd journal.
+fn log(line: &str) {
+    tell_after(if is_journal() { severity(line) } else { "" }, line);
+}
+
+/// Returns a warning for each emulated disk whose `capacity_iops` is above the rate that it keeps
+/// under any workload. More than that breaks promises.
+fn overstated(config: &Config) -> Vec<String> {
+    let warning = |back: &Back| {
+        let On::Emulated { device, .. } = &back.on else { return None };
+        let capacity_iops = back.capacity_iops?;
+        let promises = back.exports.iter().filter_map(|export| export.promise);
+        let within = promises.map(|promise| promise.within).min()?;
+        let iops = guaranteed_iops(device, within).ok()?;
+        (capacity_iops > iops + iops / 10).then(|| {
+            format!(
+                "'{}': warning: capacity_iops: got {capacity_iops}, but {} keeps only {iops} IOPS \
+                 under any workload, so promises may break; `forebay plan buy --configure` computes \
+                 the rate",
+                back.name, device.name
+            )
+        })
+    };
+    config.backs.iter().filter_map(warning).collect()
 }
 
 /// How often to check whether the user wants to stop.
@@ -90,7 +118,7 @@ impl ServeAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
         if self.check {
-            config.check()?.iter().for_each(|line| tell(line));
+            config.check()?.iter().chain(&overstated(&config)).for_each(|line| tell(line));
             return Ok(());
         }
         // This first call makes sure that SIGHUP no longer ends the process.
@@ -104,16 +132,19 @@ impl ServeAsk {
                 tell(&format!("serving {} at {address}", self.what.display()));
             }
             notify("READY=1");
+            // The simulation of a drive takes seconds, so clients do not wait for it.
+            let checked = config.clone();
+            thread::spawn(move || overstated(&checked).iter().for_each(|line| log(line)));
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
                 thread::sleep(TICK);
-                server.said().iter().for_each(|said| tell(said));
+                server.said().iter().for_each(|said| log(said));
                 if interrupt::hung_up() {
                     hung_up(&server);
                 }
             }
             notify("STOPPING=1");
             let (said, ended) = server.end();
-            said.iter().for_each(|said| tell(said));
+            said.iter().for_each(|said| log(said));
             ended
         });
         Ok(outcome?)

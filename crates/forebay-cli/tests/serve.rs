@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
+use crate::served::{Folder, Serving, does, have, mixed, ran, serve, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 
@@ -279,5 +279,31 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
         let listed = does(&folder, "nbd-client", &["-l", "-unix", socket.to_str().unwrap()]);
         assert!(listed.lines().any(|line| line.trim() == "first"), "{listed}");
     }
+    serving.stop();
+}
+
+#[test]
+fn a_capacity_beyond_what_the_device_keeps_is_warned_of() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let said = |capacity_iops: u32| {
+        let text = format!(
+            "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\n\
+             emulate = \"st1000nm0011\"\ncapacity_iops = {capacity_iops}\n[[export]]\n\
+             name = \"db\"\non = \"data\"\nkeep_iops = 20\nwithin = \"100ms\"\n"
+        );
+        fs::write(folder.path("serve.toml"), text).unwrap();
+        let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
+        assert_eq!(out.status.code(), Some(0));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(!said(78).contains("warning"), "{}", said(78));
+    let warned = said(1000);
+    assert!(
+        warned.contains("'data': warning: capacity_iops: got 1000, but st1000nm0011 keeps only"),
+        "{warned}"
+    );
+    let mut serving = Serving::start(&folder, &["serve.toml"]);
+    serving.says("capacity_iops: got 1000");
     serving.stop();
 }

@@ -534,11 +534,7 @@ fn a_check_says_how_to_simulate_what_was_recorded() {
     let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     let command = said.lines().last().unwrap().trim_start_matches("forebay:").trim();
-    assert!(
-        command.starts_with(
-            "forebay simulate TRACE --device fixed:900 --policy 'promised:cmin=0/500/0:"
-        )
-    );
+    assert_eq!(command, "forebay simulate TRACE --serve serve.toml");
     let serving = Serving::start(&folder, &["serve.toml"]);
     let mut clients = ["db", "batch"].map(|name| Client::simple(&folder.socket(), name));
     for nth in 0..30 {
@@ -549,7 +545,12 @@ fn a_check_says_how_to_simulate_what_was_recorded() {
     let command = command.replace("TRACE", "asked.parquet --format json");
     let answer = shell::run(folder.root(), &command).unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    assert_eq!(answer["runs"][0]["requests"].as_u64(), Some(61), "{answer}");
+    let run = &answer["runs"][0];
+    assert_eq!(run["requests"].as_u64(), Some(61), "{answer}");
+    assert!(run["policy"].as_str().unwrap().starts_with("promised:cmin=0/500/0:"), "{answer}");
+    // The client of `db` came first, but its stream is that of its export.
+    let db = &run["classes"][1];
+    assert_eq!((&db["class"], &db["requests"]), (&"db".into(), &30.into()), "{answer}");
 }
 
 #[test]

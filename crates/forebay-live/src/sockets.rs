@@ -66,6 +66,9 @@ pub trait Wired: crate::Lanes {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Lets I/Os on a lane reach the first `bytes` bytes of its target, which has grown.
+    fn enlarge(&mut self, _lane: Lane, _bytes: u64) {}
+
     /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. Devices and
     /// sockets share one set of names. The device is gone once it has been stopped.
     ///

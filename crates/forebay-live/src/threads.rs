@@ -24,7 +24,7 @@ use crate::pool::Pool;
 use crate::sockets::{Moved, Plug, Wired};
 use crate::target::Target;
 use crate::waker::Waker;
-use crate::wire::{Extent, LEN_MAX, outcome, source};
+use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
 /// The maximum number of threads per lane.
 const THREADS_MAX: u32 = 64;
@@ -42,6 +42,7 @@ struct Job {
 /// A target with its threads.
 struct Served {
     target: Arc<Target>,
+    shape: Shape,
     jobs: Option<Sender<Job>>,
     in_flight: u32,
     threads: Vec<JoinHandle<()>>,
@@ -55,7 +56,7 @@ impl Served {
         polled: Option<&Polled>,
         finished: &Sender<Message>,
     ) -> io::Result<Served> {
-        let target = Arc::new(target);
+        let (shape, target) = (target.shape(), Arc::new(target));
         let (jobs, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let threads = (0..depth).map(|_| {
@@ -64,7 +65,7 @@ impl Served {
             Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
         });
         let threads = threads.collect::<Result<_, _>>()?;
-        Ok(Served { target, jobs: Some(jobs), in_flight: 0, threads })
+        Ok(Served { target, shape, jobs: Some(jobs), in_flight: 0, threads })
     }
 }
 
@@ -287,7 +288,7 @@ impl Lanes for Threads {
             pieces: pieces.to_vec(),
             memory: None,
         };
-        let known = self.served[lane].target.shape().extent(&io);
+        let known = self.served[lane].shape.extent(&io);
         match known.and_then(|extent| Ok((extent, self.memory(&io, pieces)?))) {
             Err(failure) => self.waiting.push((job, Some(failure))),
             Ok((extent, memory)) => {
@@ -346,6 +347,10 @@ impl Wired for Threads {
     fn add(&mut self, target: Target) -> io::Result<Lane> {
         self.served.push(Served::start(target, self.depth, self.polled.as_ref(), &self.messages)?);
         Ok((self.served.len() - 1) as Lane)
+    }
+
+    fn enlarge(&mut self, lane: Lane, bytes: u64) {
+        self.served[usize::from(lane)].shape.capacity = bytes;
     }
 
     fn pool(&mut self) -> &mut Pool {

@@ -515,6 +515,10 @@ impl Wired for Uring {
         Ok(lane as Lane)
     }
 
+    fn enlarge(&mut self, lane: Lane, bytes: u64) {
+        self.shapes[usize::from(lane)].capacity = bytes;
+    }
+
     fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }

@@ -268,6 +268,7 @@ impl Opened {
 struct Parts {
     /// The size of the part of the disk that may be exported.
     bytes: u64,
+    disk_bytes: u64,
     block_bytes: u32,
     len_max: u32,
     /// The size of the flash, and the length of its longest I/O.
@@ -280,16 +281,18 @@ struct Parts {
 impl Parts {
     /// Determines the properties of a disk of this size, and checks that its newest data is what
     /// will be served.
-    fn of(back: &Back, bytes: u64, disk: &Path, flash: Option<&Path>) -> Result<Parts, Error> {
+    fn of(back: &Back, disk_bytes: u64, disk: &Path, flash: Option<&Path>) -> Result<Parts, Error> {
         let mut notes = Vec::new();
-        let pair = flash::look(back, disk, flash, bytes, &mut notes)?;
-        let bytes = pair.as_ref().map_or(bytes, Pair::bytes);
-        let (block_bytes, len_max) = (1, LEN_MAX);
-        Ok(Parts { bytes, block_bytes, len_max, flash: None, stored: None, pair, notes })
+        let pair = flash::look(back, disk, flash, disk_bytes, &mut notes)?;
+        let bytes = pair.as_ref().map_or(disk_bytes, Pair::bytes);
+        let (block_bytes, len_max, flash) = (1, LEN_MAX, None);
+        Ok(Parts { bytes, disk_bytes, block_bytes, len_max, flash, stored: None, pair, notes })
     }
 
     fn placed(self, back: &Back, disks: Vec<PathBuf>, lanes: Closed) -> Result<Opened, Error> {
-        let Parts { bytes, block_bytes, len_max, flash, stored, pair, mut notes } = self;
+        let Parts { bytes, disk_bytes, block_bytes, len_max, flash, stored, pair, mut notes } =
+            self;
+        let room = ExportRoom { disk_bytes, ..ExportRoom::new(bytes, block_bytes) };
         let (bytes, laid) = rearrange::within(back, bytes, flash.is_some(), &mut notes)?;
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
         let (disk_len_max, disk_bytes) = (len_max, bytes);
@@ -307,8 +310,8 @@ impl Parts {
         };
         policies.build_for(back)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
-        let grows = pair.is_none() && matches!(policies, Policies::Placed(..));
-        let room = ExportRoom { grows, ..ExportRoom::new(bytes, block_bytes) };
+        let grows = set.flash.is_none() && matches!(policies, Policies::Placed(..));
+        let room = ExportRoom { bytes, grows, ..room };
         let exports = room.exports(back, trims_to_zero)?;
         Ok(Opened { exports, room, policies, stored, notes, disks, pair, lanes })
     }
@@ -416,29 +419,34 @@ fn notes(targets: &[Target]) -> Vec<String> {
 pub(crate) struct ExportRoom {
     bytes: u64,
     block_bytes: u32,
+    /// The size of the disk in whole blocks, which may have more than that.
+    disk_bytes: u64,
     /// Whether all of a larger disk would be available.
-    grows: bool,
+    pub(crate) grows: bool,
 }
 
 impl ExportRoom {
     /// Returns the same with more bytes.
     pub(crate) fn with_bytes(self, bytes: u64) -> ExportRoom {
-        ExportRoom { bytes, ..self }
+        ExportRoom { bytes, disk_bytes: bytes, ..self }
     }
 
     pub(crate) fn new(bytes: u64, block_bytes: u32) -> ExportRoom {
-        ExportRoom { bytes, block_bytes, grows: false }
+        ExportRoom { bytes, block_bytes, disk_bytes: bytes, grows: false }
     }
 
     pub(crate) fn bytes(self) -> u64 {
         self.bytes
     }
 
-    /// Returns whether the disk has more space for exports than when it was opened.
-    pub(crate) fn is_outgrown(self, path: &Path) -> bool {
+    /// Returns the size of the disk in whole blocks, and how much larger that is than before; None if
+    /// it has not grown.
+    pub(crate) fn grown(self, path: &Path) -> Option<(u64, u64)> {
         let end = || File::open(path)?.seek(SeekFrom::End(0));
         let block = u64::from(self.block_bytes);
-        self.grows && end().is_ok_and(|end| end / block * block > self.bytes)
+        let bytes = end().ok()? / block * block;
+        let more = bytes.checked_sub(self.disk_bytes).filter(|more| *more > 0)?;
+        Some((bytes, more))
     }
 
     /// Determines the exports, and checks that they are within the disk.

@@ -1,6 +1,7 @@
 //! Detects promises that were broken for a minute, and the export that most likely caused it.
 
 use forebay_core::Nanos;
+use forebay_core::contract::policy::Gauge;
 use forebay_show::plural::{counted, verb};
 
 use crate::figures::ExportFigures;
@@ -9,6 +10,8 @@ use crate::figures::ExportFigures;
 const MINUTE: Nanos = Nanos::from_millis(60_000);
 /// A promise is broken if more than one in this many of the requests that it covers is late.
 const LATE_ONE_IN: u64 = 100;
+/// The share of the capacity that small requests must reach. Less shows that it is too high.
+const REACHED_SHARE: f64 = 0.8;
 
 /// The counts of an export's promised requests.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,11 +80,13 @@ pub(crate) struct BrokenPromises {
 }
 
 impl BrokenPromises {
-    /// Returns a line for each promise that was broken in the last minute.
+    /// Returns a line for each promise that was broken in the last minute. `gauges` are those of the
+    /// policy.
     pub(crate) fn look<'a>(
         &mut self,
         now: Nanos,
         exports: impl Iterator<Item = &'a ExportFigures>,
+        gauges: &[Gauge],
     ) -> Vec<String> {
         if !self.before.is_empty() && now - self.since < MINUTE {
             return Vec::new();
@@ -94,7 +99,21 @@ impl BrokenPromises {
         let is_first = self.since == Nanos::ZERO;
         (self.since, self.before) = (now, counts);
         let broken = (0..exports.len()).filter(|at| !is_first && minute[*at].is_broken());
-        broken.map(|at| line(&exports, &minute, at)).collect()
+        let slow = too_slow(gauges);
+        broken.map(|at| line(&exports, &minute, at) + &slow).collect()
+    }
+}
+
+/// Says that the disk does less than `capacity_iops`, if small requests show it.
+fn too_slow(gauges: &[Gauge]) -> String {
+    let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
+    match (of("capacity_iops"), of("small_iops")) {
+        (Some(capacity), Some(measured)) if measured < capacity * REACHED_SHARE => format!(
+            "; the disk does {measured:.0} small requests per second, but capacity_iops is \
+             {capacity:.0}; set it to what the disk does with any workload (`forebay plan buy \
+             --configure`), or set capacity = \"measured\""
+        ),
+        _ => String::new(),
     }
 }
 
@@ -134,6 +153,8 @@ fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::contract::policy::GaugeOf;
+
     use super::*;
 
     fn export(name: &str, kept: u64, in_time: u64, disk_s: f64) -> ExportFigures {
@@ -153,7 +174,7 @@ mod tests {
     fn a_promise_that_is_broken_for_a_minute_is_reported_once_with_its_neighbour() {
         let mut broken = BrokenPromises::default();
         let at = |s: u64| Nanos::from_millis(1000 * s);
-        let mut look = |s: u64, exports: &[ExportFigures]| broken.look(at(s), exports.iter());
+        let mut look = |s: u64, exports: &[ExportFigures]| broken.look(at(s), exports.iter(), &[]);
         let begin =
             [export("db", 0, 0, 0.0), export("idle", 0, 0, 0.0), export("batch", 0, 0, 0.0)];
         assert!(look(1, &begin).is_empty());
@@ -187,7 +208,7 @@ mod tests {
         let mut broken = BrokenPromises::default();
         let mut look = |s: u64, overdue: u64| {
             let db = ExportFigures { overdue, ..export("db", 5, 5, 0.0) };
-            broken.look(Nanos::from_millis(1000 * s), [&db].into_iter())
+            broken.look(Nanos::from_millis(1000 * s), [&db].into_iter(), &[])
         };
         assert!(look(1, 0).is_empty() && look(61, 0).is_empty());
         assert_eq!(
@@ -206,7 +227,7 @@ mod tests {
     fn the_neighbour_is_the_one_that_took_the_disks_time_beyond_its_promise() {
         let mut broken = BrokenPromises::default();
         let mut look = |s: u64, exports: [ExportFigures; 4]| {
-            broken.look(Nanos::from_millis(1000 * s), exports.iter())
+            broken.look(Nanos::from_millis(1000 * s), exports.iter(), &[])
         };
         let with = |name: &str, disk_s: f64, bytes: u64, kept: u64| ExportFigures {
             disk_s,
@@ -225,5 +246,23 @@ mod tests {
         let log = with("log", 29.0, 1_000_000, 500);
         let said = look(61, [late, scan, copy, log]);
         assert!(said[0].contains("'scan' took 30 % of the disk's time"), "{said:?}");
+    }
+
+    #[test]
+    fn a_disk_that_does_less_than_its_capacity_is_named() {
+        let said = |measured: f64| {
+            let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
+            let gauges = [gauge("capacity_iops", 1000.0), gauge("small_iops", measured)];
+            let mut broken = BrokenPromises::default();
+            let db = |kept| export("db", kept, 0, 0.0);
+            broken.look(Nanos::from_millis(1000), [&db(0)].into_iter(), &gauges);
+            broken.look(Nanos::from_millis(61_000), [&db(100)].into_iter(), &gauges).remove(0)
+        };
+        assert!(
+            said(77.6).contains(
+                "; the disk does 78 small requests per second, but capacity_iops is 1000"
+            )
+        );
+        assert!(said(950.0).ends_with("capacity_iops is too high"), "{}", said(950.0));
     }
 }

@@ -10,6 +10,7 @@ use forebay_live::LEN_MAX;
 
 use crate::address::Address;
 use crate::back::{ExportRoom, Policies, above_rearranged, found};
+use crate::check_labels;
 use crate::config::{Back, Blocks, Config, On};
 use crate::error::{Error, unfit};
 use crate::outputs;
@@ -21,22 +22,24 @@ const DEVICE_BYTES: u64 = 1 << 30;
 const BYTES_MIN: u64 = 4096;
 
 impl Config {
-    /// Checks what can be known without opening anything. Returns a line for each back, as
-    /// [`Config::summary`] does.
+    /// Checks what can be known without opening anything, except for reading the labels of volumes.
+    /// Returns a line for each back, as [`Config::summary`] does, and remarks on volumes.
     ///
     /// # Errors
     /// A start would be refused.
     pub fn check(&self) -> Result<Vec<String>, Error> {
         refuse_doubles(self)?;
         outputs::refuse(self)?;
-        let lines = self.summary()?;
+        let mut lines = self.summary()?;
         self.listen.iter().try_for_each(Address::refuse_unusable)?;
-        self.backs.iter().try_for_each(check)?;
+        for back in &self.backs {
+            lines.extend(check(back)?);
+        }
         Ok(lines)
     }
 }
 
-fn check(back: &Back) -> Result<(), Error> {
+fn check(back: &Back) -> Result<Vec<String>, Error> {
     outputs::refuse_unwritable(back)?;
     if let Blocks::Learnt(trace) = &back.blocks {
         let failed =
@@ -44,15 +47,18 @@ fn check(back: &Back) -> Result<(), Error> {
         std::fs::metadata(trace).map_err(failed)?;
     }
     match &back.on {
-        On::Target { path, flash } => check_disk(back, path, flash.as_deref(), None),
+        On::Target { path, flash } => {
+            check_disk(back, path, flash.as_deref(), None).map(|()| Vec::new())
+        }
         On::Emulated { path, device, flash } => {
             let flash = flash.as_ref().map(|(path, _)| path.as_path());
-            check_disk(back, path, flash, Some(Device::capacity(&device.model)))
+            let most = Some(Device::capacity(&device.model));
+            check_disk(back, path, flash, most).map(|()| Vec::new())
         }
         On::Volume(drives) | On::EmulatedVolume { drives, .. } => {
             drives.iter().try_for_each(|drive| found(drive).map(drop))?;
             match is_placement(&back.policy) && !is_array(&back.policy) {
-                false => Ok(()),
+                false => check_labels::check(&back.name, drives),
                 true => Err(unfit(format!(
                     "'{}': policy: got '{}', which places data on a disk and a flash, expected a \
                      scheduler, a shaper or array",

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use forebay_ask::shell_word;
 use forebay_core::catalog::{build, is_array, is_placement, is_shaper};
 use forebay_core::{Nanos, Spec};
 use forebay_devices::OpenDevice;
@@ -158,8 +159,8 @@ impl Config {
     }
 
     /// Returns a line for each back: what it exports and promises, and the remaining capacity. For
-    /// a single disk, another line has the command that simulates a trace of its clients under the
-    /// same policy and promises.
+    /// a disk in a configuration file, another line has the command that simulates a trace of its
+    /// clients under the same policy and promises.
     ///
     /// # Errors
     /// A policy does not exist, or exports promise more than the capacity.
@@ -167,9 +168,25 @@ impl Config {
         let mut lines = Vec::new();
         for back in &self.backs {
             lines.push(back.summary()?);
-            lines.extend(back.simulation()?);
+            lines.extend(self.simulation(back));
         }
         Ok(lines)
+    }
+
+    /// Returns the command that simulates a trace of the clients of a disk.
+    fn simulation(&self, back: &Back) -> Option<String> {
+        let file = shell_word(&self.file.as_ref()?.display().to_string());
+        let devices = match &back.on {
+            On::Emulated { .. } => "",
+            On::Target { flash: None, .. } => " --device DEVICE",
+            On::Target { .. } => " --device DEVICE --flash DEVICE",
+            On::Volume(_) | On::EmulatedVolume { .. } => return None,
+        };
+        let disk = match self.backs.len() {
+            1 => String::new(),
+            _ => format!(" --served-disk {}", shell_word(&back.name)),
+        };
+        Some(format!("    forebay simulate TRACE --serve {file}{disk}{devices}"))
     }
 }
 
@@ -398,18 +415,6 @@ impl Back {
         Ok(format!("'{name}': {exports}, policy {policy}; {promises}"))
     }
 
-    /// Returns the command that simulates a trace of the back's clients, if the back is a single
-    /// disk.
-    fn simulation(&self) -> Result<Option<String>, Error> {
-        let device = match &self.on {
-            On::Emulated { device, flash: None, .. } => &device.name,
-            On::Target { flash: None, .. } => "DEVICE",
-            _ => return Ok(None),
-        };
-        let spec = self.shaped()?;
-        Ok(Some(format!("    forebay simulate TRACE --device {device} --policy '{spec}'")))
-    }
-
     /// Returns the total promised rate, and the additional rate needed for one request within the
     /// shortest bound.
     fn promised_iops(&self) -> (u64, u64) {
@@ -433,7 +438,7 @@ impl Back {
     }
 
     /// Returns what the policy treats as a stream.
-    pub(crate) fn who(&self) -> Streams {
+    pub fn who(&self) -> Streams {
         let unsaid = if self.is_shaped() { Streams::Exports } else { Streams::Connections };
         self.streams.unwrap_or(unsaid)
     }

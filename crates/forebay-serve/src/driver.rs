@@ -18,7 +18,7 @@ use forebay_core::{Fault, Op};
 use forebay_live::{Lanes as _, Waker, Wired, run};
 
 use crate::back::{ExportRoom, Opened, Policies};
-use crate::config::{Back, On};
+use crate::config::Back;
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
@@ -157,13 +157,6 @@ impl Driver {
     /// Returns the bytes available to exports.
     pub(crate) fn room(&self) -> MutexGuard<'_, ExportRoom> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether the disk is larger than when it was opened.
-    pub(crate) fn has_grown(&self) -> bool {
-        let on = self.current().on.clone();
-        let On::Target { path, flash: None } = on else { return false };
-        self.room().is_outgrown(&path)
     }
 
     /// Rejects a policy switch while a volume has no room for new data, because the next policy

@@ -1,5 +1,6 @@
 //! Messages to the user while a server runs: failed I/Os, and drives that are lost or back. Each
-//! message is one line. Repeated events are reported once every [`EVERY`], with the number of
+//! message is one line, in which "error:" or "warning:" follows the name of the back unless the
+//! message is only informative. Repeated events are reported once every [`EVERY`], with the number of
 //! events omitted.
 
 // Allowed because the journal passes messages to another thread.
@@ -181,7 +182,11 @@ impl Journal {
             self.limiter.event(&JournalEvent::Failed(io.lane, io.op, failure), now)
         {
             let disk = self.disk(io.lane);
-            self.say(format!("{disk}: {} failed: {failure}{}", extent(io), and_more(left_out)));
+            self.say(format!(
+                "error: {disk}: {} failed: {failure}{}",
+                extent(io),
+                and_more(left_out)
+            ));
         }
     }
 
@@ -195,7 +200,7 @@ impl Journal {
         if let Some(left_out) = self.limiter.event(&JournalEvent::Answered(op, fault), now) {
             let what = extent(&done.request);
             let more = and_more(left_out);
-            self.say(format!("{what} failed: {}{more}", fault.reason()));
+            self.say(format!("error: {what} failed: {}{more}", fault.reason()));
         }
     }
 
@@ -282,7 +287,7 @@ impl Journal {
             self.refused = (refused, wall + EVERY);
             let clients = counted(refused - before, "client");
             self.say(format!(
-                "{clients} {} refused, because {CLIENTS_MAX} are connected",
+                "warning: {clients} {} refused, because {CLIENTS_MAX} are connected",
                 verb(refused - before, "was", "were")
             ));
         }
@@ -293,8 +298,9 @@ impl Journal {
         &mut self,
         wall: Nanos,
         exports: impl Iterator<Item = &'a ExportFigures>,
+        gauges: &[Gauge],
     ) {
-        self.promises.look(wall, exports).into_iter().for_each(|line| self.say(line));
+        self.promises.look(wall, exports, gauges).into_iter().for_each(|line| self.say(line));
     }
 
     /// Reports everything omitted so far, at the end.
@@ -306,15 +312,15 @@ impl Journal {
         let omitted = self.units.due(now, is_end);
         if omitted > 0 {
             let units = counted(omitted, "more unit");
-            self.say(format!("{units} {} restored or lost", verb(omitted, "was", "were")));
+            self.say(format!("warning: {units} {} restored or lost", verb(omitted, "was", "were")));
         }
         for (kind, left_out) in self.limiter.due(now, is_end) {
             self.say(match kind {
                 JournalEvent::Failed(lane, op, failure) => {
-                    format!("{}: {} failed: {failure}", self.disk(lane), more(left_out, op))
+                    format!("error: {}: {} failed: {failure}", self.disk(lane), more(left_out, op))
                 }
                 JournalEvent::Answered(op, fault) => {
-                    format!("{} failed: {}", more(left_out, op), fault.reason())
+                    format!("error: {} failed: {}", more(left_out, op), fault.reason())
                 }
             });
         }
@@ -415,7 +421,7 @@ impl Drives {
                 false => format!("; not used: {}", unused.join(", ")),
             };
             return vec![format!(
-                "starts degraded: {present} of its {members} drives {} present{unused}; replace missing drives with \
+                "warning: starts degraded: {present} of its {members} drives {} present{unused}; replace missing drives with \
                  `forebay volume replace`",
                 verb(present, "is", "are")
             )];
@@ -424,9 +430,9 @@ impl Drives {
         let lanes = lanes.filter(|(lane, _)| !has_left(*lane)).map(|(_, drive)| drive);
         let are = verb(present, "is", "are");
         let line = |(name, (before, now)): (&String, (bool, bool))| match (before, now) {
-            (true, false) => {
-                Some(format!("drive {name} is lost: {present} of its {members} drives {are} left"))
-            }
+            (true, false) => Some(format!(
+                "warning: drive {name} is lost: {present} of its {members} drives {are} left"
+            )),
             (false, true) => Some(format!(
                 "drive {name} is back: {present} of its {members} drives {are} present"
             )),
@@ -496,12 +502,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
-                "'data': flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
-                "'data': flash: a flush failed: fewer bytes transferred than requested",
-                "'data': flash: opening the policy failed: fewer bytes transferred than requested",
-                "'data': flash: 5 more writes failed: No space left on device (os error 28)",
-                "'data': flash: 1 more read failed: No space left on device (os error 28)",
+                "'data': error: flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
+                "'data': error: flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
+                "'data': error: flash: a flush failed: fewer bytes transferred than requested",
+                "'data': error: flash: opening the policy failed: fewer bytes transferred than requested",
+                "'data': error: flash: 5 more writes failed: No space left on device (os error 28)",
+                "'data': error: flash: 1 more read failed: No space left on device (os error 28)",
             ]
         );
     }
@@ -533,8 +539,8 @@ mod tests {
         assert_eq!(
             said.try_iter().collect::<Vec<_>>(),
             [
-                "'data': 1 client was refused, because 256 are connected",
-                "'data': 4 clients were refused, because 256 are connected",
+                "'data': warning: 1 client was refused, because 256 are connected",
+                "'data': warning: 4 clients were refused, because 256 are connected",
             ]
         );
     }
@@ -549,7 +555,8 @@ mod tests {
                 journal.answered(seconds(1), &done);
             }
             let lines: Vec<String> = said.try_iter().collect();
-            let line = "'safe': a write of 4096 bytes at 8192 failed: no space left (ENOSPC)";
+            let line =
+                "'safe': error: a write of 4096 bytes at 8192 failed: no space left (ENOSPC)";
             assert_eq!(lines, if tells { vec![line] } else { Vec::new() });
         }
     }
@@ -573,7 +580,7 @@ mod tests {
         assert!(drives.changed(&[], &names).is_empty(), "no volume");
         assert!(drives.changed(&gauges(&[true; 3]), &names).is_empty());
         let told = drives.changed(&gauges(&[true, false, true]), &names);
-        assert_eq!(told, ["drive b is lost: 2 of its 3 drives are left"]);
+        assert_eq!(told, ["warning: drive b is lost: 2 of its 3 drives are left"]);
         assert!(drives.changed(&gauges(&[true, false, true]), &names).is_empty());
         let told = drives.changed(&gauges(&[true; 3]), &names);
         assert_eq!(told, ["drive b is back: 3 of its 3 drives are present"]);
@@ -581,7 +588,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "starts degraded: 2 of its 3 drives are present; not used: b; replace missing drives with \
+                "warning: starts degraded: 2 of its 3 drives are present; not used: b; replace missing drives with \
                  `forebay volume replace`"
             ]
         );

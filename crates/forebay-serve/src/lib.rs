@@ -15,6 +15,7 @@ mod attach;
 mod back;
 mod broken;
 mod check;
+mod check_labels;
 mod config;
 mod connection;
 pub mod control;
@@ -28,6 +29,7 @@ pub mod figures;
 pub mod file;
 mod flash;
 mod front;
+mod grown;
 mod handshake;
 #[doc(hidden)]
 #[cfg(any(test, feature = "hostile"))]

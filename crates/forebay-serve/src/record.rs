@@ -110,7 +110,7 @@ impl Recording {
         let kept = to.disks.iter().fold(kept, |kept, path| kept.and_file(path));
         let writer = create(to.path, None, &kept)?;
         let path = to.path.to_path_buf();
-        let (says, what) = (to.says, format!("'{}': {}", to.back, to.key));
+        let (says, what) = (to.says, format!("'{}': error: {}", to.back, to.key));
         let (ended, named) = (to.ended, path.clone());
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || {

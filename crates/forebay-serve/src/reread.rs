@@ -113,9 +113,8 @@ impl Running {
         let figures = driver.figures().ok_or_else(|| driver.is_gone())?;
         let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
         let next = served.with_policy_of(back, is_idle);
-        let (mut said, mut left) = (Vec::new(), next.left_of(back));
-        left.extend(driver.has_grown().then(|| "its disk has grown".to_string()));
-        let left = left.join(", ");
+        let left = next.left_of(back).join(", ");
+        let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
         said.push(match self.follow(driver, next)? {
             None => format!("'{name}' keeps its policy, which has not changed in the file"),
             Some(pause) => {

@@ -226,18 +226,9 @@ impl Running {
 
     /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
     pub(crate) fn enlarge(&self, driver: &Driver, bytes: u64) -> Result<(), Error> {
-        let current = {
-            // Until the order has been sent, the exports must not be changed by anybody else.
-            let current = driver.current();
-            let room = {
-                let mut room = driver.room();
-                *room = room.with_bytes(bytes);
-                *room
-            };
-            let exports = room.exports(&current, driver.policies.trims_to_zero(&current.policy))?;
-            driver.order(Order::Exports(current.exports.clone(), exports))?;
-            current.clone()
-        };
+        let room = driver.room().with_bytes(bytes);
+        *driver.room() = room;
+        let current = self.refit(driver)?;
         let offered = self.doors.of(&driver.name);
         let is_offered = |export: &&Named| offered.iter().any(|one| one.name == export.name);
         let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();
@@ -266,10 +257,11 @@ impl Running {
             None => Some(format!("export '{}' accepts clients now", named.name)),
             Some(then) if (then.offset, then.bytes) == (now.offset, now.bytes) => None,
             Some(_) => Some(format!(
-                "export '{}' has {} at offset {} now",
+                "export '{}' has {} at offset {} now{}",
                 named.name,
                 quantities::bytes(now.bytes as f64),
-                now.offset
+                now.offset,
+                if named.ublk { "; its device keeps its size until a restart" } else { "" }
             )),
         };
         changes.extend(current.exports.iter().zip(&exports).filter_map(change));

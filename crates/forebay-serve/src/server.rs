@@ -153,7 +153,7 @@ impl Server {
         self.running.doors().replace(&driver.name, Vec::new());
         let error = driver.join().err()?.of(&driver.name);
         let line = format!(
-            "{error}; it is no longer served; fix the problem, then `forebay control reload` serves \
+            "error: {error}; it is no longer served; fix the problem, then `forebay control reload` serves \
              it again"
         );
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(error);

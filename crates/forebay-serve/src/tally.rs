@@ -396,7 +396,8 @@ impl Counting {
         self.journal.look_at_disks(&front.tally.lanes);
         let refused = front.tally.exports.iter().map(|export| export.figures.refused).sum();
         self.journal.look_at_refused(wall, refused);
-        self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
+        let exports = front.tally.exports.iter().map(|export| &export.figures);
+        self.journal.look_at(wall, exports, &gauges);
         if let Some(pair) = &self.pair {
             pair.borrow_mut().look(wall, &gauges);
         }

@@ -367,20 +367,61 @@ fn a_trace_that_could_not_be_created_is_tried_again() {
     assert!(text.contains(",write,") && text.contains("a#1"), "{text}");
 }
 
+/// Changes the size of a disk of `served` in bytes.
+fn resize(served: &Configured, disk: &str, bytes: u64) {
+    let file = std::fs::OpenOptions::new().write(true).open(served.folder.path().join(disk));
+    file.unwrap().set_len(bytes).unwrap();
+}
+
 #[test]
-fn a_disk_that_has_grown_says_so() {
-    let a = ONE.to_string() + &export("a", "one", "");
-    let served = Configured::new(&a);
-    assert!(!served.reload(&a).contains("grown"));
-    let path = served.folder.path().join("one");
-    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
-    file.set_len(2 << 20).unwrap();
-    let said = served.reload(&a);
-    assert!(
-        said.contains("its disk has grown: this change takes effect after a restart"),
-        "{said}"
-    );
-    served.server.stop().unwrap();
+fn the_new_bytes_of_a_disk_that_has_grown_are_used_without_a_restart() {
+    let threads = ONE.to_string() + "driver = 'threads'\n";
+    let emulated = ONE.replace("page_cache = true", "emulate = 'samsung-830'");
+    for disk in [ONE, &threads, &emulated] {
+        let text = disk.to_string()
+            + &export("a", "one", "size = '64KiB'")
+            + &export("b", "one", "offset = '64KiB'");
+        let served = Configured::new(&text);
+        let mut before = served.client("b");
+        assert!(!served.reload(&text).contains("grown"));
+        resize(&served, "one", 2 << 20);
+        // An export in the new part may be added at the same time.
+        let text = text + &export("c", "one", "offset = '1MiB'\nsize = '64KiB'");
+        let said = served.reload(&text);
+        assert!(said.contains("export 'b' has") && said.contains("'c' accepts clients"), "{said}");
+        let sizes = [("a", 64 << 10), ("b", (2 << 20) - (64 << 10)), ("c", 64 << 10)];
+        assert_eq!(served.exports(), sizes.map(|(name, bytes)| (name.to_string(), bytes)));
+        let last = (2 << 20) - (64 << 10) - 4096;
+        served.client("b").write(last, &pattern(5, 4096));
+        before.write(0, &pattern(6, 4096));
+        assert!(served.client("b").read(last, 4096) == pattern(5, 4096));
+        assert!(!served.reload(&text).contains("export 'b'"), "that is old news");
+        served.server.stop().unwrap();
+        let bytes = std::fs::read(served.folder.path().join("one")).unwrap();
+        assert!(bytes[(2 << 20) - 4096..] == pattern(5, 4096));
+        assert!(bytes[64 << 10..][..4096] == pattern(6, 4096));
+    }
+}
+
+#[test]
+fn a_disk_that_grows_where_its_size_matters_keeps_its_exports_and_says_why() {
+    let cache = "flash = '@other'\npolicy = 'cache:write=around:size-mib=1'\n";
+    let emulated = ONE.replace("page_cache = true", "emulate = 'samsung-830:capacity-gb=1'");
+    let cases = [
+        (ONE.to_string() + cache, 2 << 20, "is bound to a disk of 1048576 bytes"),
+        (emulated, 2 << 30, "the emulated device has only "),
+    ];
+    for (disk, bytes, why) in cases {
+        let text = disk + &export("b", "one", "");
+        let served = Configured::new(&text);
+        let exports = served.exports();
+        resize(&served, "one", bytes);
+        let said = served.reload(&text);
+        assert!(said.contains("its disk has grown by") && said.contains(why), "{said}");
+        assert_eq!(served.exports(), exports);
+        served.client("b").write(0, &pattern(7, 4096));
+        served.server.stop().unwrap();
+    }
 }
 
 #[test]

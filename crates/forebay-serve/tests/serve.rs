@@ -523,7 +523,7 @@ fn ios_that_fail_are_told_once_and_counted() {
     said.extend(rest.0);
     let disk = path.display();
     let first = format!(
-        "'disk': {disk}: a read of 4096 bytes at 0 failed: fewer bytes transferred than requested"
+        "'disk': error: {disk}: a read of 4096 bytes at 0 failed: fewer bytes transferred than requested"
     );
     assert_eq!(said.first(), Some(&first));
     assert!(said.len() < 30, "{said:?}");

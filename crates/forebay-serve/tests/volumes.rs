@@ -251,7 +251,7 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     let server = start(&left);
     let said = said_until(&server, "starts degraded", std::thread::yield_now);
     assert!(
-        said[0].starts_with("'safe': starts degraded: 5 of its 6 drives are present"),
+        said[0].starts_with("'safe': warning: starts degraded: 5 of its 6 drives are present"),
         "{said:?}"
     );
     server.stop().unwrap();

@@ -11,6 +11,7 @@ pub mod anonymize;
 pub mod bad_rows;
 pub mod begins;
 pub mod between;
+pub mod by_export;
 pub mod by_stream;
 pub mod columns;
 pub mod cover;

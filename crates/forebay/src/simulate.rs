@@ -33,6 +33,7 @@ mod order_bound;
 mod page;
 mod rebuild;
 mod ruling;
+mod served;
 mod stretch;
 mod verb;
 mod watch;
@@ -309,15 +310,20 @@ impl<'a> Visit<'a> {
             servers => self.bed.disk.lanes(servers)?,
         };
         let unused = devices.iter().map(DeviceModel::without_content).collect();
+        let statistics = match self.bed.promises {
+            [] => Statistics::new(unused, policy.classes()),
+            promises => Statistics::new(unused, &served::classes(promises)),
+        };
         let watch = Watch {
             disks: self.bed.disks.max(policy.servers().len() as u16).max(1),
-            statistics: Statistics::new(unused, policy.classes()),
+            statistics,
             contention: Contention::default(),
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),
             slices: self.bed.slices.then(Slices::default),
             judged: (self.bed.judged == Some(self.policy)).then(Judged::default),
             late: self.bed.late,
+            promises: self.bed.promises,
         };
         let workload = Beside::new(Metered::new(replayed, self.meter), self.bed.rebuild);
         let visited =

@@ -7,8 +7,11 @@
 //!    row.
 //! 2. Measures what each policy adds to the latency of a request and to the server's CPU time.
 //!
+//! 3. Compares the share of promised requests in time with the simulator's for the same requests, as
+//!    pairs (`promises.rs`).
+//!
 //! `cargo bench -p forebay-cli --bench serve -- [--short] [--rounds=N] [--seconds=S]
-//! [--memory=FOLDER] [--disk=FOLDER] [beside] [policies]`. All servers of a row run at the same
+//! [--memory=FOLDER] [--disk=FOLDER] [beside] [policies] [promises]`. All servers of a row run at the same
 //! time and are measured in turns, in a different order each round. Every ratio is the median over
 //! the rounds.
 
@@ -17,6 +20,7 @@
 mod beside;
 mod fio;
 mod policies;
+mod promises;
 mod servers;
 
 use std::fs::{self, File};
@@ -51,9 +55,11 @@ impl Options {
                 Some(("--memory", folder)) => options.memory = folder.into(),
                 Some(("--disk", folder)) => options.disk = folder.into(),
                 None if word == "--short" => (options.rounds, options.seconds) = (3, 0.5),
-                None if ["beside", "policies"].contains(&&*word) => options.parts.push(word),
+                None if ["beside", "policies", "promises"].contains(&&*word) => {
+                    options.parts.push(word)
+                }
                 _ => panic!(
-                    "got {word}, expected --short, --rounds=, --seconds=, --memory=, --disk=, beside, policies"
+                    "got {word}, expected --short, --rounds=, --seconds=, --memory=, --disk=, beside, policies, promises"
                 ),
             }
         }
@@ -128,5 +134,8 @@ fn main() {
     }
     if options.wants("policies") {
         policies::compare(&options);
+    }
+    if options.wants("promises") {
+        promises::compare(&options);
     }
 }

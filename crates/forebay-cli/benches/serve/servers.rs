@@ -40,6 +40,19 @@ impl Server {
         Server::start(program, &words, options, socket).unwrap()
     }
 
+    /// Starts `forebay serve` with a configuration that listens on `socket`.
+    pub(crate) fn configured(config: &Path, socket: PathBuf) -> Server {
+        Server::start(env!("CARGO_BIN_EXE_forebay"), &["serve".into(), config.into()], &[], socket)
+            .unwrap()
+    }
+
+    /// Ends the server, which completes its trace.
+    pub(crate) fn interrupt(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+
     /// Starts `nbdkit file`. Returns `None` if nbdkit is not installed.
     pub(crate) fn nbdkit(file: &Path, socket: PathBuf) -> Option<Server> {
         let words = ["-f".into(), "-U".into(), socket.clone().into(), "file".into(), file.into()];

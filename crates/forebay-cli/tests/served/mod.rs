@@ -54,6 +54,15 @@ impl Serving {
         (Serving { child, said, uri }, all)
     }
 
+    /// Waits until the server says `part`.
+    pub(crate) fn says(&mut self, part: &str) {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never says {part}");
+        }
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());

@@ -31,6 +31,12 @@
 //! on, the whole difference is owed. While promised I/Os take as long as estimated, the share that
 //! is owed shrinks to zero within [`OWED_BOUNDS`].
 //!
+//! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
+//! unit. Their actual time is measured in periods that have no others. It replaces the unit where
+//! streams are charged for what they used and where the costs of longer I/Os are learned. Otherwise
+//! longer I/Os would be charged for the time of small ones, and their streams would starve.
+//! Promises still count units.
+//!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
 //! show that time, so I/Os are charged estimates, which completions correct.
 //!
@@ -138,6 +144,8 @@ impl InDevice {
 pub(super) struct DeviceTime {
     unit: Nanos,
     is_unit_known: bool,
+    /// The measured time of a small I/O, at least a unit.
+    small: Nanos,
     /// The cost of an I/O of each class; `None` until one has been seen.
     costs: [Option<Nanos>; SIZES * KINDS],
     /// The number of I/Os that completed in this period, by class and in total; the sum of their
@@ -185,12 +193,18 @@ fn class_of(op: Op, len: u32) -> usize {
     kind_of(op) * SIZES + size.min(SIZES - 1)
 }
 
+/// Returns whether I/Os of a class take one unit if the capacity is given.
+fn is_small(class: usize) -> bool {
+    class == class_of(Op::Read, SMALL_BYTES) || class == class_of(Op::Write, SMALL_BYTES)
+}
+
 impl DeviceTime {
     /// Creates an estimate for a server of unknown capacity.
     pub(super) fn new() -> DeviceTime {
         DeviceTime {
             unit: UNIT_LEAST,
             is_unit_known: false,
+            small: UNIT_LEAST,
             costs: [None; SIZES * KINDS],
             left: [0; SIZES * KINDS],
             left_all: 0,
@@ -215,10 +229,27 @@ impl DeviceTime {
         }
     }
 
+    fn is_unit(&self, op: Op, len: u32) -> bool {
+        self.is_unit_known && op.moves_data() && len <= SMALL_BYTES
+    }
+
+    /// Returns what an I/O is charged for: its estimated time, with the measured time of small ones.
+    #[inline]
+    pub(super) fn charge(&self, op: Op, len: u32) -> Nanos {
+        if self.is_unit(op, len) { self.small } else { self.cost(op, len) }
+    }
+
+    /// Returns the rates of small I/Os: according to the capacity, and measured. None if no capacity
+    /// is given.
+    pub(super) fn small_iops(&self) -> Option<(f64, f64)> {
+        let iops = |each: Nanos| 1e9 / each.0.max(1) as f64;
+        self.is_unit_known.then(|| (iops(self.unit), iops(self.small)))
+    }
+
     /// Returns the estimated time of an I/O.
     #[inline]
     pub(super) fn cost(&self, op: Op, len: u32) -> Nanos {
-        if self.is_unit_known && op.moves_data() && len <= SMALL_BYTES {
+        if self.is_unit(op, len) {
             return self.unit;
         }
         let learnt = self.costs[class_of(op, len)];
@@ -241,6 +272,7 @@ impl DeviceTime {
     pub(super) fn set_unit(&mut self, unit: Nanos, shortest: Nanos, spare: Share) {
         (self.spare, self.surplus) = (spare, spare.of(shortest));
         (self.unit, self.is_unit_known) = (unit.max(Nanos(1)), true);
+        self.small = self.small.max(self.unit);
         self.shortest = shortest;
         self.owed_for = Nanos(shortest.0.saturating_mul(OWED_BOUNDS));
     }
@@ -408,7 +440,8 @@ impl DeviceTime {
         self.last_end = now;
         self.left[io.class] += 1;
         self.left_all += 1;
-        self.expected += io.cost;
+        let is_small = self.is_unit_known && is_small(io.class);
+        self.expected += if is_small { self.small } else { io.cost };
         self.busy += took;
         // The cost of flushes and trims is unknown before the first one.
         let first = if io.class < 2 * SIZES { io.cost } else { took };
@@ -431,6 +464,9 @@ impl DeviceTime {
 
     /// Corrects the costs at the end of a period.
     fn correct(&mut self) {
+        if self.left.iter().enumerate().all(|(class, left)| *left == 0 || is_small(class)) {
+            self.measure_small();
+        }
         let expected = self.expected.0.max(1) as f64;
         // Limited, so that a device that stalls once does not make all I/Os expensive.
         let error = (self.busy.0 as f64 / expected - 1.0).min(1.0);
@@ -449,6 +485,14 @@ impl DeviceTime {
         (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
     }
 
+    /// Measures small I/Os at the end of a period without others. One stall does not make them
+    /// expensive.
+    fn measure_small(&mut self) {
+        let took = Nanos(self.busy.0 / u64::from(self.left_all.max(1)));
+        let took = took.min(self.small + self.small);
+        self.small = Nanos((3 * self.small.0 + took.0) / 4).max(self.unit);
+    }
+
     /// Updates the debt after `io` has completed.
     fn defer(&mut self, now: Nanos, io: &InDevice, took: Nanos, excess: Nanos, window: Nanos) {
         if io.deadline.is_some() {
@@ -464,135 +508,4 @@ impl DeviceTime {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contract::request::Flags;
-
-    const WINDOW: Nanos = Nanos::from_millis(20);
-
-    fn ms(ms: u64) -> Nanos {
-        Nanos::from_millis(ms)
-    }
-
-    /// Returns a device of 100 IOPS, half of which are promised within 40 ms.
-    fn device() -> DeviceTime {
-        let mut device = DeviceTime::new();
-        device.set_unit(ms(10), ms(40), Share::of_parts(1, 2));
-        device
-    }
-
-    fn io(id: RequestId, op: Op, len: u32) -> Request {
-        let (at, offset, stream, lane, flags) = (Nanos::ZERO, 0, 0, 0, Flags::NONE);
-        Request { at, offset, id, len, stream, lane, op, flags }
-    }
-
-    fn small(id: RequestId) -> Request {
-        io(id, Op::Read, 4096)
-    }
-
-    #[test]
-    fn nothing_is_held_back_for_ever_for_an_io_that_is_stuck() {
-        let mut device = device();
-        device.enter(ms(0), &small(1), Some(ms(40)));
-        let has_room = |at| device.has_room(at, ms(10), None, Op::Read, WINDOW);
-        assert!(has_room(ms(10)), "it is in time behind both");
-        assert!(!has_room(ms(21)) && !has_room(ms(60)), "late, but not by as much as it had time");
-        let given_up = device.given_up_at(ms(60), WINDOW).unwrap();
-        assert!(has_room(given_up) && given_up - ms(80) == Nanos(1), "{given_up}");
-    }
-
-    #[test]
-    fn a_promised_io_is_reconsidered_when_the_one_before_it_is_late() {
-        let mut device = device();
-        device.enter(ms(0), &small(1), Some(ms(40)));
-        let has_room = |at| device.has_room(at, ms(10), Some(ms(75)), Op::Read, WINDOW);
-        assert!(!has_room(ms(35)), "the stuck one would be late");
-        let at = device.reconsiders_at(ms(35), ms(75)).unwrap();
-        assert!(at == ms(40) + Nanos(1) && has_room(at), "{at}");
-    }
-
-    #[test]
-    fn without_promises_others_wait_for_one_that_the_drive_passes_over() {
-        let mut device = DeviceTime::new();
-        device.enter(ms(0), &small(1), None);
-        let has_room = |at| device.has_room(at, ms(1), None, Op::Read, WINDOW);
-        assert!(has_room(ms(40)) && !has_room(ms(41)) && !has_room(ms(400)));
-        assert_eq!(device.given_up_at(ms(41), WINDOW), Some(ms(400) + Nanos(1)));
-        assert!(has_room(ms(400) + Nanos(1)), "it may never be answered");
-    }
-
-    #[test]
-    fn others_get_only_what_promises_leave_while_these_are_inside() {
-        let mut device = device();
-        device.enter(ms(0), &small(1), Some(ms(1000)));
-        let mut entered = 0;
-        for at in 0..100 {
-            while device.has_room(ms(at), ms(10), None, Op::Read, ms(1000)) {
-                entered += 1;
-                device.enter(ms(at), &small(2 + entered), None);
-            }
-        }
-        // The surplus of 20 ms plus half of 99 ms.
-        assert_eq!(entered, 6);
-    }
-
-    #[test]
-    fn one_stall_is_forgotten() {
-        let mut device = device();
-        device.enter(ms(0), &io(1, Op::Read, 1 << 20), None);
-        device.enter(ms(0), &small(2), Some(ms(40)));
-        device.leave(ms(8000), 1, WINDOW);
-        device.leave(ms(8000), 2, WINDOW);
-        assert_eq!(device.tail, ms(20), "half of the shortest bound, which it does not exceed");
-        let before = device.cost(Op::Read, 1 << 20);
-        for nth in 0..1000 {
-            let at = ms(8000 + 40 * nth);
-            device.enter(at, &small(3 + nth), None);
-            device.leave(at + ms(10), 3 + nth, WINDOW);
-        }
-        assert!(device.tail < ms(1), "{}", device.tail);
-        assert!(device.cost(Op::Read, 1 << 20) <= before.max(ms(21)), "{before}");
-        assert_eq!(device.part_bytes(Op::Read, 1 << 20, WINDOW), 512 << 10, "it is tried again");
-    }
-
-    #[test]
-    fn long_ios_cost_what_they_take_and_small_ones_a_unit() {
-        let mut device = device();
-        for nth in 0..400 {
-            let (at, long) = (ms(100 * nth), 2 * nth);
-            device.enter(at, &io(long, Op::Write, 1 << 20), None);
-            device.enter(at, &small(long + 1), None);
-            device.leave(at + ms(50), long, WINDOW);
-            device.leave(at + ms(60), long + 1, WINDOW);
-        }
-        let cost = device.cost(Op::Write, 1 << 20);
-        assert!((48..53).contains(&(cost.0 / 1_000_000)), "{cost}");
-        assert_eq!(
-            (device.cost(Op::Read, 4096), device.units(Op::Write, 1 << 20, ms(60))),
-            (ms(10), 5)
-        );
-        // The cost of trims is unknown before the first one.
-        device.enter(ms(100_000), &io(9000, Op::Trim, 1 << 30), None);
-        device.leave(ms(100_400), 9000, WINDOW);
-        assert!(device.cost(Op::Trim, 1 << 30) >= ms(399));
-    }
-
-    #[test]
-    fn deferred_writes_are_paid_even_if_the_device_is_never_empty() {
-        let mut device = device();
-        device.enter(ms(0), &small(1), Some(ms(40)));
-        device.leave(ms(10), 1, WINDOW);
-        // Eight writes that are acknowledged immediately add 10 ms of debt each.
-        for id in 2..10 {
-            device.enter(ms(10), &io(id, Op::Write, 4096), None);
-            device.leave(ms(10), id, WINDOW);
-        }
-        let owed = device.owed_at(ms(10));
-        assert!((79..=80).contains(&(owed.0 / 1_000_000)), "{owed}");
-        assert_eq!(device.owed_at(ms(50)), owed - ms(40), "the device is empty");
-        device.enter(ms(50), &small(10), None);
-        assert!(device.owed_at(ms(450)) == Nanos::ZERO, "{}", device.owed_at(ms(450)));
-        assert!(device.room_at(ms(51), Op::Write, ms(10), WINDOW) > ms(51));
-        assert_eq!(device.room_at(ms(51), Op::Read, ms(10), WINDOW), ms(51), "reads owe nothing");
-    }
-}
+mod tests;

@@ -59,7 +59,8 @@ const SPAN: u128 = 1 << 32;
 /// The I/O that was chosen to enter the device next.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
-    cost: Nanos,
+    /// What its stream is charged for.
+    charge: Nanos,
     deadline: Option<Nanos>,
 }
 
@@ -142,10 +143,10 @@ impl Promised {
         self.window = Nanos(surplus as u64 / 2);
     }
 
-    /// Returns the operation and the estimated time of the first I/O of `class`.
-    fn first_io(&self, class: usize, backlog: &Backlog) -> (Op, Nanos) {
+    /// Returns the operation and the length of the first I/O of `class`.
+    fn first_io(&self, class: usize, backlog: &Backlog) -> (Op, u32) {
         let (op, left) = backlog.first_left(class).unwrap_or((Op::Flush, 0));
-        (op, self.device.cost(op, self.device.part_bytes(op, left, self.window)))
+        (op, self.device.part_bytes(op, left, self.window))
     }
 
     /// Returns the stream whose kept request has the earliest deadline, and that deadline.
@@ -167,7 +168,8 @@ impl Promised {
         deadline: Option<Nanos>,
         backlog: &Backlog,
     ) -> Option<usize> {
-        let (op, cost) = self.first_io(class, backlog);
+        let (op, len) = self.first_io(class, backlog);
+        let (cost, charge) = (self.device.cost(op, len), self.device.charge(op, len));
         self.wakeup = match deadline {
             Some(deadline) => self.device.reconsiders_at(now, deadline),
             None => {
@@ -177,7 +179,7 @@ impl Promised {
             }
         };
         self.is_saturated = !self.device.has_room(now, cost, deadline, op, self.window);
-        self.chosen = (!self.is_saturated).then_some(Chosen { cost, deadline });
+        self.chosen = (!self.is_saturated).then_some(Chosen { charge, deadline });
         self.chosen.map(|_| class)
     }
 
@@ -247,8 +249,8 @@ impl Recombine for Promised {
         let (stream, class) = self.choose_rest(at.now, first, second, backlog)?;
         let known = &mut self.streams[stream];
         self.virtual_time = self.virtual_time.max(known.share);
-        let cost = self.chosen.map_or(0, |chosen| chosen.cost.0.max(1));
-        known.share += u128::from(cost) * SPAN / u128::from(known.promise.weight.max(1));
+        let charge = self.chosen.map_or(0, |chosen| chosen.charge.0.max(1));
+        known.share += u128::from(charge) * SPAN / u128::from(known.promise.weight.max(1));
         Some(class)
     }
 
@@ -299,9 +301,11 @@ impl Recombine for Promised {
 
     fn gauges(&self) -> Vec<Gauge> {
         let ms = |name, value: Nanos| Gauge { name, of: GaugeOf::All, value: value.0 as f64 / 1e6 };
-        vec![
-            ms("window_ms", self.window - self.device.tail()),
-            ms("device_tail_ms", self.device.tail()),
-        ]
+        let iops = |name, value| Gauge { name, of: GaugeOf::All, value };
+        let rates = self.device.small_iops().into_iter().flat_map(|(capacity, measured)| {
+            [iops("capacity_iops", capacity), iops("small_iops", measured)]
+        });
+        let window = ms("window_ms", self.window - self.device.tail());
+        [window, ms("device_tail_ms", self.device.tail())].into_iter().chain(rates).collect()
     }
 }

@@ -41,6 +41,8 @@ pub(crate) enum Order {
     Attach(Attachment),
     /// Requests the counts so far.
     Tell(Sender<Tally>),
+    /// Lets I/Os reach this many bytes of a disk that has grown.
+    Enlarge(u64),
     /// Changes the exports: existing ones keep their order, and new ones follow.
     Exports(Vec<Named>, Vec<Export>),
     /// Passes an order to the policy of a volume.
@@ -118,7 +120,7 @@ impl Ordered {
         let why = fault.reason();
         (failed == 1).then(|| {
             format!(
-                "its policy '{}' could not be opened again: {why}; requests wait, and the server \
+                "error: its policy '{}' could not be opened again: {why}; requests wait, and the server \
                  tries again every second",
                 self.switch.before.shown
             )
@@ -172,6 +174,7 @@ impl Front {
             match order {
                 // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
+                Order::Enlarge(bytes) => lanes.enlarge(0, bytes),
                 Order::Exports(named, exports) => self.change_exports(&named, exports, lanes),
                 Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),

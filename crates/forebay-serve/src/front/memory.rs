@@ -120,7 +120,7 @@ impl Front {
             };
             let name = &self.exports[first.export].name;
             self.notes.push(format!(
-                "export '{name}': {clients} disconnected, after {what} for too long{why}"
+                "warning: export '{name}': {clients} disconnected, after {what} for too long{why}"
             ));
         }
     }

@@ -12,10 +12,13 @@ pub(super) fn volume_line(
 ) -> Option<String> {
     Some(match *event {
         VolumeEvent::Mended { unit, drive } => {
-            format!("unit {unit}: damaged data on {} were restored and rewritten", name(drive))
+            format!(
+                "warning: unit {unit}: damaged data on {} were restored and rewritten",
+                name(drive)
+            )
         }
         VolumeEvent::Lost { unit } => format!(
-            "unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume status` on \
+            "error: unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume status` on \
              the stopped volume lists them"
         ),
         VolumeEvent::Recovered { unit } => {
@@ -55,9 +58,9 @@ fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> St
             format!("{done}, and all data have full redundancy again")
         }
         (0, 0) => done,
-        (0, lost) => format!("{done}; {} with lost data", counted(lost, "unit")),
+        (0, lost) => format!("warning: {done}; {} with lost data", counted(lost, "unit")),
         (lacking, _) => format!(
-            "{done}; {} still {} redundancy, because the drives have no room for {}: replace the \
+            "warning: {done}; {} still {} redundancy, because the drives have no room for {}: replace the \
              missing drive",
             counted(lacking, "chunk"),
             verb(lacking, "lacks", "lack"),

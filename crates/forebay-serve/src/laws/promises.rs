@@ -5,6 +5,8 @@
 //! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
 //! A promise counts as kept if at least 98.5 % are in time.
 
+mod overstated;
+
 use std::collections::VecDeque;
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, volume_bytes};

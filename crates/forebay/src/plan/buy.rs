@@ -50,6 +50,7 @@ use crate::simulate::Bed;
 
 pub use clients::{By, Promise};
 pub use configure::Configuration;
+pub use guarantee::guaranteed_iops;
 pub use layout::Layout;
 pub use loss::Reliability;
 pub use prices::Prices;

@@ -4,6 +4,7 @@ use super::arrival_times::Clock;
 use super::consolidate::clients::OneClient;
 use crate::error::Error;
 use crate::verb::{Session, SourceAsk, TraceInput, TracePart, warn_all, warn_notes};
+use forebay_trace::by_export::ByExport;
 use forebay_trace::by_stream::ByStream;
 
 /// Reads the requests of `trace`, and separately those of each of its parts if `by` names a kind of
@@ -18,8 +19,12 @@ pub(super) fn read<C: OneClient>(
     let name = trace.name();
     let consumed = session.begin("reading", Some(name));
     let mut reader = source.open(trace, consumed)?;
-    if by == Some(TracePart::Stream) {
-        reader = Box::new(ByStream::new(reader));
+    match by {
+        Some(TracePart::Stream) => reader = Box::new(ByStream::new(reader)),
+        Some(TracePart::Export) => {
+            reader = Box::new(ByStream::new(Box::new(ByExport::new(reader))));
+        }
+        Some(TracePart::Volume) | None => {}
     }
     let read = &mut |records| session.read(name, records);
     let read = C::read(name, &mut *reader, by.is_some(), clock, read)?;

@@ -6,6 +6,7 @@ use forebay_core::catalog::{
     DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_measured, is_array, is_placement,
     needs_costs, volume_bytes,
 };
+use forebay_core::contract::policy::Class;
 use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Spec};
@@ -38,6 +39,9 @@ pub struct Bed<'a> {
     pub late: Option<&'a LateCount>,
     /// The reads of a rebuild that the run makes beside the requests of the trace, if any.
     pub rebuild: Option<&'a Rebuild>,
+    /// The promises of exports that runs report, by stream; empty if the policy's own classes are
+    /// reported.
+    pub promises: &'a [Option<Class>],
     /// How much of each disk an array uses at most.
     pub disk_bytes_max: u64,
 }
@@ -47,7 +51,19 @@ impl<'a> Bed<'a> {
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
         let (flash, judged, late, rebuild) = (None, None, None, None);
         let (disks, failures, slices, disk_bytes_max) = (1, &[][..], false, u64::MAX);
-        Bed { disk, disks, flash, failures, slices, judged, late, rebuild, disk_bytes_max }
+        let promises = &[][..];
+        Bed {
+            disk,
+            disks,
+            flash,
+            failures,
+            slices,
+            judged,
+            late,
+            rebuild,
+            promises,
+            disk_bytes_max,
+        }
     }
 
     /// Returns the devices that `policy` uses, disks first. Schedulers do not use the flash.

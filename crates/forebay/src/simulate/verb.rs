@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use forebay_ask::{Given, Input as AskInput, Takes, Value};
+use forebay_ask::{AskError, Given, Input as AskInput, Takes, Value};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
 use super::page::{self, PageInput};
+use super::served::Served;
 use super::{Bed, LeastTime, Run, RunResult, Setup, run_all};
 use crate::defragment::{self, Defragmentation};
-use crate::devices;
+use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::untold;
@@ -27,10 +28,16 @@ forebay_ask::ask! {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
         /// The device: a bundled one (see `forebay devices`), a device file, or fixed:RATE for a
-        /// server of RATE I/Os per second
-        device: DeviceInput,
-        /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]...
-        policy: Vec<PolicyInput> [.at_least_one()],
+        /// server of RATE I/Os per second. Not needed with a configuration that emulates one
+        device: Option<DeviceInput>,
+        /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]... At least one, unless a
+        /// configuration is given
+        policy: Vec<PolicyInput>,
+        /// Replay clients of `forebay serve`: apply the policy and promises of this configuration to a trace that the
+        /// server recorded. Policies given here replace the configured one, below the promises
+        serve: Option<PathBuf> [.word("CONFIG.toml")],
+        /// Which disk of the configuration the trace is of
+        served_disk: Option<String> [.word("NAME").requires("serve").otherwise("the only one")],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
         /// The number of these devices; they share the flash. Volumes are assigned to them in turn
@@ -145,32 +152,41 @@ impl Verb for SimulateAsk {
     }
 
     fn files(&self) -> Vec<&Path> {
-        let devices = std::iter::once(&self.device).chain(&self.flash);
-        devices.map(|device| devices::file_of(&device.0)).collect()
+        let devices = self.device.iter().chain(&self.flash);
+        let devices = devices.map(|device| devices::file_of(&device.0));
+        devices.chain(self.serve.as_deref()).collect()
     }
 
     fn report(&self) -> Option<&Path> {
         self.report.as_deref()
     }
 
-    fn run(self, session: &mut dyn Session) -> Result<Answered<Vec<Run>>, Error> {
-        let device = devices::open(&self.device.0)?;
-        let flash = self.flash.as_ref().map(|flash| devices::open(&flash.0)).transpose()?;
+    fn run(mut self, session: &mut dyn Session) -> Result<Answered<Vec<Run>>, Error> {
+        let served = self.serve.as_ref();
+        let served = served.map(|file| Served::read(file, self.served_disk.as_deref()));
+        let served = served.transpose()?;
+        let (device, flash) = self.devices(served.as_ref())?;
+        let shown = served.as_ref().map(|served| served.policies(self.names()));
+        self.policy = self.policies(served.as_ref())?;
+        let promises = served.as_ref().map(Served::promises).unwrap_or_default();
         let failures: Vec<Failure> = self.fail.iter().map(|failure| failure.0).collect();
         let bed = Bed {
             disks: self.disks,
             flash: flash.as_ref(),
             failures: &failures,
             slices: self.policy.len() > 1,
+            promises: &promises,
             ..Bed::of(&device)
         };
         self.policy.iter().try_for_each(|policy| policy.check(bed))?;
         if self.defragment {
             defragment::check(bed)?;
         }
-        let input = self.source.read(&self.trace, self.streams.by(), session)?;
-        let names: Vec<String> =
-            self.policy.iter().filter_map(PolicyInput::name).map(str::to_string).collect();
+        let input = match &served {
+            Some(served) => served.input(&self.source, &self.trace, &self.streams, session)?,
+            None => self.source.read(&self.trace, self.streams.by(), session)?,
+        };
+        let names: Vec<String> = self.names().into_iter().map(str::to_string).collect();
         for warning in bed.warnings(&input, &names) {
             session.warn(self.trace.name(), &warning);
         }
@@ -190,14 +206,20 @@ impl Verb for SimulateAsk {
             least_time,
             defragmentation,
         };
-        let runs: Vec<(String, Run)> =
-            runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
+        // A page names policies as users do, without the promises above them.
+        let shown = shown.map(|names| {
+            let named = |(run, policy): (&RunResult, String)| RunResult { policy, ..run.clone() };
+            results.runs.iter().zip(names).map(named).collect::<Vec<RunResult>>()
+        });
+        let on_page = shown.as_ref().unwrap_or(&results.runs);
+        let names = on_page.iter().map(|run| run.policy.clone());
+        let runs: Vec<(String, Run)> = names.zip(runs).collect();
         let findings: Vec<String> = results.defragmentation.iter().flat_map(|d| d.told()).collect();
         let told = PageInput {
             input: &input,
             bed,
             setup,
-            results: &results.runs,
+            results: on_page,
             runs: &runs,
             least_time: least_time.as_ref(),
             findings: &findings,
@@ -210,6 +232,52 @@ impl Verb for SimulateAsk {
 }
 
 impl SimulateAsk {
+    /// Opens the device and the flash: those that are named, or else those that the configuration
+    /// emulates.
+    fn devices(&self, served: Option<&Served>) -> Result<(OpenDevice, Option<OpenDevice>), Error> {
+        let (device, flash) = served.map(Served::devices).unwrap_or_default();
+        let opened = |input: &Option<DeviceInput>, other| match input {
+            Some(device) => devices::open(&device.0).map(Some),
+            None => Ok(other),
+        };
+        let missing = || {
+            let expected = match served {
+                Some(_) => {
+                    "the model of the configured disk, because the configuration emulates none"
+                }
+                None => "a device",
+            };
+            AskError::new(
+                "device",
+                format!("got none, expected {expected} (see `forebay devices`)"),
+            )
+        };
+        Ok((opened(&self.device, device)?.ok_or_else(missing)?, opened(&self.flash, flash)?))
+    }
+
+    /// Returns the names of the bundled policies that the user gave.
+    fn names(&self) -> Vec<&str> {
+        self.policy.iter().filter_map(PolicyInput::name).collect()
+    }
+
+    /// Returns the policies to simulate, with the promises of the configuration above them.
+    fn policies(&self, served: Option<&Served>) -> Result<Vec<PolicyInput>, Error> {
+        let Some(served) = served else {
+            return match self.policy.is_empty() {
+                true => {
+                    let said = "got none, expected at least one (see `forebay policies`)";
+                    Err(AskError::new("policy", said).into())
+                }
+                false => Ok(self.policy.clone()),
+            };
+        };
+        if self.names().len() < self.policy.len() {
+            let said = "got a policy of your own, expected the name of one that the server has";
+            return Err(AskError::new("policy", said).into());
+        }
+        Ok(served.specs(self.names())?.into_iter().map(PolicyInput::Named).collect())
+    }
+
     /// Runs each policy, and computes the shortest time. Bundled policies run in parallel; the
     /// caller's own policies follow one at a time.
     fn runs(
@@ -219,7 +287,7 @@ impl SimulateAsk {
         setup: Setup,
         session: &mut dyn Session,
     ) -> Result<(Vec<Run>, Option<LeastTime>), Error> {
-        let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
+        let names = self.names();
         let jobs = self.jobs.count();
         let mut tell = |told: &crate::progress::ProgressReport| session.progress(told);
         // Computing the shortest time takes longer than a run. If there are several threads, one of

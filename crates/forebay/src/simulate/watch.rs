@@ -1,5 +1,6 @@
 //! The observers of a run.
 
+use forebay_core::contract::policy::Class;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{BACKGROUND, Completion, Done, Nanos, Observer, Request};
 
@@ -8,6 +9,7 @@ use crate::head::HeadTrace;
 use crate::idle::Idle;
 use crate::retrodict::Judged;
 use crate::simulate::LateCount;
+use crate::simulate::served::class_of;
 use crate::slices::Slices;
 use crate::statistics::Statistics;
 
@@ -21,6 +23,8 @@ pub(super) struct Watch<'a> {
     pub(super) slices: Option<Slices>,
     pub(super) judged: Option<Judged>,
     pub(super) late: Option<&'a LateCount>,
+    /// The promises of exports, by stream.
+    pub(super) promises: &'a [Option<Class>],
 }
 
 impl Observer for Watch<'_> {
@@ -52,7 +56,13 @@ impl Observer for Watch<'_> {
         if done.request.stream == BACKGROUND {
             return;
         }
-        self.statistics.finished(now, done);
+        match self.promises {
+            [] => self.statistics.finished(now, done),
+            promises => {
+                let class = class_of(promises, done);
+                self.statistics.finished(now, &Done { class, ..*done });
+            }
+        }
         self.idle.finished(now);
         if let Some(slices) = &mut self.slices {
             slices.finished(now, done);

@@ -72,7 +72,8 @@ impl Classes {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassFigures {
     /// The name of the class: `all` for all requests, or `q1`, `q2`, ... from the first tier to the
-    /// remaining requests.
+    /// remaining requests. With a configuration of `forebay serve`, the promised requests of each
+    /// export, by its name, and all others.
     pub class: String,
     /// The number of the class's requests that finished.
     pub requests: u64,

@@ -48,6 +48,8 @@ pub enum TracePart {
     Volume,
     /// Treat each stream separately.
     Stream,
+    /// Treat each export of `forebay serve` separately.
+    Export,
 }
 
 impl Value for TracePart {
@@ -55,13 +57,15 @@ impl Value for TracePart {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "volume", about: "each volume" },
         Choice { name: "stream", about: "each stream" },
+        Choice { name: "export", about: "each export of `forebay serve`" },
     ];
 
     fn parse(text: &str) -> Result<TracePart, String> {
         match text {
             "volume" => Ok(TracePart::Volume),
             "stream" => Ok(TracePart::Stream),
-            _ => Err(format!("got '{text}', expected volume or stream")),
+            "export" => Ok(TracePart::Export),
+            _ => Err(format!("got '{text}', expected volume, stream or export")),
         }
     }
 }
@@ -223,9 +227,24 @@ impl SourceAsk {
         stream_by: StreamBy,
         session: &mut dyn Session,
     ) -> Result<input::Input, Error> {
+        self.read_as(trace, stream_by, |reader| reader, session)
+    }
+
+    /// Like [`SourceAsk::read`], but reads what `of` makes of the trace's reader.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read.
+    pub(crate) fn read_as(
+        &self,
+        trace: &TraceInput,
+        stream_by: StreamBy,
+        of: impl Fn(Box<dyn Reader>) -> Box<dyn Reader> + Send + Sync + 'static,
+        session: &mut dyn Session,
+    ) -> Result<input::Input, Error> {
         let consumed = session.begin("reading", Some(trace.name()));
         let (source, again) = (self.clone(), trace.clone());
-        let opening: Opening = Box::new(move || source.open(&again, Consumed::clone(&consumed)));
+        let opening: Opening =
+            Box::new(move || Ok(of(source.open(&again, Consumed::clone(&consumed))?)));
         let name = trace.name();
         let read = &mut |records| session.read(name, records);
         let input = input::Input::read_from(name, opening, stream_by, read)?;

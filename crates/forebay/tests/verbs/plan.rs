@@ -298,3 +298,19 @@ fn tiers(all: &[(f64, u64)]) -> String {
     };
     all.iter().map(tier).collect()
 }
+
+#[test]
+fn capacities_are_answered_by_export() {
+    let traces = Traces::new();
+    let names = ["db#1", "batch#1", "db#2"];
+    let row =
+        |n: u64| format!("{},read,{},4096,{}\n", n * 3_000_000, n << 20, names[n as usize % 3]);
+    let rows: String = (0..900).map(row).collect();
+    let trace = traces.file("asked.csv", &format!("at_ns,op,offset,len,stream\n{rows}"));
+    let trace = ("trace", trace.to_str().unwrap());
+    let inputs = [trace, ("by", "export"), ("within", "10ms"), ("fraction", "0.99")];
+    let found = answered::<CapacityAsk>(&inputs);
+    let rows = found.data["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().filter_map(|row| row["stream"].as_str()).collect();
+    assert_eq!(names, ["db", "batch"]);
+}

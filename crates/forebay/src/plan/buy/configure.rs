@@ -143,9 +143,7 @@ fn back<'a>(
     group: &'a [ClientNeed],
     growth: f64,
 ) -> Back<'a> {
-    // The small addend keeps rounding down from costing a constant-rate server one request per
-    // second.
-    let iops = (guarantee.rate_iops + 1e-6).floor().max(1.0) as u64;
+    let iops = guarantee.iops();
     let wanted: Vec<u64> = group.iter().map(|need| need.capacity_iops.unwrap_or(iops)).collect();
     let shortest_ms = group.iter().map(|need| need.within_ms).fold(f64::INFINITY, f64::min);
     // Requests already in progress when another arrives also have to finish within its promised

@@ -45,6 +45,14 @@ pub(super) struct Guarantee {
     pub(super) rate_iops: f64,
 }
 
+impl Guarantee {
+    /// Returns the rate in whole requests per second. The small addend keeps rounding down from
+    /// costing a constant-rate server one request per second.
+    pub(super) fn iops(self) -> u64 {
+        (self.rate_iops + 1e-6).floor().max(1.0) as u64
+    }
+}
+
 /// Measures the rate that `drives` in the layout `kind` guarantee, if a share `fraction` of requests is promised an
 /// answer within `within`.
 ///
@@ -86,6 +94,24 @@ pub(super) fn guarantee(
     let depth_max = if kind.drive.model.wear().is_some() { FLASH_DEPTH_MAX * each } else { each };
     let rate_iops = fastest_in_time(each, depth_max, at)?.0;
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
+}
+
+/// Measures the rate of small requests, per second, that one drive keeps under any workload, if 99 %
+/// of requests are promised an answer within `within`. This is the `capacity_iops` of `forebay serve`.
+///
+/// # Errors
+/// Fails if the drive cannot be simulated by itself.
+pub fn guaranteed_iops(drive: &OpenDevice, within: Nanos) -> Result<u64, Error> {
+    let kind = DriveLayout {
+        drive,
+        asked: &drive.name,
+        layout: Layout::Single,
+        flash: None,
+        flash_asked: "",
+        scheduler: "noop",
+        costs: None,
+    };
+    Ok(guarantee(&kind, 1, within, 0.99)?.iops())
 }
 
 /// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if none is. `at` measures
@@ -262,6 +288,13 @@ impl Observer for Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_disk_keeps_what_it_does_at_depth_one() {
+        let disk = devices::open("st1000nm0011").unwrap();
+        let iops = guaranteed_iops(&disk, Nanos::from_millis(20)).unwrap();
+        assert!((70..=85).contains(&iops), "{iops}");
+    }
 
     #[test]
     fn the_fastest_depth_in_time_is_found_from_either_side() {

@@ -33,8 +33,8 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
         /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
-        /// Also answer for each volume, or for each stream: a thread, or an export of `forebay serve`. Not with a
-        /// device, because all of them share the devices
+        /// Also answer for each volume, for each stream, or for each export of `forebay serve` with all its connections.
+        /// Not with a device, because all of them share the devices
         by: Option<TracePart> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
@@ -103,7 +103,7 @@ impl CapacityAsk {
         let mut found = answer(&arrivals, promises, doubt, &mut |told: &ProgressReport| {
             session.progress(told)
         })?;
-        if self.by == Some(TracePart::Stream) {
+        if self.by.is_some_and(|by| by != TracePart::Volume) {
             found.rows.iter_mut().for_each(|row| row.stream = row.volume.take());
         }
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
