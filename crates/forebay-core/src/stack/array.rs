@@ -81,7 +81,7 @@ use job::Job;
 use locks::{Grain, Locks, Part, Task};
 use opening::Opening;
 use table::Table;
-use unit::Unit;
+use unit::{Place, Unit};
 
 pub use census::{Census, DriveState, LOST_LISTED, LostRange, LostUnit};
 pub use geometry::{Geometry, Update};
@@ -319,7 +319,8 @@ impl Array {
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
         let is_settled = |role: usize| {
             let place = unit.places[role];
-            let stays_lost = || place.is_lost() && self.forgoes(&unit, level, role);
+            // The next write notes the loss of a role whose drive is gone; concurrent writes note the same.
+            let stays_lost = || place != Place::ZERO && self.forgoes(&unit, level, role);
             self.drives.lane(place).is_some() || stays_lost()
         };
         let chunk_bytes = self.geometry.chunk_bytes;
