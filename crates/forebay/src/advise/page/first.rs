@@ -181,7 +181,7 @@ fn shortened(reason: &str) -> &str {
 fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
-        _ => "for offloaded writes (needs a kernel driver, which Forebay does not have)",
+        _ => "for offloaded writes (in the kernel only)",
     };
     if remedy.total_s.is_none() {
         return remedy.reason.trim_end_matches('.').to_string();
