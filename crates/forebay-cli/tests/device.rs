@@ -122,7 +122,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     let other = folder.file("other.json", "{\"a\": 1}");
     fails(&mut fit(&other), 2, &["other.json", "without \"jobs\""]);
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
-    fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
+    fails(&mut fit(&one), 2, &["random reads at 1 queue depth,"]);
     let mut kind = fit(&one);
     fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
     // The results are input files, so they are never overwritten.

@@ -97,9 +97,9 @@ impl Sources {
         let guesses = self.assumed.len() + self.derived.len();
         (guesses > 0).then(|| {
             format!(
-                "of the {} figures that {device}'s times depend on, {} are assumed and {} derived",
-                self.figures,
+                "{} of the {} figures that determine {device}'s times are assumed, and {} are derived",
                 self.assumed.len(),
+                self.figures,
                 self.derived.len()
             )
         })
@@ -125,7 +125,9 @@ mod tests {
         assert_eq!(sources.assumed, ["read_us", "spares"]);
         assert_eq!(sources.derived, ["program_us"]);
         let told = sources.told("x").unwrap();
-        assert!(told.contains("of the 5 figures") && told.contains("2 are assumed and 1 derived"));
+        assert!(
+            told.starts_with("2 of the 5 figures") && told.ends_with("assumed, and 1 are derived")
+        );
         assert_eq!(Sources::of("[flash]\nread_us = 40\n", &[]).told("x"), None);
         let without = Sources::of(text, &["flash"]);
         assert_eq!((without.figures, without.assumed), (1, vec!["spares".to_string()]));

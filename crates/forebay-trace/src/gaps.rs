@@ -3,6 +3,7 @@
 
 use crate::order::clock::long;
 use crate::trace::Record;
+use forebay_core::Nanos;
 use forebay_show::plural::counted;
 use forebay_show::quantities;
 
@@ -15,6 +16,20 @@ const GAPS_MAX: u64 = 2;
 const TIMES: u64 = 10;
 /// The minimum number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;
+
+/// Returns the time in seconds from the first to the last of `times` without gaps, if one or two gaps
+/// make up nearly all of it, as when a recording was stopped for hours.
+pub fn without_gaps_s(times: impl IntoIterator<Item = Nanos>) -> Option<f64> {
+    let mut times = times.into_iter();
+    let first = times.next()?;
+    let mut gaps = Gaps { requests: 1, ..Gaps::default() };
+    for at in times {
+        let at_ns = at.0.saturating_sub(first.0);
+        gaps.count(at_ns.saturating_sub(gaps.last_ns), gaps.requests);
+        (gaps.last_ns, gaps.requests) = (at_ns, gaps.requests + 1);
+    }
+    gaps.without_s()
+}
 
 /// The longest gaps of a trace.
 #[derive(Clone, Debug, Default)]
@@ -51,18 +66,22 @@ impl Gaps {
 
     fn look_for(&mut self, batch: &[Record]) {
         let mut last_ns = self.last_ns;
-        for (before, record) in batch.iter().enumerate() {
-            let gap_ns = record.at.0.saturating_sub(last_ns);
+        for (before, record) in (self.requests..).zip(batch) {
+            self.count(record.at.0.saturating_sub(last_ns), before);
             last_ns = record.at.0;
-            if gap_ns < GAPS_NS[1] {
-                continue;
-            }
-            let counts = |(_, least_ns): &(&mut Long, u64)| gap_ns >= *least_ns;
-            for (long, _) in self.long.iter_mut().zip(GAPS_NS).filter(counts) {
-                long.gaps += 1;
-                long.gaps_ns = long.gaps_ns.saturating_add(gap_ns);
-                long.longest = long.longest.max((gap_ns, self.requests + before as u64));
-            }
+        }
+    }
+
+    /// Counts the time between two requests, the second of which comes after `before` others.
+    fn count(&mut self, gap_ns: u64, before: u64) {
+        if gap_ns < GAPS_NS[1] {
+            return;
+        }
+        let counts = |(_, least_ns): &(&mut Long, u64)| gap_ns >= *least_ns;
+        for (long, _) in self.long.iter_mut().zip(GAPS_NS).filter(counts) {
+            long.gaps += 1;
+            long.gaps_ns = long.gaps_ns.saturating_add(gap_ns);
+            long.longest = long.longest.max((gap_ns, before));
         }
     }
 
@@ -104,7 +123,7 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_core::{Flags, Nanos, Op};
+    use forebay_core::{Flags, Op};
 
     const HOUR_S: u64 = 3600;
 
@@ -123,6 +142,19 @@ mod tests {
         let mut gaps = Gaps::default();
         records.chunks(7).for_each(|batch| gaps.add(batch));
         gaps.sentence()
+    }
+
+    #[test]
+    fn times_on_any_clock_have_a_length_without_their_gaps() {
+        let times = |gap_s: u64, begins_s: u64| {
+            let at = move |n: u64| begins_s + n + if n >= 50 { gap_s } else { 0 };
+            without_gaps_s((0..100).map(move |n| Nanos(at(n) * 1_000_000_000)))
+        };
+        // The gap includes the second that would have been there.
+        assert_eq!([0, 10 * HOUR_S].map(|begins_s| times(8 * HOUR_S, begins_s)), [Some(98.0); 2]);
+        assert_eq!(times(0, 7), None);
+        assert_eq!(times(300, 7), None, "not nearly all");
+        assert_eq!(without_gaps_s([]), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod describe;
 pub mod error;
 mod fields;
 pub mod formats;
-mod gaps;
+pub mod gaps;
 mod in_step;
 
 mod lines;

@@ -14,6 +14,18 @@ pub fn seconds(s: f64) -> String {
     plain(&quantities::seconds(s))
 }
 
+/// Formats how long a trace lasts, as `active_s` without gaps and their length if gaps are nearly all
+/// of it.
+pub fn lasting(duration_s: f64, active_s: Option<f64>) -> String {
+    match active_s {
+        Some(active_s) => {
+            let gaps = seconds(duration_s - active_s);
+            format!("{}, leaving out a gap of {gaps}", seconds(active_s))
+        }
+        None => seconds(duration_s),
+    }
+}
+
 /// Formats a time given in milliseconds.
 pub fn millis(ms: f64) -> String {
     plain(&quantities::millis(ms))

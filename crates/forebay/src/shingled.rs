@@ -45,6 +45,17 @@ pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<S
     }))
 }
 
+/// Returns a note if `device` is shingled, for answers that do not simulate the user's writes.
+pub(crate) fn note(device: &OpenDevice) -> Option<String> {
+    device.shingled.then(|| {
+        format!(
+            "{}: the drive is shingled, and the data that it moves for a random write is not modeled, so the answer holds \
+             for reads and sequential writes",
+            device.name
+        )
+    })
+}
+
 /// Fails if `device` is shingled and `input` writes at random.
 pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
     refusal(device, &[input])?.map_or(Ok(()), |what| Err(Error::Unfit(what)))
@@ -123,8 +134,10 @@ mod tests {
                 [(Op::Write, at << 12), (Op::Read, at << 24), (Op::Write, (9 << 30) + (at << 12))]
             })
             .collect();
+        assert_eq!(note(&open("st1000nm0011").unwrap()), None);
         for device in &shingled {
             assert!(device.shingled, "{}", device.name);
+            assert!(note(device).unwrap().contains("the drive is shingled"));
             let said = check(device, &input(&random)).unwrap_err();
             assert!(
                 said.is_input() && said.to_string().contains("the drive is shingled"),

@@ -15,7 +15,7 @@
 //!
 //! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
 //! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
-//! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
+//! at a time and no reads beside it, unless writes in place change only some of its rows ([`locks`]); an answered write is read back, whatever drives fail within what its
 //! level tolerates; a write that is answered with fewer roles than its level has is made whole as soon as there is
 //! room, and until then no other role goes to the drive that lost one: with it no more is missing than one role.
 //!
@@ -78,10 +78,10 @@ use commit::Log;
 use drives::Drives;
 use hints::Hints;
 use job::Job;
-use locks::{Locks, Part, Task};
+use locks::{Grain, Locks, Part, Task};
 use opening::Opening;
 use table::Table;
-use unit::Unit;
+use unit::{Place, Unit};
 
 pub use census::{Census, DriveState, LOST_LISTED, LostRange, LostUnit};
 pub use geometry::{Geometry, Update};
@@ -244,13 +244,26 @@ impl Array {
         }
     }
 
+    /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array in
+    /// place, a short piece also ends with its chunk, because a job reads and writes the same bytes of
+    /// all its chunks. Rules count the chunks of a request, so the pieces of arrays that adapt are not cut.
+    fn piece_end(&self, offset: u64, request: &Request) -> u64 {
+        let next = |bytes: u64| request.end().min((offset / bytes + 1) * bytes);
+        let chunk = u64::from(self.geometry.chunk_bytes);
+        let is_short = request.end() - offset < chunk;
+        match is_short && !self.is_fresh() && self.adapting.is_none() {
+            true => next(chunk),
+            false => next(self.geometry.unit_bytes()),
+        }
+    }
+
     /// Cuts a request by units.
     fn cut(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let unit_bytes = self.geometry.unit_bytes();
         let mut offset = request.offset;
         while offset < request.end() {
             let number = offset / unit_bytes;
-            let end = request.end().min((number + 1) * unit_bytes);
+            let end = self.piece_end(offset, request);
             let part = Part {
                 client,
                 from: (offset % unit_bytes) as u32,
@@ -285,13 +298,36 @@ impl Array {
                 }
             };
             let mut tasks = std::mem::take(&mut self.tasks);
-            self.locks.next(number, &mut tasks);
+            let grain = self.grain(number);
+            let (jobs, vacant) = (&self.jobs, &self.vacant);
+            let runs = |key: u32| jobs[key as usize].number == number && !vacant.contains(&key);
+            self.locks.next(number, grain, runs, &mut tasks);
             if !tasks.is_empty() {
                 self.ready.push(number);
                 let key = self.open_job(number, &tasks);
+                self.locks.begin(number, key);
                 self.begin(key, plan);
             }
             self.tasks = tasks;
+        }
+    }
+
+    /// Returns what reads and writes of a unit lock: only what they touch if they cannot change the
+    /// unit's places.
+    fn grain(&self, number: u64) -> Grain {
+        let unit = self.unit(number);
+        let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
+        let is_settled = |role: usize| {
+            let place = unit.places[role];
+            // The next write notes the loss of a role whose drive is gone; concurrent writes note the same.
+            let stays_lost = || place != Place::ZERO && self.forgoes(&unit, level, role);
+            self.drives.lane(place).is_some() || stays_lost()
+        };
+        let chunk_bytes = self.geometry.chunk_bytes;
+        match level.parities() {
+            _ if !(0..level.roles(self.chunks())).all(is_settled) => Grain::Unit,
+            0 => Grain::Bytes { chunk_bytes },
+            _ => Grain::Rows { chunk_bytes },
         }
     }
 }

@@ -10,6 +10,7 @@ mod simplex;
 mod toml;
 
 use forebay_core::Op;
+use forebay_show::plural::counted;
 
 use super::FitError;
 use super::sweep::{Sweep, SweepRow};
@@ -62,7 +63,7 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     if reads.len() < 2 {
         return Err(FitError::TooLittle {
             what: "the sweep of a solid-state drive",
-            got: format!("random reads at {} queue depths", reads.len()),
+            got: format!("random reads at {}", counted(reads.len() as u64, "queue depth")),
             expected: "random reads at two depths or more; 1 to 64 are best",
         });
     }

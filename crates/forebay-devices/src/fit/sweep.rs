@@ -7,6 +7,7 @@
 
 mod drives;
 mod fio;
+mod origin;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use forebay_core::Op;
 use forebay_trace::whole;
 
 use super::FitError;
+use origin::Origin;
 
 /// The results for one operation, I/O size and queue depth.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +53,8 @@ pub struct MixedJob {
     pub clones: u32,
     /// The measured rows: one for reads, one for writes, or both.
     pub rows: Vec<SweepRow>,
+    /// The device or file that the job measured, as in its options.
+    pub target: Option<String>,
 }
 
 impl MixedJob {
@@ -135,7 +139,7 @@ impl Sweep {
         for file in files {
             let (path, bytes) = file?;
             let groups = fio::groups(&path, &bytes, &mut sweep)?;
-            groups.into_iter().for_each(|group| found.add(group));
+            groups.into_iter().for_each(|group| found.add(group, &path));
             sweep.paths.push(path);
         }
         if found.is_empty() {
@@ -150,15 +154,18 @@ impl Sweep {
                 hint,
             });
         }
-        if let Some([one, other]) = drives::different(&sweep.targets) {
-            return Err(FitError::Results {
-                path: whole,
-                got: format!("results of {one} and {other}"),
-                expected: "those of one drive",
-                hint: "name only the files of one drive",
-            });
+        let of_two = |[one, other]: [&str; 2]| FitError::Results {
+            path: whole.clone(),
+            got: format!("results of {one} and {other}"),
+            expected: "those of one drive",
+            hint: "name only the files of one drive",
+        };
+        if let Some(two) = drives::different(&sweep.targets) {
+            return Err(of_two(two));
         }
-        (sweep.rows, sweep.sequential) = (one_each(found.random), one_each(found.sequential));
+        let mixed_up = |two: [String; 2]| of_two([&two[0], &two[1]]);
+        sweep.rows = one_each(found.random).map_err(mixed_up)?;
+        sweep.sequential = one_each(found.sequential).map_err(mixed_up)?;
         sweep.mixed = found.mixed;
         Ok(sweep)
     }
@@ -186,11 +193,14 @@ impl Sweep {
     }
 }
 
-/// The rows in the order of the files, each with its number of jobs.
+/// A row, its number of jobs, and where it was measured.
+type FoundRow = (SweepRow, u32, Origin);
+
+/// The rows in the order of the files.
 #[derive(Default)]
 struct FitRows {
-    random: Vec<(SweepRow, u32)>,
-    sequential: Vec<(SweepRow, u32)>,
+    random: Vec<FoundRow>,
+    sequential: Vec<FoundRow>,
     mixed: Vec<MixedRow>,
 }
 
@@ -199,16 +209,17 @@ impl FitRows {
         self.random.is_empty() && self.sequential.is_empty() && self.mixed.is_empty()
     }
 
-    /// Adds the results of jobs that ran at the same time.
-    fn add(&mut self, jobs: Vec<MixedJob>) {
+    /// Adds the results in the file at `path` of jobs that ran at the same time.
+    fn add(&mut self, jobs: Vec<MixedJob>, path: &Path) {
         let jobs = alike_as_one(jobs);
         match jobs.as_slice() {
             [] => {}
             // Several sequential readers are not equivalent to a single one with a greater depth.
-            [MixedJob { random, clones, rows, .. }]
+            [MixedJob { random, clones, rows, target, .. }]
                 if rows.len() == 1 && (*random || *clones == 1) =>
             {
-                let rows = rows.iter().map(|row| (row.clone(), *clones));
+                let origin = Origin::of(target.as_deref(), path);
+                let rows = rows.iter().map(|row| (row.clone(), *clones, origin.clone()));
                 if *random { self.random.extend(rows) } else { self.sequential.extend(rows) }
             }
             _ => self.mixed.push(MixedRow { jobs }),
@@ -262,26 +273,33 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
 }
 
 /// Reduces the rows to one per operation, size and depth: the mean of those with the fewest jobs,
-/// because every job is another thread on the host.
-fn one_each(rows: Vec<(SweepRow, u32)>) -> Vec<SweepRow> {
-    let mut of_kind: BTreeMap<(bool, u32, u32), (u32, u32, SweepRow)> = BTreeMap::new();
-    for (row, jobs) in rows {
+/// because every job is another thread on the host. Fails with the names of two drives if repeated
+/// rows seem to be of different drives.
+fn one_each(rows: Vec<FoundRow>) -> Result<Vec<SweepRow>, [String; 2]> {
+    let mut of_kind: BTreeMap<(bool, u32, u32), Vec<FoundRow>> = BTreeMap::new();
+    for found in rows {
+        let (row, ..) = &found;
         let key = (row.op == Op::Write, row.block_bytes, row.depth);
-        match of_kind.get_mut(&key) {
-            Some((fewest, _, _)) if *fewest < jobs => {}
-            Some((fewest, count, mean)) if *fewest == jobs => {
-                let share = f64::from(*count) / f64::from(*count + 1);
-                let iops = mean.iops * share + row.iops * (1.0 - share);
-                let max_us = mean.max_us.zip(row.max_us).map(|(a, b)| a.max(b));
-                *mean = SweepRow { iops, max_us, ..weighted(mean, share, &row) };
-                *count += 1;
-            }
-            _ => {
-                of_kind.insert(key, (jobs, 1, row));
-            }
-        }
+        of_kind.entry(key).or_default().push(found);
     }
-    of_kind.into_values().map(|(_, _, row)| row).collect()
+    of_kind.into_values().map(mean_row).collect()
+}
+
+/// Returns the mean of repeated rows.
+fn mean_row(rows: Vec<FoundRow>) -> Result<SweepRow, [String; 2]> {
+    let fewest = rows.iter().map(|(_, jobs, _)| *jobs).min();
+    let mut rows = rows.into_iter().filter(|(_, jobs, _)| Some(*jobs) == fewest);
+    let Some((mut mean, _, origin)) = rows.next() else { return Err(Default::default()) };
+    for ((row, _, other), count) in rows.zip(1..) {
+        if !origin.is_same(&other) {
+            return Err(origin.told_apart(&other));
+        }
+        let share = f64::from(count) / f64::from(count + 1);
+        let iops = mean.iops * share + row.iops * (1.0 - share);
+        let max_us = mean.max_us.zip(row.max_us).map(|(a, b)| a.max(b));
+        mean = SweepRow { iops, max_us, ..weighted(&mean, share, &row) };
+    }
+    Ok(mean)
 }
 
 /// Appends the `.json` files in `folder` and its subfolders to `files`, sorted by name.

@@ -7,6 +7,7 @@ mod array;
 mod boundaries;
 mod draining;
 mod growing;
+mod in_place;
 mod lanes;
 mod lost;
 mod oracle;

@@ -2,6 +2,8 @@
 //! differences count. [`super::choice`] decides which scheduler is better and whether flash is
 //! worth its price.
 
+use forebay_core::replay::Lag;
+
 use super::Verdict;
 use super::choice::Choice;
 use crate::simulate::{Replay, RunResult};
@@ -65,10 +67,25 @@ pub(crate) fn keeps_up(run: &RunResult) -> bool {
     run.replay != Replay::Closed && !run.figures.is_overloaded()
 }
 
-/// Returns whether latencies in runs like `baseline` describe single requests. In an overloaded
-/// open replay they measure only the length of the backlog.
-pub(super) fn tells_latencies(baseline: &RunResult) -> bool {
-    baseline.replay != Replay::Open || !baseline.figures.is_overloaded()
+/// Returns whether the latencies of a run describe single requests rather than the length of a
+/// backlog.
+pub(crate) fn tells_latencies(run: &RunResult) -> bool {
+    let figures = &run.figures;
+    let tails = [figures.read_p99_ms, figures.write_p99_ms].into_iter().flatten();
+    !is_backlog(figures.is_overloaded(), run.replay, tails)
+}
+
+/// Returns whether these 99th percentiles only measure the length of a backlog. Those of an
+/// overloaded open replay always do. In other replays, a lag may add up from small delays; but if
+/// latencies exceed [`Lag::LATE`], too, some requests do not wait for earlier ones (write-back, many
+/// tasks), and a backlog grows as in open replay.
+pub(super) fn is_backlog(
+    is_overloaded: bool,
+    replay: Replay,
+    tails_ms: impl IntoIterator<Item = f64>,
+) -> bool {
+    let is_late = |ms: f64| ms > Lag::LATE.as_millis_f64();
+    is_overloaded && (replay == Replay::Open || tails_ms.into_iter().any(is_late))
 }
 
 /// Returns whether the disk is mostly idle and answers about as fast as it can, so that nothing can
@@ -112,6 +129,15 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
 mod tests {
     use super::*;
     use crate::advise::sample;
+
+    #[test]
+    fn a_backlog_is_no_latency_in_any_replay() {
+        let all = [Replay::Open, Replay::Dependent, Replay::Closed];
+        let of = |overloaded, p99_ms| all.map(|replay| is_backlog(overloaded, replay, [p99_ms]));
+        assert_eq!(of(true, 80e3), [true; 3]);
+        assert_eq!(of(true, 30.0), [true, false, false], "a lag that adds up");
+        assert_eq!(of(false, 80e3), [false; 3]);
+    }
 
     #[test]
     fn no_disk_is_busy_for_more_than_all_of_the_time() {

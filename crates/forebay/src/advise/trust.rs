@@ -11,7 +11,7 @@ use forebay_core::Nanos;
 use serde::Serialize;
 
 use super::fit::DeviceFit;
-use super::judge::TOO_FEW;
+use super::judge::{TOO_FEW, is_backlog};
 use super::replays::Tryouts;
 use super::{Setting, source};
 use crate::clock::Times;
@@ -132,23 +132,28 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
         0 => String::new(),
         requests => format!(", {requests} without a latency left out"),
     };
-    let backlog = match of.is_overloaded {
-        true => {
-            " The model cannot keep up with the recording, so its times only reflect the length of \
-             a backlog."
+    let on = match (has_backlog(of), is_far(of)) {
+        (true, _) => {
+            "Little: the model cannot keep up with the recording, so its latencies measure a backlog. On"
         }
-        false => "",
+        (false, true) => "Little: on",
+        (false, false) => "On",
     };
-    let little = if is_far(of) { "Little: " } else { "" };
-    let on = if little.is_empty() { "On" } else { "on" };
     Some(format!(
-        "{little}{on} this trace the {off}. That assumes that your disk is {} under {}, in {} \
-         replay, by {}{unmeasured}.{backlog}",
+        "{on} this trace the {off}. That assumes that your disk is {} under {}, in {} replay, by \
+         {}{unmeasured}.",
         of.device,
         of.policy,
         of.replay.name(),
         counted(of.requests, "request"),
     ))
+}
+
+/// Returns whether the modeled latencies measure the length of a backlog, by the rule of
+/// [`tells_latencies`](super::judge::tells_latencies).
+fn has_backlog(of: &Retrodiction) -> bool {
+    let modelled = [&of.reads, &of.writes].into_iter().flatten();
+    is_backlog(of.is_overloaded, of.replay, modelled.map(|one| one.modelled_p99_ms))
 }
 
 /// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3 times

@@ -41,6 +41,17 @@ fn the_line_says_how_far_the_model_is_off() {
     assert!(trust.said.starts_with(&off), "{off}: {}", trust.said);
 }
 
+/// Without it, a p50 of 48 s would seem to say something about the disk.
+#[test]
+fn the_first_sentence_names_a_backlog() {
+    let device = open("st1000nm0011").unwrap();
+    let input = recorded(records(3000, 1_000), &device, "mq-deadline");
+    let trust = advised(&input, &open("travelstar-5k320").unwrap(), Setup::default(), true).trust;
+    assert!(trust.retrodiction.unwrap().is_overloaded);
+    let said = "Little: the model cannot keep up with the recording, so its latencies measure a backlog. On this";
+    assert!(trust.said.starts_with(said), "{}", trust.said);
+}
+
 #[test]
 fn the_first_sentence_names_a_coarse_clock_and_a_faster_device() {
     let coarse = |step| Times::Coarse { step, per_stamp: 2.0, share: 1.0 };

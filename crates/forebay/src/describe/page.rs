@@ -13,7 +13,7 @@ use forebay_trace::describe::{Description, printable};
 
 use super::oddities::oddities;
 use super::threads;
-use crate::quantities::{bytes, percent, seconds, significant};
+use crate::quantities::{bytes, lasting, percent, seconds, significant};
 
 pub(super) fn page(trace: &Path, of: &Description) -> Page {
     let trace = trace.display().to_string();
@@ -61,7 +61,7 @@ fn headline(of: &Description) -> String {
         Some((iops, rate)) => format!(
             "{} requests per second for {}, {}",
             significant(iops),
-            lasting(of),
+            lasting(of.duration_s, of.without_gaps_s),
             Figure::new(rate, Unit::ByteRate).text()
         ),
         None => format!(
@@ -77,17 +77,6 @@ fn headline(of: &Description) -> String {
         format!("; {} sequential on the disk, {} within streams", percent(disk), percent(stream))
     });
     format!("{load}; {} reads{order}.", percent(reads.value))
-}
-
-/// Formats the time that rates refer to.
-fn lasting(of: &Description) -> String {
-    match of.without_gaps_s {
-        Some(outside_s) => {
-            let gaps_s = of.duration_s - outside_s;
-            format!("{}, leaving out a gap of {}", seconds(outside_s), seconds(gaps_s))
-        }
-        None => seconds(of.duration_s),
-    }
 }
 
 /// Names the operations of a trace without reads and writes; `None` if it has reads or writes.

@@ -15,6 +15,7 @@ use crate::devices::fit::disk::{self, DiskKnown};
 use crate::devices::fit::ssd::{self, SsdKnown};
 use crate::devices::fit::sweep::{Sweep, SweepRow};
 use crate::devices::{self, OpenDevice, write};
+use crate::shingled;
 
 /// The kind of drive that a sweep was measured on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -250,13 +251,33 @@ pub(super) fn validate(
     let (iops_error_share, p99_error_share) = worst(&rows);
     let rows = rows.iter().map(RowFigures::of).collect();
     let named = |note: &String| format!("{}: {note}", device.name);
-    let told = device.notes.iter().map(named).chain(sweep.notes).collect();
+    let writes = !sweep.random(Op::Write).is_empty();
+    let shingled = shingled::note(&device).filter(|_| writes);
+    let told = device.notes.iter().map(named).chain(shingled).chain(sweep.notes).collect();
     Ok((SweepValidation { device: device.name, rows, iops_error_share, p99_error_share }, told))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{covers_a_part, short, with_option};
+    use super::{covers_a_part, short, validate, with_option};
+
+    #[test]
+    fn writes_compared_with_a_shingled_drive_have_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes_on = |drive: &str, mode: &str, side: &str| {
+            let path = folder.path().join(format!("{mode}.json"));
+            let job = format!(
+                r#"{{"jobs": [{{"jobname": "a", "error": 0, "job options": {{"rw": "{mode}", "bs": "4k",
+                "iodepth": "1"}}, "{side}": {{"iops": 50, "clat_ns": {{"mean": 2e7}}}}}}]}}"#
+            );
+            std::fs::write(&path, job).unwrap();
+            validate(drive, &[path]).unwrap().1.join(" ")
+        };
+        let is_noted = |drive, mode, side| notes_on(drive, mode, side).contains("is shingled");
+        assert!(is_noted("st2000dm008", "randwrite", "write"));
+        assert!(!is_noted("st2000dm008", "randread", "read"));
+        assert!(!is_noted("st1000nm0011", "randwrite", "write"));
+    }
 
     #[test]
     fn rows_have_short_names_in_tables() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_ask::{Choice, Parsed, Size, Value, named};
 use forebay_show::figure::{Figure as Shown, Unit};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row, Table};
 use serde::Serialize;
 
@@ -123,9 +124,20 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off and p99s at most {tails}")
 }
 
+/// Summarizes a fit. Only rows of the sweep itself can be compared, so it says that other depths may
+/// be further off.
+fn fits_itself(rows: &[RowFigures]) -> String {
+    let count = rows.iter().filter(|row| row.fitted).count() as u64;
+    let rows_fitted = counted(count, "row");
+    format!(
+        "on the {rows_fitted} that it was fitted to, {}; other rows may be further off",
+        fits(rows)
+    )
+}
+
 /// Builds a page about a fit to a sweep. If the fit is poor, the page says what that means.
 fn fit_page(figures: &SweepFigures) -> Page {
-    let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
+    let headline = format!("{}: {}.", figures.output, fits_itself(&figures.rows));
     if figures.iops_error_share.is_none_or(|error| error.abs() <= POOR_FIT) {
         return sweep_page("Fit", headline, &figures.rows, &figures.notes);
     }

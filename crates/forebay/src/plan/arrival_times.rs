@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
+use forebay_trace::gaps::without_gaps_s;
 use forebay_trace::{Notes, Reader};
 
 use crate::clock::Times;
@@ -153,6 +154,11 @@ impl ArrivalTimes {
     /// Returns the time from the first arrival to the last.
     pub fn duration(&self) -> Nanos {
         self.span().duration()
+    }
+
+    /// Returns that time in seconds without gaps, if one or two gaps are nearly all of it.
+    pub fn active_s(&self) -> Option<f64> {
+        without_gaps_s(self.whole.times())
     }
 
     /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the

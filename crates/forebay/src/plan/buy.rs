@@ -235,9 +235,18 @@ pub fn answer(
         None => None,
     };
     let cautions = cautions(clients, question, &rows)?;
-    let refused = said::refusals(&rows, question.drives_max).into_iter().chain(shingled).collect();
+    let writes = inputs.iter().any(|input| input.description.writes > 0);
+    let refused_rows = rows.iter().filter(|row| row.refusal.is_some());
+    let reads_first = said::reads_first(refused_rows).filter(|_| writes);
+    let refused = said::refusals(&rows, question.drives_max).into_iter();
+    let refused = refused.chain(reads_first).chain(shingled).collect();
     let headline = page::headline(&rows, &needs, question.drives_max);
-    let reasons = said::reasons(&rows, &needs, question);
+    let mut reasons = said::reasons(&rows, &needs, question);
+    if let (Some(why), Some(first)) = (said::reads_first(rows.first()), reasons.first_mut())
+        && writes
+    {
+        *first += &format!(" {why}");
+    }
     let said = format!("{headline} {}", reasons.join(" ")).trim_end().to_string();
     let (growth, spare, drives_max) = (question.growth, question.spare, question.drives_max);
     Ok(Answer {

@@ -129,7 +129,10 @@ pub struct Answer {
     pub requests: u64,
     /// The time from the trace's first request to its last, in seconds.
     pub duration_s: f64,
-    /// The trace's mean request rate; `None` if all requests arrive at the same time.
+    /// The same time without gaps, if one or two gaps are nearly all of it.
+    #[serde(skip)]
+    pub active_s: Option<f64>,
+    /// The trace's mean request rate, outside such gaps; `None` if all requests arrive at the same time.
     pub mean_iops: Option<f64>,
     /// The highest number of requests that arrive within any second.
     pub busiest_second_iops: u64,
@@ -153,11 +156,13 @@ pub fn answer(
     let cautions =
         arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us", "device"]));
     let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
+    let active_s = arrivals.active_s();
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
         requests,
         duration_s,
-        mean_iops: mean_iops(requests, duration_s),
+        active_s,
+        mean_iops: mean_iops(requests, active_s.unwrap_or(duration_s)),
         busiest_second_iops: busiest_second(&arrivals.whole),
         cautions: cautions.chain(missing(&rows, doubt)).collect(),
         rows,
@@ -353,6 +358,20 @@ mod tests {
             within: within.iter().copied().map(Nanos).collect(),
             fractions: fractions.iter().map(|text| text.parse().unwrap()).collect(),
         }
+    }
+
+    /// As when a recording was stopped for hours.
+    #[test]
+    fn the_mean_rate_leaves_out_a_long_gap() {
+        const GAP: u64 = 8 * 3_600_000_000_000;
+        let at = |n: u64| n * 100_000_000 + if n >= 100 { GAP } else { 0 };
+        let (trace, asked) = (arrivals((0..200).map(at)), promises(&[20_000_000], &["1"]));
+        let answer =
+            super::answer(&trace, &asked, Doubt::default(), &mut crate::progress::unheard).unwrap();
+        assert!((answer.mean_iops.unwrap() - 10.0).abs() < 0.2, "{:?}", answer.mean_iops);
+        assert!(answer.duration_s > 8.0 * 3600.0);
+        let said = crate::quantities::lasting(answer.duration_s, answer.active_s);
+        assert_eq!(said, "19.8 s, leaving out a gap of 8 h");
     }
 
     #[test]

@@ -4,11 +4,21 @@ use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{KeyFigure, Page, Tone, Verdict};
 
 use crate::advise::judge::TOO_FEW;
+use crate::quantities::lasting;
 use forebay_show::plural::counted;
 
 /// Returns the trace and its load, for the head of a page.
-pub(super) fn about_load(trace: &str, requests: u64, duration_s: f64) -> Vec<(String, String)> {
-    let duration = Figure::new(duration_s, Unit::Seconds).text();
+///
+/// `active_s` is the duration without gaps, if gaps are nearly all of the trace.
+pub(super) fn about_load(
+    trace: &str,
+    requests: u64,
+    (duration_s, active_s): (f64, Option<f64>),
+) -> Vec<(String, String)> {
+    let duration = match active_s {
+        None => Figure::new(duration_s, Unit::Seconds).text(),
+        Some(_) => lasting(duration_s, active_s),
+    };
     vec![
         ("Trace".into(), trace.into()),
         ("Load".into(), format!("{} in {duration}", counted(requests, "request"))),

@@ -133,8 +133,8 @@ pub fn price(
     Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
 }
 
-/// Evaluates the promise at `capacity_iops`, in the first way that keeps it, or else with separate
-/// servers.
+/// Evaluates the promise at `capacity_iops`, in the first way that keeps it, or else on one server,
+/// first come, first served.
 fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Division {
     let mut separate = divide(whole, tiers, &handed_out(servers, capacity_iops));
     separate.capacity_iops = capacity_iops;
@@ -142,11 +142,10 @@ fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64)
     if servers.len() > 1 && whole.len() <= one_server::MISER_REQUESTS_MAX {
         ways.push(Way::Miser);
     }
-    let shared = ways.into_iter().map(|way| on_one(whole, tiers, servers, (way, capacity_iops)));
-    std::iter::once(separate.clone())
-        .chain(shared)
-        .find(|division| division.kept)
-        .unwrap_or(separate)
+    let on_one = |way| on_one(whole, tiers, servers, (way, capacity_iops));
+    let shared = ways.into_iter().map(on_one);
+    let mut all = std::iter::once(separate).chain(shared);
+    all.find(|division| division.kept).unwrap_or_else(|| on_one(Way::Fcfs))
 }
 
 /// Evaluates each tier if one server serves all of them.
@@ -308,6 +307,7 @@ mod tests {
         for less in [least - 1, least / 2, 1] {
             let checked = kept(less);
             assert!(!checked.kept && checked.capacity_iops == less, "{checked:?}");
+            assert_eq!(checked.way, Way::Fcfs);
         }
     }
 

@@ -12,9 +12,10 @@ use forebay_core::Device;
 use super::ruling::Ruling;
 use super::{Bed, LeastTime, Replay, Run, RunResult, Setup};
 use crate::advise::choice::RunStanding;
+use crate::advise::judge::tells_latencies;
 use crate::error::Error;
 use crate::input::Input;
-use crate::quantities::{bound, counted, millis, percent, seconds, significant};
+use crate::quantities::{bound, counted, lasting, millis, percent, significant};
 use crate::run_page::rows::{FigureRow, ms};
 use crate::run_page::{self, RunSections, name};
 
@@ -89,9 +90,10 @@ pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
 }
 
 impl PageInput<'_> {
-    /// Returns the duration of the trace at the replay speed of the runs.
+    /// Returns the duration of the trace without its gaps, at the replay speed of the runs.
     fn span_s(&self) -> f64 {
-        self.input.description.duration_s / self.setup.intensity.times()
+        let of = &self.input.description;
+        of.without_gaps_s.unwrap_or(of.duration_s) / self.setup.intensity.times()
     }
 }
 
@@ -106,7 +108,7 @@ fn about(told: &PageInput<'_>, trace: String) -> Vec<(String, String)> {
         ("Trace".into(), trace),
         ("Device".into(), told.bed.disk.name.clone()),
         ("Replay".into(), format!("{}{faster}", told.setup.replay.told())),
-        ("Load".into(), format!("{requests} in {}", seconds(of.duration_s))),
+        ("Load".into(), format!("{requests} in {}", lasting(of.duration_s, of.without_gaps_s))),
     ]
 }
 
@@ -116,8 +118,12 @@ fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
     let Some(first) = results.first() else { return Table::default() };
     let standings = ruling.standings().filter(|_| results.len() > 1);
     let best = ruling.best().map(|best| best.policy.as_str());
-    let figures = FIRST.iter().filter(|(_, _, of)| results.iter().any(|run| of(run).is_some()));
-    let figures: Vec<_> = figures.collect();
+    let figure = |row: &FigureRow, run: &RunResult| {
+        let (_, unit, of) = row;
+        of(run).filter(|_| *unit != Unit::Seconds || tells_latencies(run))
+    };
+    let is_known = |row: &&FigureRow| results.iter().any(|run| figure(row, run).is_some());
+    let figures: Vec<_> = FIRST.iter().filter(is_known).collect();
     let against = standings.is_some().then(|| format!("against {}", name(&first.policy)));
     let mut columns = vec![Column::words("policy")];
     columns.extend(against.map(Column::words));
@@ -127,7 +133,7 @@ fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
     for (index, run) in results.iter().enumerate() {
         let standing = standings.as_ref().map(|all| standing(all[index]));
         let names = [Cell::Words(name(&run.policy))].into_iter().chain(standing);
-        let figures = figures.iter().map(|(_, _, of)| Cell::value(of(run)));
+        let figures = figures.iter().map(|row| Cell::value(figure(row, run)));
         let mut row = Row::new(names.chain([run.total_s().into()]).chain(figures));
         if best == Some(run.policy.as_str()) {
             row.mark = RowMark::Best("best".into());
@@ -140,7 +146,7 @@ fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
 }
 
 /// The figures in the table of policies, in addition to the total time. Figures that no run has are
-/// omitted.
+/// omitted, and so are latencies that only measure the length of a backlog.
 const FIRST: [FigureRow; 7] = [
     ("read mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
     ("p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
@@ -197,13 +203,19 @@ fn doubts(results: &[RunResult]) -> Vec<String> {
             )
         })
         .collect();
-    let is_behind = |run: &RunResult| run.replay == Replay::Open && run.figures.is_overloaded();
-    if results.iter().any(is_behind) {
-        doubts.push(format!(
-            "The disk cannot keep up. In open replay its backlog grows long, and long backlogs are easy to sort; with {}, \
-             requests wait for answers.",
+    let has_backlog = |run: &&RunResult| !tells_latencies(run);
+    match results.iter().find(has_backlog).map(|run| run.replay) {
+        Some(Replay::Open) => doubts.push(format!(
+            "The disk cannot keep up, so latencies would only measure its backlog and are left out. In open replay the \
+             backlog grows long, and long backlogs are easy to sort; with {}, requests wait for answers.",
             named("replay=dependent")
-        ));
+        )),
+        Some(_) => doubts.push(
+            "The disk cannot keep up, although requests wait for answers, so latencies would only measure its backlog and \
+             are left out."
+                .to_string(),
+        ),
+        None => {}
     }
     doubts
 }
@@ -220,6 +232,28 @@ mod tests {
     /// Builds a headline for runs without slices, which cannot be compared.
     fn headline(results: &[RunResult]) -> String {
         Ruling::new(results, &[], 100.0).headline()
+    }
+
+    /// In every replay: latencies of more than a second on a disk that falls behind are a backlog's.
+    #[test]
+    fn latencies_of_a_backlog_are_left_out() {
+        let mut results = results();
+        results.truncate(2);
+        let columns = |results: &[RunResult]| {
+            let table = policies(&Ruling::new(results, &[], 100.0), results);
+            table.columns.iter().filter(|column| column.head == "p99").count()
+        };
+        for replay in [Replay::Dependent, Replay::Closed] {
+            for run in &mut results {
+                (run.replay, run.figures.lagging_share) = (replay, 0.5);
+                run.figures.read_p99_ms = Some(900.0);
+                run.figures.write_p99_ms = Some(20.0);
+            }
+            assert_eq!((columns(&results), doubts(&results).len()), (2, 0), "a lag that adds up");
+            results.iter_mut().for_each(|run| run.figures.read_p99_ms = Some(80e3));
+            assert_eq!((columns(&results), doubts(&results).len()), (0, 1));
+            assert!(doubts(&results)[0].contains("left out"));
+        }
     }
 
     #[test]

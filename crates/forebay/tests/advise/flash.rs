@@ -50,7 +50,7 @@ fn flash_is_held_against_the_baseline_too() {
     let over = |gain: Option<f64>| gain.unwrap() > 0.1;
     assert!(over(caching.gain_share) && over(caching.gain_over_free_share), "{caching:?}");
     assert!(advice.findings[0].contains("less than none"), "{}", advice.headline);
-    assert!(advice.cautions.iter().any(|caution| caution.contains("d7-p5520's times depend on")));
+    assert!(advice.cautions.iter().any(|caution| caution.contains("determine d7-p5520's times")));
 }
 
 fn with_flash(records: Vec<Record>, flash_bytes: u64) -> Advice {

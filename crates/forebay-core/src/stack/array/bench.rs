@@ -2,6 +2,7 @@
 //! disappear. They lose everything that they may lose ([`medium`]), and the array's answers are
 //! compared with that ([`judge`]).
 
+mod in_place;
 mod judge;
 mod medium;
 mod scenes;

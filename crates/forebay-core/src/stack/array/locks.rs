@@ -1,7 +1,12 @@
-//! Locks on units: reads run concurrently, changes run alone and in order.
+//! Locks on units: reads run concurrently; changes run alone, in the order of their arrival.
+//!
+//! In an array that writes in place, reads and writes of clients lock only the rows of a unit that they touch
+//! ([`Grain`]), as Linux md does, so small writes to different rows run concurrently.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
+use super::geometry::BLOCK;
 use super::kind::DriveKind;
 use super::level::Level;
 use crate::contract::bytes::Bytes;
@@ -48,11 +53,121 @@ pub(super) enum Task {
     },
 }
 
+/// What the tasks of clients lock in a unit. All other tasks lock the entire unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// The entire unit, because its table entry may change.
+    Unit,
+    /// Rows: the same bytes of all chunks, which share their parities.
+    Rows { chunk_bytes: u32 },
+    /// The touched bytes, because no chunk depends on another.
+    Bytes { chunk_bytes: u32 },
+}
+
+/// A task's lock: a range of rows or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Claim {
+    from: u32,
+    to: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Runs beside other reads.
+    Read,
+    /// May be done together with other writes.
+    Write,
+    Other,
+}
+
+impl Claim {
+    fn of(task: &Task, grain: Grain) -> Claim {
+        let (part, kind) = match task {
+            Task::Read(part) => (Some(part), Kind::Read),
+            Task::Write(part) => (Some(part), Kind::Write),
+            _ => (None, Kind::Other),
+        };
+        let range = part.and_then(|part| grain.range(part)).unwrap_or(0..u32::MAX);
+        Claim { from: range.start, to: range.end, kind }
+    }
+
+    fn conflicts(&self, other: &Claim) -> bool {
+        let overlaps = self.from < other.to && other.from < self.to;
+        overlaps && (self.kind, other.kind) != (Kind::Read, Kind::Read)
+    }
+
+    /// Returns whether no other task can run beside it.
+    fn excludes_all(&self) -> bool {
+        self.to == u32::MAX && self.kind != Kind::Read
+    }
+
+    /// Returns whether it can be done together with a job: both are writes without a gap between them.
+    fn joins(&self, job: &Claim) -> bool {
+        let adjoins = self.from <= job.to && job.from <= self.to;
+        adjoins && (self.kind, job.kind) == (Kind::Write, Kind::Write)
+    }
+}
+
+impl Grain {
+    /// Returns what a part locks, in whole blocks, or `None` for the entire unit. A job reads and
+    /// writes the same bytes of all chunks that it touches.
+    fn range(self, part: &Part) -> Option<Range<u32>> {
+        let (Grain::Rows { chunk_bytes } | Grain::Bytes { chunk_bytes }) = self else {
+            return None;
+        };
+        let chunk = part.from / chunk_bytes;
+        let first = chunk * chunk_bytes;
+        if part.end() > first + chunk_bytes {
+            return None;
+        }
+        let base = match self {
+            // A block is left out between chunks, so that no job joins parts of two chunks.
+            Grain::Bytes { .. } => chunk * (chunk_bytes / BLOCK + 1),
+            _ => 0,
+        };
+        let (from, to) = ((part.from - first) / BLOCK, (part.end() - first).div_ceil(BLOCK));
+        Some(base + from..base + to)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Lock {
     readers: u32,
-    changing: bool,
+    changes: u32,
+    /// The jobs under way, and possibly jobs that have ended since the last task began.
+    jobs: Vec<(u32, Claim)>,
+    /// The lock of the job that begins.
+    beginning: Option<Claim>,
     queue: VecDeque<Task>,
+}
+
+impl Lock {
+    /// Removes from the queue the first task that conflicts with none before it, and the writes
+    /// that can join it.
+    fn take(&mut self, grain: Grain, tasks: &mut Vec<Task>) {
+        let mut before: Vec<Claim> = self.jobs.iter().map(|(_, claim)| *claim).collect();
+        let mut at = 0;
+        while let Some(task) = self.queue.get(at).copied()
+            && at < PASSED_MAX
+            && tasks.len() < TOGETHER_MAX
+            && !before.iter().any(Claim::excludes_all)
+        {
+            let claim = Claim::of(&task, grain);
+            let joins = self.beginning.is_none_or(|first| claim.joins(&first));
+            if !joins || before.iter().any(|other| claim.conflicts(other)) {
+                before.push(claim);
+                at += 1;
+                continue;
+            }
+            tasks.extend(self.queue.remove(at));
+            let begun = self.beginning.get_or_insert(claim);
+            (begun.from, begun.to) = (begun.from.min(claim.from), begun.to.max(claim.to));
+            if begun.kind != Kind::Write {
+                return;
+            }
+        }
+    }
 }
 
 /// The units with tasks.
@@ -78,51 +193,53 @@ impl Locks {
 
     /// Returns whether a read or a change of it has begun and not ended.
     pub(super) fn is_under_way(&self, unit: u64) -> bool {
-        self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changing)
+        self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changes > 0)
     }
 
-    /// What may begin now: a read, or changes, writes that follow each other together.
-    pub(super) fn next(&mut self, unit: u64, tasks: &mut Vec<Task>) {
+    /// Returns the tasks that may begin now, as one job: a read, or a change, or several writes. `runs` tells
+    /// whether a job of the unit is under way.
+    pub(super) fn next(
+        &mut self,
+        unit: u64,
+        grain: Grain,
+        runs: impl Fn(u32) -> bool,
+        tasks: &mut Vec<Task>,
+    ) {
         tasks.clear();
         let Some(lock) = self.units.get_mut(&unit) else { return };
-        let first = match lock.queue.front() {
-            None if lock.readers == 0 && !lock.changing => {
+        lock.jobs.retain(|(key, _)| runs(*key));
+        lock.take(grain, tasks);
+        match tasks.first() {
+            Some(Task::Read(_)) => lock.readers += 1,
+            Some(_) => lock.changes += 1,
+            None if lock.readers + lock.changes == 0 => {
                 self.units.remove(&unit);
-                return;
             }
-            None => return,
-            Some(_) if lock.changing => return,
-            Some(first) => *first,
-        };
-        match first {
-            Task::Read(_) => lock.readers += 1,
-            _ if lock.readers > 0 => return,
-            _ => lock.changing = true,
+            None => {}
         }
-        while let Some(task) = lock.queue.front() {
-            let more = tasks.is_empty()
-                || matches!((&first, task), (Task::Write(_), Task::Write(_)))
-                    && tasks.len() < TOGETHER_MAX;
-            if !more {
-                return;
-            }
-            tasks.extend(lock.queue.pop_front());
+    }
+
+    /// The tasks that [`Locks::next`] returned are done by this job.
+    pub(super) fn begin(&mut self, unit: u64, key: u32) {
+        if let Some(lock) = self.units.get_mut(&unit)
+            && let Some(claim) = lock.beginning.take()
+        {
+            lock.jobs.push((key, claim));
         }
     }
 
     /// A read, or a change, has ended.
     pub(super) fn end(&mut self, unit: u64, read: bool) {
         if let Some(lock) = self.units.get_mut(&unit) {
-            match read {
-                true => lock.readers -= 1,
-                false => lock.changing = false,
-            }
+            *if read { &mut lock.readers } else { &mut lock.changes } -= 1;
         }
     }
 }
 
 /// The most writes that are done as one.
 const TOGETHER_MAX: usize = 64;
+/// The number of waiting tasks that a later one may pass at most.
+const PASSED_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -153,8 +270,10 @@ mod tests {
             Task::Read(part(5)),
         ];
         tasks.into_iter().for_each(|task| locks.ask(7, task));
-        let mut expect = |locks: &mut Locks, count: std::ops::Range<usize>| {
-            locks.next(7, &mut next);
+        let mut expect = |locks: &mut Locks, count: Range<usize>| {
+            let is_running = locks.is_under_way(7);
+            locks.next(7, Grain::Unit, |_| is_running, &mut next);
+            locks.begin(7, 0);
             assert_eq!(next, &tasks[count]);
         };
         expect(&mut locks, 0..1);
@@ -173,5 +292,113 @@ mod tests {
         locks.end(7, true);
         expect(&mut locks, 0..0);
         assert!(locks.is_quiet(7));
+    }
+
+    /// Locks of one unit, with the blocks of the running jobs by their keys.
+    #[derive(Default)]
+    struct Scene {
+        locks: Locks,
+        running: BTreeMap<u32, Vec<Task>>,
+        begun: u32,
+    }
+
+    const CHUNK: u32 = 8 * BLOCK;
+    const ROWS: Grain = Grain::Rows { chunk_bytes: CHUNK };
+
+    impl Scene {
+        fn ask(&mut self, task: fn(Part) -> Task, from: u32, blocks: u32) {
+            let (from, len) = (from * BLOCK, blocks * BLOCK);
+            self.locks.ask(7, task(Part { from, len, ..part(0) }));
+        }
+
+        /// Returns the first blocks of the parts of each job that begins now.
+        fn begin(&mut self, grain: Grain) -> Vec<Vec<u32>> {
+            let mut begun = Vec::new();
+            loop {
+                let mut tasks = Vec::new();
+                self.locks.next(7, grain, |key| self.running.contains_key(&key), &mut tasks);
+                if tasks.is_empty() {
+                    return begun;
+                }
+                self.locks.begin(7, self.begun);
+                let first = |task: &Task| match task {
+                    Task::Read(part) | Task::Write(part) => part.from / BLOCK,
+                    _ => u32::MAX,
+                };
+                begun.push(tasks.iter().map(first).collect());
+                self.running.insert(self.begun, tasks);
+                self.begun += 1;
+            }
+        }
+
+        fn end(&mut self, key: u32) {
+            let tasks = self.running.remove(&key).expect("a job that runs");
+            self.locks.end(7, matches!(tasks[0], Task::Read(_)));
+        }
+    }
+
+    #[test]
+    fn writes_to_different_rows_run_concurrently() {
+        let mut scene = Scene::default();
+        for (from, blocks) in [(0, 1), (9, 2), (13, 1), (21, 1)] {
+            scene.ask(Task::Write, from, blocks);
+        }
+        // Blocks 13 and 21 are the same row of two chunks: one job. Rows 0 and 1 adjoin.
+        assert_eq!(scene.begin(ROWS), [vec![0, 9], vec![13, 21]]);
+        scene.ask(Task::Read, 3, 1);
+        scene.ask(Task::Read, 10, 1);
+        scene.ask(Task::Write, 5, 1);
+        assert_eq!(scene.begin(ROWS), [[3]], "rows 2 and 5 are being written");
+        scene.end(0);
+        assert_eq!(scene.begin(ROWS), [[10]]);
+        scene.end(1);
+        assert_eq!(scene.begin(ROWS), [[5]]);
+    }
+
+    #[test]
+    fn chunks_without_parities_do_not_exclude_each_other() {
+        let mut scene = Scene::default();
+        for from in [0, 8, 0, 7] {
+            scene.ask(Task::Write, from, 1);
+        }
+        let bytes = Grain::Bytes { chunk_bytes: CHUNK };
+        // Blocks 7 and 8 adjoin, but are in two chunks.
+        assert_eq!(scene.begin(bytes), [vec![0, 0], vec![8], vec![7]]);
+    }
+
+    #[test]
+    fn what_may_change_a_unit_waits_for_all_and_nothing_passes_it() {
+        let mut scene = Scene::default();
+        scene.ask(Task::Write, 0, 1);
+        scene.ask(Task::Write, 3, 1);
+        scene.locks.ask(7, Task::Repair { reads_all: true });
+        scene.ask(Task::Write, 5, 1);
+        assert_eq!(scene.begin(ROWS), [[0], [3]]);
+        scene.end(1);
+        assert!(scene.begin(ROWS).is_empty());
+        scene.end(0);
+        assert_eq!(scene.begin(ROWS), [[u32::MAX]]);
+        scene.end(2);
+        assert_eq!(scene.begin(ROWS), [[5]]);
+        // A part of two chunks has all rows.
+        scene.ask(Task::Write, 7, 2);
+        assert!(scene.begin(ROWS).is_empty());
+        // A role may get a new place in the meantime.
+        scene.end(3);
+        scene.ask(Task::Write, 1, 1);
+        assert_eq!(scene.begin(Grain::Unit), [[7, 1]]);
+    }
+
+    #[test]
+    fn a_task_that_waits_is_not_passed_by_what_excludes_it() {
+        let mut scene = Scene::default();
+        scene.ask(Task::Read, 0, 2);
+        assert_eq!(scene.begin(ROWS), [[0]]);
+        scene.ask(Task::Write, 1, 2);
+        scene.ask(Task::Read, 2, 1);
+        scene.ask(Task::Read, 4, 1);
+        assert_eq!(scene.begin(ROWS), [[4]]);
+        scene.end(0);
+        assert_eq!(scene.begin(ROWS), [[1]]);
     }
 }

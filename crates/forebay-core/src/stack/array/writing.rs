@@ -294,8 +294,25 @@ impl Array {
         if !self.jobs[key as usize].lacks_room {
             self.full.took_data();
         }
+        self.join_losses(key);
         let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
         self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
+    }
+}
+
+impl Array {
+    /// Takes over the losses that writes to other rows of the unit have noted since a write began.
+    fn join_losses(&mut self, key: u32) {
+        if self.is_fresh() {
+            return;
+        }
+        let now = self.unit(self.jobs[key as usize].number);
+        let job = &mut self.jobs[key as usize];
+        for (role, place) in now.places.into_iter().enumerate() {
+            if place.is_lost() && !job.old.places[role].is_lost() {
+                (job.old.places[role], job.new.places[role]) = (place, place);
+            }
+        }
     }
 }
 

@@ -487,14 +487,40 @@ impl<'a> Search<'a> {
             return false;
         }
         if self.known.write_settle_ms.is_none() {
-            let each = |row: &SweepRow| 1e3 / row.iops;
-            let settle = self.figures.write_settle_ms + each(first) - each(&through);
-            self.figures.write_settle_ms = settle.clamp(0.0, self.turn_ms());
-            let from = format!("fitted: from random writes at queue depth {}", first.depth);
-            self.says("settle", from);
+            self.fit_settle();
         }
         self.says("places", "fitted: random writes are as slow as without a cache".to_string());
         true
+    }
+
+    /// Returns the middle between the greatest and the least logarithm of the ratio of simulated to
+    /// measured rates.
+    fn middle_excess(&self, rows: &[SweepRow]) -> f64 {
+        let of = |row: &SweepRow| self.excess(std::slice::from_ref(row));
+        let (low, high) = rows
+            .iter()
+            .map(of)
+            .fold((f64::MAX, f64::MIN), |(low, high), excess| (low.min(excess), high.max(excess)));
+        f64::midpoint(low, high)
+    }
+
+    /// Fits the settle time of writes without a cache so that the greatest error of a rate is least over
+    /// all depths: the catch margin was fitted to reads alone.
+    fn fit_settle(&mut self) {
+        let rows = self.rows;
+        let (mut low, mut high) = (0.0, self.turn_ms());
+        for _ in 0..8 {
+            self.figures.write_settle_ms = f64::midpoint(low, high);
+            let settle = self.figures.write_settle_ms;
+            if self.middle_excess(&rows.writes) > 0.0 { low = settle } else { high = settle }
+        }
+        self.figures.write_settle_ms = f64::midpoint(low, high);
+        let depths: Vec<String> = rows.writes.iter().map(|row| row.depth.to_string()).collect();
+        let depths = match depths.as_slice() {
+            [one] => format!("queue depth {one}"),
+            several => format!("queue depths {}", several.join(", ")),
+        };
+        self.says("settle", format!("fitted: from random writes at {depths}"));
     }
 
     /// Chooses newest-first admission if most writes wait less than half the mean while a few wait

@@ -294,3 +294,15 @@ fn a_99th_percentile_shows_how_long_commands_are_passed_over() {
     assert!((500.0..900.0).contains(&fit.figures.starvation_ms), "{:?}", fit.figures);
     judge(&fit.check(&all).unwrap(), Op::Read, 0.05, 1);
 }
+
+/// Writes without a cache have no margin of their own: the settle time balances the errors at all depths.
+#[test]
+fn writes_without_a_cache_are_met_at_every_depth() {
+    let mut rows = rows(&reads_of(HDD_500GB));
+    let rates = [(1, 68.0), (4, 80.24), (8, 86.36), (16, 92.48), (32, 98.6)];
+    rows.extend(bare(Op::Write, &rates));
+    let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
+    assert_eq!(fit.figures.places, 0);
+    judge(&fit.check(&rows).unwrap(), Op::Write, 0.10, u32::MAX);
+    assert!(fit.toml().contains("fitted: from random writes at queue depths 1, 4, 8, 16, 32"));
+}

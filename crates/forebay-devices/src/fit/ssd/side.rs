@@ -53,6 +53,17 @@ const FASTER: f64 = 1.03;
 const SATURATED: f64 = 0.7;
 /// The number of rows used in the coarse search.
 const COARSE_ROWS: usize = 4;
+/// The steps of the coarse search: of all starting points, and of the best of them.
+const COARSE_STEPS: [u32; 2] = [10, 24];
+/// The number of starting points that the coarse search continues from.
+const COARSE_KEPT: usize = 8;
+/// The steps of the fine search: of the best solutions of the coarse one with their neighbors, and of
+/// the best of these.
+const FINE_STEPS: [u32; 2] = [20, 60];
+/// The numbers of solutions that the fine search begins and continues from.
+const FINE_KEPT: [usize; 2] = [4, 2];
+/// Deeper rows whose rates are within this factor show only that the maximum is reached.
+const SATURATED_ALIKE: f64 = 1.02;
 /// The maximum pause of a benchmark host between I/Os, in us.
 const GAP_MAX_US: f64 = 20.0;
 
@@ -133,6 +144,20 @@ impl Side {
     }
 }
 
+fn sides(answers: Vec<Answer>) -> Vec<Side> {
+    answers.into_iter().map(|(_, side)| side).collect()
+}
+
+/// Leaves out rows between the first that reaches the maximum rate and the last: they take the
+/// longest to simulate, and their latencies follow from the rate.
+fn without_saturated(rows: Vec<&SweepRow>) -> Vec<&SweepRow> {
+    let most = rows.iter().map(|row| row.iops).fold(0.0, f64::max);
+    let first = rows.iter().position(|row| SATURATED_ALIKE * row.iops >= most);
+    let (first, last) = (first.unwrap_or(0), rows.len().saturating_sub(1));
+    let is_kept = |(at, _): &(usize, &SweepRow)| *at <= first || *at == last;
+    rows.into_iter().enumerate().filter(is_kept).map(|(_, row)| row).collect()
+}
+
 /// The rows to fit, and what is known about the drive.
 pub(super) struct Search<'a> {
     op: Op,
@@ -159,6 +184,7 @@ impl<'a> Search<'a> {
             .copied()
             .reduce(|base, row| if of_each(row) > FASTER * of_each(base) { row } else { base })?;
         let fitted = rows.iter().copied().filter(|row| row.depth >= base.depth).collect();
+        let fitted = without_saturated(fitted);
         let search = Search { op, rows: fitted, base, queue_depth, link_bytes_per_s };
         let mut side = search.best();
         search.wake(&mut side, rows);
@@ -167,31 +193,53 @@ impl<'a> Search<'a> {
 
     /// Runs a coarse search, refines its best results and returns the best solution.
     fn best(&self) -> Side {
-        let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
         let coarse = self.coarse();
-        let mut answers: Vec<Answer> = Vec::new();
-        for behind in [false, true] {
-            for &lanes in lanes {
-                for interval_us in self.intervals() {
-                    let begun = Side { behind, lanes, interval_us, ..self.first_guess() };
-                    answers.push(coarse.descend(begun, 30));
-                }
-            }
-        }
-        answers.sort_by(|one, other| one.0.total_cmp(&other.0));
-        answers.truncate(4);
+        let begun = coarse.descend_all(self.starts(), COARSE_STEPS[0], COARSE_KEPT);
+        let rough = coarse.descend_all(sides(begun), COARSE_STEPS[1], FINE_KEPT[0]);
         let beside = |(_, side): &Answer| {
             let more = (side.lanes + 1).max(side.lanes * 3 / 2);
             [side.lanes, more].map(|lanes| Side { lanes, ..side.clone() })
         };
-        // Recompute costs with all rows, because costs from a few rows are not comparable.
-        for (cost, side) in &mut answers {
-            *cost = self.cost(side);
+        let near = rough.iter().flat_map(beside).collect();
+        let fine = self.descend_all(near, FINE_STEPS[0], FINE_KEPT[1]);
+        let best = self.descend_all(sides(fine), FINE_STEPS[1], 1);
+        best.into_iter().next().map_or_else(|| self.first_guess(), |(_, side)| side)
+    }
+
+    /// Returns the solutions that the search starts from.
+    fn starts(&self) -> Vec<Side> {
+        let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
+        let mut starts = Vec::new();
+        for behind in [false, true] {
+            for &lanes in lanes {
+                let intervals = self.intervals().into_iter();
+                starts.extend(intervals.map(|interval_us| Side {
+                    behind,
+                    lanes,
+                    interval_us,
+                    ..self.first_guess()
+                }));
+            }
         }
-        let near: Vec<Side> = answers.iter().flat_map(beside).collect();
-        answers.extend(near.into_iter().map(|side| self.descend(side, 60)));
-        let best = answers.into_iter().min_by(|one, other| one.0.total_cmp(&other.0));
-        best.map_or_else(|| self.first_guess(), |(_, side)| side)
+        starts
+    }
+
+    /// Refines each solution on two threads, and returns the best `kept` of the results, the best
+    /// first.
+    fn descend_all(&self, begun: Vec<Side>, steps: u32, kept: usize) -> Vec<Answer> {
+        let every_second = |first: usize| -> Vec<Answer> {
+            let some = begun.iter().skip(first).step_by(2);
+            some.map(|side| self.descend(side.clone(), steps)).collect()
+        };
+        let (even, odd) = std::thread::scope(|scope| {
+            let odd = scope.spawn(|| every_second(1));
+            (every_second(0), odd.join().unwrap_or_default())
+        });
+        let mut answers: Vec<Answer> = even.into_iter().chain(odd).collect();
+        // The order of the threads' results does not depend on their speed.
+        answers.sort_by(|one, other| one.0.total_cmp(&other.0));
+        answers.truncate(kept);
+        answers
     }
 
     /// Returns a search that uses only a few of the rows, including the first and the last.
@@ -199,8 +247,7 @@ impl<'a> Search<'a> {
         let last = self.rows.len().saturating_sub(1);
         let some = last.min(COARSE_ROWS - 1);
         let rows = (0..=some).map(|index| self.rows[index * last / some.max(1)]).collect();
-        let Search { op, base, queue_depth, link_bytes_per_s, .. } = *self;
-        Search { op, rows, base, queue_depth, link_bytes_per_s }
+        Search { rows, ..*self }
     }
 
     /// Returns the intervals between commands to try: the reciprocal of the highest rate and, if
@@ -259,19 +306,22 @@ impl<'a> Search<'a> {
                 ..begun.clone()
             }
         };
-        let (cost, x) = simplex::least(from, 0.3, steps, |x| self.cost(&side(x)));
+        let (cost, x) = simplex::least(from, 0.3, steps, |x, limit| self.cost(&side(x), limit));
         (cost, side(&x))
     }
 
     /// Returns the cost of a solution: its errors on the rows plus its distance from a typical
-    /// solution.
-    fn cost(&self, side: &Side) -> f64 {
+    /// solution. Stops at `limit`.
+    fn cost(&self, side: &Side, limit: f64) -> f64 {
         let squared = |model: Option<f64>, measured: Option<f64>, unit: f64| {
             let pair = model.zip(measured);
             pair.map_or(0.0, |(model, measured)| ((model / measured).ln() / unit).powi(2))
         };
         let mut cost = self.unusual(side);
         for row in &self.rows {
+            if cost >= limit {
+                return cost;
+            }
             let Ok(model) = self.measure(side, row) else { return f64::INFINITY };
             cost += squared(Some(model.iops), Some(row.iops), IOPS_UNIT)
                 + squared(model.mean_us, row.mean_us, MEAN_UNIT)
@@ -315,5 +365,45 @@ impl<'a> Search<'a> {
         let Ok(model) = self.measure(side, row) else { return };
         let late_us = 1e6 / row.iops - 1e6 / model.iops;
         side.host.wake = Nanos((late_us * 1e3).max(0.0) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(depth: u32, iops: f64) -> SweepRow {
+        let (mean_us, p50_us, p99_us, p999_us, max_us) = (None, None, None, None, None);
+        let (op, block_bytes) = (Op::Read, 4096);
+        SweepRow { op, block_bytes, depth, iops, mean_us, p50_us, p99_us, p999_us, max_us }
+    }
+
+    #[test]
+    fn one_of_the_rows_beyond_saturation_is_enough() {
+        let depths = |iops: &[f64]| {
+            let rows: Vec<SweepRow> =
+                (0..).zip(iops).map(|(at, iops)| row(1 << at, *iops)).collect();
+            let kept = without_saturated(rows.iter().collect());
+            kept.into_iter().map(|row| row.depth).collect::<Vec<_>>()
+        };
+        assert_eq!(depths(&[10e3, 20e3, 38e3, 39.5e3, 39.6e3, 39.8e3]), [1, 2, 4, 8, 32]);
+        assert_eq!(depths(&[10e3, 20e3, 38e3]), [1, 2, 4]);
+        assert_eq!(depths(&[10e3]), [1]);
+        assert!(depths(&[]).is_empty());
+    }
+
+    /// A solution that is worse than the limit is not simulated on all rows.
+    #[test]
+    fn a_cost_stops_at_its_limit() {
+        let rows = [row(1, 10e3), row(4, 35e3), row(32, 90e3)];
+        let (base, link_bytes_per_s) = (&rows[0], 550_000_000);
+        let rows = rows.iter().collect();
+        let (op, queue_depth) = (Op::Read, 32);
+        let search = Search { op, rows, base, queue_depth, link_bytes_per_s };
+        let side = Side { modes_us: [300.0, 900.0], lanes: 1, ..search.first_guess() };
+        let all = search.cost(&side, f64::INFINITY);
+        let cut = search.cost(&side, 1.0);
+        assert!(1.0 <= cut && cut < all, "{cut} of {all}");
+        assert_eq!(search.cost(&side, 2.0 * all), all);
     }
 }

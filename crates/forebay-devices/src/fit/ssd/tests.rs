@@ -91,7 +91,7 @@ fn all_rows_of_a_sweep_reads_and_writes_are_met() {
 fn what_shows_no_drive_is_refused() {
     let one = rows("samsung-pm883", Op::Read, &[1]);
     let refused = |rows| fit(&sweep(rows), SsdKnown::default()).unwrap_err().to_string();
-    assert!(refused(one).contains("random reads at 1 queue depths"));
+    assert!(refused(one).contains("random reads at 1 queue depth,"));
     assert!(refused(Vec::new()).contains("two depths or more"));
 }
 

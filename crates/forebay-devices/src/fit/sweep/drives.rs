@@ -20,6 +20,11 @@ pub(super) fn different(targets: &[String]) -> Option<[&str; 2]> {
     })
 }
 
+/// Returns whether the name shows which drive a target is on.
+pub(super) fn is_named(target: &str) -> bool {
+    drive(target).is_some()
+}
+
 /// Returns the drive that `target` is on, or None if the name does not show it, as for files,
 /// volumes, and lists of several devices.
 fn drive(target: &str) -> Option<DriveName<'_>> {

@@ -277,7 +277,8 @@ impl<'a> Job<'a> {
             return Err(why.to_string());
         }
         self.check_outstanding(depth, &rows)?;
-        Ok(MixedJob { name: self.name(), random: mode.starts_with("rand"), clones, rows })
+        let (name, target) = (self.name(), self.option("filename"));
+        Ok(MixedJob { name, random: mode.starts_with("rand"), clones, rows, target })
     }
 
     /// Returns whether the options request the page cache.

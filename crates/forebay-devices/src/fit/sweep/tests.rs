@@ -334,3 +334,29 @@ fn an_unusable_job_is_described_briefly_and_without_a_wrong_hint() {
     let said = Folder::with("alone", &[("x.json", &text)]).read().unwrap_err();
     assert!(said.contains("give 1 outstanding I/O, but"), "{said}");
 }
+
+/// Without a drive's name, the folder tells drives apart.
+#[test]
+fn repeated_rows_of_two_folders_are_not_averaged() {
+    let text = |iops: f64, target: &str| {
+        let mean = 1e6 / iops;
+        run(
+            r#""rw": "randread", "bs": "4k", "direct": "1""#,
+            &[job("d1", 0, target, &side(iops, mean, 2.0 * mean, 3.0 * mean), &none())],
+        )
+    };
+    let read = |name: &str, targets: [&str; 2]| {
+        let [one, other] = [text(70.0, targets[0]), text(140.0, targets[1])];
+        let folder = Folder::with(name, &[("a/1.json", &one), ("b/1.json", &other)]);
+        folder.read()
+    };
+    let said = read("two-folders", ["", ""]).unwrap_err();
+    assert!(
+        said.contains("a/1.json and") && said.contains("expected those of one drive"),
+        "{said}"
+    );
+    let said = read("two-files", [r#""filename": "/mnt/a/t""#, r#""filename": "/mnt/b/t""#]);
+    assert!(said.unwrap_err().contains("results of /mnt/a/t and /mnt/b/t"));
+    let one = read("one-file", [r#""filename": "/mnt/a/t""#; 2]).unwrap();
+    assert_eq!((one.rows.len(), one.rows[0].iops), (1, 105.0));
+}

@@ -177,7 +177,7 @@ fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keep
 }
 
 /// In an overloaded open replay, latencies measure the backlog, so tails do not count. In other
-/// replays requests wait for responses, no backlog grows, and tails count.
+/// replays they count unless they are so long that a backlog grows although requests wait.
 #[test]
 fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     let overloaded = |policy, replay, reads_ms| {
@@ -188,6 +188,8 @@ fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     for (replay, best) in [(Replay::Open, "none"), (Replay::Dependent, "bfq")] {
         let runs = [overloaded("none", replay, 100.0), overloaded("bfq", replay, 10.0)];
         assert_eq!(chosen(&runs, Prefer::Balance).0, best);
+        let runs = [overloaded("none", replay, 80e3), overloaded("bfq", replay, 30e3)];
+        assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
     }
 }
 

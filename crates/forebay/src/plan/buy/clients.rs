@@ -11,6 +11,7 @@ use forebay_ask::{AskError, Share};
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::Record;
+use forebay_trace::gaps::without_gaps_s;
 use forebay_trace::touched::Stretch;
 
 use crate::clock::Times;
@@ -62,6 +63,9 @@ pub(super) struct Clients<'a> {
     pub(super) clients: Vec<Client>,
     /// When the last request of all clients arrives.
     pub(super) lasts: Nanos,
+    /// The length of one or two gaps that are nearly all of that time, as when a recording was stopped
+    /// for hours; else 0.
+    pub(super) paused: Nanos,
 }
 
 /// How traces become clients.
@@ -99,6 +103,7 @@ impl<'a> Clients<'a> {
             client_of: Vec::new(),
             clients: Vec::new(),
             lasts: Nanos::ZERO,
+            paused: Nanos::ZERO,
         };
         clients.named(told);
         clients.count()?;
@@ -149,12 +154,18 @@ impl<'a> Clients<'a> {
         let mut merged = self.merged(&everybody)?;
         let mut gaps: Vec<Gaps> = everybody.iter().map(|_| Gaps::default()).collect();
         let mut lasts = Nanos::ZERO;
-        for record in &mut merged {
-            gaps[record.stream as usize].push(record.at);
-            lasts = record.at;
-        }
+        let active_s = without_gaps_s(
+            (&mut merged)
+                .inspect(|record| {
+                    gaps[record.stream as usize].push(record.at);
+                    lasts = record.at;
+                })
+                .map(|record| record.at),
+        );
         merged.ended()?;
         drop(merged);
+        let paused = |active_s| lasts - Nanos::from_secs_f64(active_s);
+        self.paused = active_s.map_or(Nanos::ZERO, paused);
         self.lasts = lasts;
         self.clients.iter_mut().zip(gaps).for_each(|(client, gaps)| client.gaps = gaps);
         Ok(())

@@ -143,7 +143,8 @@ impl Run<'_> {
         let failures = if self.health == Health::Whole { &[][..] } else { &[missing] };
         let lanes = models.into_iter().zip(0..);
         let models = lanes.map(|(model, lane)| Failing::new(model, lane, failures)).collect();
-        let lasts = Nanos((case.clients.lasts.0 as f64 / case.intensity.times()) as u64);
+        let faster = |time: Nanos| Nanos((time.0 as f64 / case.intensity.times()) as u64);
+        let lasts = faster(case.clients.lasts);
         let visit = Visit {
             workload: Until { open: Open::new(requests_of_set, intensity), over: &over },
             watch: Watch {
@@ -165,6 +166,7 @@ impl Run<'_> {
             drives: self.set.lanes.disks.into(),
             models,
             lasts,
+            paused: faster(case.clients.paused),
         };
         let count = visit.run(build_placed(&self.set.spec, &self.set.lanes)?);
         if let Some(error) = failed.iter().find_map(|failed| failed.take()) {
@@ -351,15 +353,17 @@ struct Visit<'a, 'o, 't, 'm> {
     models: Vec<Failing<Spread>>,
     /// When the trace ends; devices draw power until then.
     lasts: Nanos,
+    /// The length of gaps in the trace that do not count when it says how busy the drives are.
+    paused: Nanos,
 }
 
 impl Visit<'_, '_, '_, '_> {
     fn run(mut self, mut policy: AnyPolicy) -> Count {
         let end = simulate::run(&mut policy, &mut self.models, &mut self.workload, &mut self.watch);
         let until = end.max(self.lasts);
-        let seconds = until.as_secs_f64().max(1e-9);
-        let busy = |model: &Failing<Spread>| model.busy(until).as_secs_f64() / seconds;
-        let watts = |model: &Failing<Spread>| model.joules(until) / seconds;
+        let seconds = (until - self.paused).as_secs_f64().max(1e-9);
+        let busy = |model: &Failing<Spread>| (model.busy(until).as_secs_f64() / seconds).min(1.0);
+        let watts = |model: &Failing<Spread>| model.joules(until) / until.as_secs_f64().max(1e-9);
         let drives = || self.models.iter().take(self.drives);
         Count {
             watts: drives().map(watts).sum(),

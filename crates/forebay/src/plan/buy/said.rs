@@ -4,7 +4,7 @@
 use forebay_ask::named;
 
 use super::rank::{BuyRefusal, BuyRow, Sharing};
-use super::{Binds, ClientNeed, Question};
+use super::{Binds, ClientNeed, Layout, Question};
 use crate::quantities::{self, achieved, counted};
 
 /// How many of the [`reasons`] appear on the first screen.
@@ -27,6 +27,21 @@ pub(super) fn reasons(
         all.push(format!("This is for {} times the load and the data.", question.growth));
     }
     all
+}
+
+/// Explains why RAID 6 needs more drives than other layouts, if one of `rows` is too slow or needs
+/// more drives for the time than for the bytes.
+pub(super) fn reads_first<'a>(rows: impl IntoIterator<Item = &'a BuyRow>) -> Option<String> {
+    let is_slow = |row: &&BuyRow| {
+        let by_time = [Binds::Time, Binds::Headroom, Binds::Several].map(Some);
+        let is_refused = row.refusal.is_some_and(|refusal| refusal != BuyRefusal::Bytes);
+        row.layout == Layout::Raid6 && (is_refused || by_time.contains(&row.binds))
+    };
+    rows.into_iter().find(is_slow).map(|_| {
+        "Before raid6 writes a small block and its two parities, it reads three blocks from the disks, which no write \
+         cache hides: bursts of writes take longer than on a single drive or on mirrors."
+            .to_string()
+    })
 }
 
 /// States how many drives would suffice without headroom, if fewer would.

@@ -659,3 +659,30 @@ fn numbers_have_intervals_where_they_are_asked_for() {
     let row = asked(&inputs, &Question { bootstrap: None, ..question }).rows.remove(0);
     assert_eq!((row.drives_low, row.clients[0].in_time_low_fraction), (None, None));
 }
+
+/// As when a recording was stopped for hours: the drives are as busy as without the gap.
+#[test]
+fn drives_are_as_busy_as_outside_a_long_gap() {
+    let busy = |gap_ms: u64| {
+        let at = |n: u64| n * 100 + if n >= 100 { gap_ms } else { 0 };
+        let requests: Vec<_> = (0..200).map(|n| (at(n), n % 8, 0)).collect();
+        let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+        let answer = asked(&[input(&requests)], &ask.question());
+        answer.rows[0].utilisation_max.unwrap()
+    };
+    let (with, without) = (busy(8 * 3_600_000), busy(0));
+    assert!(without > 0.09 && (with - without).abs() < 0.01, "{with} for {without}");
+}
+
+/// A reader who compares RAID 6 with one drive sees why it needs so many.
+#[test]
+fn raid6_says_that_it_reads_before_it_writes() {
+    let refused = |op| {
+        let ask = Ask::of(&["fixed:100"], &[Layout::Raid6]);
+        let answer = asked(&[input_of(op, &burst(60))], &ask.question());
+        assert!(answer.rows[0].drives.is_none(), "{:?}", answer.rows[0]);
+        answer.refused.join(" ")
+    };
+    assert!(refused(Op::Write).contains("it reads three blocks from the disks"));
+    assert!(!refused(Op::Read).contains("reads three blocks"));
+}

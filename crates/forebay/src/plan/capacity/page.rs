@@ -19,7 +19,7 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         title: called("Capacity", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Capacity"),
         headline: headline(answer),
-        about: about_load(&answer.trace, answer.requests, answer.duration_s),
+        about: about_load(&answer.trace, answer.requests, (answer.duration_s, answer.active_s)),
         ..Page::default()
     };
     page.key_figures = vec![

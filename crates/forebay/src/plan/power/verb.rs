@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
+use crate::shingled;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -83,6 +84,8 @@ impl Verb for PowerAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let mut disk = Disk::open(&self.device, self.disk_iops)?;
         disk.standby_w = self.off_w.unwrap_or(disk.standby_w);
+        let note = shingled::note(&devices::open(&self.device)?);
+        warn_all(session, Path::new(""), note.as_slice());
         let question = Question {
             within: self.within,
             fraction: self.fraction,

@@ -22,7 +22,8 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         Some(true) => Verdict::new(Tone::Good, "The promise is kept"),
         Some(false) => Verdict::new(Tone::Warning, "The promise is broken"),
     };
-    let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);
+    let mut about =
+        about_load(&answer.trace, answer.requests, (answer.duration_s, answer.active_s));
     let tiers: Vec<String> = price.least.tiers.iter().map(tier_in_words).collect();
     about.push(("Promise".into(), tiers.join(", ")));
     let mut page = Page {
@@ -99,7 +100,7 @@ fn check(checked: &Division) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
         false => {
-            "The promise is not kept in any of the three ways. On separate servers:".to_string()
+            format!("The promise is not kept in any of the three ways. On {}:", checked.way.name())
         }
     }
 }

@@ -84,7 +84,10 @@ pub(super) struct Answer {
     pub(super) requests: u64,
     /// The time from the trace's first request to its last, in seconds.
     pub(super) duration_s: f64,
-    /// The mean request rate; `None` if all requests arrive at the same time.
+    /// The same time without gaps, if one or two gaps are nearly all of it.
+    #[serde(skip)]
+    pub(super) active_s: Option<f64>,
+    /// The mean request rate, outside such gaps; `None` if all requests arrive at the same time.
     pub(super) mean_iops: Option<f64>,
     #[serde(flatten)]
     pub(super) price: Price,
@@ -122,11 +125,13 @@ impl Verb for SlaAsk {
         let arrivals: ArrivalTimes = read(&self.source, &self.trace, None, clock, session)?;
         session.begin("searching for the smallest capacity", None);
         let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
+        let active_s = arrivals.active_s();
         let answer = Answer {
             trace: self.trace.name().display().to_string(),
             requests,
             duration_s,
-            mean_iops: mean_iops(requests, duration_s),
+            active_s,
+            mean_iops: mean_iops(requests, active_s.unwrap_or(duration_s)),
             price: price(&arrivals, &promise, self.capacity)?,
         };
         Answered::new(&answer, undecided(page::of_rate(&answer), arrivals.data_requests))

@@ -28,7 +28,7 @@ const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of
 /// Builds the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
     let best = answer.best();
-    let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);
+    let mut about = about_load(&answer.trace, answer.requests, (answer.duration_s, None));
     about.push(("Promise".into(), promise(answer)));
     about.push(("Size".into(), format!("{} GiB", answer.gib)));
     let mut page = Page {
