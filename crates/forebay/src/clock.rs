@@ -431,7 +431,7 @@ mod tests {
         let noisy = stamped(|index, us| floor(us) + index * 7919 % 500);
         assert!(is_crowded(noisy, 1000), "{noisy:?}");
         assert!(noisy.why_not().is_none());
-        assert!(noisy.caution().unwrap().contains("100 % of the requests come at the same"));
+        assert!(noisy.caution().unwrap().contains("100 % of the requests arrive at the same"));
         // Requests are spread over a tenth of each second, which a coarse clock does not explain.
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
     }

@@ -364,8 +364,9 @@ fn a_few_requests_are_too_short_to_advise() {
 #[test]
 fn a_short_recording_changes_no_scheduler() {
     let bursts = |seconds: u64| -> Vec<Record> {
-        let burst = |n: u64| read(n / 100 * 1_000_000, (n % 4) as u32, scattered(n), 4 * KIB);
-        (0..100 * seconds).map(burst).collect()
+        let at_us = |n: u64| n / 100 * 1_000_000 + n * 7919 % 500;
+        let burst = |n: u64| read(at_us(n), (n % 4) as u32, scattered(n), 4 * KIB);
+        (0..50 * seconds).map(|n| burst(n / 50 * 100 + n % 50)).collect()
     };
     let (short, long) = (advice(bursts(4)), advice(bursts(40)));
     assert_eq!(long.verdict, Verdict::Recommended, "{}", long.headline);
@@ -584,7 +585,7 @@ fn tails_do_not_count_where_the_drive_is_behind() {
     let records = two_readers(2_000).into_iter();
     let at = |record: &Record| match record.stream {
         0 => record.at,
-        _ => Nanos::from_secs(3),
+        _ => Nanos::from_secs(6),
     };
     let offset = |record: &Record| record.offset / 16 * 9 / 512 * 512;
     let records =

@@ -103,12 +103,12 @@ fn medians(description: &Description, run: &RunResult) -> Option<(&'static str, 
     (ms >= recorded_ms * SLOWER_TIMES).then_some((kind, recorded_ms, ms))
 }
 
-/// Formats how much faster the recorded device was than the model in `run`, as in "half of its reads
-/// took less than 378 us, here less than 13.1 ms"; `None` if it was not faster.
+/// Formats how much faster the recorded device was than the model in `run`, as in "the median of
+/// its reads was 378 us, here it is 13.1 ms"; `None` if it was not faster.
 pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
     let (kind, recorded_ms, ms) = medians(description, run)?;
     let [recorded, here] = [recorded_ms, ms].map(millis);
-    Some(format!("half of its {kind} took less than {recorded}, here less than {here}"))
+    Some(format!("the median of its {kind} was {recorded}, here it is {here}"))
 }
 
 /// Returns how many times as fast as the model in `run` the recorded device was; `None` if it was

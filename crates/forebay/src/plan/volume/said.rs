@@ -247,7 +247,7 @@ fn closest(rows: &[VolumeRow]) -> Option<String> {
         rows.iter().map(|row| row.base_read_ms.min(row.base_write_ms)).reduce(f64::min)?;
     if best.in_time_fraction == 0.0 {
         return Some(format!(
-            "None answers a single request in time: the fastest takes {} even if nothing waits.",
+            "No volume answers a single request in time: the fastest takes {} even if nothing waits.",
             millis(base_ms)
         ));
     }
