@@ -186,14 +186,15 @@ def layouts(results: Results) -> list[Judged]:
         return sum(rows["RAID 6"][at] / rows["RAID 10"][at] for at in (0, 1))
 
     ours = lead(cases.SSD, results.nearest[cases.SSD]) / lead(cases.HDD, results.nearest[cases.HDD])
+    # Nothing says that both devices had the same number of outstanding writes.
+    outstanding = itertools.product(results.times[cases.SSD], results.times[cases.HDD])
     judge("ssd-more-pronounced", "simulated", ours,
-          [lead(cases.SSD, o) / lead(cases.HDD, o) for o in results.times[cases.HDD]])
+          [lead(cases.SSD, on_ssd) / lead(cases.HDD, on_hdd) for on_ssd, on_hdd in outstanding])
     mirrors, parity = (occupancy(results, level) for level in ("RAID 10", "RAID 6"))
     judge("occupied-mirrors", "simulated", sum(mirrors) / 4, mirrors)
     judge("occupied-parity", "simulated", max(parity, key=abs), parity)
-    steps = [[100 * (full / less - 1) for less, full in itertools.pairwise(results.occupied["RAID 10", chunks])]
-             for chunks in range(1, 5)]
-    judge("occupied-steps", "simulated", max(map(max, steps)), map(max, steps))
+    more = [of_mirrors - of_parity for of_mirrors, of_parity in zip(mirrors, parity, strict=True)]
+    judge("occupied-steps", "simulated", sum(more) / 4, more)
     return judged
 
 
@@ -215,22 +216,38 @@ def joint(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> s
     same time.
     """
     lines = []
+    model = {}
     for device, by_where in by_device.items():
         for where, listed in by_where.items():
-            figures = FIGURE_TWO[device] | (CACHING if listed[0].uncached else {})
-            met = {}
-            for at in listed:
-                values = at.beside | {key: figure(at) for key, figure in figures.items()}
-                met[at.label] = {key for key, value in values.items() if results.claims[key].deviation(value) == 0}
-            best = max(met, key=lambda label: len(met[label]))
-            never = [key for key in values if not any(key in kept for kept in met.values())]
-            apart = [f"{one} and {other}" for one, other in itertools.combinations(values, 2)
-                     if one not in never and other not in never
-                     and not any({one, other} <= kept for kept in met.values())]
-            misses = [key for key in values if key not in met[best] and key not in never]
-            lines.append([device, where, str(len(met)), best,
-                          *(", ".join(keys) or "-" for keys in ([k for k in values if k in met[best]], misses, never, apart))])
+            met = {at.label: met_by(results, device, at) for at in listed}
+            lines.append(joint_line(device, where, met))
+            if where == "cost model":
+                model[device] = met
+    # The paper wrote the same loads to both devices.
+    on_hdd, on_ssd = model.values()
+    both = {label: on_hdd[label] | on_ssd[label] for label in on_hdd if label in on_ssd}
+    lines.append(joint_line("both", "cost model", both))
     return reproduce.table(JOINT_HEADER, lines)
+
+
+def met_by(results: Results, device: str, at: Setting) -> dict[str, bool]:
+    """Returns for each claim about a device whether a setting meets it."""
+    figures = FIGURE_TWO[device] | (CACHING if at.uncached else {})
+    values = at.beside | {key: figure(at) for key, figure in figures.items()}
+    return {key: results.claims[key].deviation(value) == 0 for key, value in values.items()}
+
+
+def joint_line(drives: str, where: str, met: dict[str, dict[str, bool]]) -> list[str]:
+    """Returns the row about settings by label, each with the claims that it meets or not."""
+    best = max(met, key=lambda label: sum(met[label].values()))
+    keys = list(met[best])
+    never = [key for key in keys if not any(kept[key] for kept in met.values())]
+    apart = [f"{one} and {other}" for one, other in itertools.combinations(keys, 2)
+             if one not in never and other not in never
+             and not any(kept[one] and kept[other] for kept in met.values())]
+    misses = [key for key in keys if not met[best][key] and key not in never]
+    kept = [key for key in keys if met[best][key]]
+    return [drives, where, str(len(met)), best, *(", ".join(keys) or "-" for keys in (kept, misses, never, apart))]
 
 
 def table(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> str:

@@ -31,11 +31,11 @@ enum What {
     StopTrace(Arguments<StopTraceAsk>),
     RotateTrace(Arguments<RotateTraceAsk>),
     Volume(Formatted<volume::StateAsk>),
-    Check(Arguments<volume::CheckAsk>),
+    Check(Formatted<volume::CheckAsk>),
     CancelCheck(Arguments<volume::CancelCheckAsk>),
-    Replace(Arguments<volume::ReplaceAsk>),
-    Grow(Arguments<volume::GrowAsk>),
-    Remove(Arguments<volume::RemoveAsk>),
+    Replace(Formatted<volume::ReplaceAsk>),
+    Grow(Formatted<volume::GrowAsk>),
+    Remove(Formatted<volume::RemoveAsk>),
     Limit(Arguments<volume::LimitAsk>),
 }
 

@@ -136,9 +136,15 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     });
     assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
     goes_on(300);
-    // By default, the missing drive is replaced.
-    served.folder.holes("new", 48 << 20);
-    let told = served.ran(&["control", "replace", "socket", "--with", "new"]);
+    // By default, the missing drive is replaced; the new one is where the old one was.
+    drop(lost);
+    fs::remove_file(served.folder.path("v/3")).unwrap();
+    served.folder.holes("v/3", 48 << 20);
+    let json = ["--format", "json"];
+    let told =
+        served.ran(&[&["control", "replace", "socket", "--with", "v/3"], &json[..]].concat());
+    let answer: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&answer["replaced"], &answer["new"]), (&3.into(), &9.into()), "{answer:#}");
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.status.success() && said.contains("is drive 9 of the volume now"), "{said}");
     let (status, state) = served.state();
@@ -190,7 +196,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
         "is lost: 7 of its 8 drives are left",
         "the rebuild begins",
         "and all data have full redundancy again",
-        "new) has joined the volume",
+        "v/3) has joined the volume",
         "v/2) is no longer part of the volume and can be removed",
         "the check begins",
         "the check was cancelled",
@@ -199,10 +205,9 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     }
     assert!(!said.contains("DATA ARE LOST"), "{said}");
     // Remove the replaced drives and any two others: all data is still available.
-    for name in ["v/2", "v/3", "v/5", "v/newer"] {
+    for name in ["v/2", "v/5", "v/newer"] {
         fs::remove_file(served.folder.path(name)).unwrap();
     }
-    fs::rename(served.folder.path("new"), served.folder.path("v/new")).unwrap();
     let status = served.ran(&["volume", "status", "v", "--format", "json"]);
     assert_eq!(status.status.code(), Some(3), "{status:?}");
     let serving = Serving::start(&served.folder, &["serve.toml"]);

@@ -390,7 +390,7 @@ impl Driver {
         }
         if tally.lanes.len() >= most {
             return Err(unfit(format!(
-                "'{name}': {} drives have been added or replaced since the server was started, and \
+                "'{name}': {} drives have been opened since the server was started, and \
                  there is room for {most}; restart the server, then add {}",
                 tally.lanes.len(),
                 path.display()

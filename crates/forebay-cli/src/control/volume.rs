@@ -137,11 +137,13 @@ pub(super) fn state(verb: Formatted<StateAsk>) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn check(Arguments(ask): Arguments<CheckAsk>) -> anyhow::Result<()> {
-    let CheckAsk { socket, rate, disk } = ask;
+pub(super) fn check(verb: Formatted<CheckAsk>) -> anyhow::Result<()> {
+    let CheckAsk { socket, rate, disk } = verb.ask;
     let before: ServedVolume = ordered(&socket, &Command::VolumeStatus { disk: disk.clone() }, "")?;
     let command = Command::VolumeCheck { disk, rate };
-    let volume: ServedVolume = ordered(&socket, &command, "checking")?;
+    let done: Value = ordered(&socket, &command, "checking")?;
+    data(verb.format, &done)?;
+    let volume: ServedVolume = serde_json::from_value(done)?;
     if volume.checks == before.checks {
         return Err(anyhow::anyhow!("the check was cancelled"));
     }
@@ -165,11 +167,12 @@ pub(super) fn cancel_check(verb: Arguments<CancelCheckAsk>) -> anyhow::Result<()
     ordered::<ServedVolume>(&socket, &Command::CancelVolumeCheck { disk }, "").map(drop)
 }
 
-pub(super) fn replace(verb: Arguments<ReplaceAsk>) -> anyhow::Result<()> {
-    let ReplaceAsk { socket, with, drive, overwrite, disk } = verb.0;
+pub(super) fn replace(verb: Formatted<ReplaceAsk>) -> anyhow::Result<()> {
+    let ReplaceAsk { socket, with, drive, overwrite, disk } = verb.ask;
     let with = std::path::absolute(with)?;
     let command = Command::ReplaceDrive { disk, drive, with: with.clone(), overwrite };
     let done: Value = ordered(&socket, &command, "replacing")?;
+    data(verb.format, &done)?;
     let volume: ServedVolume = serde_json::from_value(done["volume"].clone())?;
     let (old, new) = (&done["replaced"], &done["new"]);
     let leaves = |drive: &&ServedDrive| drive.state == ServedDriveState::Leaving;
@@ -189,11 +192,12 @@ pub(super) fn replace(verb: Arguments<ReplaceAsk>) -> anyhow::Result<()> {
     lost(&volume)
 }
 
-pub(super) fn grow(verb: Arguments<GrowAsk>) -> anyhow::Result<()> {
-    let GrowAsk { socket, with, ssd, overwrite, disk } = verb.0;
+pub(super) fn grow(verb: Formatted<GrowAsk>) -> anyhow::Result<()> {
+    let GrowAsk { socket, with, ssd, overwrite, disk } = verb.ask;
     let with: Vec<PathBuf> = with.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
     let command = Command::GrowVolume { disk, with: with.clone(), ssd, overwrite };
     let done: Value = ordered(&socket, &command, "growing")?;
+    data(verb.format, &done)?;
     let volume: ServedVolume = serde_json::from_value(done["volume"].clone())?;
     let (was, is) =
         (done["bytes_before"].as_f64().unwrap_or_default(), volume.capacity_bytes as f64);
@@ -212,13 +216,14 @@ pub(super) fn grow(verb: Arguments<GrowAsk>) -> anyhow::Result<()> {
     lost(&volume)
 }
 
-pub(super) fn remove(verb: Arguments<RemoveAsk>) -> anyhow::Result<()> {
-    let RemoveAsk { socket, drive, disk } = verb.0;
+pub(super) fn remove(verb: Formatted<RemoveAsk>) -> anyhow::Result<()> {
+    let RemoveAsk { socket, drive, disk } = verb.ask;
     let drive = match Path::new(&drive).exists() && drive.parse::<u8>().is_err() {
         true => std::path::absolute(&drive)?.display().to_string(),
         false => drive,
     };
     let done: Value = ordered(&socket, &Command::RemoveDrive { disk, drive }, "removing")?;
+    data(verb.format, &done)?;
     let volume: ServedVolume = serde_json::from_value(done["volume"].clone())?;
     let number = &done["removed"];
     if done["is_removed"] != true {
@@ -237,6 +242,14 @@ pub(super) fn remove(verb: Arguments<RemoveAsk>) -> anyhow::Result<()> {
 pub(super) fn limit(verb: Arguments<LimitAsk>) -> anyhow::Result<()> {
     let LimitAsk { socket, rate, disk } = verb.0;
     ordered::<ServedVolume>(&socket, &Command::LimitVolume { disk, rate }, "").map(drop)
+}
+
+/// Prints the server's answer if the user wants data; messages for people go to standard error.
+fn data(format: Format, answer: &Value) -> anyhow::Result<()> {
+    match format {
+        Format::Table => Ok(()),
+        format => output::print_data(format, answer),
+    }
 }
 
 fn lost(volume: &ServedVolume) -> anyhow::Result<()> {
