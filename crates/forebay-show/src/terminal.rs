@@ -60,8 +60,8 @@ fn key_figures(page: &Page, columns: usize) -> Option<String> {
         format!("{} {}{}", key.name, before.unwrap_or_default(), key.figure.text())
     };
     let all: Vec<String> = page.key_figures.iter().map(one).collect();
-    let lines = (1..=all.len()).map(|count| all[..count].join(" · "));
-    lines.filter(|line| line.chars().count() <= columns).last()
+    let mut lines = (1..=all.len()).rev().map(|count| all[..count].join(" · "));
+    lines.find(|line| line.chars().count() <= columns)
 }
 
 fn block(of: &Block, columns: usize) -> String {

@@ -137,12 +137,12 @@ pub(super) fn state(verb: Formatted<StateAsk>) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn check(verb: Formatted<CheckAsk>) -> anyhow::Result<()> {
-    let CheckAsk { socket, rate, disk } = verb.ask;
+pub(super) fn check(asked: Formatted<CheckAsk>) -> anyhow::Result<()> {
+    let Formatted { ask: CheckAsk { socket, rate, disk }, format } = asked;
     let before: ServedVolume = ordered(&socket, &Command::VolumeStatus { disk: disk.clone() }, "")?;
     let command = Command::VolumeCheck { disk, rate };
     let done: Value = ordered(&socket, &command, "checking")?;
-    data(verb.format, &done)?;
+    data(format, &done)?;
     let volume: ServedVolume = serde_json::from_value(done)?;
     if volume.checks == before.checks {
         return Err(anyhow::anyhow!("the check was cancelled"));
