@@ -439,7 +439,7 @@ fn a_drive_is_removed_if_the_others_have_room() {
     assert_eq!((&removed["drives"], &removed["spare_drives"]), (&7.into(), &0.into()), "{removed}");
     assert_eq!(removed["capacity_bytes"], made["capacity_bytes"]);
     assert_eq!(removed["drives_missing"], serde_json::json!([]));
-    refused(&mut remove("4"), &["drive 4 cannot be removed: the volume holds", "have room for"]);
+    refused(&mut remove("4"), &["drive 4 cannot be removed: its drives hold", "have room for"]);
     let numbers = removed["drives_replaced"].as_array().unwrap();
     let [number] = &numbers[..] else { panic!("{removed}") };
     for path in [&paths[number.as_u64().unwrap() as usize - 1], &paths[3], &paths[5]] {
@@ -578,7 +578,7 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
     assert_eq!(replaced["drives_missing"], serde_json::json!([]), "{replaced}");
     let again = forebay(&folder, &args).output().unwrap();
     let said = String::from_utf8(again.stdout).unwrap();
-    assert!(again.status.success() && said.contains("is a drive of the volume already"), "{said}");
+    assert!(again.status.success() && said.contains("is already a drive of the volume"), "{said}");
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(
         (&checked["degraded_units"], &checked["not_members"]),

@@ -269,7 +269,7 @@ fn a_volume_under_load_grows_and_loses_a_drive_that_it_can_do_without() {
     served.does(&["control", "remove", "socket", "--drive", "v/2"]);
     let (status, state) = served.state();
     assert_eq!((status, &drive(&state, 2)["state"]), (0, &"left".into()), "{state:#}");
-    let why = "drive 3 cannot be removed: the volume holds";
+    let why = "drive 3 cannot be removed: its drives hold";
     let output = served.ran(&["control", "remove", "socket", "--drive", "3"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains(why), "{said}");

@@ -438,7 +438,7 @@ mod tests {
         let mut reader = Anonymized::new(&mut trace, Path::new("t.csv"), key(), extents);
         let mut batch = Vec::new();
         let said = reader.read(&mut batch).unwrap_err().to_string();
-        assert!(said.starts_with("t.csv: got another content") && batch.is_empty(), "{said}");
+        assert!(said.starts_with("t.csv: got different contents") && batch.is_empty(), "{said}");
     }
 
     #[test]

@@ -360,18 +360,19 @@ fn a_few_requests_are_too_short_to_advise() {
     assert!(remedy(&advice, RemedyKind::Caching).reason.contains("would say nothing"));
 }
 
-/// The same load for four seconds and for forty: only the longer recording changes the scheduler.
+/// The same bursts for four seconds and for forty: only the longer recording changes the scheduler.
 #[test]
 fn a_short_recording_changes_no_scheduler() {
-    let bursts = |seconds: u64| -> Vec<Record> {
-        let at_us = |n: u64| n / 100 * 1_000_000 + n * 7919 % 500;
-        let burst = |n: u64| read(at_us(n), (n % 4) as u32, scattered(n), 4 * KIB);
-        (0..50 * seconds).map(|n| burst(n / 50 * 100 + n % 50)).collect()
+    let burst = |n: u64| {
+        let at_us = n * 200_000 + n * 7919 % 20_000;
+        (0..12).map(move |i| read(at_us + i * 31, i as u32, scattered(n * 12 + i), 4 * KIB))
     };
-    let (short, long) = (advice(bursts(4)), advice(bursts(40)));
+    let bursts = |count: u64| advice((0..count).flat_map(burst).collect());
+    let (short, long) = (bursts(24), bursts(200));
     assert_eq!(long.verdict, Verdict::Recommended, "{}", long.headline);
     assert_eq!(short.verdict, Verdict::TooShort, "{}", short.headline);
     assert!(short.headline.contains("record at least 5 s"), "{}", short.headline);
+    assert!(short.today.is_none() && short.recommended.is_none());
 }
 
 #[test]

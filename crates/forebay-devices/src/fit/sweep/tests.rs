@@ -332,7 +332,7 @@ fn an_unusable_job_is_described_briefly_and_without_a_wrong_hint() {
     }
     let text = reads(1, "").replace(r#""mean": 10000000"#, r#""mean": 90000000"#);
     let said = Folder::with("alone", &[("x.json", &text)]).read().unwrap_err();
-    assert!(said.contains("give 1 outstanding I/O, but"), "{said}");
+    assert!(said.contains("its options imply 1 outstanding I/O, but"), "{said}");
 }
 
 /// Without a drive's name, the folder tells drives apart.
