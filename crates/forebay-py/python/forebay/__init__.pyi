@@ -454,7 +454,7 @@ def cache(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Find how large a cache should be, and what caches of every size would find."""
+    """Find how large a cache should be, and the hit ratio of caches of every size."""
 
 def plan_capacity(
     trace: _Source,
@@ -512,7 +512,7 @@ def compare(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Report how similar two traces are, and for which purposes the second may stand in for the first."""
+    """Report how similar two traces are, and for which purposes the second can replace the first."""
 
 def plan_consolidate(
     traces: _Source | Sequence[_Source],
@@ -832,7 +832,7 @@ def store_simulate(
     tree_sync: Literal["record", "log", "close"] = "log",
     stages: bool = False,
 ) -> dict[str, Any]:
-    """Find by simulation how much sorting slows puts: the store's own code on models of disks."""
+    """Find how much sorting slows down puts, by running the store's own code on models of disks."""
 
 def plan_volume(
     trace: _Source | None = None,
@@ -900,7 +900,7 @@ def volume_remove(
     *,
     drive: str,
 ) -> dict[str, Any]:
-    """Remove a drive from a volume if the others have room for its data."""
+    """Remove a drive from a volume if the others have space for its data."""
 
 def volume_replace(
     drives: _Path | Sequence[_Path],
