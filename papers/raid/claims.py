@@ -224,9 +224,10 @@ def joint(results: Results, by_device: dict[str, dict[str, list[Setting]]]) -> s
             if where == "cost model":
                 model[device] = met
     # The paper wrote the same loads to both devices.
-    on_hdd, on_ssd = model.values()
-    both = {label: on_hdd[label] | on_ssd[label] for label in on_hdd if label in on_ssd}
-    lines.append(joint_line("both", "cost model", both))
+    if len(model) == 2:
+        on_hdd, on_ssd = model.values()
+        both = {label: on_hdd[label] | on_ssd[label] for label in on_hdd if label in on_ssd}
+        lines.append(joint_line("both", "cost model", both))
     return reproduce.table(JOINT_HEADER, lines)
 
 

@@ -424,6 +424,18 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert!(device.model.cylinders() > 0 && reason.contains("general bundled drives"), "{reason}");
 }
 
+/// Reads that took 0.3 ms when they were recorded, far apart on a disk that was only assumed.
+#[test]
+fn a_much_faster_recording_comes_first() {
+    let latency = Some(Nanos::from_micros(300));
+    let one =
+        |n: u64| Record { latency, ..read(n * 50_000 + n * 7919 % 500, 0, scattered(n), 4 * KIB) };
+    let headline = advice((0..1_000).map(one).collect()).headline;
+    let said = headline.strip_prefix("The recorded storage was ").unwrap_or_default();
+    assert!(said.contains(" times as fast as st1000nm0011"), "{headline}");
+    assert!(said.contains(": keep none") && said.split_whitespace().count() < 25, "{headline}");
+}
+
 fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     let (flash, setup) = (default_flash().unwrap(), Setup::default());
     advise(input, device, String::new(), &flash, setup, of_none(), &mut unheard).unwrap()

@@ -1,7 +1,6 @@
 //! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
 //! figure in its favor.
 
-use forebay_ask::named;
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
@@ -11,7 +10,7 @@ use super::judge::{
     UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
 };
 use super::{Provider, RemedyKind, Verdict, source};
-use crate::quantities::{bytes, counted, millis, percent, seconds, significant};
+use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
@@ -36,7 +35,11 @@ impl Case<'_> {
             return self.overload(behind);
         }
         let before = self.on_another_device();
-        let all = self.in_short().into_iter().map(|text| format!("{before}{text}"));
+        let said = |text: String| match before.is_empty() {
+            true => text,
+            false => format!("{before}{}", with_small_initial(&text)),
+        };
+        let all = self.in_short().into_iter().map(said);
         let all: Vec<String> = all.collect();
         let fits = |text: &&String| text.split_whitespace().count() <= WORDS_MAX;
         all.iter().find(fits).or(all.last()).cloned().unwrap_or_default()
@@ -68,11 +71,9 @@ impl Case<'_> {
         match times.filter(|_| is_ranked && !self.is_checked) {
             None => String::new(),
             Some(times) if times >= TIMES_MUCH_FASTER => format!(
-                "The recorded storage was {} times as fast as {device}; name it with {}. For {device}: ",
-                significant(times),
-                named("device")
+                "The recorded storage was {times:.0} times as fast as {device}; name its model. On {device}: ",
             ),
-            Some(_) => format!("For {device}, slower than the recorded device: "),
+            Some(_) => format!("On {device}, slower than the recorded device: "),
         }
     }
 
@@ -343,6 +344,12 @@ impl Case<'_> {
             }
         }
     }
+}
+
+/// Returns a sentence as it follows a colon.
+fn with_small_initial(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// The latencies that a sentence may mention.
