@@ -396,9 +396,21 @@ fn open(
     // writers.
     let exclusive = how.writes && kind == TargetKind::BlockDevice;
     let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
+    // The device of a killed process is busy until the kernel has released its ring.
+    let until = Instant::now() + LOCK_WAIT;
     let open = |flags: OFlags| {
         let mut options = OpenOptions::new();
-        options.read(true).write(how.writes).custom_flags(flags.bits() as i32).open(path)
+        options.read(true).write(how.writes).custom_flags(flags.bits() as i32);
+        loop {
+            match options.open(path) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < until =>
+                {
+                    thread::sleep(LOCK_PAUSE);
+                }
+                opened => return opened,
+            }
+        }
     };
     let said = |error: io::Error| match error.kind() {
         io::ErrorKind::ResourceBusy => Refusal::InUse(
