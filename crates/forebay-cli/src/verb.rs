@@ -12,10 +12,12 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use forebay::Error;
 use forebay::progress::ProgressReport;
+use forebay::simulate::ServedDisk;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_core::Nanos;
 use forebay_play::capture::capture_into;
+use forebay_play::served::served_disk;
 use forebay_show::markdown;
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
@@ -178,6 +180,10 @@ impl Session for Watched {
 
     fn capture(&mut self, device: &Path, length: Nanos, output: &Path) -> Result<(), Error> {
         capture_into(device, length, output, self)
+    }
+
+    fn served_disk(&mut self, config: &Path, disk: Option<&str>) -> Result<ServedDisk, Error> {
+        served_disk(config, disk)
     }
 
     fn shorten(&mut self, second: SecondInterruption, work: LiveWork<'_>) {

@@ -40,6 +40,7 @@ mod served;
 mod shell;
 mod signals;
 mod simulate;
+mod simulate_served;
 mod stdin;
 mod store;
 mod store_bench;

@@ -1,6 +1,7 @@
 //! The verbs that use the machine itself: `play`, which plays a trace through a policy in wall
 //! time, on real files and devices or on an emulated device; [`capture`](mod@capture); and the
-//! verbs that manage a [`volume`].
+//! verbs that manage a [`volume`]. It also reads a server's configuration for a simulation
+//! ([`served`]), because the library knows no driver.
 //!
 //! The policy, the workload and the statistics are those of the simulator; only the driver differs
 //! ([`forebay_live::run`]). All results are measured; they include the target, the driver, and how
@@ -16,6 +17,7 @@ mod page;
 mod play_target;
 pub mod probe;
 mod result;
+pub mod served;
 mod targets;
 mod verb;
 mod verdict;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay::progress::ProgressReport;
+use forebay::simulate::ServedDisk;
 use forebay::verb::{
     Answered, LiveWork, OpenTrace, SecondInterruption, Session, TraceInput, Verb, answer,
 };
@@ -18,6 +19,7 @@ use forebay_ask::{
 };
 use forebay_core::Nanos;
 use forebay_play::capture::capture_into;
+use forebay_play::served::served_disk;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Reader, TraceError};
@@ -444,6 +446,14 @@ impl Session for Heard<'_> {
         output: &Path,
     ) -> Result<(), forebay::Error> {
         capture_into(device, length, output, self)
+    }
+
+    fn served_disk(
+        &mut self,
+        config: &Path,
+        disk: Option<&str>,
+    ) -> Result<ServedDisk, forebay::Error> {
+        served_disk(config, disk)
     }
 
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {

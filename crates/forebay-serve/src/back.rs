@@ -428,6 +428,8 @@ pub(crate) struct ExportRoom {
 impl ExportRoom {
     /// Returns the same with more bytes.
     pub(crate) fn with_bytes(self, bytes: u64) -> ExportRoom {
+        // An earlier order may be carried out after a later one.
+        let bytes = bytes.max(self.bytes);
         ExportRoom { bytes, disk_bytes: bytes, ..self }
     }
 

@@ -1,19 +1,16 @@
 //! Checks the labels of a volume's drives. Drives are only read, and not locked, so that a volume can
 //! be checked while it is served.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use forebay_core::stack::array::Label;
-use forebay_live::checksum;
 use forebay_show::plural::{counted, verb};
-use forebay_volume::drives_in;
+use forebay_volume::{drives_in, label};
 
 use crate::error::{Error, unfit};
 
-/// A path with the label found there.
-struct Labelled(PathBuf, Option<Label>);
+/// A path with the label found there, or why there is none.
+struct Labelled(PathBuf, Result<Label, String>);
 
 /// Checks the labels of the volume `name` on these drives. Returns remarks on problems with which it
 /// may still start.
@@ -42,7 +39,7 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
     let mut remarks = Vec::new();
     for Labelled(path, label) in &drives {
         match label {
-            Some(label) if is_of(label) => {
+            Ok(label) if is_of(label) => {
                 let number = label.drive;
                 if let Some((_, other)) = members.iter().find(|(known, _)| *known == number) {
                     return Err(wrong(format!(
@@ -54,12 +51,12 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
                 }
                 members.push((number, path));
             }
-            Some(label) => remarks.push(format!(
+            Ok(label) => remarks.push(format!(
                 "{} is a drive of another volume, {:016x}, and will not be used",
                 path.display(),
                 label.geometry.volume
             )),
-            None => remarks.push(format!("{} has no label and will not be used", path.display())),
+            Err(why) => remarks.push(format!("{} will not be used: it {why}", path.display())),
         }
     }
     remarks.extend(missing(&of, members.len()));
@@ -92,28 +89,17 @@ fn missing(of: &Label, present: usize) -> Option<String> {
 
 /// Returns a label of the volume with the most drives; the first one if several have as many.
 fn largest(drives: &[Labelled]) -> Option<Label> {
-    let labels = || drives.iter().filter_map(|Labelled(_, label)| *label);
+    let labels = || drives.iter().filter_map(|Labelled(_, label)| label.as_ref().ok().copied());
     let count =
         |of: &Label| labels().filter(|label| label.geometry.volume == of.geometry.volume).count();
     labels().rev().max_by_key(count)
 }
 
-/// Returns the first intact label of a drive.
-fn label(path: &Path) -> Option<Label> {
-    // Anything that is not a disk is not opened, because opening a pipe would wait for a writer.
-    let kind = fs::metadata(path).ok()?.file_type();
-    let file = (kind.is_file() || kind.is_block_device()).then(|| File::open(path))?.ok()?;
-    let bytes = std::io::Seek::seek(&mut &file, std::io::SeekFrom::End(0)).ok()?;
-    let last = (bytes / Label::BYTES).saturating_sub(1) * Label::BYTES;
-    [0, Label::BYTES, last].into_iter().find_map(|at| {
-        let mut block = [0; Label::BYTES as usize];
-        file.read_exact_at(&mut block, at).ok()?;
-        Label::decode(&block, checksum(&block[8..])).ok()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::FileExt;
+
     use forebay_core::stack::array::Level;
     use forebay_rig::Folder;
     use forebay_volume::{Create, create};
@@ -168,7 +154,7 @@ mod tests {
         let none = said(&empty);
         assert!(none.starts_with("refused: ") && none.contains("has no label, nor has"), "{none}");
         let unlabelled = said(&[&one[..5], &empty[..1]].concat());
-        assert!(unlabelled.contains("has no label and will not be used"), "{unlabelled}");
+        assert!(unlabelled.contains("will not be used: it has no Forebay label"), "{unlabelled}");
     }
 
     #[test]

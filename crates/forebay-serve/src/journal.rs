@@ -160,7 +160,7 @@ impl Journal {
         let mend = move || {
             for note in forebay_volume::mend_labels(&drives) {
                 // If the receiver is gone, the server is stopping.
-                let _ = says.send(format!("'{back}': {note}"));
+                let _ = says.send(format!("'{back}': warning: {note}"));
             }
         };
         // Without a thread, the labels are mended when the volume is opened again.

@@ -38,6 +38,14 @@ fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     drives
 }
 
+/// Serves the volume on these drives; returns the server and its socket.
+fn served(folder: &Path, drives: &[PathBuf]) -> (Server, PathBuf) {
+    let socket = folder.join("socket");
+    let back = Back::of("safe", On::Volume(drives.to_vec()));
+    let config = Config::of(vec![Address::Unix(socket.clone())], vec![back]);
+    (Server::start(&config).unwrap(), socket)
+}
+
 #[test]
 fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -269,10 +277,7 @@ fn a_drive_whose_joining_was_interrupted_joins_when_the_command_is_repeated() {
     assert_eq!(labeled.number, 7);
     drop(labeled);
     drives.push(new.clone());
-    let socket = folder.path().join("socket");
-    let listen = vec![Address::Unix(socket.clone())];
-    let back = Back::of("safe", On::Volume(drives));
-    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
+    let (server, socket) = served(folder.path(), &drives);
     let grow = |with: &[&PathBuf]| {
         let with = with.iter().map(|path| path.to_path_buf()).collect();
         let command = Command::GrowVolume { disk: None, with, ssd: false, overwrite: false };
@@ -305,10 +310,7 @@ fn a_drive_that_was_replaced_is_forgotten_and_returns_only_after_a_restart() {
     let old = drives[0].clone();
     let new = folder.path().join("new");
     holes(&new, 32 << 20);
-    let socket = folder.path().join("socket");
-    let back = Back::of("safe", On::Volume(drives));
-    let config = Config::of(vec![Address::Unix(socket.clone())], vec![back]);
-    let server = Server::start(&config).unwrap();
+    let (server, socket) = served(folder.path(), &drives);
     let order = |command: &Command| client::order(&socket, command, &mut |_| ());
     let replace =
         Command::ReplaceDrive { disk: None, drive: Some("1".into()), with: new, overwrite: false };
@@ -338,10 +340,7 @@ fn a_drive_that_was_replaced_is_forgotten_and_returns_only_after_a_restart() {
 fn a_check_restores_labels_and_records_that_a_drive_has_lost() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
-    let socket = folder.path().join("socket");
-    let back = Back::of("safe", On::Volume(drives.clone()));
-    let server =
-        Server::start(&Config::of(vec![Address::Unix(socket.clone())], vec![back])).unwrap();
+    let (server, socket) = served(folder.path(), &drives);
     let mut client = Client::simple(&socket, "safe");
     (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
     let file = File::options().write(true).open(&drives[3]).unwrap();
@@ -368,10 +367,7 @@ fn a_check_restores_labels_and_records_that_a_drive_has_lost() {
 fn a_member_replaces_no_other_member() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
-    let socket = folder.path().join("socket");
-    let back = Back::of("safe", On::Volume(drives.clone()));
-    let server =
-        Server::start(&Config::of(vec![Address::Unix(socket.clone())], vec![back])).unwrap();
+    let (server, socket) = served(folder.path(), &drives);
     let (drive, with) = (Some("1".into()), drives[1].clone());
     let replace = Command::ReplaceDrive { disk: None, drive, with, overwrite: true };
     let refused = client::order(&socket, &replace, &mut |_| ()).unwrap_err().to_string();

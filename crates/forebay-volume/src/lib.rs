@@ -29,6 +29,6 @@ pub use error::Error;
 pub use find::{FoundVolume, NonMember, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
 pub use moved::{Moved, Tell, untold};
-pub use online::{Successor, admit, mend_labels, prepare};
+pub use online::{Successor, admit, label, mend_labels, prepare};
 pub use open::{Opened, Policied, Shape, check, flush, over, status};
 pub use remove::remove;

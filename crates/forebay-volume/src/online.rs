@@ -112,3 +112,11 @@ pub fn mend_labels(drives: &[(u8, PathBuf)]) -> Vec<String> {
     };
     drives.iter().filter_map(mend).collect()
 }
+
+/// Returns the label of the drive at `path`, which may be in use.
+///
+/// # Errors
+/// Says why the drive has no usable label, in words that follow its name.
+pub fn label(path: &Path) -> Result<Label, String> {
+    labels::read(path).map(|it| it.label).map_err(|unlabelled| unlabelled.why)
+}

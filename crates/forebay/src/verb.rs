@@ -21,6 +21,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::progress::ProgressReport;
 use crate::report;
+use crate::simulate::ServedDisk;
 
 mod inputs;
 
@@ -87,6 +88,15 @@ pub trait Session {
     /// Fails if the face cannot capture, or if capturing fails.
     fn capture(&mut self, device: &Path, _length: Nanos, _output: &Path) -> Result<(), Error> {
         Err(Error::Unfit(format!("{}: got a block device, expected a trace", device.display())))
+    }
+
+    /// Reads the disk called `disk`, or the only one, from `config`, a configuration of `forebay serve`.
+    ///
+    /// # Errors
+    /// Fails if the face cannot read configurations, or if there is no such disk.
+    fn served_disk(&mut self, config: &Path, _disk: Option<&str>) -> Result<ServedDisk, Error> {
+        let config = config.display();
+        Err(Error::Unfit(format!("{config}: configurations of a server cannot be read here")))
     }
 
     /// Does `work` so that an interruption only shortens it. See [`shortened`].

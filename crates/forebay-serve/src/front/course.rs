@@ -152,11 +152,11 @@ pub(crate) enum Course {
 fn not_resumed(order: &VolumeOrder, why: &str) -> String {
     match order {
         VolumeOrder::Retire { member } => format!(
-            "drive {member} was being removed or replaced before the policy was switched, and stays \
+            "warning: drive {member} was being removed or replaced before the policy was switched, and stays \
              now: {why}; give the command again"
         ),
-        VolumeOrder::Grow => format!("the volume no longer grows after the switch: {why}"),
-        _ => format!("its check or limit did not survive the switch: {why}"),
+        VolumeOrder::Grow => format!("warning: the volume no longer grows after the switch: {why}"),
+        _ => format!("warning: its check or limit did not survive the switch: {why}"),
     }
 }
 

@@ -1,15 +1,12 @@
-//! A configuration of `forebay serve` as policies and devices of a simulation, so that a trace of its
-//! clients is replayed under the same policy and promises.
+//! A disk of `forebay serve`'s configuration as policies and devices of a simulation, so that a trace
+//! of its clients is replayed under the same policy and promises.
 //!
-//! The policies are the specs that the server builds ([`Back::shaped`]). If exports have promises or
-//! weights, stream `i` of the trace is export `i`, as in the server.
+//! The policies are the specs that the server builds. If exports have promises or weights, stream
+//! `i` of the trace is export `i`, as in the server. The configuration itself is read by the face
+//! ([`Session::served_disk`]), because this library knows no driver.
 
-use std::path::Path;
-
-use forebay_ask::named;
 use forebay_core::contract::policy::Class;
 use forebay_core::{Done, Nanos};
-use forebay_serve::{Back, On, Streams, file};
 use forebay_trace::Reader;
 use forebay_trace::by_export::ByExport;
 
@@ -18,70 +15,43 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::verb::{Session, SourceAsk, StreamsAsk, TraceInput};
 
-/// A disk of a configuration.
-pub(super) struct Served(Back);
-
-fn unfit(error: &impl ToString) -> Error {
-    Error::Unfit(error.to_string())
+/// A disk of a configuration of `forebay serve`.
+pub struct ServedDisk {
+    /// The configured policy, without what the server puts above it.
+    pub policy: String,
+    /// The models of the disk and of its flash, as far as they are emulated.
+    pub devices: (Option<OpenDevice>, Option<OpenDevice>),
+    /// The exports.
+    pub exports: Vec<ServedExport>,
+    /// Whether the server's streams are exports, as promises and weights require.
+    pub has_streams_of_exports: bool,
+    /// Returns the spec that the server builds from a policy: the policy with the promises above it.
+    pub shaped: Shaped,
 }
 
-impl Served {
-    /// Reads the disk called `disk`, or the only one, from the configuration `path`.
-    pub(super) fn read(path: &Path, disk: Option<&str>) -> Result<Served, Error> {
-        let mut backs = file::read(path).map_err(|error| unfit(&error))?.backs;
-        let names: Vec<String> = backs.iter().map(|back| format!("'{}'", back.name)).collect();
-        let at = match disk {
-            Some(disk) => backs.iter().position(|back| back.name == disk),
-            None => (backs.len() == 1).then_some(0),
-        };
-        let back = at.map(|at| backs.swap_remove(at)).ok_or_else(|| {
-            Error::Unfit(format!(
-                "{}: {}: got {}, expected one of {}",
-                path.display(),
-                named("served_disk"),
-                disk.map_or_else(|| "none".to_string(), |disk| format!("'{disk}'")),
-                names.join(", ")
-            ))
-        })?;
-        match back.on {
-            On::Volume(_) | On::EmulatedVolume { .. } => Err(Error::Unfit(format!(
-                "'{}': got a volume, expected a disk; to simulate a volume, name its drives and its \
-                 level: {}, {} and {}",
-                back.name,
-                named("device"),
-                named("disks"),
-                named("policy=array:level=raid6"),
-            ))),
-            On::Target { .. } | On::Emulated { .. } => Ok(Served(back)),
-        }
-    }
+/// Returns the complete spec of a policy.
+pub type Shaped = Box<dyn Fn(&str) -> Result<String, Error>>;
 
-    /// Returns the models of the disk and of its flash, as far as they are emulated.
-    pub(super) fn devices(&self) -> (Option<OpenDevice>, Option<OpenDevice>) {
-        match &self.0.on {
-            On::Emulated { device, flash, .. } => {
-                let flash = flash.as_ref().map(|(_, device)| (**device).clone());
-                (Some((**device).clone()), flash)
-            }
-            _ => (None, None),
-        }
-    }
+/// An export of a [`ServedDisk`].
+pub struct ServedExport {
+    /// The name of the export.
+    pub name: String,
+    /// The time within which its promised requests are answered; `None` without a promise.
+    pub within: Option<Nanos>,
+}
 
+impl ServedDisk {
     /// Returns `given`, or the configured policy if none are given.
     pub(super) fn policies(&self, given: Vec<&str>) -> Vec<String> {
         match given.is_empty() {
-            true => vec![self.0.policy.clone()],
+            true => vec![self.policy.clone()],
             false => given.into_iter().map(str::to_string).collect(),
         }
     }
 
     /// Returns the complete specs of the policies, with the promises above them.
     pub(super) fn specs(&self, given: Vec<&str>) -> Result<Vec<String>, Error> {
-        let spec = |policy: String| {
-            let back = Back { policy, ..self.0.clone() };
-            back.shaped().map_err(|error| unfit(&error))
-        };
-        self.policies(given).into_iter().map(spec).collect()
+        self.policies(given).iter().map(|policy| (self.shaped)(policy)).collect()
     }
 
     /// Reads the trace. Its streams are exports if the server's are.
@@ -92,8 +62,8 @@ impl Served {
         streams: &StreamsAsk,
         session: &mut dyn Session,
     ) -> Result<Input, Error> {
-        let exports: Vec<String> = self.0.exports.iter().map(|one| one.name.clone()).collect();
-        let is_by_export = self.0.who() == Streams::Exports;
+        let exports: Vec<String> = self.exports.iter().map(|one| one.name.clone()).collect();
+        let is_by_export = self.has_streams_of_exports;
         let as_exports = move |reader: Box<dyn Reader>| -> Box<dyn Reader> {
             match is_by_export {
                 true => Box::new(ByExport::among(reader, &exports)),
@@ -105,11 +75,10 @@ impl Served {
 
     /// Returns the promises as classes of service, by stream; empty if nothing is promised.
     pub(super) fn promises(&self) -> Vec<Option<Class>> {
-        let of = |within: Nanos, name: &str| Class { name: name.to_string(), within };
-        let exports = self.0.exports.iter();
-        let promises: Vec<Option<Class>> = exports
-            .map(|export| export.promise.map(|promise| of(promise.within, &export.name)))
-            .collect();
+        let class = |export: &ServedExport| {
+            Some(Class { name: export.name.clone(), within: export.within? })
+        };
+        let promises: Vec<Option<Class>> = self.exports.iter().map(class).collect();
         match promises.iter().all(Option::is_none) {
             true => Vec::new(),
             false => promises,

@@ -10,7 +10,7 @@ use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
 use super::page::{self, PageInput};
-use super::served::Served;
+use super::served::ServedDisk;
 use super::{Bed, LeastTime, Run, RunResult, Setup, run_all};
 use crate::defragment::{self, Defragmentation};
 use crate::devices::{self, OpenDevice};
@@ -163,12 +163,12 @@ impl Verb for SimulateAsk {
 
     fn run(mut self, session: &mut dyn Session) -> Result<Answered<Vec<Run>>, Error> {
         let served = self.serve.as_ref();
-        let served = served.map(|file| Served::read(file, self.served_disk.as_deref()));
+        let served = served.map(|file| session.served_disk(file, self.served_disk.as_deref()));
         let served = served.transpose()?;
         let (device, flash) = self.devices(served.as_ref())?;
         let shown = served.as_ref().map(|served| served.policies(self.names()));
         self.policy = self.policies(served.as_ref())?;
-        let promises = served.as_ref().map(Served::promises).unwrap_or_default();
+        let promises = served.as_ref().map(ServedDisk::promises).unwrap_or_default();
         let failures: Vec<Failure> = self.fail.iter().map(|failure| failure.0).collect();
         let bed = Bed {
             disks: self.disks,
@@ -234,8 +234,11 @@ impl Verb for SimulateAsk {
 impl SimulateAsk {
     /// Opens the device and the flash: those that are named, or else those that the configuration
     /// emulates.
-    fn devices(&self, served: Option<&Served>) -> Result<(OpenDevice, Option<OpenDevice>), Error> {
-        let (device, flash) = served.map(Served::devices).unwrap_or_default();
+    fn devices(
+        &self,
+        served: Option<&ServedDisk>,
+    ) -> Result<(OpenDevice, Option<OpenDevice>), Error> {
+        let (device, flash) = served.map(|served| served.devices.clone()).unwrap_or_default();
         let opened = |input: &Option<DeviceInput>, other| match input {
             Some(device) => devices::open(&device.0).map(Some),
             None => Ok(other),
@@ -261,7 +264,7 @@ impl SimulateAsk {
     }
 
     /// Returns the policies to simulate, with the promises of the configuration above them.
-    fn policies(&self, served: Option<&Served>) -> Result<Vec<PolicyInput>, Error> {
+    fn policies(&self, served: Option<&ServedDisk>) -> Result<Vec<PolicyInput>, Error> {
         let Some(served) = served else {
             return match self.policy.is_empty() {
                 true => {

@@ -144,88 +144,13 @@ fn a_policy_is_needed_and_neighbors_are_suggested() {
     assert!(read::<SimulateAsk>(&given).unwrap_err().said.contains("from 1 to 256"));
 }
 
-/// A configuration of two exports with a promise on an emulated disk, and another disk.
-const SERVED: &str = "socket = 's'
-[[disk]]
-name = 'data'
-file = 'data.img'
-emulate = 'st1000nm0011'
-policy = 'noop'
-capacity_iops = 78
-[[disk]]
-name = 'other'
-file = 'other.img'
-[[export]]
-name = 'batch'
-on = 'data'
-size = '10GiB'
-[[export]]
-name = 'db'
-on = 'data'
-offset = '10GiB'
-keep_iops = 30
-within = '100ms'
-[[export]]
-name = 'rest'
-on = 'other'
-";
-
-/// Writes a trace of the clients of `SERVED`: two connections of `db`, and a burst of `batch`.
-fn served_trace(traces: &Traces) -> String {
-    let mut rows = String::from("at_ns,op,offset,len,stream\n");
-    for nth in 0..200_u64 {
-        let at_ns = nth * 50_000_000;
-        let offset = (10 << 30) + nth * 7_919 % 100_000 * 4096;
-        rows += &format!("{at_ns},read,{offset},4096,db#{}\n", nth % 2 + 1);
-        if nth % 50 == 0 {
-            let burst = |one: u64| format!("{at_ns},read,{},1048576,batch#1\n", one << 20);
-            rows.extend((0..40).map(burst));
-        }
-    }
-    traces.file("asked.csv", &rows).to_str().unwrap().to_string()
-}
-
 #[test]
-fn clients_of_a_server_are_replayed_under_its_policy_and_promises() {
+fn without_a_device_or_a_policy_nothing_is_simulated() {
     let traces = Traces::new();
-    let trace = served_trace(&traces);
-    let config = traces.file("serve.toml", SERVED);
-    let back = forebay_serve::file::read(&config).unwrap().backs.remove(0);
-    let (trace, config) = (("trace", &*trace), ("serve", config.to_str().unwrap()));
-    let found = answered::<SimulateAsk>(&[trace, config, ("served_disk", "data")]);
-    let run = &found.data["runs"][0];
-    assert_eq!(run["policy"], back.shaped().unwrap(), "what the server builds");
-    let classes = run["classes"].as_array().unwrap();
-    let names: Vec<_> = classes.iter().map(|class| class["class"].as_str().unwrap()).collect();
-    assert_eq!(names, ["all", "db", "not promised"]);
-    let db = &classes[1];
-    assert!(db["requests"].as_u64().unwrap() >= 190 && db["bound_ms"] == 100.0, "{db}");
-    assert!(db["within_bound_share"].as_f64().unwrap() >= 0.985, "{db}");
-    // Policies that are named replace the configured one, below the same promises.
-    let other = [trace, config, ("served_disk", "data"), ("policy", "clook")];
-    let found = answered::<SimulateAsk>(&other);
-    let policy = found.data["runs"][0]["policy"].as_str().unwrap().to_string();
-    assert_eq!(policy, back.shaped().unwrap().replace("over=noop", "over=clook"));
-}
-
-#[test]
-fn a_configuration_that_cannot_be_simulated_is_refused() {
-    let traces = Traces::new();
-    let trace = served_trace(&traces);
-    let said = |text: &str, more: &[(&str, &str)]| {
-        let config = traces.file("serve.toml", text);
-        let inputs = [&[("trace", &*trace), ("serve", config.to_str().unwrap())], more].concat();
-        refused::<SimulateAsk>(&inputs)
-    };
-    let several = said(SERVED, &[]);
-    assert!(several.contains("got none, expected one of 'data', 'other'"), "{several}");
-    let unknown = said(SERVED, &[("served_disk", "x")]);
-    assert!(unknown.contains("got 'x', expected one of"), "{unknown}");
-    let unmodelled = said(SERVED, &[("served_disk", "other")]);
-    assert!(unmodelled.contains("because the configuration emulates none"), "{unmodelled}");
-    let volume = "socket = 's'\n[[volume]]\nname = 'safe'\ndrives = ['d']\n";
-    let volume = said(volume, &[]);
-    assert!(volume.contains("got a volume, expected a disk"), "{volume}");
-    let none = refused::<SimulateAsk>(&[("trace", &*trace), ("policy", "noop")]);
+    let trace = traces.bursty("t.csv");
+    let trace = ("trace", trace.to_str().unwrap());
+    let none = refused::<SimulateAsk>(&[trace, ("policy", "noop")]);
     assert!(none.contains("got none, expected a device"), "{none}");
+    let none = refused::<SimulateAsk>(&[trace, ("device", "sata250")]);
+    assert!(none.contains("got none, expected at least one"), "{none}");
 }
