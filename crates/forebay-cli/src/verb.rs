@@ -123,8 +123,8 @@ impl HeldWarnings {
         let room = output::rows().saturating_sub(1 + usize::from(report.is_some()));
         let (spaced, tight) = (parts.join("\n\n"), parts.join("\n"));
         if tight.lines().count() + self.lines() > room && self.0.len() > 1 {
-            let report = report.map_or(String::new(), |path| format!(" and in {}", path.display()));
-            let said = format!("{} warnings about the input: with --explain{report}", self.0.len());
+            let report = report.map_or(String::new(), |path| format!(" or {}", path.display()));
+            let said = format!("{} warnings about the input; see --explain{report}", self.0.len());
             self.0 = vec![(PathBuf::new(), said)];
         }
         match spaced.lines().count() + self.lines() <= room {
