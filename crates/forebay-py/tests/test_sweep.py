@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -349,6 +350,23 @@ def test_ctrl_c_keeps_what_is_answered(tmp_path):
     found = forebay.sweep(many(40), TERASORT, output=output, processes=2)
     assert found.fresh == 40 - kept
     once(output, 40)
+
+
+def test_workers_that_die_after_ctrl_c_do_not_crash_the_pool(monkeypatch, small):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    crashed = []
+    engine = Processes(1)
+    with pytest.raises(KeyboardInterrupt):
+        drive(engine, [[cell] for cell in cells(many(40), small)], interrupted)
+    monkeypatch.setattr(threading, "excepthook", crashed.append)
+    manager = engine.pool._executor_manager_thread
+    for process in list(engine.pool._processes.values()):
+        process.terminate()
+    manager.join(60)
+    engine.__exit__(None)
+    assert not manager.is_alive() and not crashed, crashed
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is(tmp_path):

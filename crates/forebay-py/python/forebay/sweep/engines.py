@@ -90,8 +90,11 @@ def drive(
                 else:
                     waiting.append([cell])
     except BaseException:
-        for future in flying:
-            future.cancel()
+        # A pool of ours cancels its own futures when it ends: until Python 3.12, cancelling them from another thread
+        # crashes the pool's thread if a process dies at that moment.
+        if not isinstance(engine, Processes):
+            for future in flying:
+                future.cancel()
         raise
 
 
