@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
 
+mod advice;
+mod growing;
+
 const MIB: u64 = 1 << 20;
 
 fn forebay(folder: &Folder, args: &[&str]) -> Command {
@@ -361,135 +364,6 @@ fn the_rule_uses_the_costs_of_the_drives_with_which_the_volume_was_created() {
 }
 
 #[test]
-fn a_volume_grows_by_drives_and_with_its_drives() {
-    let folder = Folder::new();
-    let paths = drives(&folder, 6);
-    let size = |path: &Path, mib: u64| {
-        File::options().create(true).append(true).open(path).unwrap().set_len(mib * MIB).unwrap();
-    };
-    let grow = |more: &[&str]| {
-        let args = ["volume", "grow", "v"];
-        forebay(&folder, &[&args[..], more].concat())
-    };
-    let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
-    let trace = writes(&folder, 400);
-    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
-    json(&mut forebay(&folder, &play));
-    // The drives grow, all but one of them to four times their size.
-    paths[1..].iter().for_each(|path| size(path, 128));
-    let capacity = |of: &Value| of["capacity_bytes"].as_u64().unwrap();
-    let grown = json(&mut grow(&[]));
-    assert!(
-        capacity(&grown) < capacity(&made) * 11 / 10,
-        "six drives, one of them as small as ever"
-    );
-    for name in ["a", "b"] {
-        size(&folder.root().join(name), 128);
-    }
-    let grown = json(&mut grow(&["--with", "a", "b"]));
-    assert!(capacity(&grown) >= 2 * capacity(&made), "{grown}");
-    assert_eq!((&grown["drives"], &grown["degraded_units"]), (&8.into(), &0.into()));
-    for name in ["a", "b"] {
-        fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
-    }
-    // Data is spread over all drives, including the new ones.
-    let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
-    assert!(holds(&folder.root().join("v/a")) > MIB as usize);
-    // Growing again adds nothing, because there is no more space for records. Any two drives may
-    // fail, including original ones.
-    assert_eq!(capacity(&json(&mut grow(&[]))), capacity(&grown));
-    fs::remove_file(&paths[0]).unwrap();
-    fs::remove_file(&paths[3]).unwrap();
-    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
-    assert_eq!(
-        (&checked["lost_units"], &checked["capacity_bytes"]),
-        (&0.into(), &grown["capacity_bytes"])
-    );
-    json(&mut forebay(&folder, &play));
-    // Growing is rejected while drives are missing, and with a drive that is already used, named
-    // twice, part of a volume, or too small.
-    refused(&mut grow(&[]), &["drive 1 is missing", "replace"]);
-    for name in ["c", "d"] {
-        size(&folder.root().join(name), 128);
-        let replace = ["volume", "replace", "v", "--with", name];
-        json(&mut forebay(&folder, &replace));
-        fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
-    }
-    size(&folder.root().join("e"), 128);
-    size(&folder.root().join("short"), 1);
-    refused(&mut grow(&["--with", "v/a"]), &["v/a", "twice"]);
-    refused(&mut grow(&["--with", "e", "e"]), &["e: is named twice"]);
-    refused(&mut grow(&["--with", "short"]), &["short: has only 1048576 bytes"]);
-    fs::copy(folder.root().join("v/b"), folder.root().join("copy")).unwrap();
-    refused(&mut grow(&["--with", "copy"]), &["copy", "is drive 8", "--overwrite"]);
-}
-
-#[test]
-fn a_drive_is_removed_if_the_others_have_room() {
-    let folder = Folder::new();
-    let paths = drives(&folder, 8);
-    let create = ["volume", "create", "v", "--spares", "1"];
-    let made = json(&mut forebay(&folder, &create));
-    let trace = writes(&folder, 400);
-    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
-    json(&mut forebay(&folder, &play));
-    let remove = |which: &str| forebay(&folder, &["volume", "remove", "v", "--drive", which]);
-    refused(&mut remove("v/none"), &["got 'v/none'", "1, 2, 3, 4, 5, 6, 7, 8"]);
-    let removed = json(&mut remove("v/drive2"));
-    assert_eq!((&removed["drives"], &removed["spare_drives"]), (&7.into(), &0.into()), "{removed}");
-    assert_eq!(removed["capacity_bytes"], made["capacity_bytes"]);
-    assert_eq!(removed["drives_missing"], serde_json::json!([]));
-    refused(&mut remove("4"), &["drive 4 cannot be removed: its drives hold", "have room for"]);
-    let numbers = removed["drives_replaced"].as_array().unwrap();
-    let [number] = &numbers[..] else { panic!("{removed}") };
-    for path in [&paths[number.as_u64().unwrap() as usize - 1], &paths[3], &paths[5]] {
-        fs::remove_file(path).unwrap();
-    }
-    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
-    assert_eq!((&checked["lost_units"], &checked["drives"]), (&0.into(), &7.into()), "{checked}");
-}
-
-#[test]
-fn a_volume_is_whole_though_growing_is_killed() {
-    let folder = Folder::new();
-    drives(&folder, 6);
-    let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
-    let trace = writes(&folder, 400);
-    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
-    json(&mut forebay(&folder, &play));
-    for wait_ms in [0, 3, 10, 30, 100] {
-        let name = format!("v/new{wait_ms}");
-        let file = File::create(folder.root().join("new")).unwrap();
-        file.set_len(32 * MIB).unwrap();
-        let mut growing = forebay(&folder, &["volume", "grow", "v", "--with", "new"]);
-        let mut growing = growing.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(wait_ms));
-        growing.kill().unwrap();
-        growing.wait().unwrap();
-        // The volume is complete with and without the new drive. If the new drive is present,
-        // growing continues. A drive that is being added never counts as one in use.
-        let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
-        assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
-        let labelled = holds_label(&folder.root().join("new"));
-        if labelled {
-            fs::rename(folder.root().join("new"), folder.root().join(name)).unwrap();
-            let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
-            assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
-        }
-    }
-    let grown = json(&mut forebay(&folder, &["volume", "grow", "v"]));
-    let more = grown["capacity_bytes"].as_u64() > made["capacity_bytes"].as_u64();
-    assert!(more || grown["drives"] == 6, "{grown}");
-}
-
-/// Returns whether a file begins with the label of a drive.
-fn holds_label(path: &Path) -> bool {
-    let mut bytes = [0; 16];
-    File::open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();
-    &bytes[8..] == b"forebayL"
-}
-
-#[test]
 fn what_is_no_volume_is_named_and_nothing_is_written() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
@@ -624,37 +498,6 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
 }
 
 #[test]
-fn a_volume_that_does_not_grow_says_which_drives_are_too_small() {
-    let folder = Folder::new();
-    let paths = drives(&folder, 6);
-    json(&mut forebay(&folder, &["volume", "create", "v"]));
-    let grown = || {
-        let output = forebay(&folder, &["volume", "grow", "v"]).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        said.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    let said = grown();
-    assert!(said.contains("Drives 1, 2, 3, 4, 5 and 6 are too small by "), "{said}");
-    let larger = |path: &Path, bytes: u64| {
-        File::options().append(true).open(path).unwrap().set_len(bytes).unwrap();
-    };
-    paths[1..].iter().for_each(|path| larger(path, 40 * MIB));
-    let said = grown();
-    assert!(said.contains("The volume holds as much as before. Drive 1 is too small by"), "{said}");
-    // If the drive grows by this number of bytes, the volume can grow; with one sector less, it
-    // cannot.
-    let lacks = said.split_once("too small by ").unwrap().1.split_once(" byte").unwrap().0;
-    let lacks: u64 = lacks.parse().unwrap();
-    larger(&paths[0], 32 * MIB + lacks - 512);
-    let said = grown();
-    assert!(said.contains("Drive 1 is too small by 512 bytes."), "{said}");
-    larger(&paths[0], 32 * MIB + lacks);
-    let said = grown();
-    assert!(said.contains("now, up from"), "{said}");
-}
-
-#[test]
 fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
@@ -725,95 +568,4 @@ fn help_says_what_a_volume_is() {
     for word in ["create", "status", "check", "replace"] {
         assert!(said.contains(word), "{said}");
     }
-}
-
-#[test]
-fn advice_says_which_redundancy_pays_on_an_array() {
-    let folder = Folder::new();
-    // Slow enough that a drive is rebuilt in the meantime.
-    let row = |n: u64| {
-        let (at_ms, offset, len) = (n * 40, n * 7919 % 9000 * 4096, 4096 << (n % 7));
-        format!("{},write,{offset},{len},0,0,1000000,,,,\n", at_ms * 1_000_000)
-    };
-    let trace = HEADER.to_string() + &(0..1000).map(row).collect::<String>();
-    let trace = folder.file("slow.csv", trace);
-    let trace = trace.to_str().unwrap();
-    let advise = |drives: &str| {
-        let args = ["advise", trace, "--array", drives, "-o", "page.html", "--device", "sata250"];
-        forebay(&folder, &args)
-    };
-    let advice = json(&mut advise("7"));
-    let redundancy = &advice["redundancy"];
-    let tried = redundancy["tried"].as_array().unwrap();
-    let of = |name: &str| tried.iter().find(|one| one["name"] == name).unwrap();
-    let holds = |name: &str| of(name)["usable_bytes"].as_f64().unwrap();
-    // With RAID 6, four of every six chunks hold data, and with three copies, one of every three.
-    assert!((holds("RAID 6") / holds("three copies") - 2.0).abs() < 0.05, "{redundancy}");
-    assert!((holds("striping") / holds("RAID 6") - 1.5).abs() < 0.05, "{redundancy}");
-    assert_eq!((&redundancy["drives"], &of("RAID 5")["failures_survived"]), (&7.into(), &1.into()));
-    // The less redundancy, the fewer chunks are written.
-    let total = |name: &str| of(name)["total_s"].as_f64().unwrap();
-    assert!(total("striping") < total("RAID 5") && total("RAID 5") < total("RAID 6"));
-    let said = redundancy["said"].as_str().unwrap();
-    assert!(said.contains("7 drives like sata250"), "{said}");
-    let page = fs::read_to_string(folder.path("page.html")).unwrap();
-    assert!(page.contains("Redundancy on 7 drives") && page.contains(">three copies<"));
-    assert_eq!(redundancy["rule"], "work-function");
-    assert!(said.contains("work-function"), "{said}");
-    let failing = |name: &str| (&of(name)["degraded"], &of(name)["rebuilding"], of(name));
-    for name in ["RAID 6", "adaptive", "three copies", "RAID 5", "two copies"] {
-        let (degraded, rebuilding, of) = failing(name);
-        let mean = |of: &Value| of["write_mean_ms"].as_f64().unwrap();
-        assert!(mean(degraded) > 0.0 && mean(rebuilding) > mean(degraded), "{of}");
-        // A drive of 250 GB at 50 MB/s at most.
-        assert!(of["rebuild_s"].as_f64().unwrap() > 250e9 / 51e6, "{of}");
-    }
-    assert!(failing("striping").0.is_null() && of("striping")["rebuild_s"].is_null());
-    let lost = |name: &str| of(name)["lost_per_year_bytes"].as_f64().unwrap();
-    assert!(lost("RAID 6") < lost("RAID 5") && lost("RAID 5") < lost("striping"), "{redundancy}");
-    let often = json(advise("7").args(["--failures-per-year", "0.5", "--rebuild-mb-per-s", "1"]));
-    let often = often["redundancy"]["tried"][0].clone();
-    assert!(often["lost_per_year_bytes"].as_f64().unwrap() > 100.0 * lost("RAID 6"), "{often}");
-    assert!(often["rebuild_s"].as_f64().unwrap() > 249e9 / 1e6, "{often}");
-    refused(&mut advise("5"), &["--array: got '5', expected a number from 6 to 32"]);
-}
-
-#[test]
-fn commands_that_advice_on_an_array_prints_can_be_run() {
-    let folder = Folder::new();
-    crate::shell::prepared(folder.root());
-    let trace = writes(&folder, 300);
-    fs::create_dir(folder.root().join("DRIVES")).unwrap();
-    folder.drives("DRIVES/drive", 6, 32 * MIB);
-    let asked = ["advise", trace.to_str().unwrap(), "--array", "6", "--device", "sata250"];
-    let advise = || {
-        let mut command = forebay(&folder, &asked);
-        command.args(["-o", "page.html"]);
-        command
-    };
-    let commands = json(&mut advise())["redundancy"]["commands"].clone();
-    let commands: Vec<&str> =
-        commands.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
-    let [create, serve] = commands[..] else { panic!("{commands:?}") };
-    let printed = String::from_utf8(advise().output().unwrap().stdout).unwrap();
-    for command in [create, serve] {
-        assert!(printed.lines().any(|line| line.trim() == command), "{printed}");
-    }
-    assert!(printed.lines().count() <= 24, "{printed}");
-    let until = "until [ -S volume.sock ]; do sleep 0.05; done; kill $!; wait $!";
-    crate::shell::run(folder.root(), &format!("{create} && {{ {serve} & {until}; }}")).unwrap();
-}
-
-#[test]
-fn levels_are_scored_on_a_device() {
-    let folder = Folder::new();
-    let args = ["array", "score", "st1000nm0011", "--writes", "100", "--filled-mib", "1024"];
-    let scores = json(forebay(&folder, &args).args(["--outstanding", "1,8"]));
-    let write_ms = |score: usize, level: usize, chunks: usize| {
-        scores["rows"][score]["write_ms"][level][chunks - 1].as_f64().unwrap()
-    };
-    for score in 0..2 {
-        assert!(write_ms(score, 1, 1) < write_ms(score, 0, 1), "{scores}");
-    }
-    refused(&mut forebay(&folder, &["array", "score", "nothing"]), &["nothing"]);
 }

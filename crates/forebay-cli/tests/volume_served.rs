@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use forebay_rig::nbd::Client;
 use serde_json::Value;
 
-use crate::served::{Folder, Serving, does, ran};
+use crate::served::{Folder, Serving, does, ran, skipped};
 
 /// The size of the client's writes in bytes.
 const BLOCK: u64 = 32 << 10;
@@ -62,6 +62,11 @@ impl Served {
     fn start(options: &[&str]) -> Served {
         let folder = Folder::new();
         fs::create_dir(folder.path("v")).unwrap();
+        Served::over(folder, options)
+    }
+
+    /// Serves a volume of eight drives in the folder `v`, which exists.
+    fn over(folder: Folder, options: &[&str]) -> Served {
         (1..=8).for_each(|drive| drop(folder.holes(&format!("v/{drive}"), 48 << 20)));
         let served = Served { folder, serving: None };
         served.does(&[&["volume", "create", "v"], options].concat());
@@ -107,6 +112,37 @@ impl Served {
 fn drive(state: &Value, number: u64) -> &Value {
     let drives = state["drives"].as_array().unwrap();
     drives.iter().find(|drive| drive["number"] == number).unwrap()
+}
+
+#[test]
+fn a_volume_without_room_says_so_until_it_has_some() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("v")).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=64m", "none", "v"];
+    if !ran(&folder, "mount", &mount).status.success() {
+        return skipped("a tmpfs cannot be mounted here");
+    }
+    let mut served = Served::over(folder, &[]);
+    let filler = served.folder.path("v/filler");
+    does(&served.folder, "sh", &["-c", "cat /dev/zero >v/filler || true"]);
+    let socket = served.folder.path("socket");
+    let client = thread::spawn(move || {
+        let mut client = Client::simple(&socket, "safe");
+        (0..64).for_each(|block| client.write(block * BLOCK, &content(block, 1)));
+    });
+    let (status, state) = served.wait("no room", |state| state["lacks_room"] == true);
+    assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
+    let said = String::from_utf8(served.ran(&["control", "volume", "socket"]).stdout).unwrap();
+    assert!(said.contains("it has no room for new data") && said.contains("free some"), "{said}");
+    fs::remove_file(filler).unwrap();
+    // The writes waited, and nothing failed.
+    client.join().unwrap();
+    let (status, state) = served.wait("healthy", |state| state["lacks_room"] == false);
+    assert_eq!((status, &state["health"]), (0, &"healthy".into()), "{state:#}");
+    let serving = served.serving.take().unwrap();
+    serving.signal("-INT");
+    assert_eq!(serving.ends().0, Some(0));
+    ran(&served.folder, "umount", &["-l", "v"]);
 }
 
 #[test]

@@ -337,15 +337,6 @@ pub fn file_of(name: &str) -> &Path {
     Path::new(name_of(name.trim()).0)
 }
 
-/// Adds the device files of `names`, which are read too, to `kept` so that output never overwrites
-/// them.
-pub fn and_kept<'a>(
-    kept: ProtectedFiles,
-    names: impl IntoIterator<Item = &'a str>,
-) -> ProtectedFiles {
-    names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
-}
-
 /// Returns all bundled drives, sorted by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use forebay_ask::{Spelling, spelled};
 use serde_json::{Value, json};
 
 pub use self::commands::Command;
@@ -135,7 +136,7 @@ fn converse(stream: Stream, running: &Running) {
         let to = stream.get_mut();
         let said = match answered {
             Ok(done) => say(to, "done", &done),
-            Err(error) => say(to, "error", &error.into()),
+            Err(error) => say(to, "error", &spelled(&error, Spelling::Command).into()),
         };
         if said.is_err() || is_too_long {
             return;

@@ -62,6 +62,8 @@ pub struct ServedVolume {
     pub work_percent: Option<f64>,
     /// The number of records that must be rewritten until all drives have their share of them.
     pub records_left: u64,
+    /// Whether writes fail or wait because a file system below the drives is full.
+    pub lacks_room: bool,
 }
 
 /// A summary of the state of a volume.
@@ -70,7 +72,8 @@ pub struct ServedVolume {
 pub enum VolumeHealth {
     /// All data can be read and has full redundancy, and all drives work.
     Healthy,
-    /// All data can be read, but a drive is missing or some data lacks redundancy.
+    /// All data can be read, but a drive is missing, some data lacks redundancy, or there is no
+    /// room for new data.
     Degraded,
     /// Some data cannot be read any more.
     Lost,
@@ -140,7 +143,7 @@ impl ServedVolume {
         }));
         drives.sort_by_key(|drive| drive.number);
         let any = |of: ServedDriveState| drives.iter().any(|drive| drive.state == of);
-        let is_whole = !any(ServedDriveState::Missing) && !state.lacks_records;
+        let is_whole = !any(ServedDriveState::Missing) && !state.lacks_records && !state.lacks_room;
         let health = match (state.lost_units, state.lacking_chunks) {
             (1.., _) => VolumeHealth::Lost,
             (0, 0) if is_whole => VolumeHealth::Healthy,
@@ -164,6 +167,7 @@ impl ServedVolume {
             work: state.work.map(|progress| progress.work.name().to_string()),
             work_percent: state.work.map(|work| work.percent()),
             records_left: state.records_left,
+            lacks_room: state.lacks_room,
         })
     }
 

@@ -297,6 +297,11 @@ fn page(volume: &ServedVolume) -> String {
             "'{name}' has lost data: some bytes of {} cannot be read.",
             counted(*lost_units, "unit")
         ),
+        VolumeHealth::Degraded
+            if missing.is_empty() && *lacking_chunks == 0 && volume.lacks_room =>
+        {
+            format!("'{name}' is degraded: it has no room for new data.")
+        }
         VolumeHealth::Degraded if missing.is_empty() && *lacking_chunks == 0 => {
             format!("'{name}' is degraded: some drives do not have their share of the records yet.")
         }
@@ -314,6 +319,10 @@ fn page(volume: &ServedVolume) -> String {
             }
         ),
     };
+    let full = volume.lacks_room.then(|| {
+        "Writes fail, because the drives refuse them for lack of space: free some on the file system below them."
+            .to_string()
+    });
     let work = volume.work.iter().map(|work| {
         format!("In progress: {work}, {:.0} % done.", volume.work_percent.unwrap_or(0.0))
     });
@@ -325,7 +334,8 @@ fn page(volume: &ServedVolume) -> String {
         format!("drive {:<3} {state:<8} {free:>9} free, {faults}  {path}", drive.number)
     };
     let drives: Vec<String> = volume.drives.iter().map(drive).collect();
-    [headline].into_iter().chain(work).chain([drives.join("\n")]).collect::<Vec<_>>().join("\n\n")
+    let parts = [headline].into_iter().chain(full).chain(work).chain([drives.join("\n")]);
+    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// Formats a number of chunks with its verb: "1 chunk lacks", "2 chunks lack".

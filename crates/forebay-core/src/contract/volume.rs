@@ -223,4 +223,6 @@ pub struct VolumeState {
     /// Whether records are on fewer drives than they should be, so that fewer drives may be missing
     /// when the volume is opened.
     pub lacks_records: bool,
+    /// Whether writes fail or wait because the drives refused them for lack of space.
+    pub lacks_room: bool,
 }

@@ -49,7 +49,9 @@ fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> St
     let were = verb(chunks, "was", "were");
     let done = match work {
         VolumeWork::Rebuild => format!("the rebuild ends: {count} {were} restored"),
-        VolumeWork::Check if chunks == 0 => "the check ends: nothing was wrong".into(),
+        VolumeWork::Check if chunks == 0 && state.lost_units == 0 => {
+            "the check ends: nothing was wrong".into()
+        }
         VolumeWork::Check => format!("the check ends: {count} {were} rewritten"),
         VolumeWork::Move => format!("{count} {were} moved"),
     };

@@ -109,12 +109,6 @@ pub fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 
-/// Formats a figure with a bar that shows its share.
-pub fn with_bar(text: &str, share: f64) -> String {
-    let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
-    format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -99,11 +99,6 @@ pub fn bound(ms: f64) -> String {
     typeset(&quantities::bound(ms))
 }
 
-/// Formats a time in milliseconds; a dash if it is missing.
-pub fn millis_or_none(ms: Option<f64>) -> String {
-    ms.map_or(NONE.to_string(), millis)
-}
-
 /// Formats a size in binary units.
 pub fn bytes(bytes: f64) -> String {
     typeset(&quantities::bytes(bytes))
@@ -122,11 +117,6 @@ pub fn joules(j: f64) -> String {
 /// Formats a share as a percentage.
 pub fn percent(share: f64) -> String {
     typeset(&quantities::percent(share))
-}
-
-/// Formats a share as a percentage; a dash if it is missing.
-pub fn percent_or_none(share: Option<f64>) -> String {
-    share.map_or(NONE.to_string(), percent)
 }
 
 /// Returns `part / whole`, or 0 if `whole` is 0.

@@ -434,18 +434,21 @@ impl Array {
     pub(super) fn renew_records(&mut self) {
         // The records of the current round may be on a drive that is about to leave.
         let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
-        self.log.renews = self.log.renews.max(self.geometry.pages() + current);
-        self.prepare_growth();
+        let grown = self.grown_pages().unwrap_or_default();
+        self.log.renews = self.log.renews.max(self.geometry.pages().max(grown) + current);
     }
 
     /// A larger table needs a longer chain of records. Each of them must be on as many drives as it
     /// should be before more is promised, also those from before a drive was replaced.
     pub(super) fn prepare_growth(&mut self) {
-        if let Some(grown) = self.outgrown().filter(|_| self.care.grows.is_some())
-            && grown.pages() > self.geometry.pages()
-        {
-            self.log.renews = self.log.renews.max(grown.pages());
+        if self.grown_pages().is_some_and(|pages| pages > self.geometry.pages()) {
+            self.renew_records();
         }
+    }
+
+    /// Returns the pages of the table that the volume grows to, if it grows.
+    fn grown_pages(&self) -> Option<u64> {
+        self.care.grows.and_then(|_| self.outgrown()).map(|grown| grown.pages())
     }
 
     /// Returns the sizes with as many units as fit, unless these are fewer.

@@ -179,9 +179,10 @@ mod tests {
         bench.end_all(full);
         assert_eq!((bench.answers.get(&write), bench.answers[&read]), (None, Ok(())));
         assert!(bench.array().gauged().iter().any(|it| (it.name, it.value) == ("lacks_room", 1.0)));
+        assert!(bench.array().state().lacks_room);
         pass(&mut bench, PAUSE, |_| Ok(()));
         assert_eq!((bench.answers[&write], bench.flush(0)), (Ok(()), Ok(())));
-        assert!(!bench.array().full.is_full());
+        assert!(!bench.array().state().lacks_room);
         assert_all_used(&bench);
     }
 

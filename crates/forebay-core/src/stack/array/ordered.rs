@@ -291,6 +291,7 @@ impl Array {
             work: self.care.progress().map(progress),
             records_left: self.log.renews,
             lacks_records: self.log.lacks,
+            lacks_room: self.full.is_full(),
         }
     }
 }
