@@ -36,7 +36,6 @@ use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Nanos, Spec, SpecError};
 use forebay_trace::whole;
-use forebay_trace::write::ProtectedFiles;
 
 use change::DriveError;
 use closed::Host;
