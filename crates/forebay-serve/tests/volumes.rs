@@ -373,5 +373,12 @@ fn a_member_replaces_no_other_member() {
     let refused = client::order(&socket, &replace, &mut |_| ()).unwrap_err().to_string();
     assert!(refused.contains("is drive 2 of the volume already"), "{refused}");
     assert!(refused.contains("forebay control remove --drive 1"), "{refused}");
+    // Clients of the socket read the same words as users of the command.
+    let with = folder.path().join("full");
+    std::fs::write(&with, vec![1; 32 << 20]).unwrap();
+    let replace =
+        Command::ReplaceDrive { disk: None, drive: Some("1".into()), with, overwrite: false };
+    let refused = client::order(&socket, &replace, &mut |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("--overwrite") && !refused.contains('\u{1}'), "{refused}");
     server.stop().unwrap();
 }
