@@ -6,6 +6,7 @@
 // Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod limiter;
 mod volume_lines;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use forebay_core::contract::volume::{VolumeDrive, VolumeEvent, VolumeState};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
+use limiter::Limiter;
 use volume_lines::volume_line;
 
 /// The minimum interval between reports of the same kind of event.
@@ -30,53 +32,6 @@ const LOOKS: Nanos = Nanos::from_millis(1000);
 const LISTENS: Nanos = Nanos::from_millis(100);
 /// The maximum number of units whose damage is reported individually within [`EVERY`].
 const UNITS_MAX: u64 = 20;
-
-/// Limits repeated messages: the first event of a kind is reported, and then at most one every
-/// [`EVERY`].
-#[derive(Clone, Debug)]
-pub(crate) struct Limiter<K> {
-    known: Vec<Known<K>>,
-}
-
-#[derive(Clone, Debug)]
-struct Known<K> {
-    kind: K,
-    told: Nanos,
-    left_out: u64,
-}
-
-impl<K: PartialEq + Clone> Limiter<K> {
-    pub(crate) fn new() -> Limiter<K> {
-        Limiter { known: Vec::new() }
-    }
-
-    /// Registers an event. If it should be reported, returns the number of similar events omitted
-    /// before it.
-    pub(crate) fn event(&mut self, kind: &K, now: Nanos) -> Option<u64> {
-        let Some(known) = self.known.iter_mut().find(|known| known.kind == *kind) else {
-            self.known.push(Known { kind: kind.clone(), told: now, left_out: 0 });
-            return Some(0);
-        };
-        if now - known.told < EVERY {
-            known.left_out += 1;
-            return None;
-        }
-        known.told = now;
-        Some(std::mem::take(&mut known.left_out))
-    }
-
-    /// Returns the kinds of omitted events that may be reported now, and how many; with `is_end`,
-    /// all kinds.
-    pub(crate) fn due(&mut self, now: Nanos, is_end: bool) -> Vec<(K, u64)> {
-        let is_due =
-            |known: &&mut Known<K>| known.left_out > 0 && (is_end || now - known.told >= EVERY);
-        let tell = |known: &mut Known<K>| {
-            known.told = now;
-            (known.kind.clone(), std::mem::take(&mut known.left_out))
-        };
-        self.known.iter_mut().filter(is_due).map(tell).collect()
-    }
-}
 
 /// A kind of event to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -452,25 +407,6 @@ mod tests {
 
     fn seconds(count: u64) -> Nanos {
         Nanos::from_millis(count * 1000)
-    }
-
-    #[test]
-    fn what_happens_again_and_again_is_told_every_ten_seconds_with_a_count() {
-        let mut limiter = Limiter::new();
-        assert_eq!(limiter.event(&'a', seconds(5)), Some(0));
-        for nth in 0..30 {
-            assert_eq!(limiter.event(&'a', seconds(5) + Nanos::from_millis(nth)), None);
-        }
-        assert_eq!(limiter.event(&'b', seconds(6)), Some(0), "another kind");
-        assert_eq!(limiter.due(seconds(14), false), []);
-        assert_eq!(limiter.event(&'a', seconds(15)), Some(30));
-        assert_eq!(limiter.event(&'a', seconds(16)), None);
-        assert_eq!(limiter.due(seconds(24), false), []);
-        assert_eq!(limiter.due(seconds(25), false), [('a', 1)]);
-        assert_eq!(limiter.due(seconds(60), true), [], "nothing was left out since");
-        assert_eq!(limiter.event(&'a', seconds(61)), Some(0));
-        assert_eq!(limiter.event(&'a', seconds(62)), None);
-        assert_eq!(limiter.due(seconds(62), true), [('a', 1)], "at the end all is told");
     }
 
     fn io(op: Op) -> Request {
