@@ -6,6 +6,7 @@
 //! A promise counts as kept if at least 98.5 % are in time.
 
 mod overstated;
+mod static_partition;
 
 use std::collections::VecDeque;
 
@@ -303,21 +304,26 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Expects that the server keeps all promises up to the total rate that it accepts.
-    fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
-        let capacity_iops = self.capacity_iops(policy);
+    /// Returns tenants of the highest rate to all of whom the server promises what they need.
+    fn most_accepted(&self, capacity_iops: u64, tenants: u64, like: Steady) -> Vec<Steady> {
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
         let of_rate = |rate_iops| Steady { rate_iops, ..like };
         let fits =
             |rate: &u64| (0..tenants).all(|one| of_rate(*rate).planned_iops(one as usize) <= limit);
         let rate = (1..=limit).rev().find(fits).unwrap();
-        let steady: Vec<Steady> = (0..tenants)
+        println!("{tenants} tenants of {limit} IOPS each, out of {capacity_iops}");
+        (0..tenants)
             .map(|one| Steady {
                 op: if one % 2 == 0 { Op::Read } else { Op::Write },
                 ..of_rate(rate)
             })
-            .collect();
-        println!("{tenants} tenants of {limit} IOPS each, out of {capacity_iops}");
+            .collect()
+    }
+
+    /// Expects that the server keeps all promises up to the total rate that it accepts.
+    fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
+        let capacity_iops = self.capacity_iops(policy);
+        let steady = self.most_accepted(capacity_iops, tenants, like);
         for neighbour in [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]] {
             let broken = self.broken(policy, capacity_iops, &steady, neighbour);
             assert!(broken.is_empty(), "{broken:?} beside {neighbour:?}");
@@ -452,7 +458,10 @@ impl Crowd {
 #[test]
 fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
-        for policy in ["noop", "mq-deadline", "bfq"] {
+        // The last two are shapers without promises; the server adds nothing above them.
+        for policy in
+            ["noop", "mq-deadline", "bfq", "promised:cmin=0:over=bfq", "dmclock:over=noop"]
+        {
             let mut back = Back::of("disk", On::Volume(Vec::new()));
             back.policy = policy.into();
             let served = Crowd::longest_write(device, &back.shaped().unwrap());
@@ -460,6 +469,17 @@ fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
             println!("{device}, {policy}: {served}, and {alone} without fair shares");
             assert!(served < Nanos::from_secs(1), "{device}, {policy}: {served}");
         }
+    }
+}
+
+#[test]
+fn an_export_with_a_weight_is_not_held_up_by_the_crowd_of_another() {
+    for device in ["st1000nm0011", "samsung-830"] {
+        let mut back = Back::of("disk", On::Volume(Vec::new()));
+        // The crowd's clients are the streams up to the last export.
+        back.exports = (0..=CROWD).map(|_| Named { weight: 2, ..Named::all("") }).collect();
+        let longest = Crowd::longest_write(device, &back.shaped().unwrap());
+        assert!(longest < Nanos::from_secs(1), "{device}: {longest}");
     }
 }
 
