@@ -143,10 +143,12 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     (Bed { devices: vec![drive; 6], bytes, build }, policy)
 }
 
-/// The tenants as a workload, each in its own part of the bed. A run ends with the last request of
+/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last request of
 /// the steady tenants, or after a fixed number of requests of the greedy one.
 struct Tenants {
+    /// The size of the part of a tenant, and the distance between the beginnings of two parts.
     part: u64,
+    apart: u64,
     steady: Vec<(Steady, VecDeque<Nanos>)>,
     greedy: Greedy,
     due: Vec<Nanos>,
@@ -159,8 +161,10 @@ struct Tenants {
 impl Tenants {
     fn new(bed: &Bed, steady: &[Steady], greedy: Greedy, most: u64) -> Tenants {
         let arrivals = |(stream, one): (usize, &Steady)| (*one, one.arrivals(stream));
+        let part = bed.bytes / (steady.len() as u64 + 1) / (1 << 20) * (1 << 20);
         Tenants {
-            part: bed.bytes / (steady.len() as u64 + 1) / (1 << 20) * (1 << 20),
+            part,
+            apart: part,
             steady: steady.iter().enumerate().map(arrivals).collect(),
             greedy,
             due: vec![Nanos::ZERO; greedy.depth as usize],
@@ -194,7 +198,7 @@ impl Workload for Tenants {
         if let Some((_, stream)) = self.next_steady().filter(|(due, _)| *due == at) {
             let (steady, arrivals) = &mut self.steady[stream];
             arrivals.pop_front();
-            let offset = stream as u64 * self.part + random % (self.part / 4096) * 4096;
+            let offset = stream as u64 * self.apart + random % (self.part / 4096) * 4096;
             let (op, stream) = (steady.op, stream as u32);
             return Request { at, offset, id, len: 4096, stream, lane, op, flags };
         }
@@ -206,7 +210,7 @@ impl Workload for Tenants {
         let op = if is_write { Op::Write } else { Op::Read };
         let offset = place % (self.part / u64::from(len)) * u64::from(len);
         let stream = self.steady.len() as u32;
-        let offset = u64::from(stream) * self.part + offset;
+        let offset = u64::from(stream) * self.apart + offset;
         Request { at, offset, id, len, stream, lane, op, flags }
     }
 
@@ -242,10 +246,14 @@ impl Observer for Counts {
 
 impl Bed {
     fn run(&self, spec: &str, steady: &[Steady], greedy: Greedy, most: u64) -> (Counts, Nanos) {
+        self.serve(spec, Tenants::new(self, steady, greedy, most))
+    }
+
+    fn serve(&self, spec: &str, mut tenants: Tenants) -> (Counts, Nanos) {
         let mut policy = (self.build)(spec);
-        let mut tenants = Tenants::new(self, steady, greedy, most);
-        let within = steady.iter().map(|one| one.within).collect();
-        let in_time = vec![0; steady.len()];
+        let steady = || tenants.steady.iter().map(|(steady, _)| steady);
+        let within = steady().map(|one| one.within).collect();
+        let in_time = vec![0; steady().count()];
         let mut counts = Counts { within, in_time, greedy: 0, greedy_bytes: 0 };
         let end = simulate::run(&mut policy, &mut self.devices.clone(), &mut tenants, &mut counts);
         (counts, end)
@@ -459,9 +467,13 @@ impl Crowd {
 fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
         // The last two are shapers without promises; the server adds nothing above them.
-        for policy in
-            ["noop", "mq-deadline", "bfq", "promised:cmin=0:over=bfq", "dmclock:over=noop"]
-        {
+        for policy in [
+            "noop",
+            "mq-deadline",
+            "bfq",
+            "promised:cmin=0:over=bfq",
+            "dmclock:dependencies=no:over=noop",
+        ] {
             let mut back = Back::of("disk", On::Volume(Vec::new()));
             back.policy = policy.into();
             let served = Crowd::longest_write(device, &back.shaped().unwrap());
