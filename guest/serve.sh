@@ -135,7 +135,7 @@ name=nbd0
 options=
 serve
 await '[ -S /tmp/disk.sock ]'
-forebay attach /tmp/disk.sock /dev/nbd0 --timeout 2s >/tmp/attach.log 2>&1 &
+forebay attach /tmp/disk.sock /dev/nbd0 --timeout 10s >/tmp/attach.log 2>&1 &
 attach=$!
 await 'grep -q "\[none\]" /sys/block/nbd0/queue/scheduler && [ -e /sys/block/nbd0/pid ]'
 programs
@@ -143,7 +143,7 @@ say "a restart of attach"
 mount -t ext4 /dev/nbd0 /mnt
 kill -9 $attach
 wait $attach || true
-forebay attach /tmp/disk.sock /dev/nbd0 --timeout 2s >>/tmp/attach.log 2>&1 &
+forebay attach /tmp/disk.sock /dev/nbd0 --timeout 10s >>/tmp/attach.log 2>&1 &
 attach=$!
 stop
 (echo kept >/mnt/file; sync) &

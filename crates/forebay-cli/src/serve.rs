@@ -1,16 +1,18 @@
 //! `forebay serve`: serves files, devices and volumes over the network.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use forebay::devices;
-use forebay::plan::buy::guaranteed_iops;
+use forebay::advise::known_model;
+use forebay::devices::{self, OpenDevice};
+use forebay::plan::buy::{Layout, guaranteed_iops};
 use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
+use forebay_play::served::volume_layout;
 use forebay_serve::{Address, Back, Config, Named, On, Reloaded, Server, address, file};
 
 use crate::interrupt;
@@ -90,25 +92,48 @@ fn log(line: &str) {
     tell_after(if is_journal() { severity(line) } else { "" }, line);
 }
 
-/// Returns a warning for each emulated disk whose `capacity_iops` is above the rate that it keeps
-/// under any workload. More than that breaks promises.
+/// Returns a warning for each disk or volume of known drives whose `capacity_iops` is above the rate
+/// that it keeps under any workload. More than that breaks promises.
 fn overstated(config: &Config) -> Vec<String> {
     let warning = |back: &Back| {
-        let On::Emulated { device, .. } = &back.on else { return None };
         let capacity_iops = back.capacity_iops?;
         let promises = back.exports.iter().filter_map(|export| export.promise);
         let within = promises.map(|promise| promise.within).min()?;
-        let iops = guaranteed_iops(device, within).ok()?;
+        let (device, layout) = known_drives(back)?;
+        let iops = guaranteed_iops(&device, layout, within).ok()?;
+        let of = match layout.1 {
+            1 => device.name,
+            drives => format!("a volume of {drives} {}", device.name),
+        };
         (capacity_iops > iops + iops / 10).then(|| {
             format!(
-                "'{}': warning: capacity_iops: got {capacity_iops}, but {} keeps only {iops} IOPS \
+                "'{}': warning: capacity_iops: got {capacity_iops}, but {of} keeps only {iops} IOPS \
                  under any workload, so promises may break; `forebay plan buy --configure` computes \
                  the rate",
-                back.name, device.name
+                back.name
             )
         })
     };
     config.backs.iter().filter_map(warning).collect()
+}
+
+/// Returns the model of the drives of a back, with their layout and number; `None` if the drives are
+/// not known, or if `plan buy` has no such layout.
+fn known_drives(back: &Back) -> Option<(OpenDevice, (Layout, usize))> {
+    let known = |path: &Path| devices::open(&known_model(path)?).ok();
+    let single = (Layout::Single, 1);
+    match &back.on {
+        On::Emulated { device, .. } => Some(((**device).clone(), single)),
+        On::Target { path, .. } => Some((known(path)?, single)),
+        On::EmulatedVolume { drives, device } => {
+            let (layout, count, _) = volume_layout(drives, &back.policy)?;
+            Some(((**device).clone(), (layout, count)))
+        }
+        On::Volume(drives) => {
+            let (layout, count, first) = volume_layout(drives, &back.policy)?;
+            Some((known(&first)?, (layout, count)))
+        }
+    }
 }
 
 /// How often to check whether the user wants to stop.

@@ -283,26 +283,34 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
 }
 
 #[test]
-fn a_capacity_beyond_what_the_device_keeps_is_warned_of() {
+fn a_capacity_beyond_what_the_drives_keep_is_warned_of() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    let said = |capacity_iops: u32| {
+    fs::create_dir(folder.path("v")).unwrap();
+    (0..6).for_each(|nth| drop(folder.holes(&format!("v/{nth}"), 32 << 20)));
+    does(
+        &folder,
+        assert_cmd::cargo::cargo_bin!("forebay").to_str().unwrap(),
+        &["volume", "create", "v"],
+    );
+    let said = |on: &str, capacity_iops: u32| {
         let text = format!(
-            "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\n\
-             emulate = \"st1000nm0011\"\ncapacity_iops = {capacity_iops}\n[[export]]\n\
-             name = \"db\"\non = \"data\"\nkeep_iops = 20\nwithin = \"100ms\"\n"
+            "socket = \"socket\"\n{on}\nname = \"data\"\nemulate = \"st1000nm0011\"\n\
+             capacity_iops = {capacity_iops}\n[[export]]\nname = \"db\"\non = \"data\"\n\
+             keep_iops = 20\nwithin = \"100ms\"\n"
         );
         fs::write(folder.path("serve.toml"), text).unwrap();
         let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
         assert_eq!(out.status.code(), Some(0));
         String::from_utf8(out.stderr).unwrap()
     };
-    assert!(!said(78).contains("warning"), "{}", said(78));
-    let warned = said(1000);
-    assert!(
-        warned.contains("'data': warning: capacity_iops: got 1000, but st1000nm0011 keeps only"),
-        "{warned}"
-    );
+    let (disk, volume) = ("[[disk]]\nfile = \"disk\"", "[[volume]]\ndrives = [\"v\"]");
+    for (on, kept, of) in [(volume, 50, "a volume of 6 st1000nm0011"), (disk, 78, "st1000nm0011")] {
+        assert!(!said(on, kept).contains("warning"), "{}", said(on, kept));
+        let warned = said(on, 1000);
+        let expected = format!("'data': warning: capacity_iops: got 1000, but {of} keeps only ");
+        assert!(warned.contains(&expected), "{warned}");
+    }
     let mut serving = Serving::start(&folder, &["serve.toml"]);
     serving.says("capacity_iops: got 1000");
     serving.stop();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -464,6 +464,11 @@ fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
     }
     let volume = folder.path("v").display().to_string();
     command::forebay(&["volume", "create", &volume]).assert().success();
+    let text = "socket = \"socket\"\n[[volume]]\nname = \"all\"\ndrives = [\"v\"]\n";
+    folder.file("check.toml", text);
+    let checked = serve(&folder, &["--check", "check.toml"]).output().unwrap();
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert!(said.contains("simulate TRACE --serve check.toml --device DEVICE\n"), "{said}");
     let disk = "[[disk]]\nname = \"one\"\nfile = \"v/0\"\npage_cache = true\n";
     let whole = "[[volume]]\nname = \"all\"\ndrives = [\"v\"]\n";
     for (text, part) in [
@@ -482,14 +487,17 @@ fn monitoring_sees_what_is_served_and_sockets_have_a_mode() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let port = free_port();
+    // Root may choose any group.
+    let own = fs::metadata(folder.root()).unwrap();
+    let group = if own.uid() == 0 { 12_345 } else { own.gid() };
     let text = format!(
-        "socket = \"socket\"\nsocket_mode = \"0600\"\nmetrics = \"127.0.0.1:{port}\"\n\
+        "socket = \"socket\"\nsocket_mode = \"0620\"\nsocket_group = \"{group}\"\nmetrics = \"127.0.0.1:{port}\"\n\
          memory = \"64MiB\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npage_cache = true\n"
     );
     fs::write(folder.path("serve.toml"), text).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
-    let mode = fs::metadata(folder.socket()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let socket = fs::metadata(folder.socket()).unwrap();
+    assert_eq!((socket.permissions().mode() & 0o777, socket.gid()), (0o620, group));
     let get = |path: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();

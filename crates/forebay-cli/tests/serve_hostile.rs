@@ -138,6 +138,47 @@ fn many_that_do_not_read_share_what_few_may_have() {
 }
 
 #[test]
+fn what_stalled_and_slow_clients_hold_is_limited_and_given_back() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 * MIB);
+    let text = "socket = \"socket\"\nmemory = \"64MiB\"\n[[disk]]\nname = \"data\"\n\
+                file = \"disk\"\npage_cache = true\n";
+    folder.file("serve.toml", text);
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let connect = || Client::simple(&folder.socket(), "data");
+    let mut steady = connect();
+    served_well(&mut steady, 1);
+    let before = serving.memory_kib("VmRSS:");
+    let mut clients: Vec<Client> = (0..214).map(|_| connect()).collect();
+    for (nth, client) in clients.iter_mut().enumerate() {
+        client.stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
+        let all = match nth < 64 {
+            // Half of a write of 4 MiB.
+            true => [request((WRITE, 0), (0, 4 << 20)), vec![0; 2 << 20]].concat(),
+            false => request((READ, 0), (0, 1 << 20)).repeat(64),
+        };
+        // The server does not take all of it.
+        let _ = client.stream.write_all(&all);
+    }
+    for nth in 0..20 {
+        let begun = Instant::now();
+        served_well(&mut steady, nth);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+    let most = serving.memory_kib("VmHWM:");
+    assert!(most < before + (96 << 10), "{before} KiB before, {most} at most");
+    drop(clients);
+    let begun = Instant::now();
+    while serving.memory_kib("VmRSS:") > before + (16 << 10) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} KiB", serving.memory_kib("VmRSS:"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    served_well(&mut steady, 3);
+    serving.signal("-INT");
+    assert_eq!(serving.ends().0, Some(0));
+}
+
+#[test]
 fn handshakes_that_stall_lock_nobody_out() {
     let (folder, serving) = started(&[]);
     // These are more clients than may be in a handshake at the same time. Each sends another byte

@@ -581,3 +581,6 @@ impl Drop for Uring {
         let _ = self.ring.submitter().unregister_files();
     }
 }
+
+#[cfg(test)]
+mod tests;

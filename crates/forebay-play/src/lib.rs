@@ -18,6 +18,7 @@ mod play_target;
 pub mod probe;
 mod result;
 pub mod served;
+mod served_array;
 mod targets;
 mod verb;
 mod verdict;

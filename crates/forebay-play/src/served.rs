@@ -1,4 +1,4 @@
-//! Reads a disk from a configuration of `forebay serve`, for a simulation of it.
+//! Reads a disk or volume from a configuration of `forebay serve`, for a simulation of it.
 
 use std::path::Path;
 
@@ -7,10 +7,13 @@ use forebay::simulate::{ServedDisk, ServedExport};
 use forebay_ask::named;
 use forebay_serve::{Back, Named, On, Streams, file};
 
-/// Reads the disk called `disk`, or the only one, from the configuration `path`.
+use crate::served_array::ServedArray;
+pub use crate::served_array::volume_layout;
+
+/// Reads the disk or volume called `disk`, or the only one, from the configuration `path`.
 ///
 /// # Errors
-/// The configuration is invalid, or has no such disk, or it is a volume.
+/// The configuration is invalid, or has no such disk, or the drives of a volume are not labeled.
 pub fn served_disk(path: &Path, disk: Option<&str>) -> Result<ServedDisk, Error> {
     let mut backs = file::read(path).map_err(|error| unfit(&error))?.backs;
     let at = match disk {
@@ -28,21 +31,16 @@ pub fn served_disk(path: &Path, disk: Option<&str>) -> Result<ServedDisk, Error>
         )));
     };
     let back = backs.swap_remove(at);
-    let devices = match &back.on {
-        On::Target { .. } => (None, None),
+    let (devices, array) = match &back.on {
+        On::Target { .. } => ((None, None), None),
         On::Emulated { device, flash, .. } => {
             let flash = flash.as_ref().map(|(_, device)| (**device).clone());
-            (Some((**device).clone()), flash)
+            ((Some((**device).clone()), flash), None)
         }
-        On::Volume(_) | On::EmulatedVolume { .. } => {
-            return Err(Error::Unfit(format!(
-                "'{}': got a volume, expected a disk; to simulate a volume, name its drives and its \
-                 level: {}, {} and {}",
-                back.name,
-                named("device"),
-                named("disks"),
-                named("policy=array:level=raid6"),
-            )));
+        On::Volume(drives) => ((None, None), Some(ServedArray::read(&back.name, drives)?)),
+        On::EmulatedVolume { drives, device } => {
+            let array = ServedArray::read(&back.name, drives)?;
+            ((Some((**device).clone()), None), Some(array))
         }
     };
     let export = |export: &Named| ServedExport {
@@ -52,11 +50,16 @@ pub fn served_disk(path: &Path, disk: Option<&str>) -> Result<ServedDisk, Error>
     Ok(ServedDisk {
         policy: back.policy.clone(),
         devices,
+        drives: array.as_ref().map(|array| array.drives),
         exports: back.exports.iter().map(export).collect(),
         has_streams_of_exports: back.who() == Streams::Exports,
         shaped: Box::new(move |policy| {
             let back = Back { policy: policy.to_string(), ..back.clone() };
-            back.shaped().map_err(|error| unfit(&error))
+            let spec = back.shaped().map_err(|error| unfit(&error))?;
+            match &array {
+                Some(array) => array.below(&spec),
+                None => Ok(spec),
+            }
         }),
     })
 }

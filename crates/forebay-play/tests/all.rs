@@ -5,6 +5,7 @@
 #[path = "../../forebay/tests/verbs/law.rs"]
 mod law;
 mod play;
+mod served;
 mod volume;
 #[path = "../../forebay/tests/pages/walk.rs"]
 mod walk;

@@ -159,7 +159,7 @@ impl Config {
     }
 
     /// Returns a line for each back: what it exports and promises, and the remaining capacity. For
-    /// a disk in a configuration file, another line has the command that simulates a trace of its
+    /// a back in a configuration file, another line has the command that simulates a trace of its
     /// clients under the same policy and promises.
     ///
     /// # Errors
@@ -173,14 +173,13 @@ impl Config {
         Ok(lines)
     }
 
-    /// Returns the command that simulates a trace of the clients of a disk.
+    /// Returns the command that simulates a trace of the clients of a disk or volume.
     fn simulation(&self, back: &Back) -> Option<String> {
         let file = shell_word(&self.file.as_ref()?.display().to_string());
         let devices = match &back.on {
-            On::Emulated { .. } => "",
-            On::Target { flash: None, .. } => " --device DEVICE",
+            On::Emulated { .. } | On::EmulatedVolume { .. } => "",
+            On::Target { flash: None, .. } | On::Volume(_) => " --device DEVICE",
             On::Target { .. } => " --device DEVICE --flash DEVICE",
-            On::Volume(_) | On::EmulatedVolume { .. } => return None,
         };
         let disk = match self.backs.len() {
             1 => String::new(),

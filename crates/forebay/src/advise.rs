@@ -67,7 +67,7 @@ pub use choice::{PassedOver, Prefer};
 pub use default_device::{default_device, default_flash};
 use drives::Drives;
 pub use fit::DeviceFit;
-pub use local_disk::stand_in;
+pub use local_disk::{known_model, stand_in};
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;

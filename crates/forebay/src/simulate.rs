@@ -48,7 +48,7 @@ pub use late::LateCount;
 pub use order_bound::LeastTime;
 use rebuild::Beside;
 pub use rebuild::Rebuild;
-pub use served::{ServedDisk, ServedExport, Shaped};
+pub use served::{ServedDisk, ServedDrives, ServedExport, Shaped};
 pub(crate) use stretch::Stretch;
 pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
 use watch::Watch;

@@ -6,6 +6,7 @@
 //! A promise counts as kept if at least 98.5 % are in time.
 
 mod overstated;
+mod static_partition;
 
 use std::collections::VecDeque;
 
@@ -142,10 +143,12 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     (Bed { devices: vec![drive; 6], bytes, build }, policy)
 }
 
-/// The tenants as a workload, each in its own part of the bed. A run ends with the last request of
+/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last request of
 /// the steady tenants, or after a fixed number of requests of the greedy one.
 struct Tenants {
+    /// The size of the part of a tenant, and the distance between the beginnings of two parts.
     part: u64,
+    apart: u64,
     steady: Vec<(Steady, VecDeque<Nanos>)>,
     greedy: Greedy,
     due: Vec<Nanos>,
@@ -158,8 +161,10 @@ struct Tenants {
 impl Tenants {
     fn new(bed: &Bed, steady: &[Steady], greedy: Greedy, most: u64) -> Tenants {
         let arrivals = |(stream, one): (usize, &Steady)| (*one, one.arrivals(stream));
+        let part = bed.bytes / (steady.len() as u64 + 1) / (1 << 20) * (1 << 20);
         Tenants {
-            part: bed.bytes / (steady.len() as u64 + 1) / (1 << 20) * (1 << 20),
+            part,
+            apart: part,
             steady: steady.iter().enumerate().map(arrivals).collect(),
             greedy,
             due: vec![Nanos::ZERO; greedy.depth as usize],
@@ -193,7 +198,7 @@ impl Workload for Tenants {
         if let Some((_, stream)) = self.next_steady().filter(|(due, _)| *due == at) {
             let (steady, arrivals) = &mut self.steady[stream];
             arrivals.pop_front();
-            let offset = stream as u64 * self.part + random % (self.part / 4096) * 4096;
+            let offset = stream as u64 * self.apart + random % (self.part / 4096) * 4096;
             let (op, stream) = (steady.op, stream as u32);
             return Request { at, offset, id, len: 4096, stream, lane, op, flags };
         }
@@ -205,7 +210,7 @@ impl Workload for Tenants {
         let op = if is_write { Op::Write } else { Op::Read };
         let offset = place % (self.part / u64::from(len)) * u64::from(len);
         let stream = self.steady.len() as u32;
-        let offset = u64::from(stream) * self.part + offset;
+        let offset = u64::from(stream) * self.apart + offset;
         Request { at, offset, id, len, stream, lane, op, flags }
     }
 
@@ -241,10 +246,14 @@ impl Observer for Counts {
 
 impl Bed {
     fn run(&self, spec: &str, steady: &[Steady], greedy: Greedy, most: u64) -> (Counts, Nanos) {
+        self.serve(spec, Tenants::new(self, steady, greedy, most))
+    }
+
+    fn serve(&self, spec: &str, mut tenants: Tenants) -> (Counts, Nanos) {
         let mut policy = (self.build)(spec);
-        let mut tenants = Tenants::new(self, steady, greedy, most);
-        let within = steady.iter().map(|one| one.within).collect();
-        let in_time = vec![0; steady.len()];
+        let steady = || tenants.steady.iter().map(|(steady, _)| steady);
+        let within = steady().map(|one| one.within).collect();
+        let in_time = vec![0; steady().count()];
         let mut counts = Counts { within, in_time, greedy: 0, greedy_bytes: 0 };
         let end = simulate::run(&mut policy, &mut self.devices.clone(), &mut tenants, &mut counts);
         (counts, end)
@@ -303,21 +312,26 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Expects that the server keeps all promises up to the total rate that it accepts.
-    fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
-        let capacity_iops = self.capacity_iops(policy);
+    /// Returns tenants of the highest rate to all of whom the server promises what they need.
+    fn most_accepted(&self, capacity_iops: u64, tenants: u64, like: Steady) -> Vec<Steady> {
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
         let of_rate = |rate_iops| Steady { rate_iops, ..like };
         let fits =
             |rate: &u64| (0..tenants).all(|one| of_rate(*rate).planned_iops(one as usize) <= limit);
         let rate = (1..=limit).rev().find(fits).unwrap();
-        let steady: Vec<Steady> = (0..tenants)
+        println!("{tenants} tenants of {limit} IOPS each, out of {capacity_iops}");
+        (0..tenants)
             .map(|one| Steady {
                 op: if one % 2 == 0 { Op::Read } else { Op::Write },
                 ..of_rate(rate)
             })
-            .collect();
-        println!("{tenants} tenants of {limit} IOPS each, out of {capacity_iops}");
+            .collect()
+    }
+
+    /// Expects that the server keeps all promises up to the total rate that it accepts.
+    fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
+        let capacity_iops = self.capacity_iops(policy);
+        let steady = self.most_accepted(capacity_iops, tenants, like);
         for neighbour in [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]] {
             let broken = self.broken(policy, capacity_iops, &steady, neighbour);
             assert!(broken.is_empty(), "{broken:?} beside {neighbour:?}");
@@ -452,7 +466,14 @@ impl Crowd {
 #[test]
 fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
-        for policy in ["noop", "mq-deadline", "bfq"] {
+        // The last two are shapers without promises; the server adds nothing above them.
+        for policy in [
+            "noop",
+            "mq-deadline",
+            "bfq",
+            "promised:cmin=0:over=bfq",
+            "dmclock:dependencies=no:over=noop",
+        ] {
             let mut back = Back::of("disk", On::Volume(Vec::new()));
             back.policy = policy.into();
             let served = Crowd::longest_write(device, &back.shaped().unwrap());
@@ -460,6 +481,17 @@ fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
             println!("{device}, {policy}: {served}, and {alone} without fair shares");
             assert!(served < Nanos::from_secs(1), "{device}, {policy}: {served}");
         }
+    }
+}
+
+#[test]
+fn an_export_with_a_weight_is_not_held_up_by_the_crowd_of_another() {
+    for device in ["st1000nm0011", "samsung-830"] {
+        let mut back = Back::of("disk", On::Volume(Vec::new()));
+        // The crowd's clients are the streams up to the last export.
+        back.exports = (0..=CROWD).map(|_| Named { weight: 2, ..Named::all("") }).collect();
+        let longest = Crowd::longest_write(device, &back.shaped().unwrap());
+        assert!(longest < Nanos::from_secs(1), "{device}: {longest}");
     }
 }
 

@@ -48,6 +48,12 @@ pub fn stand_in(path: &Path) -> Option<String> {
     Some(LocalDisk::find(path)?.model().ok()?.device)
 }
 
+/// Returns the bundled device that is a model of exactly the block device at `path`, if there is one.
+pub fn known_model(path: &Path) -> Option<String> {
+    let found = LocalDisk::find(path)?.model().ok()?;
+    found.is_known.then_some(found.device)
+}
+
 impl LocalDisk {
     /// Returns the disk at `path`, or the disk that contains the partition at `path`; `None` if
     /// `path` is not a block device.

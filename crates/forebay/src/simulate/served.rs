@@ -1,5 +1,5 @@
-//! A disk of `forebay serve`'s configuration as policies and devices of a simulation, so that a trace
-//! of its clients is replayed under the same policy and promises.
+//! A disk or volume of `forebay serve`'s configuration as policies and devices of a simulation, so
+//! that a trace of its clients is replayed under the same policy and promises.
 //!
 //! The policies are the specs that the server builds. If exports have promises or weights, stream
 //! `i` of the trace is export `i`, as in the server. The configuration itself is read by the face
@@ -15,18 +15,30 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::verb::{Session, SourceAsk, StreamsAsk, TraceInput};
 
-/// A disk of a configuration of `forebay serve`.
+/// A disk or volume of a configuration of `forebay serve`.
 pub struct ServedDisk {
     /// The configured policy, without what the server puts above it.
     pub policy: String,
-    /// The models of the disk and of its flash, as far as they are emulated.
+    /// The models of the disk and of its flash, as far as they are emulated. For a volume, the first
+    /// is the model of each drive.
     pub devices: (Option<OpenDevice>, Option<OpenDevice>),
+    /// The drives of a volume; `None` for a disk.
+    pub drives: Option<ServedDrives>,
     /// The exports.
     pub exports: Vec<ServedExport>,
     /// Whether the server's streams are exports, as promises and weights require.
     pub has_streams_of_exports: bool,
     /// Returns the spec that the server builds from a policy: the policy with the promises above it.
     pub shaped: Shaped,
+}
+
+/// The drives of a volume of a configuration of `forebay serve`.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedDrives {
+    /// The number of drives.
+    pub count: u16,
+    /// How much of each drive the volume uses, in bytes.
+    pub bytes: u64,
 }
 
 /// Returns the complete spec of a policy.

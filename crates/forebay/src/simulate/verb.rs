@@ -36,7 +36,7 @@ forebay_ask::ask! {
         /// Replay clients of `forebay serve`: apply the policy and promises of this configuration to a trace that the
         /// server recorded. Policies given here replace the configured one, below the promises
         serve: Option<PathBuf> [.word("CONFIG.toml")],
-        /// Which disk of the configuration the trace is of
+        /// Which disk or volume of the configuration the trace is of
         served_disk: Option<String> [.word("NAME").requires("serve").otherwise("the only one")],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
@@ -170,8 +170,10 @@ impl Verb for SimulateAsk {
         self.policy = self.policies(served.as_ref())?;
         let promises = served.as_ref().map(ServedDisk::promises).unwrap_or_default();
         let failures: Vec<Failure> = self.fail.iter().map(|failure| failure.0).collect();
+        let (disks, disk_bytes_max) = self.drives(served.as_ref())?;
         let bed = Bed {
-            disks: self.disks,
+            disks,
+            disk_bytes_max,
             flash: flash.as_ref(),
             failures: &failures,
             slices: self.policy.len() > 1,
@@ -246,7 +248,8 @@ impl SimulateAsk {
         let missing = || {
             let expected = match served {
                 Some(_) => {
-                    "the model of the configured disk, because the configuration emulates none"
+                    "the model of the configured disk or drives, because the configuration \
+                     emulates none"
                 }
                 None => "a device",
             };
@@ -256,6 +259,21 @@ impl SimulateAsk {
             )
         };
         Ok((opened(&self.device, device)?.ok_or_else(missing)?, opened(&self.flash, flash)?))
+    }
+
+    /// Returns the number of disks and how much of each is used. For a volume, the configuration
+    /// determines both.
+    fn drives(&self, served: Option<&ServedDisk>) -> Result<(u16, u64), Error> {
+        let Some(drives) = served.and_then(|served| served.drives) else {
+            return Ok((self.disks, u64::MAX));
+        };
+        match self.disks {
+            1 => Ok((drives.count, drives.bytes)),
+            disks => {
+                let expected = format!("none, because the volume has {} drives", drives.count);
+                Err(AskError::new("disks", format!("got {disks}, expected {expected}")).into())
+            }
+        }
     }
 
     /// Returns the names of the bundled policies that the user gave.

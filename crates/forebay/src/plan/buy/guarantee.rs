@@ -96,22 +96,27 @@ pub(super) fn guarantee(
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
-/// Measures the rate of small requests, per second, that one drive keeps under any workload, if 99 %
-/// of requests are promised an answer within `within`. This is the `capacity_iops` of `forebay serve`.
+/// Measures the rate of small requests, per second, that `drives` like `drive` in a layout keep under
+/// any workload, if 99 % of requests are promised an answer within `within`. This is the
+/// `capacity_iops` of `forebay serve`.
 ///
 /// # Errors
-/// Fails if the drive cannot be simulated by itself.
-pub fn guaranteed_iops(drive: &OpenDevice, within: Nanos) -> Result<u64, Error> {
+/// Fails if the drives cannot form the layout.
+pub fn guaranteed_iops(
+    drive: &OpenDevice,
+    (layout, drives): (Layout, usize),
+    within: Nanos,
+) -> Result<u64, Error> {
     let kind = DriveLayout {
         drive,
         asked: &drive.name,
-        layout: Layout::Single,
+        layout,
         flash: None,
         flash_asked: "",
         scheduler: "noop",
-        costs: None,
+        costs: layout.costs(drive),
     };
-    Ok(guarantee(&kind, 1, within, 0.99)?.iops())
+    Ok(guarantee(&kind, drives, within, 0.99)?.iops())
 }
 
 /// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if none is. `at` measures
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn one_disk_keeps_what_it_does_at_depth_one() {
         let disk = devices::open("st1000nm0011").unwrap();
-        let iops = guaranteed_iops(&disk, Nanos::from_millis(20)).unwrap();
+        let iops = guaranteed_iops(&disk, (Layout::Single, 1), Nanos::from_millis(20)).unwrap();
         assert!((70..=85).contains(&iops), "{iops}");
     }
 
