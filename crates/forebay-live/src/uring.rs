@@ -339,7 +339,10 @@ impl Uring {
                 _ => piece,
             });
         }
-        if kept.len() > PIECES_MAX {
+        // Direct I/O needs pieces that begin and end at blocks.
+        let block = self.shapes[usize::from(io.lane)].block;
+        let is_odd = |piece: &Piece| !(piece.at | piece.len).is_multiple_of(block);
+        if kept.len() > PIECES_MAX || moves && kept.iter().any(is_odd) {
             std::mem::swap(kept, bounced);
             let through = Bytes::of(self.pool.take(io.len)).len(io.len);
             kept.push(through);

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use forebay_core::Nanos;
 use forebay_core::stack::array::Level;
+use forebay_live::Driver;
 use forebay_serve::control::{Command, client};
 use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
 use forebay_rig::holes;
-use forebay_rig::nbd::{Client, pattern};
+use forebay_rig::nbd::{Client, WRITE_ZEROES, pattern};
 
 /// Creates a new volume; returns its drives.
 fn volume(folder: &Path) -> Vec<PathBuf> {
@@ -78,6 +79,39 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
     }
     server.stop().unwrap();
+}
+
+/// Tests that direct I/O carries what clients write and read at odd offsets, on every driver.
+#[test]
+fn a_volume_takes_writes_of_any_offset_and_length() {
+    for threads in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path());
+        let socket = folder.path().join("socket");
+        let mut back = Back::of("safe", On::Volume(drives.clone()));
+        back.driver = threads.then_some(Driver::Threads);
+        let config = Config::of(vec![Address::Unix(socket.clone())], vec![back]);
+        let server = Server::start(&config).unwrap();
+        let mut client = Client::simple(&socket, "safe");
+        for (nth, (at, len)) in
+            [(1, 1 << 20), (7, 2 << 20), (100, 300_000), (513, 500_001), (3, 8 << 20)]
+                .into_iter()
+                .enumerate()
+        {
+            let data = pattern(nth as u8, len);
+            client.write(at, &data);
+            assert!(client.read(at, len as u32) == data, "{at} {len}");
+            assert!(client.read(at + 1, len as u32 - 2) == data[1..len - 1], "{at} {len}");
+            assert_eq!(client.does((WRITE_ZEROES, 0), (at + 9, len as u32 - 20), &[]), 0);
+            assert!(client.read(at + 9, len as u32 - 20).iter().all(|byte| *byte == 0));
+            assert_eq!(client.read(at, 9), data[..9]);
+        }
+        let figures = server.figures();
+        let volume = figures.backs[0].volume.as_ref().unwrap();
+        assert_eq!((volume.drives_present, volume.drives_failed), (6, 0), "threads: {threads}");
+        assert!(figures.backs[0].disks.iter().all(|disk| disk.failed == 0));
+        server.stop().unwrap();
+    }
 }
 
 /// Tests that a volume accepts as much data as it promises although three copies of everything
