@@ -13,7 +13,7 @@ use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
 use forebay_play::served::volume_layout;
-use forebay_serve::{Address, Back, Config, Named, On, Reloaded, Server, address, file};
+use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 
 use crate::interrupt;
 use crate::notify::{is_journal, notify, severity};
@@ -73,17 +73,6 @@ impl Value for Loopback {
 
     fn parse(text: &str) -> Result<Loopback, String> {
         address(text).map(Loopback).map_err(|error| error.to_string())
-    }
-}
-
-/// Handles SIGHUP: rereads the configuration and rotates the traces.
-fn hung_up(server: &Server) {
-    match server.reload() {
-        Ok(Reloaded { changes, failures }) => {
-            changes.iter().for_each(|line| log(line));
-            failures.iter().for_each(|line| log(&format!("error: {line}")));
-        }
-        Err(error) => log(&format!("error: SIGHUP: {error}; nothing was changed")),
     }
 }
 
@@ -164,7 +153,7 @@ impl ServeAsk {
                 thread::sleep(TICK);
                 server.said().iter().for_each(|said| log(said));
                 if interrupt::hung_up() {
-                    hung_up(&server);
+                    server.reload_later();
                 }
             }
             notify("STOPPING=1");

@@ -54,6 +54,8 @@ pub(crate) struct Driver {
     pub(crate) replacing: Mutex<()>,
     /// Held while traces are started, completed or rotated.
     pub(crate) tracing: Mutex<()>,
+    /// Whether its policy is being switched.
+    pub(crate) switching: AtomicBool,
     stop: Arc<AtomicBool>,
     /// Distinguishes this driver from earlier and later ones of the same name.
     start_id: String,
@@ -131,6 +133,7 @@ impl Driver {
             waker,
             replacing: Mutex::default(),
             tracing: Mutex::default(),
+            switching: AtomicBool::default(),
             stop,
             start_id: format!("{:x}", time_of_day().0),
             thread: Mutex::new(Some(thread)),
@@ -152,6 +155,13 @@ impl Driver {
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Back> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the policy of `next`. Files, traces and exports may have changed meanwhile.
+    pub(crate) fn adopt(&self, next: Back) {
+        let mut current = self.current();
+        let Back { on, trace, trace_issued, exports, .. } = current.clone();
+        *current = Back { on, trace, trace_issued, exports, ..next };
     }
 
     /// Returns the bytes available to exports.

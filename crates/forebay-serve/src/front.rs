@@ -328,6 +328,10 @@ impl Front {
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
             return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, false));
         }
+        // A cache would fill its flash with data that a prefetch does not have.
+        if header.command == Command::Cache && !self.gone.drops() {
+            return self.owe(plug, &header, ReplyContent::Done, (self.now, false));
+        }
         let is_device = connection.device.is_some();
         if is_device && header.command == Command::Write {
             let into = Piece { buf, at: 0, len: header.len };

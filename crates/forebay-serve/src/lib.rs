@@ -54,6 +54,7 @@ mod reread;
 mod running;
 mod server;
 mod stored;
+mod switching;
 mod tally;
 mod traced;
 mod traces;

@@ -107,7 +107,7 @@ impl Running {
     }
 
     /// Applies the policy, exports and promises of `back` to its driver.
-    fn follow_file(&self, driver: &Driver, back: &Back) -> Result<Vec<String>, Error> {
+    fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
         let served = driver.current().clone();
         let figures = driver.figures().ok_or_else(|| driver.is_gone())?;

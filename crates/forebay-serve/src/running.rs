@@ -3,20 +3,17 @@
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use forebay_show::quantities;
 
-use crate::back::{Policies, keeps_data};
-use crate::config::{Back, Config, Named, On};
+use crate::config::{Config, Named};
 use crate::driver::Driver;
 use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::figures::{Figures, SCHEMA_VERSION};
-use crate::flash::refuse_overwriting;
-use crate::front::{Order, PolicySetup, Switch, SwitchFailure};
 use crate::listen::{Door, Doors};
 use crate::request_memory::RequestMemory;
 
@@ -146,84 +143,6 @@ impl Running {
         }
     }
 
-    /// Switches the policy of a back. Requests in flight are answered first; requests that arrive
-    /// in the meantime wait. Returns the duration for which no requests were accepted.
-    ///
-    /// # Errors
-    /// There is no such policy; nothing changes then.
-    pub(crate) fn switch(&self, driver: &Driver, policy: &str) -> Result<Duration, Error> {
-        let served = driver.current().clone();
-        let pause = self.follow(driver, Back { policy: policy.into(), ..served })?;
-        Ok(pause.unwrap_or_default())
-    }
-
-    /// Applies the policy, exports and promises of `next` to a driver; returns None if the policy
-    /// need not be switched.
-    pub(crate) fn follow(&self, driver: &Driver, next: Back) -> Result<Option<Duration>, Error> {
-        let name = &driver.name;
-        let mut served = driver.current();
-        next.refuse_unknown_policy()?;
-        let (current, spec) = (served.shaped()?, next.shaped()?);
-        driver.policies.build_for(&next)?;
-        let exports = driver.room().exports(&next, driver.policies.trims_to_zero(&next.policy))?;
-        let changes_exports = !served.has_exports_of(&next);
-        if changes_exports && matches!(driver.policies, Policies::Rearranged(..)) {
-            return Err(unfit(format!(
-                "'{name}': exports of a rearranged disk change after a restart"
-            )));
-        }
-        let changes = changes_exports.then(|| Order::Exports(next.exports.clone(), exports));
-        if current == spec && served.who() == next.who() {
-            changes.map(|order| driver.order(order)).transpose()?;
-            *served = next;
-            return Ok(None);
-        }
-        driver.refuse_without_room()?;
-        let both = [&served.policy, &next.policy];
-        if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
-            if served.policy == next.policy {
-                return Err(unfit(format!(
-                    "'{name}': promises and weights above '{}', which keeps data on the \
-                     flash, take effect after a restart",
-                    next.policy
-                )));
-            }
-            return Err(unfit(format!(
-                "'{name}': '{placement}' keeps data on the flash that the disk does not have, \
-                 expected a policy that does not move data; drain it first: `forebay control drain`"
-            )));
-        }
-        if let On::Target { flash: Some(flash), .. }
-        | On::Emulated { flash: Some((flash, _)), .. } = &served.on
-        {
-            refuse_overwriting(name, &next.policy, flash)?;
-        }
-        let changes = changes.map(|order| driver.order(order)).transpose()?;
-        let (done, switched) = channel();
-        // The contents of caches and tiers remain without a flush.
-        let flushes = driver.policies.found_by_records();
-        let setup = |back: &Back, spec| {
-            let (shown, streams, exports) = (back.policy.clone(), back.who(), back.exports.clone());
-            PolicySetup { spec, shown, streams, exports }
-        };
-        let (before, after) = (setup(&served, current), setup(&next, spec));
-        driver.order(Order::Switch(Switch { next: after, before, flushes, done }))?;
-        match switched.recv().map_err(|_| driver.is_gone())? {
-            Ok(pause) => {
-                *served = next;
-                Ok(Some(Duration::from_nanos(pause.0)))
-            }
-            Err(failure) => {
-                if changes.is_some() {
-                    let trims_to_zero = driver.policies.trims_to_zero(&served.policy);
-                    let exports = driver.room().exports(&served, trims_to_zero)?;
-                    driver.order(Order::Exports(served.exports.clone(), exports))?;
-                }
-                Err(not_switched(&served, &next, failure))
-            }
-        }
-    }
-
     /// Makes a volume that has grown provide all of its bytes to clients that connect from now on.
     pub(crate) fn enlarge(&self, driver: &Driver, bytes: u64) -> Result<(), Error> {
         let room = driver.room().with_bytes(bytes);
@@ -271,22 +190,6 @@ impl Running {
         self.doors.replace(&driver.name, offered);
         Ok(changes)
     }
-}
-
-/// Explains why the policy of `served` was not switched to that of `next`.
-fn not_switched(served: &Back, next: &Back, failure: SwitchFailure) -> Error {
-    let why = match failure {
-        SwitchFailure::Flush(fault) => {
-            format!("writes could not be made durable: {}", fault.reason())
-        }
-        SwitchFailure::Open(fault) => {
-            format!("'{}' could not be opened: {}", next.policy, fault.reason())
-        }
-    };
-    unfit(format!(
-        "'{}': {why}; '{}' stays in use; fix the problem and try again",
-        served.name, served.policy
-    ))
 }
 
 /// Returns the doors to the exports of a driver with these indices.

@@ -4,8 +4,10 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use forebay_metrics::{Pages, Scraped};
@@ -34,6 +36,8 @@ pub struct Server {
     said: Mutex<Receiver<String>>,
     /// Why drivers ended while others went on.
     ended: Mutex<Vec<Error>>,
+    /// How many reloads were asked for and have not ended.
+    reloads: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -56,6 +60,7 @@ impl Server {
             controls: Vec::new(),
             scraped: None,
             ended: Mutex::default(),
+            reloads: Arc::default(),
         };
         match server.begin(config) {
             Ok(()) => Ok(server),
@@ -165,7 +170,29 @@ impl Server {
     /// # Errors
     /// There is no such back or policy; nothing changes then.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
-        self.running.switch(&*self.running.driver(back)?, policy)
+        self.running.switch(&self.running.driver(back)?, policy)
+    }
+
+    /// Rereads the configuration file like [`Server::reload`] in another thread, because disks may
+    /// take long to answer; [`Server::said`] has the outcome. Once more if called meanwhile.
+    pub fn reload_later(&self) {
+        if self.reloads.fetch_add(1, Ordering::SeqCst) > 0 {
+            return;
+        }
+        let (running, reloads) = (Arc::clone(&self.running), Arc::clone(&self.reloads));
+        let work = move || loop {
+            let begun = reloads.load(Ordering::SeqCst);
+            for line in outcome(running.reload(true)) {
+                // If the receiver is gone, the server is stopping.
+                let _ = running.says().send(line);
+            }
+            if reloads.fetch_sub(begun, Ordering::SeqCst) == begun {
+                return;
+            }
+        };
+        if thread::Builder::new().name("reload".into()).spawn(work).is_err() {
+            self.reloads.store(0, Ordering::SeqCst);
+        }
     }
 
     /// Rereads the configuration file, applies the changes that are possible, and rotates the
@@ -221,6 +248,17 @@ impl Server {
         }
         let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
         (said.try_iter().chain(waiting).collect(), worst)
+    }
+}
+
+/// Describes the outcome of a reload, one line each.
+fn outcome(reloaded: Result<Reloaded, Error>) -> Vec<String> {
+    match reloaded {
+        Ok(Reloaded { changes, failures }) => {
+            let failures = failures.iter().map(|line| format!("error: {line}"));
+            changes.into_iter().chain(failures).collect()
+        }
+        Err(error) => vec![format!("error: SIGHUP: {error}; nothing was changed")],
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_rig::holes;
-use forebay_rig::nbd::{Client, pattern};
+use forebay_rig::nbd::{Client, READ, pattern};
 use forebay_serve::control::{Command, client};
 use forebay_serve::{Address, Back, Config, On, Server};
 use serde_json::Value;
@@ -326,6 +326,46 @@ fn disks_are_added_and_removed_unless_they_have_clients() {
     let said = served.reload(&absent);
     assert!(said.contains("absent") && said.contains("'c' is not served"), "{said}");
     assert!(served.client("b").read(0, 4096) == pattern(3, 4096));
+    served.server.stop().unwrap();
+}
+
+/// Tests that a switch that waits for a disk holds up neither other disks nor the thread that
+/// handles signals.
+#[test]
+fn a_disk_that_does_not_answer_holds_up_no_other() {
+    let slow = "[[disk]]\nname = 'slow'\nfile = '@one'\nemulate = 'fixed:1'\n";
+    let served = Configured::new(&(slow.to_string() + OTHER));
+    let mut client = served.client("slow");
+    (0..600).for_each(|nth| client.request((READ, 0), nth, (nth * 512, 512), &[]));
+    let socket = served.folder.path().join("socket");
+    let switch = |disk: &str| {
+        let command = Command::Policy { disk: Some(disk.into()), policy: "mq-deadline".into() };
+        client::order(&socket, &command, &mut |_| ()).map_err(|error| error.to_string())
+    };
+    std::thread::scope(|scope| {
+        let (told, ended) = std::sync::mpsc::channel();
+        for _ in 0..2 {
+            let (told, switch) = (told.clone(), &switch);
+            scope.spawn(move || told.send(switch("slow")).unwrap());
+        }
+        drop(told);
+        // One of the two waits for some 600 s.
+        let refused = ended.recv().unwrap().unwrap_err();
+        assert!(refused.contains("is being switched already"), "{refused}");
+        served.server.reload_later();
+        switch("other").unwrap();
+        let (disk, path) = (Some("other".into()), served.folder.path().join("t.csv"));
+        let trace = Command::StartTrace { disk, path, issued: false };
+        client::order(&socket, &trace, &mut |_| ()).unwrap();
+        let exports = export("slow", "slow", "") + &export("b", "other", "size = '4KiB'");
+        let said = served.reload(&format!("{slow}policy = 'bfq'\n{OTHER}{exports}"));
+        assert!(said.contains("is being switched already; try again later"), "{said}");
+        assert!(said.contains("export 'b' accepts clients now"), "{said}");
+        assert!(ended.try_recv().is_err(), "it waits all the time");
+        // Nothing is done for clients that are gone.
+        drop(client);
+        ended.recv().unwrap().unwrap();
+    });
     served.server.stop().unwrap();
 }
 

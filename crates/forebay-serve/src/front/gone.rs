@@ -37,6 +37,11 @@ impl Gone {
         }
         self.owners[at] = (buf, plug);
     }
+
+    /// Returns whether I/Os may be dropped.
+    pub(super) fn drops(&self) -> bool {
+        self.drops
+    }
 }
 
 impl Front {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use forebay_serve::{Address, Back, Blocks, Config, Error, Named, On, Server};
 
 use forebay_rig::Folder;
-use forebay_rig::nbd::{Client, FLUSH};
+use forebay_rig::nbd::{CACHE, Client, FLUSH, WRITE};
 
 const BYTES: u64 = 1 << 20;
 const BACK: &str = "cache:write=back:size-mib=1";
@@ -106,6 +106,21 @@ impl Room {
 
 fn forced(back: Back) -> Back {
     Back { force: true, ..back }
+}
+
+#[test]
+fn a_prefetch_harms_no_flash() {
+    let room = Room::with_pair("disk", "flash", 5);
+    let server = room.start(room.back(BACK, "disk", Some("flash"))).unwrap();
+    let mut client = Client::simple(&room.at("socket"), "disk");
+    for at in [0, 65_536] {
+        assert_eq!(client.does((CACHE, 0), (at, 1 << 19), &[]), 0);
+        assert_eq!(client.does((WRITE, 0), (at, 512), &[7; 512]), 0);
+    }
+    assert!(client.read(0, 1024)[..512] == [7; 512] && client.read(8192, 4096) == [5; 4096]);
+    let disks = server.figures().backs.remove(0).disks;
+    assert!(disks.iter().all(|disk| disk.failed == 0), "{disks:?}");
+    server.stop().unwrap();
 }
 
 #[test]
