@@ -19,9 +19,10 @@
 //! promised I/Os that arrive later.
 //!
 //! The *tail* is the excess of the actual time of promised I/Os at the device over the estimate: a
-//! peak that rises quickly and decays slowly. The window is shortened by the tail. If a promised
-//! I/O is overdue by as much time as it had, others are no longer held back for it, because a
-//! device may never answer it.
+//! peak that rises quickly and decays slowly. The window is shortened by the tail. But what promised
+//! I/Os exceed even without others beside them is no reason to hold others back: on account of that,
+//! at most three quarters of the window are taken. If a promised I/O is overdue by as much time as it
+//! had, others are no longer held back for it, because a device may never answer it.
 //!
 //! **Deferred work.** A drive with a write cache acknowledges writes before performing them, and
 //! the deferred writes then compete with promised reads. If a promised I/O is at the device much
@@ -32,7 +33,8 @@
 //! is owed shrinks to zero within [`OWED_BOUNDS`].
 //!
 //! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
-//! unit. Their actual time is measured in periods that have no others. It replaces the unit where
+//! unit. Their actual time is measured in periods that have no others, and in which the device was
+//! never idle, because a client that sends one request at a time says nothing about the rate. It replaces the unit where
 //! streams are charged for what they used and where the costs of longer I/Os are learned. Otherwise
 //! longer I/Os would be charged for the time of small ones, and their streams would starve.
 //! Promises still count units.
@@ -65,6 +67,9 @@ const DECAY: u64 = 128;
 const OWED_BOUNDS: u64 = 500;
 /// The minimum length of a part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
+
+/// A device that is empty for more than 1 / `IDLE` of a unit is idle.
+const IDLE: u64 = 16;
 
 /// Without promises, others are held back for an I/O that has been at the device for more than
 /// `STARVES_WINDOWS` windows, until it has been there for `STARVED_WINDOWS`.
@@ -107,6 +112,8 @@ struct InDevice {
     deadline: Option<Nanos>,
     /// When the I/O completes if it is served after all I/Os that have entered so far.
     expected: Nanos,
+    /// Whether unpromised I/Os have been at the device at the same time.
+    has_others: bool,
 }
 
 impl InDevice {
@@ -139,6 +146,25 @@ impl InDevice {
     }
 }
 
+/// The maximum of recent times, which rises quickly and decays slowly.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    most: Nanos,
+    since: Nanos,
+}
+
+impl Peak {
+    /// Takes a time into account. The peak decays once per `each`.
+    fn follow(&mut self, now: Nanos, time: Nanos, each: Nanos) {
+        if time > self.most {
+            self.most += Nanos((time - self.most).0.div_ceil(RISE));
+        } else if now - self.since >= each {
+            self.most = self.most - Nanos(self.most.0.div_ceil(DECAY));
+            self.since = now;
+        }
+    }
+}
+
 /// The device time of the I/Os at a device.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceTime {
@@ -154,12 +180,15 @@ pub(super) struct DeviceTime {
     left_all: u32,
     expected: Nanos,
     busy: Nanos,
+    /// Whether the device was idle in this period.
+    was_idle: bool,
     inside: Vec<InDevice>,
     /// The total cost of the I/Os at the device, and that of unpromised ones.
     work: Nanos,
     unpromised: Nanos,
-    tail: Nanos,
-    tail_since: Nanos,
+    /// The excess of promised I/Os, and of those that had no unpromised ones beside them.
+    tail: Peak,
+    alone: Peak,
     last_end: Nanos,
     /// What the promises leave: a share of the time, and the corresponding part of the shortest
     /// bound.
@@ -210,11 +239,12 @@ impl DeviceTime {
             left_all: 0,
             expected: Nanos::ZERO,
             busy: Nanos::ZERO,
+            was_idle: true,
             inside: Vec::new(),
             work: Nanos::ZERO,
             unpromised: Nanos::ZERO,
-            tail: Nanos::ZERO,
-            tail_since: Nanos::ZERO,
+            tail: Peak::default(),
+            alone: Peak::default(),
             last_end: Nanos::ZERO,
             spare: Share::ALL,
             surplus: Nanos::ZERO,
@@ -298,7 +328,20 @@ impl DeviceTime {
 
     /// Returns by how much the actual time of promised I/Os at the device exceeds the estimate.
     pub(super) fn tail(&self) -> Nanos {
-        self.tail
+        self.tail.most
+    }
+
+    /// Returns the part of `window` that the tail leaves.
+    pub(super) fn shortened(&self, window: Nanos) -> Nanos {
+        let others = self.tail.most - self.alone.most;
+        (window - self.tail.most).max((window - others).min(Nanos(window.0 / 4)))
+    }
+
+    /// Returns whether the window, rather than the device, limits how much enters, because promised
+    /// I/Os take long even without others.
+    pub(super) fn is_held_back_in_vain(&self, window: Nanos) -> bool {
+        let is_short = self.shortened(window).0 < window.0 / 2;
+        is_short && self.alone.most + self.alone.most >= self.tail.most
     }
 
     /// Returns the length of the next part of a request that has `left` bytes left: as long as fits
@@ -313,7 +356,7 @@ impl DeviceTime {
     }
 
     fn longest_part(&self, window: Nanos) -> u32 {
-        let window = window - self.tail;
+        let window = self.shortened(window);
         let fits = |len: &u32| self.cost(Op::Read, *len).max(self.cost(Op::Write, *len)) <= window;
         (0..=9)
             .rev()
@@ -346,7 +389,7 @@ impl DeviceTime {
                 return false;
             }
         }
-        let end = now + self.work + cost + self.tail;
+        let end = now + self.work + cost + self.tail.most;
         let is_before = |due: Nanos| deadline.is_none_or(|own| now <= due && due < own);
         let mut promised = self.inside.iter().filter(|io| !io.is_given_up(now));
         promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
@@ -384,7 +427,7 @@ impl DeviceTime {
         if inside == Nanos::ZERO {
             return now;
         }
-        let over = inside + cost + self.tail - window;
+        let over = inside + cost - self.shortened(window);
         match self.inside.is_empty() {
             _ if over == Nanos::ZERO => now,
             true => now + over.min(owed),
@@ -410,9 +453,14 @@ impl DeviceTime {
         self.work += cost;
         let expected = now + self.work;
         self.inside.iter_mut().for_each(|other| other.expected = other.expected.max(expected));
-        self.inside.push(InDevice { id: io.id, class, cost, issued: now, deadline, expected });
+        self.was_idle |= self.inside.is_empty() && now - self.last_end > Nanos(self.unit.0 / IDLE);
+        let has_others = self.unpromised > Nanos::ZERO;
+        let entered =
+            InDevice { id: io.id, class, cost, issued: now, deadline, expected, has_others };
+        self.inside.push(entered);
         match deadline {
             None => {
+                self.inside.iter_mut().for_each(|other| other.has_others = true);
                 self.unpromised += cost;
                 self.beside += cost;
             }
@@ -434,7 +482,11 @@ impl DeviceTime {
             Some(_) => self.promised -= 1,
         }
         let excess = now - io.expected;
-        self.follow(now, io.deadline.map_or(Nanos::ZERO, |_| excess));
+        let counted = if io.deadline.is_some() { excess.min(self.shortest) } else { Nanos::ZERO };
+        self.tail.follow(now, counted, self.shortest);
+        if io.deadline.is_some() && !io.has_others {
+            self.alone.follow(now, counted, self.shortest);
+        }
         let took = now - self.last_end.max(io.issued);
         self.defer(now, &io, took, excess, window);
         self.last_end = now;
@@ -451,20 +503,10 @@ impl DeviceTime {
         }
     }
 
-    /// Updates the tail after a promised I/O exceeded its estimate by `excess`.
-    fn follow(&mut self, now: Nanos, excess: Nanos) {
-        let excess = excess.min(self.shortest);
-        if excess > self.tail {
-            self.tail += Nanos((excess - self.tail).0.div_ceil(RISE));
-        } else if now - self.tail_since >= self.shortest {
-            self.tail = self.tail - Nanos(self.tail.0.div_ceil(DECAY));
-            self.tail_since = now;
-        }
-    }
-
     /// Corrects the costs at the end of a period.
     fn correct(&mut self) {
-        if self.left.iter().enumerate().all(|(class, left)| *left == 0 || is_small(class)) {
+        let only_small = |(class, left): (usize, &u32)| *left == 0 || is_small(class);
+        if !self.was_idle && self.left.iter().enumerate().all(only_small) {
             self.measure_small();
         }
         let expected = self.expected.0.max(1) as f64;
@@ -483,6 +525,7 @@ impl DeviceTime {
         }
         (self.left, self.left_all) = ([0; _], 0);
         (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
+        self.was_idle = false;
     }
 
     /// Measures small I/Os at the end of a period without others. One stall does not make them

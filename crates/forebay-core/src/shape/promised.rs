@@ -270,7 +270,7 @@ impl Recombine for Promised {
     }
 
     fn is_saturated(&self) -> bool {
-        self.is_saturated
+        self.is_saturated && !self.device.is_held_back_in_vain(self.window)
     }
 
     #[inline]
@@ -305,7 +305,7 @@ impl Recombine for Promised {
         let rates = self.device.small_iops().into_iter().flat_map(|(capacity, measured)| {
             [iops("capacity_iops", capacity), iops("small_iops", measured)]
         });
-        let window = ms("window_ms", self.window - self.device.tail());
+        let window = ms("window_ms", self.device.shortened(self.window));
         [window, ms("device_tail_ms", self.device.tail())].into_iter().chain(rates).collect()
     }
 }

@@ -76,14 +76,14 @@ fn one_stall_is_forgotten() {
     device.enter(ms(0), &small(2), Some(ms(40)));
     device.leave(ms(8000), 1, WINDOW);
     device.leave(ms(8000), 2, WINDOW);
-    assert_eq!(device.tail, ms(20), "half of the shortest bound, which it does not exceed");
+    assert_eq!(device.tail(), ms(20), "half of the shortest bound, which it does not exceed");
     let before = device.cost(Op::Read, 1 << 20);
     for nth in 0..1000 {
         let at = ms(8000 + 40 * nth);
         device.enter(at, &small(3 + nth), None);
         device.leave(at + ms(10), 3 + nth, WINDOW);
     }
-    assert!(device.tail < ms(1), "{}", device.tail);
+    assert!(device.tail() < ms(1), "{}", device.tail());
     assert!(device.cost(Op::Read, 1 << 20) <= before.max(ms(21)), "{before}");
     assert_eq!(device.part_bytes(Op::Read, 1 << 20, WINDOW), 512 << 10, "it is tried again");
 }
@@ -127,6 +127,37 @@ fn a_device_that_is_slower_than_its_capacity_is_charged_for_what_it_takes() {
     assert!((40..=60).contains(&(long.0 / 1_000_000)), "{long}");
     assert_eq!(device.cost(Op::Read, 4096), ms(10), "promises count units");
     assert_eq!(device.small_iops().map(|(capacity, _)| capacity), Some(100.0));
+}
+
+#[test]
+fn a_client_that_pauses_between_requests_says_nothing_about_the_rate() {
+    let mut device = device();
+    for id in 0..100 {
+        let at = ms(60 * id);
+        device.enter(at, &small(id), None);
+        device.leave(at + ms(50), id, WINDOW);
+    }
+    assert_eq!(device.charge(Op::Read, 4096), ms(10));
+}
+
+#[test]
+fn what_promised_ios_exceed_without_others_leaves_a_quarter_of_the_window() {
+    let passes = |others: bool| {
+        let mut device = device();
+        for nth in 0..100 {
+            let at = ms(100 * nth);
+            if others {
+                device.enter(at, &small(1000), None);
+            }
+            device.enter(at, &small(nth), Some(at + ms(40)));
+            device.leave(at + ms(60), nth, WINDOW);
+            device.leave(at + ms(60), 1000, WINDOW);
+        }
+        assert!(device.tail() > WINDOW, "{}", device.tail());
+        (device.shortened(WINDOW), device.is_held_back_in_vain(WINDOW))
+    };
+    assert_eq!(passes(false), (ms(5), true));
+    assert_eq!(passes(true), (ms(0), false));
 }
 
 #[test]
