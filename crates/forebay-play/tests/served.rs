@@ -82,7 +82,7 @@ fn a_volume_is_simulated_as_the_array_that_its_labels_describe() {
             build_placed(&spec, &set).unwrap();
             let bytes = volume_bytes(&spec, &set).unwrap().unwrap();
             let share = bytes as f64 / geometry.capacity_bytes() as f64;
-            assert!((0.9..1.1).contains(&share), "{bytes} of {geometry:?}");
+            assert!((1.0..1.1).contains(&share), "{bytes} of {geometry:?}");
         }
     }
 }
