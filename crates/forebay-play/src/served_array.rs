@@ -88,7 +88,7 @@ impl ServedArray {
 }
 
 /// Returns how much of each drive an array needs that is full of data at the first level. A volume of
-/// three copies has less space, because its data are at RAID 6 when it is full.
+/// three copies has less space, because it is full when all of its data are at RAID 6.
 fn drive_bytes(Label { geometry, first, .. }: &Label) -> u64 {
     let sizes = Geometry { cells: 0, ..*geometry };
     let bare = Geometry::new(sizes, *first, 0).map_or(0, |bare| bare.cells);
