@@ -10,7 +10,7 @@ use forebay::plan::buy::Layout;
 use forebay::simulate::ServedDrives;
 use forebay_core::Spec;
 use forebay_core::catalog::{is_array, is_shaper};
-use forebay_core::stack::array::{Label, Level, Update};
+use forebay_core::stack::array::{Geometry, Label, Level, Update};
 use forebay_volume::{drives_in, label};
 
 /// The array that a volume is.
@@ -46,11 +46,8 @@ impl ServedArray {
             ));
         }
         let width = label.first.width(label.geometry.chunks.into());
-        let drives = ServedDrives {
-            count: members(&label).max(width) as u16,
-            bytes: label.geometry.lane_bytes(),
-        };
-        Ok(ServedArray { label, drives })
+        let count = members(&label).max(width) as u16;
+        Ok(ServedArray { label, drives: ServedDrives { count, bytes: drive_bytes(&label) } })
     }
 
     /// Returns the spec of a simulation for one that the server builds above its volume.
@@ -88,6 +85,15 @@ impl ServedArray {
         let costs = if knows { "" } else { ":costs=hdd" };
         Ok(format!("{array}{rules}{costs}"))
     }
+}
+
+/// Returns how much of each drive an array needs that is full of data at the first level. A volume of
+/// three copies has less space, because it is full when all of its data are at RAID 6.
+fn drive_bytes(Label { geometry, first, .. }: &Label) -> u64 {
+    let sizes = Geometry { cells: 0, ..*geometry };
+    let bare = Geometry::new(sizes, *first, 0).map_or(0, |bare| bare.cells);
+    let full = Geometry::new(sizes, *first, (bare / 32).max(64));
+    full.map_or(0, |full| full.lane_bytes()).max(geometry.lane_bytes())
 }
 
 /// Returns the layout that `plan buy` calls a volume on these drives, the number of drives, and one of
