@@ -69,12 +69,13 @@ impl Verb for CaptureAsk {
         let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
-        if capture::is_on(&plan.folder, &plan.device) {
-            let text = "is on the captured device: the trace will contain its own writes";
-            session.warn(&plan.folder, text);
-        }
         session.begin("capturing", None);
         let captured = captured(&plan, session)?;
+        // A capture that fails has no trace to warn about.
+        if capture::is_on(&plan.folder, &plan.device) {
+            let text = "is on the captured device: the trace contains its own writes";
+            session.warn(&plan.folder, text);
+        }
         if captured.counts.requests() == 0 {
             let (device, elapsed) = (self.device, captured.elapsed);
             return Err(Error::Nothing { device, elapsed }.into());

@@ -57,6 +57,7 @@ mod trial;
 mod trust;
 #[cfg(test)]
 mod trust_tests;
+mod uncertain;
 mod untimed;
 pub mod verb;
 
@@ -79,6 +80,7 @@ pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried};
 pub use trust::Trust;
+pub use uncertain::{DependsOn, GainRange, Uncertain};
 
 /// The seed for drawing the bootstrap's resamples.
 const SEED: u64 = 1;
@@ -107,11 +109,11 @@ pub enum Verdict {
     LoadTooLow,
     /// All schedulers give the same results, so changing the scheduler gains nothing.
     NothingToGain,
-    /// The answer depends on whether requests wait for one another: open and dependent replay
-    /// disagree.
+    /// A scheduler is better in open or in dependent replay, but not in both: requests as recorded,
+    /// or requests that wait for one another.
     Depends,
-    /// The answer depends on drive parameters that are not published: a scheduler that is better at
-    /// one end of a parameter's range is not better at the other end.
+    /// A scheduler is better on one of the drives that the device might be, but not on all: at one
+    /// end of the range of a parameter that is not published, but not at the other end.
     DependsOnDrive,
     /// There are too few requests to draw a conclusion.
     TooShort,
@@ -169,6 +171,8 @@ pub struct Advice {
     /// The number of disks, or the size of flash, that would keep up with the trace; `None` if the
     /// device keeps up.
     pub enough: Option<Enough>,
+    /// The scheduler that may be better, if the verdict is `depends` or `depends_on_drive`.
+    pub uncertain: Option<Uncertain>,
     /// Which figure decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The Linux scheduler to set, and the commands that set it; `None` if nothing needs to change.
@@ -359,6 +363,7 @@ pub fn advise(
     let today = today.filter(|_| verdict == Verdict::Recommended);
     let ranking = leading.ranking(&choice, recommended.as_deref());
     let other_replay = other.as_ref().map(|other| OtherReplay::of(other, &choice, prefer));
+    let uncertain = Uncertain::of(verdict, &choice, other_replay.as_ref(), &unsure);
     let baseline = choice.baseline();
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
@@ -402,7 +407,7 @@ pub fn advise(
     };
     let Tried { remedies, sizing, defragmentation, with_flash } =
         trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;
-    let behind = tried.behind();
+    let behind = tried.behind().filter(|_| judge::shows_overload(span_s));
     let enough = match behind {
         Some(_) => {
             let mut tell = part(REMEDIES_SHARE..1.0, progress);
@@ -435,6 +440,7 @@ pub fn advise(
         plain: plain.as_ref(),
         sensitivity: &sensitivity,
         unsure: &unsure,
+        uncertain: uncertain.as_ref(),
         span_s,
         behind,
         enough: enough.as_ref(),
@@ -472,6 +478,7 @@ pub fn advise(
         is_flash_size_named: flash_bytes.is_some(),
         is_saturated,
         enough,
+        uncertain,
         recommended,
         prefer,
         today,

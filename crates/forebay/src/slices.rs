@@ -18,6 +18,8 @@ const WIDTH: Nanos = Nanos::from_millis(1);
 const STEPS: u64 = 32;
 /// The number of resamples that are drawn.
 const RESAMPLES: usize = 200;
+/// The number of parts of the trace, each of which is left out once.
+const PARTS: usize = 10;
 /// The share of resamples that an interval covers.
 const LEVEL: f64 = 0.95;
 
@@ -198,6 +200,9 @@ pub struct Compared {
 pub struct Resampled {
     /// The figures of each run, for each resample.
     drawn: Vec<Vec<Compared>>,
+    /// The figures of each run without each tenth of the trace, by time; empty if the trace has
+    /// fewer slices than that.
+    without: Vec<Vec<Compared>>,
 }
 
 impl Resampled {
@@ -218,7 +223,25 @@ impl Resampled {
             let slices: Vec<usize> = (0..count).map(|_| random.below(count)).collect();
             runs.iter().map(|run| run.figures(&slices)).collect()
         });
-        Resampled { drawn: drawn.collect() }
+        let drawn = drawn.collect();
+        let parts = if count < PARTS { 0 } else { PARTS };
+        let without = (0..parts).map(|part| {
+            let slices: Vec<usize> = (0..count).filter(|at| at * PARTS / count != part).collect();
+            runs.iter().map(|run| run.figures(&slices)).collect()
+        });
+        Resampled { drawn, without: without.collect() }
+    }
+
+    /// Returns the greatest ratio of a figure between two runs if any tenth of the trace is left out.
+    /// A long episode may decide a figure, and yet be in nearly all resamples, because they draw
+    /// short slices. `None` if the trace is too short for tenths.
+    pub fn ratio_without_a_tenth(
+        &self,
+        (a, b): (usize, usize),
+        of: impl Fn(&Compared) -> Option<f64>,
+    ) -> Option<f64> {
+        let ratio = |runs: &Vec<Compared>| Some(of(&runs[a])? / of(&runs[b])?.max(1e-12));
+        self.without.iter().filter_map(ratio).reduce(f64::max)
     }
 
     /// Returns the interval of the ratio of a figure between two runs; `of` returns the figure.

@@ -58,9 +58,10 @@ fn what_open_replay_alone_gains_is_not_recommended() {
     assert_eq!(both.recommended.as_deref(), Some("none"));
     assert!(both.today.is_none());
     let told = &both.findings[0];
-    assert!(told.contains("It depends on whether requests wait for one another."), "{told}");
-    let disputed = both.other_replay.as_ref().unwrap().disputed.as_deref().unwrap();
-    for said in [disputed, "if requests wait for one another, ", "if requests arrive as recorded, "]
+    assert!(told.contains("No gain is certain."), "no figure gets worse in either replay: {told}");
+    let disputed = both.other_replay.as_ref().unwrap().disputed.clone().unwrap();
+    for said in
+        [&disputed[..], "if requests wait for one another, ", "if requests arrive as recorded, "]
     {
         assert!(told.contains(said), "{told}");
     }
@@ -68,6 +69,8 @@ fn what_open_replay_alone_gains_is_not_recommended() {
         told.starts_with("This disk cannot keep up with the recording: without a scheduler (none)"),
         "{told}"
     );
+    let uncertain = both.uncertain.unwrap();
+    assert_eq!((&uncertain.policy[..], uncertain.depends_on), (&disputed[..], None));
     let other = both.other_replay.unwrap();
     assert_eq!((other.replay, other.total_is), (Replay::Open, "busy time"));
     assert_eq!(other.ranking.len(), both.ranking.len());

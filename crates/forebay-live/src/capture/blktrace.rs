@@ -39,8 +39,8 @@ impl Blktrace {
     /// Starts blktrace on `device`, and checks that it works.
     pub(crate) fn start(device: &Device, places: &Places) -> Result<Blktrace, CaptureError> {
         let Some(debugfs) = &places.debugfs else {
-            let why = "no debugfs is mounted; as root: mount -t debugfs nodev /sys/kernel/debug";
-            return Err(CaptureError::Refused(why.into()));
+            let mount = "mount -t debugfs nodev /sys/kernel/debug";
+            return Err(CaptureError::not_mounted("debugfs", mount));
         };
         let mut child = Command::new(&places.blktrace)
             .arg("-d")

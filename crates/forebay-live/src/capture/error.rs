@@ -22,6 +22,8 @@ pub enum CaptureError {
     },
 }
 
+const NEEDS_ROOT: &str = "needs root (CAP_SYS_ADMIN): run the command with sudo";
+
 impl CaptureError {
     /// Returns whether the request was invalid, rather than refused by the system.
     pub fn is_usage(&self) -> bool {
@@ -35,6 +37,15 @@ impl CaptureError {
             CaptureError::Refused(_) => Some(io::ErrorKind::PermissionDenied),
             CaptureError::Io { source, .. } => Some(source.kind()),
         }
+    }
+
+    /// Creates the error for a file system that is not mounted. `mount` is the command that mounts it. A user who is not
+    /// root needs root anyway, so the error says that first.
+    pub(crate) fn not_mounted(what: &str, mount: &str) -> CaptureError {
+        CaptureError::Refused(match rustix::process::geteuid().is_root() {
+            true => format!("no {what} is mounted: {mount}"),
+            false => format!("{NEEDS_ROOT} (no {what} is mounted, or it is not visible)"),
+        })
     }
 
     /// Creates the error for a file that the tracer needs and that the system does not permit it to

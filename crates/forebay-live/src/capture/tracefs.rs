@@ -36,8 +36,8 @@ impl Tracefs {
     /// Sets up the tracer and turns it on for `device`.
     pub(crate) fn start(device: &Device, places: &Places) -> Result<Tracefs, CaptureError> {
         let Some(root) = places.tracefs.clone() else {
-            let why = "no tracefs is mounted; as root: mount -t tracefs nodev /sys/kernel/tracing";
-            return Err(CaptureError::Refused(why.into()));
+            let mount = "mount -t tracefs nodev /sys/kernel/tracing";
+            return Err(CaptureError::not_mounted("tracefs", mount));
         };
         let switch = device.switch();
         check(&root, &switch)?;

@@ -6,8 +6,9 @@
 //!    ([`crate::statistics::Figures::is_overloaded`]), because they then measure the length of the
 //!    backlog. A scheduler that is overloaded when the baseline is not cannot be chosen.
 //! 2. A scheduler is *better* in a figure if the figure is at least 3 % less, and less in 95 % of
-//!    resamples of the run (a block bootstrap, [`crate::slices`]). A scheduler *beats* another if
-//!    it is better in at least one figure and in none more than 3 % worse, even by chance.
+//!    resamples of the run (a block bootstrap, [`crate::slices`]) and without any tenth of the run.
+//!    A scheduler *beats* another if it is better in at least one figure and in none more than 3 %
+//!    worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
 //!    one: the one with the least total time, read tail, write tail, or product of these figures.
 //!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth
@@ -194,6 +195,11 @@ impl<'a> Choice<'a> {
         self
     }
 
+    /// Returns whether the figure that `prefer` prefers is among those compared.
+    pub(super) fn counts(&self, prefer: Prefer) -> bool {
+        prefer.figure().is_some_and(|figure| self.figures.contains(&figure))
+    }
+
     /// Returns the baseline, the run against which gains are measured.
     pub(super) fn baseline(&self) -> &'a RunResult {
         &self.runs[self.baseline]
@@ -205,14 +211,16 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether run `a` is less than run `b` in `figure` by at least `share`, and less by
-    /// any amount in 95 % of resamples.
+    /// any amount in 95 % of resamples and without any tenth of the trace.
     fn is_less_by(&self, share: f64, figure: Figure, a: usize, b: usize) -> bool {
         let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
         let scale =
             if figure == Figure::Total { total_scale(&self.runs[a], &self.runs[b]) } else { 1.0 };
         let least = if figure == Figure::Total { 0.0 } else { self.clock_step_ms };
+        let without = self.resampled.ratio_without_a_tenth((a, b), |run| figure.resampled(run));
         point.zip(ratio).is_some_and(|((is, was), (_, high))| {
+            let high = high.max(without.unwrap_or(high));
             is < was * (1.0 - share) && was - is >= least && high * scale < 1.0
         })
     }
@@ -264,8 +272,10 @@ impl<'a> Choice<'a> {
             looked_at.iter().map(|figure| figure.resampled(run)).product::<Option<f64>>()
         };
         let least = (1.0 - share).powi(looked_at.len().max(1) as i32);
+        let without = self.resampled.ratio_without_a_tenth((a, b), weight);
         self.weight(a) < self.weight(b) * least
             && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
+            && without.is_none_or(|ratio| ratio < 1.0)
     }
 
     /// Returns whether run `a` is at most a tenth worse than run `b`, averaged over the figures

@@ -6,7 +6,9 @@ use forebay_ask::named;
 use forebay_core::Device;
 use forebay_show::plural::listed;
 
-use super::{linux_default, source};
+use super::judge::shows_overload;
+use super::linux_default;
+use super::source::RecordedOn;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
@@ -25,23 +27,25 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
 
 /// Chooses a device if the user names none: the smallest general bundled drive
 /// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`.
-/// If none keeps up, chooses the one that falls behind least. If the recorded latencies show that
-/// the trace comes from flash, chooses flash. Also returns the reason.
+/// If none keeps up, chooses the one that falls behind least. If the trace seems to come from flash
+/// ([`RecordedOn`]), chooses flash. Also returns the reason.
 pub fn default_device(
     input: &Input,
     current: Option<&str>,
     setup: Setup,
     progress: Telling<'_>,
 ) -> Result<(OpenDevice, String), Error> {
-    if let Some(reason) = source::was_flash(&input.description, &input.volumes) {
-        return Ok((default_flash()?, reason));
-    }
+    let close = match RecordedOn::of(input)? {
+        RecordedOn::Flash(reason) => return Ok((default_flash()?, reason)),
+        RecordedOn::Disk(close) => close,
+    };
     let mut drives = devices::general()?;
     let (first, holds, remark) = smallest(input, &drives)?;
     let mut trial = Trial { input, current, setup, progress };
     let mut behind = Vec::new();
+    let shows_overload = shows_overload(input.description.duration_s / setup.intensity.times());
     for drive in &drives[first..] {
-        if trial.keeps_up(drive)? {
+        if !shows_overload || trial.keeps_up(drive)? {
             break;
         }
         behind.push(drive.name.as_str());
@@ -55,7 +59,7 @@ pub fn default_device(
         let least = lags_ms.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
         let at = first + least.map_or(0, |(nth, _)| nth);
         let why = format!(
-            "none of the general bundled drives keeps up with it; this one comes closest and \
+            "{close}none of the general bundled drives keeps up with it; this one comes closest and \
              {holds}{remark}"
         );
         return Ok((drives.swap_remove(at), why));
@@ -66,7 +70,8 @@ pub fn default_device(
         smaller => format!(" and keeps up with it ({} do not)", listed(smaller)),
     };
     let at = first + behind.len();
-    let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}{remark}");
+    let why =
+        format!("{close}the smallest of the general bundled drives that {holds}{keeps_up}{remark}");
     Ok((drives.swap_remove(at), why))
 }
 

@@ -14,8 +14,8 @@ use super::judge::{
 };
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
-    Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked, Remedy, RemedyKind, Today,
-    Verdict,
+    DependsOn, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked, Remedy,
+    RemedyKind, Today, Uncertain, Verdict,
 };
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -48,6 +48,8 @@ pub(super) struct Case<'a> {
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
     pub(super) unsure: &'a [Unsure],
+    /// The scheduler that may be better, but not surely.
+    pub(super) uncertain: Option<&'a Uncertain>,
     /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
     /// The baseline's run with the recorded arrivals, if the device cannot keep up with them.
@@ -200,11 +202,22 @@ impl Case<'_> {
             format!("{policy}: as assumed, {assumed}; {how}it saves {}.", on.join("; "))
         });
         format!(
-            "It depends on how the drive chooses among its commands, which its data sheet does not say. {} {} To \
-             be sure, measure the drive: docs/measure-a-drive.md.",
+            "{} {} {} To be sure, measure the drive: docs/measure-a-drive.md.",
+            self.on_what(),
             told.unwrap_or_default(),
             self.stay()
         )
+    }
+
+    /// States what decides whether a scheduler is better.
+    pub(super) fn on_what(&self) -> &'static str {
+        match self.uncertain.and_then(|uncertain| uncertain.depends_on) {
+            Some(DependsOn::Replay) => "It depends on whether requests wait for one another.",
+            Some(DependsOn::Drive) => {
+                "It depends on how the drive chooses among its commands, which its data sheet does not say."
+            }
+            None => "No gain is certain.",
+        }
     }
 
     /// Explains that a mostly idle device has nothing to gain, or only in bursts and perhaps by

@@ -34,13 +34,15 @@ impl Case<'_> {
         if let Some(behind) = self.behind {
             return self.overload(behind);
         }
-        let before = self.on_another_device();
-        let said = |text: String| match before.is_empty() {
-            true => text,
-            false => format!("{before}{}", with_small_initial(&text)),
+        let openings = self.on_another_device();
+        let said = |text: &String| -> Vec<String> {
+            let opened = |opening: &String| match opening.is_empty() {
+                true => text.clone(),
+                false => format!("{opening}{}", with_small_initial(text)),
+            };
+            openings.iter().map(opened).collect()
         };
-        let all = self.in_short().into_iter().map(said);
-        let all: Vec<String> = all.collect();
+        let all: Vec<String> = self.in_short().iter().flat_map(said).collect();
         let fits = |text: &&String| text.split_whitespace().count() <= WORDS_MAX;
         all.iter().find(fits).or(all.last()).cloned().unwrap_or_default()
     }
@@ -59,21 +61,46 @@ impl Case<'_> {
         // Flash that helps is more important than why nothing else does.
         let keeps = free.starts_with("Keep ");
         let short = flash.filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
-        [both, short, Some(free), keeps.then_some(keep)].into_iter().flatten().collect()
+        let unsure = self.uncertain.filter(|_| keeps).map(|uncertain| {
+            let (baseline, policy) = (&self.baseline.policy, &uncertain.policy);
+            format!("Keep {baseline}; whether {policy} helps is uncertain.")
+        });
+        let all = [both, short, Some(free), self.set_in_short(), unsure, keeps.then_some(keep)];
+        all.into_iter().flatten().collect()
     }
 
-    /// If the device was assumed and the recorded one was faster, says that the answer is about
-    /// another device.
-    fn on_another_device(&self) -> String {
+    /// Names the scheduler to set, its greatest gain, and the tails that get worse without their
+    /// figures.
+    fn set_in_short(&self) -> Option<String> {
+        let is_set = self.verdict == Verdict::Recommended;
+        let run = self.choice.run(&self.today.filter(|_| is_set)?.policy)?;
+        let worse: Vec<&str> = self.worse_tails(run).map(|(what, ..)| what).collect();
+        let but = match worse[..] {
+            [] => String::new(),
+            _ => format!(", but {} rises", worse.join(" and ")),
+        };
+        Some(format!("Set {}: {}{but}.", run.policy, self.change(run, Latencies::Tails)))
+    }
+
+    /// Returns openings of the headline, the most complete first. If the device was assumed and the
+    /// recorded one was faster, they say that the answer is about another device; else they are
+    /// empty.
+    fn on_another_device(&self) -> Vec<String> {
         let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
         let times = source::times_faster(&self.input.description, self.baseline);
         let device = &self.device.name;
         match times.filter(|_| is_ranked && !self.is_checked) {
-            None => String::new(),
-            Some(times) if times >= TIMES_MUCH_FASTER => format!(
-                "The recorded storage was {times:.0} times as fast as {device}; name its model. On {device}: ",
-            ),
-            Some(_) => format!("On {device}, slower than the recorded device: "),
+            None => vec![String::new()],
+            Some(times) if times >= TIMES_MUCH_FASTER => vec![
+                format!(
+                    "The recorded storage was {times:.0} times as fast as {device}; name its model. On {device}: "
+                ),
+                format!("The recorded storage was {times:.0} times as fast. On {device}: "),
+            ],
+            Some(_) => vec![
+                format!("On {device}, slower than the recorded device: "),
+                format!("On {device}: "),
+            ],
         }
     }
 
@@ -196,10 +223,10 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "The {} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier \
-                 load needs another one.",
-                self.drive(),
-                self.busy()
+                "{} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier load needs another {}.",
+                self.device.name,
+                self.busy(),
+                self.drive()
             ),
             Verdict::LoadTooLow => format!(
                 "{keep}: the {} is busy {}, and nothing is sure to help.",
@@ -215,11 +242,12 @@ impl Case<'_> {
             Verdict::NothingToGain => {
                 format!("{keep}: schedulers differ by at most {}.", percent(self.spread()))
             }
-            Verdict::Depends => {
-                format!("{keep}: what else helps depends on whether requests wait for one another.")
-            }
-            Verdict::DependsOnDrive => {
-                format!("{keep}: what else helps depends on unpublished figures of the drive.")
+            Verdict::Depends | Verdict::DependsOnDrive => {
+                let said = self.uncertain.and_then(|one| Some((&one.policy, one.said()?)));
+                match said {
+                    Some((policy, said)) => format!("{keep}: under {policy}, {said}."),
+                    None => format!("{keep}: no other scheduler is sure to help."),
+                }
             }
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;
@@ -285,11 +313,15 @@ impl Case<'_> {
     /// Names the tail that gets worse, if one does, as in ", but read p99 rises from 60 ms to 80
     /// ms".
     fn but(&self, run: &RunResult) -> String {
-        let tails = self.tails(run).into_iter();
-        let worse = tails.filter(|(_, was, is)| *is > was * (1.0 + SHARE_THAT_MATTERS));
         let but =
             |(what, was, is)| format!(", but {what} rises from {} to {}", millis(was), millis(is));
-        worse.map(but).collect()
+        self.worse_tails(run).map(but).collect()
+    }
+
+    /// Returns the tail latencies that are higher in `run` by a share that matters.
+    fn worse_tails(&self, run: &RunResult) -> impl Iterator<Item = (&'static str, f64, f64)> {
+        let tails = self.tails(run).into_iter();
+        tails.filter(|(_, was, is)| *is > was * (1.0 + SHARE_THAT_MATTERS))
     }
 
     /// Returns the tail latencies that count, as (name, the baseline's, that of `run`).

@@ -19,6 +19,8 @@ pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
 /// The length in seconds of the shortest recording from which a change of the scheduler is recommended.
 pub(super) const SPAN_LEAST_S: f64 = 5.0;
+/// The time in seconds after the last arrival that a burst takes at least.
+const BURST_LEAST_S: f64 = 0.5;
 /// The number of requests below which nothing is recommended or ranked.
 pub(crate) const TOO_FEW: u64 = 100;
 /// The utilization below which a disk counts as mostly idle, so that nobody benefits from a lower
@@ -103,6 +105,22 @@ pub(crate) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
     (run.figures.busy_s / over_s.max(1e-9)).min(1.0)
 }
 
+/// Returns whether a recording is so short that it is a single burst: serving it takes much longer than its requests
+/// take to arrive, so that latencies only say how long it is.
+fn is_one_burst(baseline: &RunResult, span_s: f64) -> bool {
+    let figures = &baseline.figures;
+    let is_overload = figures.is_overloaded() && shows_overload(span_s);
+    let late_s = figures.makespan_s - span_s;
+    let is_late = late_s > BURST_LEAST_S.max(span_s);
+    baseline.replay == Replay::Open && !is_overload && span_s < SPAN_LEAST_S && is_late
+}
+
+/// Returns whether a recording of this length can show that a drive does not keep up. In a shorter one, requests that
+/// come as fast as any drive falls behind are a burst.
+pub(super) fn shows_overload(span_s: f64) -> bool {
+    span_s >= Lag::LATE.as_secs_f64()
+}
+
 /// Returns the overall conclusion and, if one can be recommended, the scheduler to use.
 pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<String>) {
     let baseline = choice.baseline();
@@ -112,6 +130,7 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
         () if best != baseline.policy && span_s < SPAN_LEAST_S => return (Verdict::TooShort, None),
+        () if is_one_burst(baseline, span_s) => return (Verdict::TooShort, None),
         () if best != baseline.policy => Verdict::Recommended,
         () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,
@@ -137,6 +156,21 @@ mod tests {
         assert_eq!(of(true, 80e3), [true; 3]);
         assert_eq!(of(true, 30.0), [true, false, false], "a lag that adds up");
         assert_eq!(of(false, 80e3), [false; 3]);
+    }
+
+    #[test]
+    fn a_recording_of_one_burst_is_too_short() {
+        let mut run = sample::advice().runs[0].clone();
+        let mut is_burst = |makespan_s, span_s| {
+            run.figures.makespan_s = makespan_s;
+            is_one_burst(&run, span_s)
+        };
+        assert!(is_burst(1.6, 1e-7) && is_burst(9.0, 4.0));
+        assert!(!is_burst(0.3, 1e-7) && !is_burst(7.0, 4.0) && !is_burst(60.0, 6.0));
+        // The lag of an overload is longer than the shortest recordings.
+        run.figures.lagging_share = 0.5;
+        run.figures.makespan_s = 9.0;
+        assert!(is_one_burst(&run, 0.5) && !is_one_burst(&run, 4.0));
     }
 
     #[test]

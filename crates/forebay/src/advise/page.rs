@@ -7,7 +7,7 @@ mod tables;
 use forebay_show::html::paragraphs::called;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict as Words};
 
-use super::{Advice, Remedy, RemedyKind, Verdict};
+use super::{Advice, DependsOn, Remedy, RemedyKind, Verdict};
 use crate::quantities::{counted, seconds, significant};
 use crate::run_page::RunSections;
 use crate::simulate::RunResult;
@@ -75,8 +75,13 @@ fn verdict(advice: &Advice) -> Words {
             helps("Defragmentation helps")
         }
         _ if recommends(|one| one.flash_bytes > 0) => helps("Flash helps"),
-        Verdict::Depends => Words::new(Tone::Calm, "It depends"),
-        Verdict::DependsOnDrive => Words::new(Tone::Calm, "It depends on the drive"),
+        Verdict::Depends | Verdict::DependsOnDrive => {
+            match advice.uncertain.as_ref().and_then(|one| one.depends_on) {
+                Some(DependsOn::Replay) => Words::new(Tone::Calm, "It depends"),
+                Some(DependsOn::Drive) => Words::new(Tone::Calm, "It depends on the drive"),
+                None => Words::new(Tone::Calm, "No gain is certain"),
+            }
+        }
         Verdict::BaselineIsBest | Verdict::NothingToGain if advice.is_saturated => {
             Words::new(Tone::Warning, "Nearly saturated")
         }
@@ -150,6 +155,7 @@ mod tests {
     use forebay_show::terminal::{self, Extent};
 
     use super::*;
+    use crate::advise::Uncertain;
     use crate::advise::sample::advice;
 
     #[test]
@@ -204,6 +210,35 @@ mod tests {
         let shown: Vec<f64> = page.key_figures.iter().map(|key| key.figure.value).collect();
         assert_eq!(best[0].cells[2], Cell::Value(shown[0]));
         assert_eq!(best[0].cells.last(), Some(&Cell::Value(*shown.last().unwrap())));
+    }
+
+    #[test]
+    fn a_scheduler_that_may_help_has_a_row_and_says_what_decides() {
+        let mut advice = advice();
+        (advice.verdict, advice.recommended) = (Verdict::Depends, Some("noop".to_string()));
+        advice.remedies.clear();
+        let mut said = |depends_on| {
+            let policy = "deadline".to_string();
+            advice.uncertain = Some(Uncertain { policy, depends_on, gains: Vec::new() });
+            let page = page(&advice);
+            let Block::Table(table) = &page.sections[0].blocks[0] else { panic!("no table") };
+            let rows = ["now: noop", "deadline, unsure"].map(Cell::from);
+            assert_eq!(table.rows.iter().map(|row| row.cells[0].clone()).collect::<Vec<_>>(), rows);
+            let screen = terminal::text(&page, 200, Extent::FirstScreen);
+            let done = screen.lines().find(|line| line.contains("Do now")).unwrap().to_string();
+            (page.verdict.words, done.trim_start().split_once("nothing: ").unwrap().1.to_string())
+        };
+        let (badge, done) = said(Some(DependsOn::Replay));
+        let expected = "whether deadline helps depends on whether requests wait for one another";
+        assert_eq!((&badge[..], &done[..]), ("It depends", expected));
+        let (badge, done) = said(Some(DependsOn::Drive));
+        assert!(
+            badge == "It depends on the drive" && done.contains("depends on the drive;"),
+            "{done}"
+        );
+        let (badge, done) = said(None);
+        assert_eq!(badge, "No gain is certain");
+        assert_eq!(done, "no setting of Linux is sure to be better than noop");
     }
 
     #[test]

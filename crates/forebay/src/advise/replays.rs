@@ -221,11 +221,7 @@ impl Case<'_> {
             let (ours, theirs) = (self.setup.replay.as_told(), other.replay.as_told());
             Some(format!("{policy}: {ours}, {first}; {theirs}, {second}."))
         });
-        format!(
-            "It depends on whether requests wait for one another. {} {}",
-            told.unwrap_or_default(),
-            self.stay()
-        )
+        format!("{} {} {}", self.on_what(), told.unwrap_or_default(), self.stay())
     }
 
     /// Formats how a scheduler's results differ from the baseline's in the other replay.

@@ -240,6 +240,7 @@ pub(crate) fn advice() -> Advice {
         is_device_default: false,
         is_saturated: false,
         enough: None,
+        uncertain: None,
         why: Some("62 % of the heads' travel is between streams".to_string()),
         prefer: Prefer::Balance,
         today: None,

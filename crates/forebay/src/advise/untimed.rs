@@ -41,6 +41,7 @@ pub(super) fn advice(
         is_flash_size_named: flash_bytes.is_some(),
         is_saturated: false,
         enough: None,
+        uncertain: None,
         prefer: Prefer::default(),
         today: None,
         headline: format!("No advice: {}.", times.why_not_in_short()),

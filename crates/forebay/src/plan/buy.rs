@@ -242,7 +242,8 @@ pub fn answer(
     let refused = refused.chain(reads_first).chain(shingled).collect();
     let headline = page::headline(&rows, &needs, question.drives_max);
     let mut reasons = said::reasons(&rows, &needs, question);
-    if let (Some(why), Some(first)) = (said::reads_first(rows.first()), reasons.first_mut())
+    let first_rows = rows.iter().take(page::FIRST_ROWS).filter(|row| row.drives.is_some());
+    if let (Some(why), Some(first)) = (said::reads_first(first_rows), reasons.first_mut())
         && writes
     {
         *first += &format!(" {why}");
@@ -446,7 +447,8 @@ fn cautions(
         told.push(format!("Not tried, since they take more than {most} drives: {names}."));
     }
     let unpriced = unpriced(question, rows);
-    if !unpriced.is_empty() {
+    // If nothing has a price, nothing is listed last for lack of one.
+    if !unpriced.is_empty() && rows.iter().any(|row| row.price.is_some()) {
         let names = unpriced.join(", ");
         told.push(format!(
             "The prices of these are unknown, so configurations that need them are listed last: {names}. Give {}.",

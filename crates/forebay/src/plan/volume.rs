@@ -234,7 +234,10 @@ pub fn answer(
             .into_iter()
             .chain(of_trace.iter().cloned())
             .collect(),
-        said: said::said(&rows, &owned, question),
+        said: {
+            let gaps = best.and_then(|_| said::gaps(input.used_bytes(), question));
+            gaps.into_iter().chain(said::said(&rows, &owned, question)).collect()
+        },
         current: owned,
         shaped,
         apply: best.map(apply::apply),
@@ -316,7 +319,7 @@ fn answer_of_counters(
         is_size_given: question.is_size_given,
         credit: question.credit,
         depths_ms: question.depths_ms.clone(),
-        said: said::of_counters(&rows, &owned, &counters.read),
+        said: said::of_counters(&rows, &owned, &counters.read, question),
         cautions,
         current: owned,
         shaped: None,

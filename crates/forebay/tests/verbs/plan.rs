@@ -6,7 +6,8 @@ use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 use forebay_show::page::{Block, Place};
-use forebay_show::table::{Cell, RowMark};
+use forebay_show::table::{Cell, RowMark, Table};
+use forebay_show::terminal::{self, Extent};
 
 use super::{Traces, answered, tables};
 
@@ -93,6 +94,13 @@ fn sla_prices_a_promise_of_tiers_in_three_ways() {
             Some(iops) => format!("{iops} IOPS are enough, on "),
         };
         assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
+        let everything = terminal::text(&found.page, 80, Extent::Everything);
+        assert!(
+            !everything.contains("with Miser") && !everything.contains(" 0 IOPS"),
+            "{everything}"
+        );
+        let none = "1 IOPS keep it in none of the three ways. On one server, first come";
+        assert_eq!(everything.contains(none), capacity == Some("1"), "{everything}");
         let tables = tables(&found.page);
         let mut rows = tables.iter().flat_map(|table| &table.rows);
         let best = rows.find(|row| matches!(row.mark, RowMark::Best(_))).unwrap();
@@ -258,11 +266,23 @@ fn buy_says_what_to_buy_and_how_to_set_it_up() {
         ("devices_max", "8"),
     ];
     let found = answered::<BuyAsk>(&given);
-    assert!(found.data["cautions"][0].as_str().unwrap().ends_with("Give --prices."));
+    let cautions = |data: &serde_json::Value| data["cautions"].to_string();
+    assert!(!cautions(&found.data).contains("listed last"), "nothing has a price");
     let priced = [("prices", prices.to_str().unwrap())];
     let found = answered::<BuyAsk>(&[&given[..], &priced].concat());
     let headline = &found.page.headline;
     assert!(headline.starts_with("Buy 1 990-pro (single), 2 spare, for 994.50 EUR"), "{headline}");
+    assert!(cautions(&found.data).contains("listed last: fixed:100, hc550. Give --prices."));
+    // Each row and each of its figures is in one table.
+    let all = tables(&found.page);
+    let heads = |table: &Table| -> Vec<String> {
+        table.columns.iter().skip(1).map(|column| column.head.clone()).collect()
+    };
+    let rows: usize =
+        all.iter().filter(|of| heads(of) == heads(all[0])).map(|of| of.rows.len()).sum();
+    let detail = all.iter().find(|of| heads(of).contains(&"for bytes".to_string())).unwrap();
+    assert!(heads(detail).iter().all(|head| !heads(all[0]).contains(head)), "{:?}", heads(detail));
+    assert_eq!(detail.rows.len(), rows);
     assert!(found.data["said"].as_str().unwrap().starts_with(headline.as_str()));
     assert_eq!(found.page.key_figures[0].figure.text(), "994.50 EUR");
     assert!(matches!(tables(&found.page)[0].rows[0].mark, RowMark::Best(_)));

@@ -174,6 +174,46 @@ fn what_nothing_keeps_is_said_with_the_reason() {
     assert!(said.contains(too_soon), "{said}");
 }
 
+/// Where a type's speed follows from its size, most of the volume may be empty.
+#[test]
+fn a_volume_that_is_bought_for_its_speed_says_so() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let given = [("trace", trace.to_str().unwrap()), ("type", "pd-ssd"), ("depth", "0s")];
+    let said = |more: &[(&str, &str)]| -> Vec<String> {
+        let found = answered::<VolumeAsk>(&[&given[..], more].concat());
+        serde_json::from_value(found.data["said"].clone()).unwrap()
+    };
+    let small = said(&[]);
+    let (data, rest) = small[0].split_once(" GiB; the rest of the ").unwrap();
+    assert_eq!(data, "The data need only 1");
+    assert!(rest.contains(" GiB is bought for its speed.") && rest.contains("(--gib "), "{rest}");
+    let large = said(&[("gib", "900")]);
+    assert!(!large[0].contains("bought for its speed"), "{large:?}");
+    // A promise of twice the assumed base latency rests on it.
+    let tight = said(&[("base_latency", "6ms")]).join(" ");
+    assert!(tight.contains("This relies on a base latency that is assumed"), "{tight}");
+    assert!(!small.join(" ").contains("This relies on"), "{small:?}");
+}
+
+/// A few requests at a high address do not make the volume so large without a word.
+#[test]
+fn a_size_of_mostly_unused_addresses_is_said_to_be_one() {
+    let traces = Traces::new();
+    let row = |n: u64| format!("{},read,{},4096\n", n * 20, n % 50 * 65_536 + n % 2 * (4000 << 30));
+    let text = "time_ms,op,offset,len\n".to_string();
+    let trace = traces.file("far.csv", &(0..400).map(row).fold(text, |all, row| all + &row));
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp2,gp3"), ("depth", "0s")];
+    let found = answered::<VolumeAsk>(&given);
+    let said = found.data["said"][0].as_str().unwrap().to_string();
+    assert!(said.starts_with("The 4001 GiB are the highest address of the trace, but"), "{said}");
+    assert!(said.ends_with("name the size (--gib 1)."), "{said}");
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    assert!(screen.contains("(--gib 1)"), "{screen}");
+    let named = answered::<VolumeAsk>(&[&given[..], &[("gib", "1")]].concat());
+    assert!(!named.data["said"].to_string().contains("highest address"), "{}", named.data["said"]);
+}
+
 #[test]
 fn a_promise_that_only_a_deep_volume_keeps_is_conditional() {
     let traces = Traces::new();

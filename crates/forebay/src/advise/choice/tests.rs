@@ -105,6 +105,27 @@ fn what_cannot_be_told_apart_is_the_simplest() {
     assert_eq!(chosen(&runs, Prefer::Balance), ("mq-deadline".into(), Some("mq-deadline".into())));
 }
 
+/// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only there is not
+/// recommended.
+#[test]
+fn what_wins_only_in_one_tenth_of_the_trace_is_not_recommended() {
+    let reads = |slow_ms: f64, calm_ms: f64, episodes: u64| {
+        move |id: u64| match id {
+            id if id % 2 == 1 => 50.0,
+            id if id % (4000 / episodes) / 2 >= 240 && id % (4000 / episodes) / 2 < 390 => slow_ms,
+            _ => calm_ms,
+        }
+    };
+    let best = |episodes| {
+        let runs = [
+            taking("none", (400.0, 500.0, 50.0), reads(500.0, 50.0, episodes)),
+            taking("mq-deadline", (400.0, 100.0, 50.0), reads(100.0, 50.0, episodes)),
+        ];
+        chosen(&runs, Prefer::Balance).0
+    };
+    assert_eq!((best(1), best(2)), ("none".to_string(), "mq-deadline".to_string()));
+}
+
 #[test]
 fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let runs = [

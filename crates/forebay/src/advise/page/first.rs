@@ -7,7 +7,7 @@ use forebay_show::page::{Block, KeyFigure};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use crate::advise::judge::{TOO_FEW, tells_latencies};
-use crate::advise::{Advice, Provider, Remedy, RemedyKind, Verdict};
+use crate::advise::{Advice, DependsOn, Provider, Remedy, RemedyKind, Uncertain, Verdict};
 use crate::quantities::{bytes, seconds};
 use crate::simulate::{Replay, RunResult};
 
@@ -18,8 +18,8 @@ struct Alternative<'a> {
     mark: RowMark,
 }
 
-/// Returns the rows of the table: the present state, Linux's best scheduler, Forebay's best, and flash. Marks the
-/// recommendation that costs nothing, or else the recommended use of flash.
+/// Returns the rows of the table: the present state, Linux's best scheduler, the one that may be better, Forebay's best,
+/// and flash. Marks the recommendation that costs nothing, or else the recommended use of flash.
 fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let plain = |name: String, run| Alternative { name, run, mark: RowMark::Plain };
@@ -33,6 +33,8 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
         (None, Some(today)) => run(&today.policy),
         (None, None) => None,
     };
+    let uncertain = advice.uncertain.as_ref().filter(|_| advice.enough.is_none());
+    let uncertain = uncertain.and_then(|one| run(&one.policy));
     let is_free_best = queues.is_some() || advice.verdict == Verdict::Recommended;
     let mark = |is_best| if is_best { RowMark::Best("best".into()) } else { RowMark::Plain };
     all.extend(free.map(|run| Alternative {
@@ -40,6 +42,8 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
         run,
         mark: mark(is_free_best),
     }));
+    let uncertain = uncertain.filter(|run| free.is_none_or(|free| free.policy != run.policy));
+    all.extend(uncertain.map(|run| plain(format!("{}, unsure", run.policy), run)));
     let own = own(advice).and_then(run);
     all.extend(own.map(|run| plain(format!("{}, served", run.policy), run)));
     if let Some(remedy) = flash(advice) {
@@ -129,7 +133,6 @@ fn times(advice: &Advice) -> Option<Table> {
 pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let mut blocks: Vec<Block> = times(advice).map(Block::Table).into_iter().collect();
     let mut terms = Vec::new();
-    let baseline = &advice.baseline;
     let is_told = !matches!(advice.verdict, Verdict::NoTimes | Verdict::TooShort);
     match &advice.today {
         Some(today) => {
@@ -137,17 +140,15 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             blocks.push(Block::Text("Do now:".to_string()));
             blocks.push(Block::Commands(commands));
         }
-        None if is_told => terms.push((
-            "Do now",
-            format!("nothing: no setting of Linux is sure to be better than {baseline}"),
-        )),
+        None if is_told => terms.push(("Do now", format!("nothing: {}", why_nothing(advice)))),
         None => {}
     }
     if let Some(own) = own(advice) {
         terms.push(("Serve", format!("{own} needs Forebay in the data path (docs/serve.md)")));
     }
     terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(advice, remedy))));
-    terms.extend(advice.why.clone().map(|why| ("Why", why)));
+    let tells = advice.verdict != Verdict::TooShort;
+    terms.extend(advice.why.clone().filter(|_| tells).map(|why| ("Why", why)));
     if advice.verdict == Verdict::NoTimes {
         let cache = advice.cache_sizing.as_ref().filter(|sizing| sizing.hit_share > 0.0);
         terms.extend(cache.map(|sizing| ("Cache", sizing.in_short())));
@@ -156,7 +157,10 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     if is_told {
         let assumed = match advice.is_baseline_known {
             true => String::new(),
-            false => format!("; assumes {baseline} now, {} names another", named("current")),
+            false => {
+                let (baseline, current) = (&advice.baseline, named("current"));
+                format!("; assumes {baseline} now, {current} names another")
+            }
         };
         let stands_in = match advice.stands_in {
             true => format!(
@@ -179,6 +183,23 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let terms = terms.into_iter().map(|(term, text)| (term.to_string(), text)).collect();
     blocks.push(Block::Terms(terms));
     blocks
+}
+
+/// Explains why there is nothing to set.
+fn why_nothing(advice: &Advice) -> String {
+    let on_what = |one: &Uncertain| match one.depends_on? {
+        DependsOn::Replay => Some(format!(
+            "whether {} helps depends on whether requests wait for one another",
+            one.policy
+        )),
+        DependsOn::Drive => Some(format!(
+            "whether {} helps depends on the drive; docs/measure-a-drive.md shows how to measure it",
+            one.policy
+        )),
+    };
+    advice.uncertain.as_ref().and_then(on_what).unwrap_or_else(|| {
+        format!("no setting of Linux is sure to be better than {}", advice.baseline)
+    })
 }
 
 /// Returns the first clause of a reason, without details in parentheses.

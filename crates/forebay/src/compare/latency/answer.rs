@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::super::bounds::BoundCheck;
+use crate::quantities::seconds;
 
 /// Whether latencies are higher or lower in the second trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +55,10 @@ pub struct LatencyAnswer {
     /// When the change ended, in seconds of the second trace, if latencies suddenly returned to
     /// those of the first.
     pub until_s: Option<f64>,
+    /// The latencies of all requests from `since_s` to `until_s`, if either is known. If the traces
+    /// are paired, the first trace's figures are of the same blocks of time, else of the whole
+    /// trace.
+    pub in_span: Option<LatencyGroup>,
     /// The share of the first trace's requests that have a recorded latency.
     pub a_known_share: f64,
     /// The share of the second trace's requests that have a recorded latency.
@@ -108,6 +113,17 @@ impl LatencyAnswer {
     /// Returns the group of all requests.
     pub fn all(&self) -> &LatencyGroup {
         &self.groups[0]
+    }
+
+    /// Returns when the change began and ended, as in " from about 200 s to 300 s"; an empty text if
+    /// it is not sudden.
+    pub(super) fn when(&self) -> String {
+        match (self.since_s.map(seconds), self.until_s.map(seconds)) {
+            (Some(since), Some(until)) => format!(" from about {since} to {until}"),
+            (Some(since), None) => format!(" since about {since}"),
+            (None, Some(until)) => format!(" until about {until}"),
+            (None, None) => String::new(),
+        }
     }
 
     /// Checks the latencies of all requests, and the means of reads and of writes, against their

@@ -7,7 +7,7 @@ use super::super::measure::relative;
 use super::super::profile::TIME_DIGITS;
 use super::super::tally::{BLOCKS, interval, whole};
 use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
-use super::since::changed_span;
+use super::since::{ChangedSpan, changed_span};
 use super::{Group, GroupKey, LATENCY_DIGITS, Latencies, LatencySum, SIZE_ENDS_KIB};
 use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 
@@ -59,6 +59,7 @@ pub(in super::super) fn latency_answer(
         let key = only.unwrap_or(GroupKey::All);
         changed_span(both.map(|of| &of.groups[&key].sums), is_paired)
     });
+    let in_span = span.and_then(|span| comparison.within(span, is_paired));
     let span = span.unwrap_or_default();
     let time_s = |share: Option<f64>| Some(share? * duration_b_s?);
     groups.insert(0, (GroupKey::All, all));
@@ -69,6 +70,7 @@ pub(in super::super) fn latency_answer(
         mix_of,
         since_s: time_s(span.since),
         until_s: time_s(span.until),
+        in_span,
         a_known_share: both[0].known_share(),
         b_known_share: both[1].known_share(),
         is_paired,
@@ -189,6 +191,37 @@ impl Comparison<'_> {
             b_requests: self.both[1].known(key),
             change: LatencyChange::Same,
             mean_ms: LatencyFigure { deviation_low: low, deviation_high: high, ..mean },
+            p50_ms: figure(&quantile(0.5))?,
+            p99_ms: figure(&quantile(0.99))?,
+        })
+    }
+
+    /// Compares the latencies of all requests in a span of the second trace: with those of the same
+    /// blocks of the first trace if the traces are paired, else with those of the whole first trace.
+    fn within(&self, span: ChangedSpan, is_paired: bool) -> Option<LatencyGroup> {
+        let inside = span.weights();
+        let weights = [if is_paired { inside.clone() } else { whole() }, inside];
+        let figure = |of: &dyn Fn(&Latencies, &[u64]) -> Option<f64>| {
+            let [a, b] = [0, 1].map(|side| Some(of(self.both[side], &weights[side])? / 1e6));
+            let (a, b) = (a?, b?);
+            let (deviation_low, deviation_high) = (None, None);
+            Some(LatencyFigure { a, b, deviation: relative(a, b), deviation_low, deviation_high })
+        };
+        let quantile = |share: f64| {
+            move |of: &Latencies, weights: &[u64]| {
+                of.times.weigh(weights).middle_quantile(share, TIME_DIGITS)
+            }
+        };
+        let mean_ms = figure(&|of, weights| mean(&of.groups[&GroupKey::All], weights))?;
+        let [a_requests, b_requests] =
+            [0, 1].map(|side| self.both[side].times.weigh(&weights[side]).total());
+        Some(LatencyGroup {
+            kind: GroupKind::All,
+            group: "in that time".to_string(),
+            a_requests,
+            b_requests,
+            change: mean_ms.change(),
+            mean_ms,
             p50_ms: figure(&quantile(0.5))?,
             p99_ms: figure(&quantile(0.99))?,
         })

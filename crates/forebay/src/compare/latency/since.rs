@@ -40,6 +40,15 @@ pub(super) struct ChangedSpan {
     pub(super) until: Option<f64>,
 }
 
+impl ChangedSpan {
+    /// Returns the weights of the blocks: one within the span, zero outside.
+    pub(super) fn weights(self) -> Vec<u64> {
+        let block = |share: f64| (share * BLOCKS as f64).round() as usize;
+        let within = self.since.map_or(0, block)..self.until.map_or(BLOCKS, block);
+        (0..BLOCKS).map(|block| u64::from(within.contains(&block))).collect()
+    }
+}
+
 /// Returns when latencies are changed in the second trace; `None` if there is no such span.
 pub(super) fn changed_span([a, b]: [&Tally; 2], is_paired: bool) -> Option<ChangedSpan> {
     let all = log_mean(&a.weigh(&whole()))?;

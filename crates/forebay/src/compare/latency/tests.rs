@@ -3,7 +3,9 @@
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
-use crate::compare::{Card, GroupKind, LatencyAnswer, LatencyChange, Options, compare, page};
+use crate::compare::{
+    Card, GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, Options, compare, page,
+};
 use crate::input::Input;
 use crate::plan::confidence::Random;
 
@@ -199,6 +201,17 @@ fn an_episode_has_a_beginning_and_an_end() {
     let span = (found.since_s.unwrap(), found.until_s.unwrap());
     assert!((span.0 - 200.0).abs() < 10.1 && (span.1 - 300.0).abs() < 10.1, "{span:?}");
     assert!(found.text.contains("slower than before.csv from about "), "{}", found.text);
+    // The figures are those of the episode: three times as long in it, and as before outside.
+    let inside = found.in_span.as_ref().unwrap();
+    for figure in [inside.mean_ms, inside.p50_ms, inside.p99_ms] {
+        assert!((figure.deviation.unwrap() - 2.0).abs() < 0.1, "{figure:?}");
+    }
+    assert!(found.all().p50_ms.deviation.unwrap() < 0.5, "{:?}", found.all().p50_ms);
+    let told = |figure: LatencyFigure| [figure.b, figure.a].map(crate::quantities::millis);
+    let [p50, was] = told(inside.p50_ms);
+    assert!(found.text.contains(&format!("p50 {p50} (was {was})")), "{}", found.text);
+    assert!((900..1100).contains(&inside.b_requests), "{}", inside.b_requests);
+    assert_eq!(answer(a.clone(), changed(&a, |_| 3.0)).in_span.map(|of| of.group), None);
     // The first sentence names the time even if it also says for whom.
     let of_nginx = |of: &Record| if of.stream == 1 { night(of) } else { 1.0 };
     let found = answer(a.clone(), changed(&recording(2), |of| of_nginx(of).powi(2)));

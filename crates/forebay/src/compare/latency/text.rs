@@ -3,7 +3,7 @@
 use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 use super::judge::{opposed, plural};
 use crate::advise::judge::REQUESTS_THAT_MATTER;
-use crate::quantities::{millis, seconds};
+use crate::quantities::millis;
 
 /// The maximum number of words in the sentence.
 const WORDS_MAX: usize = 25;
@@ -11,13 +11,14 @@ const WORDS_MAX: usize = 25;
 /// Returns the sentence about two traces called `a` and `b`. If it exceeds 25 words, parts are left
 /// out, beginning with sizes.
 pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> String {
-    let when = when(answer);
+    let when = answer.when();
     let whom = match (&answer.changed_for, answer.mix_of) {
         (Some(whom), _) => format!(", mainly {whom}"),
         (None, Some(kind)) => format!(", because the mix of {} changed", plural(kind)),
         (None, None) => String::new(),
     };
-    let [figures, most_changed] = figures(answer);
+    let [whole, _] = figures(answer, answer.all());
+    let [figures, most_changed] = figures(answer, answer.in_span.as_ref().unwrap_or(answer.all()));
     let said = |when: &str, figures: &str, whom: &str| match answer.change {
         LatencyChange::Slower => format!("{b} is slower than {a}{when}: {figures}{whom}."),
         LatencyChange::Faster => format!("{b} is faster than {a}{when}: {figures}{whom}."),
@@ -45,19 +46,9 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         said(&when, &figures, &whom),
         said(&when, &figures, &without_size),
         said(&when, &most_changed, &without_size),
-        said("", &figures, &without_size),
+        said("", &whole, &without_size),
     ];
-    all.into_iter().find(fits).unwrap_or_else(|| said("", &figures, ""))
-}
-
-/// States when the change began and ended, as far as it is sudden.
-fn when(answer: &LatencyAnswer) -> String {
-    match (answer.since_s.map(seconds), answer.until_s.map(seconds)) {
-        (Some(since), Some(until)) => format!(" from about {since} to {until}"),
-        (Some(since), None) => format!(" since about {since}"),
-        (None, Some(until)) => format!(" until about {until}"),
-        (None, None) => String::new(),
-    }
+    all.into_iter().find(fits).unwrap_or_else(|| said("", &whole, ""))
 }
 
 /// Says which groups are slower and which faster, if groups of one kind changed in opposite
@@ -80,10 +71,9 @@ fn opposite(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     ))
 }
 
-/// Formats the median and the tail, and the one of them that changed more. Formats the mean instead
-/// of the tail if there are too few requests for one.
-fn figures(answer: &LatencyAnswer) -> [String; 2] {
-    let all = answer.all();
+/// Formats the median and the tail of a group, and the one of them that changed more. Formats the
+/// mean instead of the tail if there are too few requests for one.
+fn figures(answer: &LatencyAnswer, all: &LatencyGroup) -> [String; 2] {
     let told = |name: &str, figure: &LatencyFigure| {
         format!("{name} {} (was {})", millis(figure.b), millis(figure.a))
     };

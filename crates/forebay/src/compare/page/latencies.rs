@@ -20,8 +20,8 @@ pub(super) fn tone(change: LatencyChange) -> Option<Verdict> {
     }
 }
 
-/// Builds the table for the first screen: all requests, reads and writes, and the other groups that
-/// changed.
+/// Builds the table for the first screen: all requests while they were changed and in all, reads and
+/// writes, and the other groups that changed.
 pub(super) fn foremost(answer: &LatencyAnswer) -> Table {
     let is_shown = |group: &&LatencyGroup| {
         let is_changed = tone(group.change).is_some();
@@ -29,12 +29,12 @@ pub(super) fn foremost(answer: &LatencyAnswer) -> Table {
     };
     let mut shown: Vec<&LatencyGroup> = answer.groups.iter().filter(is_shown).collect();
     shown.sort_by_key(|group| group.kind == GroupKind::Size);
-    table(shown.into_iter().take(FOREMOST_MAX))
+    table(answer.in_span.iter().chain(shown).take(FOREMOST_MAX))
 }
 
 /// Builds the table of all groups.
 pub(super) fn every(answer: &LatencyAnswer) -> Table {
-    table(answer.groups.iter())
+    table(answer.in_span.iter().chain(&answer.groups))
 }
 
 fn table<'a>(groups: impl Iterator<Item = &'a LatencyGroup> + Clone) -> Table {

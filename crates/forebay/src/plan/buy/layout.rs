@@ -115,6 +115,12 @@ impl Layout {
         }
     }
 
+    /// Returns whether the loss of one unit of redundancy destroys all data: with stripes of plain
+    /// drives or md arrays, every file lies on all units. A volume loses only the unit.
+    pub(super) fn is_lost_at_once(self) -> bool {
+        !self.is_volume()
+    }
+
     /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it has.
     pub(super) fn redundancy(self) -> (usize, u64) {
         (self.survives(), self.data_chunks())

@@ -36,13 +36,44 @@ impl Reliability {
     }
 
     /// Returns the expected loss, in bytes per year, of `data_bytes` on drives of `capacity_bytes`. Units of redundancy have
-    /// `chunks` data chunks and survive the failure of `survives` drives.
+    /// `chunks` data chunks and survive the failure of `survives` drives. Drives that are lost take with them the share of
+    /// a unit that they hold.
     pub(crate) fn lost_per_year(
         &self,
         (survives, chunks): (usize, u64),
         capacity_bytes: u64,
         data_bytes: u64,
     ) -> f64 {
+        let (by_drives, by_sectors) =
+            self.losses_per_year((survives, chunks), capacity_bytes, data_bytes);
+        by_drives + by_sectors
+    }
+
+    /// Returns the same loss if all data are striped over `drives`, so that a unit that cannot be restored takes all data
+    /// with it.
+    pub(crate) fn striped_lost_per_year(
+        &self,
+        (survives, chunks): (usize, u64),
+        capacity_bytes: u64,
+        data_bytes: u64,
+        drives: usize,
+    ) -> f64 {
+        let (by_drives, by_sectors) =
+            self.losses_per_year((survives, chunks), capacity_bytes, data_bytes);
+        // Each of the units fails as often as any other, and each failure takes all data instead of the missing share of
+        // one unit.
+        let units = drives as f64 / (chunks as f64 + survives as f64);
+        let missing = (survives as f64 + 1.0) / (chunks as f64 + survives as f64);
+        by_drives / missing * units.max(1.0) + by_sectors
+    }
+
+    /// Returns the expected losses by failures of drives and by unreadable sectors.
+    fn losses_per_year(
+        &self,
+        (survives, chunks): (usize, u64),
+        capacity_bytes: u64,
+        data_bytes: u64,
+    ) -> (f64, f64) {
         let chunks = chunks as f64;
         let drives = chunks + survives as f64;
         let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
@@ -68,7 +99,7 @@ impl Reliability {
                 critical_per_year * defects_per_byte_year * age_years * left_bytes * lost
             }
         };
-        by_drives + by_sectors * SECTOR_BYTES
+        (by_drives, by_sectors * SECTOR_BYTES)
     }
 }
 
@@ -101,6 +132,26 @@ mod tests {
         ] {
             let share = lost(layout) / expected;
             assert!((0.99..1.01).contains(&share), "{layout:?}: {share}");
+        }
+    }
+
+    /// Regression test: six striped drives were said to lose a sixth of the data with each of them, as if each file were
+    /// on one drive.
+    #[test]
+    fn one_drive_of_a_stripe_takes_all_data_with_it() {
+        let rates = reliability(0.01, 0.001);
+        let lost = |layout: Layout, drives| {
+            rates.striped_lost_per_year(layout.redundancy(), TB, TB, drives) / TB as f64
+        };
+        for (layout, drives, expected) in [
+            (Layout::Single, 1, 0.01),
+            (Layout::Single, 6, 0.06),
+            // Three pairs, each of which takes everything.
+            (Layout::Mirror, 6, 3.0 * 2.0 * 0.01 * 0.01 * 0.001),
+            (Layout::Raid6, 12, 2.0 * 6.0 * 5.0 * 4.0 * 0.01f64.powi(3) * 0.001 * 0.0005),
+        ] {
+            let share = lost(layout, drives) / expected;
+            assert!((0.98..1.02).contains(&share), "{layout:?}, {drives}: {share}");
         }
     }
 

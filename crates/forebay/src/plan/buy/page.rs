@@ -14,7 +14,7 @@ use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
 /// The number of rows shown on the first screen of a terminal.
-const FIRST_ROWS: usize = 3;
+pub(super) const FIRST_ROWS: usize = 3;
 /// The number of notes shown on the first screen of a terminal.
 const FIRST_NOTES: usize = 2;
 
@@ -114,14 +114,23 @@ fn add_rows(page: &mut Page, answer: &Answer) {
         0 => String::new(),
         more => format!("; {more} more in the details"),
     };
-    let said = Block::Text(format!("{order}{more}:"));
+    let said = (rows.len() > 1).then(|| Block::Text(format!("{order}{more}:")));
     let several = answer.clients.len() > 1;
     let first = &rows[..rows.len().min(FIRST_ROWS)];
     let table = Block::Table(in_brief(first, several, is_priced));
-    page.add("What keeps the promise", Place::FirstScreen, vec![said, table]);
+    page.add(
+        "What keeps the promise",
+        Place::FirstScreen,
+        said.into_iter().chain([table]).collect(),
+    );
+    let others = &rows[first.len()..];
+    if !others.is_empty() {
+        let table = Block::Table(in_brief(others, several, is_priced));
+        page.add("What else keeps the promise", Place::Detail, vec![table]);
+    }
     let said = Block::Text(
-        "How many drives the bytes take, the bytes with their redundancy, and the time alone; how many to buy for all \
-         three, and which of them decides; how busy the drives are."
+        "How many drives the bytes take, the bytes with their redundancy, and the time alone; how busy the drives are \
+         on average, while *busy* above is about the busiest one."
             .into(),
     );
     let table = Block::Table(in_detail(&rows, several, is_priced));
@@ -196,30 +205,22 @@ fn in_detail(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let count = |head: &str| Column::of(head, Unit::Count);
     let mut table = Table::new([
         Column::words("drive, layout"),
-        Column::words("buy"),
         count("may fail"),
         count("for bytes"),
         count("redundant"),
         count("for time"),
-        Column::words("decides"),
-        Column::of("busy", Unit::Share),
-        Column::of("mean power", Unit::Watts),
-        Column::of("price", Unit::Number),
+        Column::of("mean busy", Unit::Share),
     ]);
     let number = |number: Option<usize>| Cell::value(number.map(|number| number as f64));
     table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
         mark: best_mark(nth, is_priced),
         cells: vec![
             name(row, several).into(),
-            bought(row).into(),
             Cell::Value(row.survives as f64),
             Cell::value(row.drives_for_bytes.map(|drives| drives as f64)),
             number(row.drives_for_redundancy),
             number(row.drives_for_time),
-            decides(row),
             Cell::value(row.utilisation),
-            Cell::value(row.mean_power_w),
-            price(row).map_or(Cell::Missing, Cell::Figure),
         ],
     }));
     table

@@ -293,8 +293,10 @@ pub(super) fn row(
         rebuilding: worst_of(clients, sharing, &found, |one| one.rebuilding.as_ref()),
         rebuild_hours: sized.map(|capacity| question.reliability.rebuild_s(capacity) / 3600.0),
         lost_per_year_bytes: sized.map(|capacity| {
-            let bytes = found.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
-            question.reliability.lost_per_year(kind.layout.redundancy(), capacity, bytes)
+            let set_ups = found.iter().zip(&drives_each);
+            set_ups
+                .map(|(one, drives)| lost(kind.layout, question, capacity, one.bytes, *drives))
+                .sum()
         }),
         written_per_year_tb: worn.map(|(tb, _)| tb),
         endurance_years: worn.and_then(|(tb, rated)| Some(rated? / tb.max(1e-9))),
@@ -311,6 +313,21 @@ pub(super) fn row(
         refusal: found.iter().find_map(refusal),
         drives_each,
         simulated_requests: if drives.is_some() { requests } else { 0 },
+    }
+}
+
+/// Returns how many of `bytes` on `drives` are expected to be lost per year.
+fn lost(
+    layout: Layout,
+    question: &Question<'_>,
+    capacity_bytes: u64,
+    bytes: u64,
+    drives: usize,
+) -> f64 {
+    let (rates, units) = (question.reliability, layout.redundancy());
+    match layout.is_lost_at_once() {
+        true => rates.striped_lost_per_year(units, capacity_bytes, bytes, drives),
+        false => rates.lost_per_year(units, capacity_bytes, bytes),
     }
 }
 

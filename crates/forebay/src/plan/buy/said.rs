@@ -32,16 +32,23 @@ pub(super) fn reasons(
 /// Explains why RAID 6 needs more drives than other layouts, if one of `rows` is too slow or needs
 /// more drives for the time than for the bytes.
 pub(super) fn reads_first<'a>(rows: impl IntoIterator<Item = &'a BuyRow>) -> Option<String> {
+    slow_raid6(rows).map(|row| {
+        let why = "before it writes a small block and its two parities, raid6 reads three blocks from the disks, which no \
+                   write cache hides";
+        match row.drives {
+            Some(drives) => format!("raid6 needs {drives} drives: {why}."),
+            None => format!("B{}: bursts of writes take longer than on mirrors.", &why[1..]),
+        }
+    })
+}
+
+fn slow_raid6<'a>(rows: impl IntoIterator<Item = &'a BuyRow>) -> Option<&'a BuyRow> {
     let is_slow = |row: &&BuyRow| {
         let by_time = [Binds::Time, Binds::Headroom, Binds::Several].map(Some);
         let is_refused = row.refusal.is_some_and(|refusal| refusal != BuyRefusal::Bytes);
         row.layout == Layout::Raid6 && (is_refused || by_time.contains(&row.binds))
     };
-    rows.into_iter().find(is_slow).map(|_| {
-        "Before raid6 writes a small block and its two parities, it reads three blocks from the disks, which no write \
-         cache hides: bursts of writes take longer than on a single drive or on mirrors."
-            .to_string()
-    })
+    rows.into_iter().find(is_slow)
 }
 
 /// States how many drives would suffice without headroom, if fewer would.
@@ -137,10 +144,13 @@ fn why(best: &BuyRow) -> String {
         Some(Binds::Headroom) => "the headroom decides",
         _ => "no single one decides",
     };
+    let redundancy = match best.survives {
+        0 => String::new(),
+        _ => format!(", with redundancy {}", number(best.drives_for_redundancy.map(|n| n as u64))),
+    };
     format!(
-        "The bytes take {}, with redundancy {}, the time {}: {decides}.",
+        "The bytes take {}{redundancy}, the time {}: {decides}.",
         number(best.drives_for_bytes),
-        number(best.drives_for_redundancy.map(|n| n as u64)),
         number(best.drives_for_time.map(|n| n as u64)),
     )
 }

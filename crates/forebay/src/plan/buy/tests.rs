@@ -599,6 +599,12 @@ fn layouts_with_more_redundancy_lose_less() {
     let (single, data) = (lost(Layout::Single), found.clients[0].bytes as f64);
     assert!((0.0156..0.0158).contains(&(single / data)), "{single} of {data}");
     assert!(single > 1000.0 * lost(Layout::Mirror) && lost(Layout::Mirror) > lost(Layout::Raid6));
+    // Drives without redundancy are not said to have any.
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let found = asked(&[input(&burst(12))], &ask.question());
+    assert_eq!(found.rows[0].drives, Some(6));
+    assert!(found.said.contains(", the time 6: the time decides."), "{}", found.said);
+    assert!(!found.said.contains("with redundancy"), "{}", found.said);
 }
 
 #[test]
@@ -683,6 +689,15 @@ fn raid6_says_that_it_reads_before_it_writes() {
         assert!(answer.rows[0].drives.is_none(), "{:?}", answer.rows[0]);
         answer.refused.join(" ")
     };
-    assert!(refused(Op::Write).contains("it reads three blocks from the disks"));
+    assert!(refused(Op::Write).contains("raid6 reads three blocks from the disks"));
     assert!(!refused(Op::Read).contains("reads three blocks"));
+    // If it keeps the promise with many drives, the answer says why there are so many, whichever layout is best.
+    let ask = Ask::of(&["fixed:100"], &[Layout::Mirror, Layout::Raid6]);
+    let question = Question { promise: promise(60, "1"), drives_max: 36, ..ask.question() };
+    let answer = asked(&[input_of(Op::Write, &burst(12))], &question);
+    let [best, raid6] = [0, 1].map(|row| &answer.rows[row]);
+    assert_eq!((best.layout, raid6.layout), (Layout::Mirror, Layout::Raid6));
+    assert!(raid6.drives > Some(6), "{raid6:?}");
+    let why = format!("raid6 needs {} drives: before it writes", raid6.drives.unwrap());
+    assert!(answer.reasons[0].contains(&why), "{:?}", answer.reasons);
 }

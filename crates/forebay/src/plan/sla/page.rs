@@ -67,7 +67,7 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Way::Fcfs => "one server, first come, first served",
-            Way::Miser => "one server with Miser",
+            Way::Miser => "one server, urgent requests first (policy miser)",
             Way::SeparateServers => "separate servers",
         }
     }
@@ -100,7 +100,8 @@ fn check(checked: &Division) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
         false => {
-            format!("The promise is not kept in any of the three ways. On {}:", checked.way.name())
+            let (iops, way) = (checked.capacity_iops, checked.way.name());
+            format!("{iops} IOPS keep it in none of the three ways. On {way}:")
         }
     }
 }
@@ -171,6 +172,8 @@ fn tiers_of(division: &Division) -> Table {
 /// Formats the capacity of a tier's server, or states which other server keeps the tier.
 fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
+        // Servers of earlier tiers, or all of the capacity, are used up before this one.
+        (Some(0), _) if tier.kept => "not needed".into(),
         (Some(0), _) => "none is left".into(),
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
         (None, Way::SeparateServers) => "with the tier before".into(),

@@ -5,7 +5,7 @@ use forebay_ask::named;
 
 use super::row::{CheaperSetting, Decides, Setting, VolumeRow};
 use super::{CountersRead, Credit, Question, apply};
-use crate::quantities::{achieved, bound, millis, money, percent, seconds};
+use crate::quantities::{achieved, bound, bytes, millis, money, percent, seconds};
 
 /// Formats a setting, as in `8865 IOPS and 415 MiB/s`, `1234 GiB` or `P30`.
 pub(super) fn choice(setting: &Setting) -> String {
@@ -53,13 +53,16 @@ pub(super) fn said(
     question: &Question<'_>,
 ) -> Vec<String> {
     let Some(best) = rows.iter().find(|row| row.keeps) else {
-        return closest(rows).into_iter().collect();
+        return closest(rows, question).into_iter().collect();
     };
     let mut all: Vec<String> = of_current(best, current).into_iter().collect();
+    all.extend(larger(best, question));
+    let relies_on_base = is_mostly_base(best, question);
+    all.extend(relies_on_base.then(|| mostly_base(best)));
     all.push(decides(best));
     all.extend(cheaper(best));
     all.extend(depth(best, rows));
-    all.push(base_latency(best));
+    all.extend((!relies_on_base).then(|| base_latency(best)));
     all.extend(interval(best, question));
     all.extend(dependent(best, question));
     all.extend(burst(best, question.credit));
@@ -71,6 +74,7 @@ pub(super) fn of_counters(
     rows: &[VolumeRow],
     current: &[VolumeRow],
     read: &CountersRead,
+    question: &Question<'_>,
 ) -> Vec<String> {
     let mut all = vec![format!(
         "This is a lower bound: within {} the counters cannot see when requests came, and a burst \
@@ -84,7 +88,7 @@ pub(super) fn of_counters(
             all.extend(depth(best, rows));
             all.push(base_latency(best));
         }
-        None => all.extend(closest(rows)),
+        None => all.extend(closest(rows, question)),
     }
     all.push(
         "Shares in time are upper bounds, if the requests of an interval are equally long; a trace \
@@ -201,6 +205,56 @@ fn base_latency(best: &VolumeRow) -> String {
     )
 }
 
+/// The share of the promised time from which on the answer relies on the assumed base latency.
+const MOSTLY_BASE_SHARE: f64 = 0.5;
+
+fn is_mostly_base(best: &VolumeRow, question: &Question<'_>) -> bool {
+    let base_ms = best.base_read_ms.max(best.base_write_ms);
+    base_ms >= question.within.as_millis_f64() * MOSTLY_BASE_SHARE
+}
+
+/// Warns if the promise is kept only if the volume is always as fast as assumed.
+fn mostly_base(best: &VolumeRow) -> String {
+    format!(
+        "This relies on a base latency that is assumed to be constant, {} to read and {} to write: \
+         measure it ({}).",
+        bound(best.base_read_ms),
+        bound(best.base_write_ms),
+        named("base_latency")
+    )
+}
+
+/// Warns if requests use less than half of the size up to the highest address, `used_bytes`, and says how to name a
+/// smaller size.
+pub(super) fn gaps(used_bytes: u64, question: &Question<'_>) -> Option<String> {
+    let (gib, used_bytes) = (question.gib, used_bytes as f64 * question.growth);
+    let used_gib = (used_bytes / f64::from(1 << 30)).ceil().max(1.0) as u64;
+    (!question.is_size_given && used_gib <= gib / 2).then(|| {
+        format!(
+            "The {gib} GiB are the highest address of the trace, but requests use only {} of them. If \
+             your data fit into less, name the size ({} {used_gib}).",
+            bytes(used_bytes),
+            named("gib")
+        )
+    })
+}
+
+/// How many times as large as needed a volume must be for the answer to say so.
+const LARGER_TIMES: u64 = 10;
+
+/// Warns if most of the volume is bought for its speed, and says how to compare the types at its
+/// size.
+fn larger(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
+    let (gib, needed) = (best.setting.gib, question.gib);
+    (gib >= needed.max(1).saturating_mul(LARGER_TIMES)).then(|| {
+        format!(
+            "The data need only {needed} GiB; the rest of the {gib} GiB is bought for its speed. If you \
+             would fill it, compare all types at that size ({} {gib}).",
+            named("gib")
+        )
+    })
+}
+
 /// States how reliable the price is.
 fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let level = question.bootstrap?.level;
@@ -240,15 +294,18 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     ))
 }
 
-/// If no setting keeps the promise, states which comes closest.
-fn closest(rows: &[VolumeRow]) -> Option<String> {
+/// If no setting keeps the promise, states which comes closest, or that none could, because the base
+/// latency alone takes longer.
+fn closest(rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
     let base_ms =
         rows.iter().map(|row| row.base_read_ms.min(row.base_write_ms)).reduce(f64::min)?;
-    if best.in_time_fraction == 0.0 {
+    if base_ms > question.within.as_millis_f64() {
         return Some(format!(
-            "No volume answers a single request in time: the fastest takes {} even if nothing waits.",
-            millis(base_ms)
+            "No volume answers a single request in time: the fastest takes {} even if nothing waits \
+             (assumed; {} sets another latency).",
+            millis(base_ms),
+            named("base_latency")
         ));
     }
     Some(format!(
