@@ -15,15 +15,15 @@ const RATES_PERCENT: [u64; 5] = [100, 110, 125, 150, 200];
 const DEPTHS: [u32; 4] = [1, 2, 4, 8];
 
 impl Bed {
-    /// Returns the depth and the rates in percent of a static partition that keeps the promises to
-    /// all tenants; `None` if none does.
-    fn partition(&self, steady: &[Steady]) -> Option<(u32, u64)> {
-        let ways = DEPTHS.iter().flat_map(|depth| RATES_PERCENT.map(|percent| (*depth, percent)));
-        ways.into_iter().find(|&(depth, percent)| {
+    /// Returns whether some static partition keeps the promises to all tenants. `capacities` are the
+    /// device's rates by depth.
+    fn is_kept_by_a_partition(&self, steady: &[Steady], capacities: &[(u32, u64)]) -> bool {
+        let ways = capacities.iter().flat_map(|of| RATES_PERCENT.map(|percent| (*of, percent)));
+        ways.into_iter().any(|((depth, capacity_iops), percent)| {
             let rate = |(at, one): (usize, &Steady)| one.planned_iops(at) * percent / 100;
             let beside = 1_000_000_000 / steady[0].within.0;
             let rates: Vec<u64> = steady.iter().enumerate().map(rate).chain([beside]).collect();
-            if rates.iter().sum::<u64>() > self.rate_at("noop", depth) {
+            if rates.iter().sum::<u64>() > capacity_iops {
                 return false;
             }
             let limits = rates.iter().map(u64::to_string).collect::<Vec<_>>().join("/");
@@ -38,11 +38,13 @@ impl Bed {
         })
     }
 
-    /// Returns the greatest promised rate that the best static partition keeps for some tenants.
-    fn promised_by_partition(&self, tenants: usize, like: Steady) -> u64 {
+    /// Returns the greatest promised rate that the best static partition keeps for some tenants, of
+    /// whom each issues at least `from` requests per second.
+    fn promised_by_partition(&self, tenants: usize, like: Steady, from: u64) -> u64 {
         let of_rate = |rate_iops| vec![Steady { rate_iops, ..like }; tenants];
-        let keeps = |rate: &u64| self.partition(&of_rate(*rate)).is_some();
-        let best = (1..).take_while(keeps).last().unwrap_or(1);
+        let capacities = DEPTHS.map(|depth| (depth, self.rate_at("noop", depth)));
+        let keeps = |rate: &u64| self.is_kept_by_a_partition(&of_rate(*rate), &capacities);
+        let best = (from..).take_while(keeps).last().unwrap();
         let promised: u64 =
             of_rate(best).iter().enumerate().map(|(at, one)| one.planned_iops(at)).sum();
         println!("{tenants} tenants of {best} a second, which need {promised} IOPS");
@@ -57,8 +59,8 @@ impl Bed {
 fn most_of_what_the_best_static_partition_keeps_is_accepted() {
     let bed = on_device("st1000nm0011", None);
     let accepted = bed.capacity_iops("noop") - 1_000_000_000 / ON_DISK.within.0;
-    for (tenants, percent) in [(1, 90), (2, 85), (3, 75)] {
-        let promised = bed.promised_by_partition(tenants, ON_DISK);
+    for (tenants, from, percent) in [(1, 38, 90), (2, 18, 85), (3, 10, 75)] {
+        let promised = bed.promised_by_partition(tenants, ON_DISK, from);
         assert!(accepted * 100 >= promised * percent, "{tenants}: {accepted} of {promised}");
     }
 }
