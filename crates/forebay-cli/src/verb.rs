@@ -309,7 +309,7 @@ impl<V: Verb> Args for ParsedVerb<V> {
 
 /// Returns whether an option accepts several paths. Its value is not split at commas.
 fn takes_pattern(input: &Input) -> bool {
-    input.takes == Takes::Path && input.keeps_commas
+    input.takes == Takes::Path && input.allows_commas
 }
 
 /// The option that selects the only volume of a trace to read, and its alias.
@@ -327,7 +327,7 @@ fn argument(input: Input) -> Arg {
     if let Some(range) = input.range_text() {
         help += &format!(" [{range}]");
     }
-    if let Some(said) = input.default_said {
+    if let Some(said) = input.default_text {
         help += &format!(" [default: {said}]");
     }
     let mut argument = Arg::new(input.name).required(input.is_required()).help(help);
@@ -359,7 +359,7 @@ fn argument(input: Input) -> Arg {
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
-    let is_separated = input.arity == Arity::List && !input.keeps_commas && !input.is_positional;
+    let is_separated = input.arity == Arity::List && !input.allows_commas && !input.is_positional;
     let word = match is_separated {
         true => format!("{},...", input.word),
         false => input.word.to_string(),
