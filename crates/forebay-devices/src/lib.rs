@@ -36,7 +36,6 @@ use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Nanos, Spec, SpecError};
 use forebay_trace::whole;
-use forebay_trace::write::ProtectedFiles;
 
 use change::DriveError;
 use closed::Host;
@@ -337,15 +336,6 @@ pub fn file_of(name: &str) -> &Path {
     Path::new(name_of(name.trim()).0)
 }
 
-/// Adds the device files of `names`, which are read too, to `kept` so that output never overwrites
-/// them.
-pub fn and_kept<'a>(
-    kept: ProtectedFiles,
-    names: impl IntoIterator<Item = &'a str>,
-) -> ProtectedFiles {
-    names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
-}
-
 /// Returns all bundled drives, sorted by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
@@ -362,7 +352,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     let devices: Vec<&&OpenDevice> =
         devices.iter().filter(|device| seen.insert(device.name.as_str())).collect();
     let mut told: Vec<String> = devices.iter().flat_map(|device| notes(device)).collect();
-    let guessed = devices.iter().filter_map(|device| device.sources.told(&device.name));
+    let guessed = devices.iter().filter_map(|device| device.sources.caution(&device.name));
     let guessed: Vec<String> = guessed.collect();
     if !guessed.is_empty() {
         told.push(format!(
@@ -430,8 +420,8 @@ fn read_spec_changed(
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     // Build the model once, because only here can errors be reported with their lines.
-    file.model(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
+    file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
+    let (disk, drive) = file.changed(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
     Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
 }
@@ -445,7 +435,10 @@ fn not_a_disk(text: &str) -> Option<&'static str> {
     }
 }
 
-fn told(wrong: DriveError, malformed: impl Fn(file::TomlError) -> DevicesError) -> DevicesError {
+fn devices_error(
+    wrong: DriveError,
+    malformed: impl Fn(file::TomlError) -> DevicesError,
+) -> DevicesError {
     match wrong {
         DriveError::File(fault) => malformed(fault),
         DriveError::Name(error) => error.into(),
@@ -489,7 +482,8 @@ fn read_changed(
     }
     if file::kind(text) == DeviceKind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
-        let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+        let (model, summary) =
+            file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
         let host = file.host().map_err(malformed)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
@@ -517,8 +511,8 @@ fn read_changed(
         });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
+    let (model, summary) = file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
+    let (disk, drive) = file.changed(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let left_out = match &drive {
         None => sources::CONTROLLER,
         Some(drive) if drive.controller.write_cache.is_none() => &["write_cache"],
