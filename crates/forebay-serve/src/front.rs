@@ -32,7 +32,7 @@ use forebay_core::slab::Slab;
 use forebay_core::{
     Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,
 };
-use forebay_live::{Memory, Moved, Plug, Pool, Wired};
+use forebay_live::{Memory, Plug, Pool, SocketEvent, SocketLanes};
 
 use crate::back::{CLIENTS_MAX, JoinedDrive};
 use crate::config::{MEMORY_BYTES, Scrub};
@@ -126,7 +126,7 @@ pub(crate) struct Front {
     /// Complete writes that arrived while no requests were accepted. They begin when requests are
     /// accepted again.
     held: Vec<u32>,
-    moved: Vec<Moved>,
+    moved: Vec<SocketEvent>,
     zeros: Buf,
     now: Nanos,
     /// The number of parts of requests that have begun and not ended.
@@ -225,7 +225,7 @@ impl Front {
     }
 
     /// Processes everything that has arrived on sockets.
-    pub(crate) fn turn<L: Wired + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
+    pub(crate) fn turn<L: SocketLanes + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
         let mut moved = std::mem::take(&mut self.moved);
         lanes.moved(&mut moved)?;
         if !moved.is_empty() || self.course != Course::Open {
@@ -233,10 +233,10 @@ impl Front {
         }
         for one in moved.drain(..) {
             match one {
-                Moved::Received(plug, count) => self.received(plug, count, lanes),
-                Moved::Sent(plug, count) => self.sent(plug, count, lanes),
-                Moved::Asked(plug, request) => self.asked_by_device(plug, request, lanes),
-                Moved::Gone(plug) => {
+                SocketEvent::Received(plug, count) => self.received(plug, count, lanes),
+                SocketEvent::Sent(plug, count) => self.sent(plug, count, lanes),
+                SocketEvent::Asked(plug, request) => self.asked_by_device(plug, request, lanes),
+                SocketEvent::Gone(plug) => {
                     if let Some(gone) = self.connections[plug as usize].take() {
                         self.tally.left(gone.agreed.export);
                         gone.close(lanes.pool());
@@ -260,7 +260,7 @@ impl Front {
         Ok(())
     }
 
-    fn welcome<L: Wired + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
+    fn welcome<L: SocketLanes + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
         let Newcomer { socket, agreed, told } = newcomer;
         // A client of an export that has become another one meanwhile must connect again.
         let is_stale = match self.exports.get(agreed.export) {
@@ -294,7 +294,12 @@ impl Front {
     }
 
     /// Processes received bytes, or the end of a client's stream.
-    fn received<L: Wired + ?Sized>(&mut self, plug: Plug, count: Result<u32, i32>, lanes: &mut L) {
+    fn received<L: SocketLanes + ?Sized>(
+        &mut self,
+        plug: Plug,
+        count: Result<u32, i32>,
+        lanes: &mut L,
+    ) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.receiving = false;
         match count {
@@ -321,7 +326,7 @@ impl Front {
     }
 
     /// Processes all complete requests and resumes receiving.
-    fn read_on<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    fn read_on<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         while self.course == Course::Open {
             let Some(connection) = &mut self.connections[plug as usize] else { return };
             if connection.leaving || connection.payload.is_some() || !connection.admits() {
@@ -337,7 +342,7 @@ impl Front {
         self.listen(plug, lanes);
     }
 
-    fn listen<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    fn listen<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         let wants =
             connection.payload.is_some() || connection.admits() && connection.starving.is_none();
@@ -351,7 +356,12 @@ impl Front {
 
     /// Processes the header of a request. Returns false if there is no memory for the request,
     /// which is then set aside.
-    fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) -> bool {
+    fn take_in<L: SocketLanes + ?Sized>(
+        &mut self,
+        plug: Plug,
+        header: Header,
+        lanes: &mut L,
+    ) -> bool {
         let Some(connection) = &mut self.connections[plug as usize] else { return true };
         if header.command == Command::Disconnect {
             (connection.leaving, connection.took_leave) = (true, true);
@@ -391,7 +401,7 @@ impl Front {
     }
 
     /// Accepts a request whose data has a buffer, after it has waited for that buffer.
-    fn accept<L: Wired + ?Sized>(
+    fn accept<L: SocketLanes + ?Sized>(
         &mut self,
         plug: Plug,
         header: Header,
@@ -633,7 +643,7 @@ impl Front {
     }
 
     /// Sends the pending answers.
-    pub(crate) fn send<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
+    pub(crate) fn send<L: SocketLanes + ?Sized>(&mut self, lanes: &mut L) {
         for plug in 0..self.connections.len() as Plug {
             let Some(connection) = &mut self.connections[plug as usize] else { continue };
             if connection.device.is_some() {
@@ -653,7 +663,12 @@ impl Front {
         }
     }
 
-    fn sent<L: Wired + ?Sized>(&mut self, plug: Plug, count: Result<u32, i32>, lanes: &mut L) {
+    fn sent<L: SocketLanes + ?Sized>(
+        &mut self,
+        plug: Plug,
+        count: Result<u32, i32>,
+        lanes: &mut L,
+    ) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if !connection.was_sent(count.ok(), lanes.pool()) {
             return self.leave(plug, lanes);
@@ -662,7 +677,7 @@ impl Front {
     }
 
     /// Stops communicating with a client.
-    fn leave<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    fn leave<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.leaving = true;
         connection.deaf = true;
@@ -683,7 +698,7 @@ impl Front {
     }
 
     /// Unplugs a leaving client once it has no pending answers.
-    fn let_go<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    fn let_go<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if connection.leaving && connection.is_done() && !connection.unplugged {
             connection.unplugged = true;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_ask::named;
-use forebay_live::{DeviceNumber, Opening, Target, TargetError, checksum};
+use forebay_live::{DeviceNumber, Target, TargetError, TargetOptions, checksum};
 
 use crate::config::Config;
 use crate::frame::BLOCK;
@@ -176,7 +176,7 @@ pub fn create(
         }
     }
     // The length is set once the file is locked.
-    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets: Vec<Target> = Vec::new();
     let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
         let target = Target::open(path, how)?;
@@ -190,7 +190,7 @@ pub fn create(
     });
     let made = made.and_then(|()| targets.iter().try_for_each(lock));
     let begun = made.and_then(|()| {
-        targets.iter_mut().try_for_each(|target| target.set_aside(capacity_bytes))?;
+        targets.iter_mut().try_for_each(|target| target.reserve(capacity_bytes))?;
         let least = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
         let layouts = Layout::all(name(), targets.len() as u16, least, config);
         if !layouts[0].is_sound() {
@@ -316,12 +316,12 @@ impl Spare {
             return Err(StoreError::disk(path, already_there()));
         }
         let need_bytes = layout.capacity_bytes;
-        let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+        let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: true };
         let layout = Layout { is_labelled_at_end: true, ..layout };
         let mut spare = Spare { target: Some(Target::open(path, how)?), layout };
         let Some(target) = &mut spare.target else { return Ok(spare) };
         lock(target)?;
-        target.set_aside(need_bytes)?;
+        target.reserve(need_bytes)?;
         let got = target.capacity_bytes();
         if got < need_bytes {
             return Err(StoreError::disk(
@@ -417,8 +417,8 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let missing = (0..disks).find(|disk| !is_there(disk));
     let mut layouts: Vec<Layout> = (0..first.disks).map(|disk| Layout { disk, ..*first }).collect();
     found.sort_by_key(|(_, layout)| layout.disk);
-    let writes = !finding.read_only;
-    let how = Opening { writes, overwrite: true, need_bytes: 0, direct: true };
+    let writes = !options.read_only;
+    let how = TargetOptions { writes, overwrite: true, need_bytes: 0, direct: true };
     let mut targets = Vec::new();
     for (path, layout) in found {
         let target = Target::open(&path, how)?;

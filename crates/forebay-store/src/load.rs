@@ -68,7 +68,7 @@ pub(crate) struct Writers {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Opening,
+    TargetOptions,
     Putting,
     Closing,
     Closed,
@@ -85,7 +85,7 @@ impl Writers {
             left: load.puts(),
             under_way: 0,
             next: 0,
-            phase: Phase::Opening,
+            phase: Phase::TargetOptions,
             latencies: Vec::with_capacity(load.puts() as usize),
             opened: Nanos::ZERO,
             answered: Nanos::ZERO,
@@ -130,7 +130,7 @@ impl Workload for Writers {
     fn take(&mut self) -> Request {
         let ((at, writer), ()) = self.due.pop_first().expect("one is due");
         let (op, operation) = match self.phase {
-            Phase::Opening => (Op::Open, Operation::Open),
+            Phase::TargetOptions => (Op::Open, Operation::Open),
             Phase::Putting => {
                 self.left -= 1;
                 (Op::Write, Operation::Write(vec![(self.key(), Some(self.value.clone()))]))
@@ -153,7 +153,7 @@ impl Workload for Writers {
             return self.due.clear();
         }
         match self.phase {
-            Phase::Opening => {
+            Phase::TargetOptions => {
                 self.phase = Phase::Putting;
                 self.opened = now;
                 self.due.extend((0..self.load.writers.max(1)).map(|writer| ((now, writer), ())));

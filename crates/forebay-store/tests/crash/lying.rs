@@ -36,7 +36,7 @@ pub(crate) enum Lie {
     /// The write of the first frame of a chain, which contains the complete list.
     Chain,
     /// The flush of each disk before anything is read.
-    Opening,
+    TargetOptions,
     /// The flush before duty passes on if puts are not durable.
     Duty,
 }
@@ -54,7 +54,7 @@ impl Lie {
         Lie::OtherForgets,
         Lie::OwnForgets,
         Lie::Chain,
-        Lie::Opening,
+        Lie::TargetOptions,
         Lie::Duty,
     ];
 }
@@ -91,7 +91,7 @@ impl Lying {
                 let slot = std::mem::take(&mut self.slot_writes[lane]);
                 let segment = std::mem::take(&mut self.segment_writes[lane]);
                 return match (is_first, slot, segment) {
-                    (true, ..) => Some(Lie::Opening),
+                    (true, ..) => Some(Lie::TargetOptions),
                     (_, true, false) => Some(Lie::Duty),
                     _ => Some(Lie::Segment),
                 };

@@ -266,8 +266,8 @@ fn finds(lie: Lie) -> Option<String> {
             Ok(())
         }),
         Lie::Copy => caught("check", seed, &|seed| is_whole_after_a_cut(seed, Some(lie))),
-        Lie::Opening => caught("killed", seed, &|seed| is_durable_once_seen(seed, Some(lie))),
-        Lie::Begun | Lie::OtherRoot | Lie::OtherForgets | Lie::OwnForgets => {
+        Lie::TargetOptions => caught("killed", seed, &|seed| is_durable_once_seen(seed, Some(lie))),
+        Lie::StartedLog | Lie::OtherRoot | Lie::OtherForgets | Lie::OwnForgets => {
             caught("missing", seed, &|seed| {
                 missing::is_known_elsewhere(seed, Some(lie));
                 Ok(())
