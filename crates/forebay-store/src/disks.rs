@@ -130,7 +130,7 @@ impl Disks {
 
 /// Options for opening the disks of a store.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finding {
+pub struct DiskOptions {
     /// Whether one disk may be missing.
     pub may_miss: bool,
     /// Whether to open the disks read-only.
@@ -360,14 +360,14 @@ impl Drop for Spare {
 /// Returns a [`StoreError`] that names a disk that is foreign, of another store, too short or a
 /// duplicate, or states how many are missing.
 pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
-    look(paths, Finding::default())
+    open_disks(paths, DiskOptions::default())
 }
 
 /// Opens and locks the disks of a store.
 ///
 /// # Errors
 /// Fails like [`find`], or if more disks are missing than permitted.
-pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
+pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();
     let layouts_found = layouts(&paths)?;
@@ -397,9 +397,9 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         return Err(StoreError::Store("no disks are named; expected those of a store".into()));
     };
     let (disks, least) =
-        (usize::from(first.disks), usize::from(first.disks) - usize::from(finding.may_miss));
+        (usize::from(first.disks), usize::from(first.disks) - usize::from(options.may_miss));
     if found.len() < least {
-        let what = match finding.may_miss {
+        let what = match options.may_miss {
             true => "and only one may be missing".to_string(),
             false => format!(
                 "and it needs all of them; {} reads the rest if one is missing",
@@ -466,7 +466,9 @@ mod tests {
     }
 
     fn told(paths: &[PathBuf]) -> String {
-        look(paths, Finding::default()).err().map_or_else(String::new, |error| error.to_string())
+        open_disks(paths, DiskOptions::default())
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]

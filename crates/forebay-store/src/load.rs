@@ -63,7 +63,7 @@ pub(crate) struct Writers {
     pub(crate) opened: Nanos,
     /// The time at which the last put was answered.
     pub(crate) answered: Nanos,
-    pub(crate) trouble: Option<OperationError>,
+    pub(crate) failure: Option<OperationError>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Writers {
             latencies: Vec::with_capacity(load.puts() as usize),
             opened: Nanos::ZERO,
             answered: Nanos::ZERO,
-            trouble: None,
+            failure: None,
         }
     }
 
@@ -140,15 +140,15 @@ impl Workload for Writers {
         let id = self.next;
         self.next += 1;
         self.under_way += 1;
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         let len = if op == Op::Write { self.load.value_bytes } else { 0 };
         Request { at, offset: 0, id, len, stream: writer, lane: 0, op, flags: Flags::SYNC }
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         self.under_way -= 1;
-        if let Some(Err(trouble)) = self.desk.take(done.request.id) {
-            self.trouble.get_or_insert(trouble);
+        if let Some(Err(failure)) = self.desk.take(done.request.id) {
+            self.failure.get_or_insert(failure);
             (self.left, self.phase) = (0, Phase::Closed);
             return self.due.clear();
         }

@@ -20,7 +20,7 @@ pub(crate) enum Lie {
     /// The write of the block in the slot that refers to such a batch.
     StretchBlock,
     /// The write of another disk's root that records the beginning of a log.
-    Begun,
+    StartedLog,
     /// The flush of a segment before a root lists it.
     Segment,
     /// The write of a segment to the root of its own disk.
@@ -46,7 +46,7 @@ impl Lie {
         Lie::Batch,
         Lie::Stretch,
         Lie::StretchBlock,
-        Lie::Begun,
+        Lie::StartedLog,
         Lie::Segment,
         Lie::OwnRoot,
         Lie::Copy,
@@ -127,7 +127,7 @@ impl Lying {
                 let is_own = *self.disks.get(&long(52))? == lane as u32;
                 Some(if is_own { Lie::OwnForgets } else { Lie::OtherForgets })
             }
-            _ => Some(Lie::Begun),
+            _ => Some(Lie::StartedLog),
         }
     }
 }

@@ -246,7 +246,7 @@ impl Workload for Work<'_> {
             Asked::Write(_) => Op::Write,
             _ => Op::Read,
         };
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         self.asked.insert(id, asked);
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags: Flags::NONE }
     }
