@@ -219,8 +219,40 @@ const EXPLAIN: &str = "explain";
 const WITHOUT_PAGE: [&str; 3] = ["table", "json", "csv"];
 const WITH_PAGE: [&str; 4] = ["table", "json", "csv", "markdown"];
 
+/// Declares the verbs of a command with their arguments, as an enum for clap, and runs the one that
+/// the user gave.
+macro_rules! verbs {
+    ($name:ident { $($(#[$meta:meta])* $verb:ident($arguments:ty),)* }) => {
+        #[derive(clap::Subcommand)]
+        enum $name {
+            $($(#[$meta])* $verb($arguments),)*
+        }
+
+        impl $name {
+            fn run(self) -> anyhow::Result<()> {
+                match self {
+                    $($name::$verb(verb) => verb.run(),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use verbs;
+
 /// The inputs of an [`Ask`] as command-line arguments, for commands that print their own answers.
 pub(crate) struct Arguments<A>(pub(crate) A);
+
+/// A command that prints its own answer.
+pub(crate) trait Run: Ask {
+    /// Does the work of the command.
+    fn run(self) -> anyhow::Result<()>;
+}
+
+impl<A: Run> Arguments<A> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        self.0.run()
+    }
+}
 
 impl<A: Ask> Args for Arguments<A> {
     fn augment_args(command: Command) -> Command {
