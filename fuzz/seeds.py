@@ -26,6 +26,23 @@ READ, WRITE, FLUSH, SYNC, PC, NOTIFY = 1, 2, 4, 8, 1 << 9, 1 << 10
 AHEAD, META, DISCARD, FUA = 1 << 11, 1 << 12, 1 << 13, 1 << 15
 
 
+PROCMON = (
+    "procmon\n"
+    '"Time of Day","Process Name","PID","Operation","Path","Result","Detail","Duration"\n'
+    '"10:15:23.1 AM","a.exe","1","ReadFile","C:\\a ""b"".txt","SUCCESS","Offset: 8,192, Length: 4,096","0.00001"\n'
+    '"11:59:59.9 PM","a.exe","1","WriteFile","D:\\c","SUCCESS","Offset: 0, Length: 1, I/O Flags: x","0.2"\n'
+    '"12:00:00.1 AM","a.exe","1","FlushBuffersFile","D:\\c","SUCCESS","",""\n'
+)
+XPERF = (
+    "xperf\nBeginHeader\n"
+    "DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum\n"
+    "DiskFlush, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ElapsedTime, DiskNum\n"
+    "EndHeader\n"
+    "DiskRead, 1500, java.exe ( 42), 7, 0xfa00, 0x0000100000, 0x00001000, 400, 0\n"
+    "DiskFlush, 1700, Unknown (  -1), 8, 0xfa01, 100, 1\n"
+)
+
+
 def seed(target, name, content):
     folder = HERE / "seeds" / target
     folder.mkdir(parents=True, exist_ok=True)
@@ -192,6 +209,8 @@ def columns():
     }
     for name, text in texts.items():
         seed("presets", name, f"{name}\n{text}")
+    seed("texts", "procmon", PROCMON)
+    seed("texts", "xperf", XPERF)
     spec = "end:ms,latency:us,thread,process,name,op,offset:kib,len,flags,volume,volume:number"
     row = "5.5; 500 ;7;6;java;write;2;4096;SM;sda;1\n"
     seed("columns", "all", f"{spec}\nwhen;took;tid;pid;comm;rw;at;n;f;disk;part\n{row}"

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
 use forebay_devices::fit::sweep::Sweep;
-use forebay_devices::fit::{Known, Measurements, fit as fit_drive, parse};
+use forebay_devices::fit::{DriveFacts, Measurements, fit as fit_drive, parse};
 use forebay_devices::volume::formula::Formula;
 use forebay_devices::{DiskSpec, disksim as import, read_spec, write};
 use forebay_model::Model;
@@ -147,7 +147,7 @@ pub(crate) fn fit(data: &[u8]) {
     logs.resize(4, Vec::new());
     let [zones, back, near, seek] = logs.try_into().expect("four logs");
     let measurements = Measurements { zones, back, near, seek, ..Measurements::default() };
-    let known = Known { name: "x".into(), capacity_bytes: 1 << 40, heads: 2 };
+    let known = DriveFacts { name: "x".into(), capacity_bytes: 1 << 40, heads: 2 };
     match fit_drive(&measurements, known) {
         Ok(fitted) => {
             // Nonsense may fit a disk that the model rejects, but the file must always be valid

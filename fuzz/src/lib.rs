@@ -62,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     target("strace", |data| traces::text("strace", data)),
     target("sweep", files::sweep),
     target("sysdig", |data| traces::text("sysdig", data)),
+    target("texts", traces::texts),
     target("vscsi", traces::vscsi),
 ];
 

@@ -48,12 +48,31 @@ pub(crate) fn presets(data: &[u8]) {
     let (line, text) = (&data[..end], &data[end + 1..]);
     let declared: Vec<&Format> =
         FORMATS.iter().filter(|format| format.preset().is_some()).collect();
-    let named = declared.iter().find(|format| format.name.as_bytes() == line);
-    let name = named.unwrap_or(&declared[line.len() % declared.len()]).name;
+    let name = selected(&declared, line).name;
     if let Some(kept) = kept(name, text) {
         let (lines, others) = (lines(text), 1 + comments(text) + joined(text));
         assert!(kept <= lines && lines <= kept + others, "{name}: {kept} of {lines} lines");
     }
+}
+
+/// Covers every text format with its own reader. The first line selects the format as in
+/// [`presets`]. Only objects of a cache may become several requests each.
+pub(crate) fn texts(data: &[u8]) {
+    let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
+    let (line, content) = (&data[..end], &data[end + 1..]);
+    let own = |format: &&Format| format.is_text() && format.preset().is_none();
+    let name = selected(&FORMATS.iter().filter(own).collect::<Vec<_>>(), line).name;
+    let ends = content.iter().filter(|&&byte| byte == b'\n' || byte == b'\r').count() as u64;
+    let most = if ["object-csv", "twitter"].contains(&name) { 4 } else { 1 };
+    if let Some(kept) = kept(name, content) {
+        assert!(kept <= most * (ends + 1), "{name}: {kept} requests of {ends} line ends");
+    }
+}
+
+/// Returns the format with the name `line`; if there is none, the length of the line selects one.
+fn selected<'a>(formats: &[&'a Format], line: &[u8]) -> &'a Format {
+    let named = formats.iter().find(|format| format.name.as_bytes() == line);
+    named.unwrap_or(&formats[line.len() % formats.len()])
 }
 
 /// CSV with a header, which is one row. Lines may end with a line feed or a carriage return.

@@ -14,6 +14,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forebay_core::catalog::{ARRAYS, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS};
 use forebay_fuzz::{TARGETS, Target};
 use forebay_trace::formats::{FORMATS, Format};
 use mutate::Mutations;
@@ -34,12 +35,16 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
     seeds.chain(examples(target.name)).collect()
 }
 
-/// Returns the examples of the formats that a target covers.
+/// Returns the examples of the formats that a target covers, or the shortest specs of all policies.
 fn examples(target: &str) -> Vec<Vec<u8>> {
+    if target == "specs" {
+        let all = [POLICIES, SHAPERS, PLACEMENTS, ARRAYS, YARDSTICKS].into_iter().flatten();
+        return all.map(|listed| listed.shortest_spec().into_bytes()).collect();
+    }
     let texts = FORMATS.iter().filter(|format| format.is_text());
     let example = |format: &Format| match target {
         "open" => Some(format.example.to_owned()),
-        "presets" if format.preset().is_some() => {
+        "presets" | "texts" if format.preset().is_some() == (target == "presets") => {
             Some(format!("{}\n{}", format.name, format.example))
         }
         _ => (format.name == target).then(|| format.example.to_owned()),

@@ -77,7 +77,7 @@ impl Given {
                 return Err(AskError::new(input.name, "got an object, expected text"));
             }
         };
-        match input.arity == Arity::List && !input.keeps_commas {
+        match input.arity == Arity::List && !input.allows_commas {
             true => Ok(given.iter().flat_map(|text| text.split(',')).map(String::from).collect()),
             false => Ok(given),
         }

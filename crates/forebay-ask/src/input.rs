@@ -83,7 +83,7 @@ pub struct Input {
     /// The default value on the command line, if it differs from Python's.
     pub command_default: Option<&'static str>,
     /// The text that help shows in place of a default.
-    pub default_said: Option<&'static str>,
+    pub default_text: Option<&'static str>,
     /// The minimum and maximum of the input's value, if it is a number.
     pub range: Option<(f64, f64)>,
     /// The input's one-letter option on the command line.
@@ -91,9 +91,9 @@ pub struct Input {
     /// Whether the input is positional on the command line and comes first in Python.
     pub is_positional: bool,
     /// Whether a list must have at least one entry.
-    pub needs_one: bool,
+    pub requires_entry: bool,
     /// Whether values may contain commas, so that text is not split into a list at commas.
-    pub keeps_commas: bool,
+    pub allows_commas: bool,
     /// Names of the inputs that this one cannot be combined with.
     pub excludes: &'static [&'static str],
     /// The name of another input that must be given if this one is.
@@ -116,12 +116,12 @@ impl Input {
             choices: &[],
             default: None,
             command_default: None,
-            default_said: None,
+            default_text: None,
             range: None,
             short: None,
             is_positional: false,
-            needs_one: false,
-            keeps_commas: false,
+            requires_entry: false,
+            allows_commas: false,
             excludes: &[],
             requires: None,
             face: Face::Any,
@@ -140,7 +140,7 @@ impl Input {
 
     /// Sets the text that help shows in place of a default.
     pub const fn otherwise(self, said: &'static str) -> Input {
-        Input { default_said: Some(said), ..self }
+        Input { default_text: Some(said), ..self }
     }
 
     /// Sets the placeholder for the value in help.
@@ -170,12 +170,12 @@ impl Input {
 
     /// Requires at least one entry in a list.
     pub const fn at_least_one(self) -> Input {
-        Input { needs_one: true, ..self }
+        Input { requires_entry: true, ..self }
     }
 
     /// Allows commas in values, so that a list can only be given by repeating the option.
     pub const fn repeated(self) -> Input {
-        Input { keeps_commas: true, ..self }
+        Input { allows_commas: true, ..self }
     }
 
     /// Forbids combining the input with the named inputs.
@@ -204,7 +204,7 @@ impl Input {
 
     /// Returns whether the input must be given.
     pub fn is_required(&self) -> bool {
-        self.needs_one || self.arity == Arity::One && self.default.is_none()
+        self.requires_entry || self.arity == Arity::One && self.default.is_none()
     }
 
     /// Returns the first paragraph of the description.

@@ -61,19 +61,19 @@ pub struct AskError {
     pub input: String,
     /// A message that states the given value, the expected one, and what to do. It names other
     /// inputs through [`named`].
-    pub said: String,
+    pub message: String,
 }
 
 impl AskError {
     /// Creates an error about the input `name`.
-    pub fn new(name: &str, said: impl Into<String>) -> AskError {
-        AskError { input: name.to_string(), said: said.into() }
+    pub fn new(name: &str, message: impl Into<String>) -> AskError {
+        AskError { input: name.to_string(), message: message.into() }
     }
 }
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", named(&self.input), self.said)
+        write!(f, "{}: {}", named(&self.input), self.message)
     }
 }
 

@@ -46,7 +46,7 @@ fn default(input: &Input) -> String {
     if let Some(default) = input.command_default {
         return format!("`{default}` on the command line");
     }
-    match (input.default, input.default_said) {
+    match (input.default, input.default_text) {
         (Some(default), _) => format!("`{default}`"),
         (None, Some(said)) => said.to_string(),
         (None, None) if input.is_required() => "required".to_string(),

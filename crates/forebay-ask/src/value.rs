@@ -163,7 +163,7 @@ impl<T: Value> Value for Vec<T> {
                 texts.iter().map(|text| checked(input, text.trim())).collect::<Result<_, _>>()?
             }
         };
-        if values.is_empty() && (given.has(input.name) || input.needs_one) {
+        if values.is_empty() && (given.has(input.name) || input.requires_entry) {
             return Err(AskError::new(input.name, "got none, expected at least one"));
         }
         Ok(values)

@@ -1,9 +1,9 @@
 //! `forebay array`: prepares adaptive redundancy.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use forebay::array_score::ArrayScoreAsk;
 
-use crate::verb::ParsedVerb;
+use crate::verb::{ParsedVerb, verbs};
 
 /// Find which RAID level suits which writes on a device
 #[derive(Args)]
@@ -12,14 +12,14 @@ pub(crate) struct Array {
     question: Question,
 }
 
-#[derive(Subcommand)]
-enum Question {
-    Score(ParsedVerb<ArrayScoreAsk>),
+verbs! {
+    Question {
+        Score(ParsedVerb<ArrayScoreAsk>),
+    }
 }
 
 impl Array {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Question::Score(question) = self.question;
-        question.run()
+        self.question.run()
     }
 }

@@ -10,6 +10,7 @@ use forebay_serve::{Address, Attach, AttachEvent, address, detach};
 
 use crate::interrupt;
 use crate::output::tell;
+use crate::verb::Run;
 
 forebay_ask::ask! {
     /// Make an export of `forebay serve` a block device of this machine, with the kernel's nbd driver
@@ -43,8 +44,8 @@ forebay_ask::ask! {
 /// How often to check whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(50);
 
-impl AttachAsk {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+impl Run for AttachAsk {
+    fn run(self) -> anyhow::Result<()> {
         let AttachAsk { server, device, export, timeout, wait } = self;
         let tcp = server.to_str().and_then(|text| address(text).ok());
         let asked = Attach {
@@ -74,8 +75,8 @@ impl AttachAsk {
     }
 }
 
-impl DetachAsk {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+impl Run for DetachAsk {
+    fn run(self) -> anyhow::Result<()> {
         Ok(detach(&self.device)?)
     }
 }

@@ -1,13 +1,13 @@
 //! `forebay device`: makes device files from measurements or DiskSim files, and checks models
 //! against measured times.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use forebay::device::SWEEP_JOB;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay_play::probe::DeviceProbeAsk;
 
 use crate::output;
-use crate::verb::ParsedVerb;
+use crate::verb::{ParsedVerb, verbs};
 
 /// Make device files from measurements or from DiskSim drives, and check a model against measured times
 #[derive(Args)]
@@ -16,24 +16,28 @@ pub(crate) struct Device {
     verb: Verb,
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    Import(ParsedVerb<DeviceImportAsk>),
-    Validate(ParsedVerb<DeviceValidateAsk>),
-    Fit(ParsedVerb<DeviceFitAsk>),
-    Probe(ParsedVerb<DeviceProbeAsk>),
-    /// Print the fio job whose results `device fit` reads
-    Job,
+verbs! {
+    Verb {
+        Import(ParsedVerb<DeviceImportAsk>),
+        Validate(ParsedVerb<DeviceValidateAsk>),
+        Fit(ParsedVerb<DeviceFitAsk>),
+        Probe(ParsedVerb<DeviceProbeAsk>),
+        Job(Job),
+    }
 }
 
 impl Device {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.verb {
-            Verb::Import(verb) => verb.run(),
-            Verb::Validate(verb) => verb.run(),
-            Verb::Fit(verb) => verb.run(),
-            Verb::Probe(verb) => verb.run(),
-            Verb::Job => Ok(output::print(SWEEP_JOB.trim_end())?),
-        }
+        self.verb.run()
+    }
+}
+
+/// Print the fio job whose results `device fit` reads
+#[derive(Args)]
+struct Job;
+
+impl Job {
+    fn run(self) -> anyhow::Result<()> {
+        Ok(output::print(SWEEP_JOB.trim_end())?)
     }
 }

@@ -32,7 +32,7 @@ use std::panic;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 use forebay::advise::verb::AdviseAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::listings::{DevicesAsk, FormatsAsk, PoliciesAsk};
@@ -49,68 +49,35 @@ struct Cli {
     verb: Verb,
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    Advise(Box<verb::ParsedVerb<AdviseAsk>>),
-    Describe(verb::ParsedVerb<forebay::describe::DescribeAsk>),
-    Simulate(Box<verb::ParsedVerb<forebay::simulate::SimulateAsk>>),
-    Cache(verb::ParsedVerb<forebay::cache_curve::CacheAsk>),
-    Compare(verb::ParsedVerb<forebay::compare::CompareAsk>),
-    Retrodict(verb::ParsedVerb<forebay::retrodict::RetrodictAsk>),
-    Offline(verb::ParsedVerb<forebay::offline::OfflineAsk>),
-    Plan(plan::Plan),
-    Convert(verb::ParsedVerb<ConvertAsk>),
-    Fit(verb::ParsedVerb<FitAsk>),
-    Generate(verb::ParsedVerb<GenerateAsk>),
-    Capture(verb::ParsedVerb<forebay_play::capture::CaptureAsk>),
-    Play(Box<verb::ParsedVerb<forebay_play::PlayAsk>>),
-    Serve(Box<verb::Arguments<serve::ServeAsk>>),
-    Attach(verb::Arguments<attach::AttachAsk>),
-    Detach(verb::Arguments<attach::DetachAsk>),
-    Top(verb::Formatted<top::TopAsk>),
-    Control(control::Control),
-    Volume(volume::Volume),
-    Store(store::Store),
-    Array(array::Array),
-    Device(device::Device),
-    Devices(verb::ParsedVerb<DevicesAsk>),
-    Policies(verb::ParsedVerb<PoliciesAsk>),
-    Formats(verb::ParsedVerb<FormatsAsk>),
-    Completions(setup::Completions),
-    Man(setup::Man),
-}
-
-impl Verb {
-    fn run(self) -> anyhow::Result<()> {
-        match self {
-            Verb::Advise(verb) => verb.run(),
-            Verb::Describe(verb) => verb.run(),
-            Verb::Simulate(verb) => verb.run(),
-            Verb::Cache(verb) => verb.run(),
-            Verb::Compare(verb) => verb.run(),
-            Verb::Retrodict(verb) => verb.run(),
-            Verb::Offline(verb) => verb.run(),
-            Verb::Plan(verb) => verb.run(),
-            Verb::Convert(verb) => verb.run(),
-            Verb::Fit(verb) => verb.run(),
-            Verb::Generate(verb) => verb.run(),
-            Verb::Capture(verb) => verb.run(),
-            Verb::Play(verb) => verb.run(),
-            Verb::Serve(verb) => verb.0.run(),
-            Verb::Attach(verb) => verb.0.run(),
-            Verb::Detach(verb) => verb.0.run(),
-            Verb::Top(verb) => verb.run(),
-            Verb::Control(verb) => verb.run(),
-            Verb::Volume(verb) => verb.run(),
-            Verb::Store(verb) => verb.run(),
-            Verb::Array(verb) => verb.run(),
-            Verb::Device(verb) => verb.run(),
-            Verb::Devices(verb) => verb.run(),
-            Verb::Policies(verb) => verb.run(),
-            Verb::Formats(verb) => verb.run(),
-            Verb::Completions(verb) => verb.run(),
-            Verb::Man(verb) => verb.run(),
-        }
+verb::verbs! {
+    Verb {
+        Advise(Box<verb::ParsedVerb<AdviseAsk>>),
+        Describe(verb::ParsedVerb<forebay::describe::DescribeAsk>),
+        Simulate(Box<verb::ParsedVerb<forebay::simulate::SimulateAsk>>),
+        Cache(verb::ParsedVerb<forebay::cache_curve::CacheAsk>),
+        Compare(verb::ParsedVerb<forebay::compare::CompareAsk>),
+        Retrodict(verb::ParsedVerb<forebay::retrodict::RetrodictAsk>),
+        Offline(verb::ParsedVerb<forebay::offline::OfflineAsk>),
+        Plan(plan::Plan),
+        Convert(verb::ParsedVerb<ConvertAsk>),
+        Fit(verb::ParsedVerb<FitAsk>),
+        Generate(verb::ParsedVerb<GenerateAsk>),
+        Capture(verb::ParsedVerb<forebay_play::capture::CaptureAsk>),
+        Play(Box<verb::ParsedVerb<forebay_play::PlayAsk>>),
+        Serve(Box<verb::Arguments<serve::ServeAsk>>),
+        Attach(verb::Arguments<attach::AttachAsk>),
+        Detach(verb::Arguments<attach::DetachAsk>),
+        Top(verb::Formatted<top::TopAsk>),
+        Control(control::Control),
+        Volume(volume::Volume),
+        Store(store::Store),
+        Array(array::Array),
+        Device(device::Device),
+        Devices(verb::ParsedVerb<DevicesAsk>),
+        Policies(verb::ParsedVerb<PoliciesAsk>),
+        Formats(verb::ParsedVerb<FormatsAsk>),
+        Completions(setup::Completions),
+        Man(setup::Man),
     }
 }
 

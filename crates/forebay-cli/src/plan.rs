@@ -1,6 +1,6 @@
 //! `forebay plan`: computes the cost of keeping a promise. Each question has its own module.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
@@ -8,7 +8,7 @@ use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 use forebay::plan::volume::VolumeAsk;
 
-use crate::verb::ParsedVerb;
+use crate::verb::{ParsedVerb, verbs};
 
 /// Compute the cost of a promise such as "99 % within 10 ms"
 #[derive(Args)]
@@ -17,25 +17,19 @@ pub(crate) struct Plan {
     question: Question,
 }
 
-#[derive(Subcommand)]
-enum Question {
-    Capacity(Box<ParsedVerb<CapacityAsk>>),
-    Consolidate(Box<ParsedVerb<ConsolidateAsk>>),
-    Sla(Box<ParsedVerb<SlaAsk>>),
-    Power(Box<ParsedVerb<PowerAsk>>),
-    Buy(Box<ParsedVerb<BuyAsk>>),
-    Volume(Box<ParsedVerb<VolumeAsk>>),
+verbs! {
+    Question {
+        Capacity(Box<ParsedVerb<CapacityAsk>>),
+        Consolidate(Box<ParsedVerb<ConsolidateAsk>>),
+        Sla(Box<ParsedVerb<SlaAsk>>),
+        Power(Box<ParsedVerb<PowerAsk>>),
+        Buy(Box<ParsedVerb<BuyAsk>>),
+        Volume(Box<ParsedVerb<VolumeAsk>>),
+    }
 }
 
 impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.question {
-            Question::Capacity(question) => question.run(),
-            Question::Consolidate(question) => question.run(),
-            Question::Sla(question) => question.run(),
-            Question::Power(question) => question.run(),
-            Question::Buy(question) => question.run(),
-            Question::Volume(question) => question.run(),
-        }
+        self.question.run()
     }
 }

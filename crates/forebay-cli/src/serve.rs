@@ -18,6 +18,7 @@ use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 use crate::interrupt;
 use crate::notify::{is_journal, notify, severity};
 use crate::output::{tell, tell_after};
+use crate::verb::Run;
 
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
@@ -128,8 +129,8 @@ fn known_drives(back: &Back) -> Option<(OpenDevice, (Layout, usize))> {
 /// How often to check whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(50);
 
-impl ServeAsk {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+impl Run for ServeAsk {
+    fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
         if self.check {
             config.check()?.iter().chain(&overstated(&config)).for_each(|line| tell(line));
@@ -163,7 +164,9 @@ impl ServeAsk {
         });
         Ok(outcome?)
     }
+}
 
+impl ServeAsk {
     /// Reads the configuration file and combines it with the command-line options.
     fn read(&self) -> Result<Config, forebay_serve::Error> {
         let mut config = file::read(&self.what)?;

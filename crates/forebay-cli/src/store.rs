@@ -11,7 +11,9 @@ use forebay::verb::SecondInterruption;
 use forebay_ask::{Choice, Value, named};
 use forebay_show::plural::counted;
 use forebay_show::quantities::bytes;
-use forebay_store::{Config, Finding, Limits, Server, StoreError, StoreSimulateAsk, create, look};
+use forebay_store::{
+    Config, DiskOptions, Limits, Server, StoreError, StoreSimulateAsk, create, open_disks,
+};
 
 use crate::interrupt;
 use crate::output::{self, say};
@@ -158,7 +160,7 @@ impl StoreServeAsk {
     fn run(self) -> anyhow::Result<()> {
         let password = self.password_file.map(|path| password(&path)).transpose()?;
         let (may_miss, read_only) = (self.without_disk, self.read_only);
-        let opened = look(&self.disks, Finding { may_miss, read_only })?;
+        let opened = open_disks(&self.disks, DiskOptions { may_miss, read_only })?;
         let store = {
             let _progress = Progress::new("opening the store");
             let durable = self.durability == Durability::Media;

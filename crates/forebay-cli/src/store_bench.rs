@@ -21,7 +21,7 @@ use anyhow::bail;
 use forebay::verb::SecondInterruption;
 use forebay_ask::{Size, named};
 use forebay_show::plural::{counted, verb};
-use forebay_store::{Config, Finding, KEY_MAX, Store, StoreError, VALUE_MAX, look};
+use forebay_store::{Config, DiskOptions, KEY_MAX, Store, StoreError, VALUE_MAX, open_disks};
 use forebay_trace::open;
 
 use crate::interrupt;
@@ -136,7 +136,7 @@ impl StoreBenchAsk {
             return Ok(None);
         }
         let _progress = Progress::new("opening the store");
-        let disks = look(&self.disks, Finding::default())?;
+        let disks = open_disks(&self.disks, DiskOptions::default())?;
         Ok(Some(Store::open(disks, Config::default())?))
     }
 

@@ -6,8 +6,8 @@ use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::bytes;
 use forebay_store::{
-    Checked, Config, Disks, Finding, Key, Loss, OperationError, PutSpan, Spare, Store, StoreError,
-    is_among, look,
+    Checked, Config, DiskOptions, Disks, Key, Loss, OperationError, PutSpan, Spare, Store,
+    StoreError, is_among, open_disks,
 };
 
 use crate::output;
@@ -53,7 +53,7 @@ fn open(disks: Disks, read_only: bool) -> Result<Store, StoreError> {
 
 impl StoreCheckAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let finding = Finding { may_miss: self.without_disk, read_only: true };
+        let finding = DiskOptions { may_miss: self.without_disk, read_only: true };
         let checked = check(&self.disks, finding)?;
         output::though_unread(output::print(told(&checked, "cannot be read").trim_end()))?;
         ends(&checked)
@@ -61,9 +61,9 @@ impl StoreCheckAsk {
 }
 
 /// Reads and checks all data in the store.
-fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
+fn check(disks: &[PathBuf], finding: DiskOptions) -> anyhow::Result<Checked> {
     let _progress = Progress::new("reading the store");
-    let store = open(look(disks, finding)?, true)?;
+    let store = open(open_disks(disks, finding)?, true)?;
     let checked = store.check();
     store.close();
     Ok(checked?)
@@ -82,8 +82,8 @@ fn ends(checked: &Checked) -> anyhow::Result<()> {
 
 impl StoreRepairAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let finding = Finding { may_miss: true, read_only: !self.give_up };
-        let disks = look(&self.disks, finding)?;
+        let finding = DiskOptions { may_miss: true, read_only: !self.give_up };
+        let disks = open_disks(&self.disks, finding)?;
         let missing = disks.missing.map(|disk| disks.layouts[disk]);
         if self.new.is_some() && missing.is_none() {
             let what = "got a complete store, expected one with a missing disk";
@@ -158,11 +158,11 @@ fn told(checked: &Checked, what: &str) -> String {
 
 /// Returns whether only roots and labels are damaged, of which there are intact copies.
 fn is_nothing_lost(checked: &Checked) -> bool {
-    checked.losses.iter().all(|loss| is_said_elsewhere(&loss.trouble))
+    checked.losses.iter().all(|loss| is_said_elsewhere(&loss.failure))
 }
 
-fn is_said_elsewhere(trouble: &OperationError) -> bool {
-    matches!(trouble, OperationError::Root { .. } | OperationError::Label { .. })
+fn is_said_elsewhere(failure: &OperationError) -> bool {
+    matches!(failure, OperationError::Root { .. } | OperationError::Label { .. })
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
@@ -178,8 +178,8 @@ fn losses(losses: &[Loss], what: &str) -> String {
             Some(from) => format!("from {}", shown(from)),
             None => end(&loss.after, "(first)"),
         };
-        let why = loss.trouble.to_string();
-        let row = match is_said_elsewhere(&loss.trouble) {
+        let why = loss.failure.to_string();
+        let row = match is_said_elsewhere(&loss.failure) {
             true => ["none".into(), String::new(), "0".into(), String::new(), why],
             false => [begin, end(&loss.upto, "(last)"), records, span(loss.put), why],
         };

@@ -219,8 +219,40 @@ const EXPLAIN: &str = "explain";
 const WITHOUT_PAGE: [&str; 3] = ["table", "json", "csv"];
 const WITH_PAGE: [&str; 4] = ["table", "json", "csv", "markdown"];
 
+/// Declares the verbs of a command with their arguments, as an enum for clap, and runs the one that
+/// the user gave.
+macro_rules! verbs {
+    ($name:ident { $($(#[$meta:meta])* $verb:ident($arguments:ty),)* }) => {
+        #[derive(clap::Subcommand)]
+        enum $name {
+            $($(#[$meta])* $verb($arguments),)*
+        }
+
+        impl $name {
+            fn run(self) -> anyhow::Result<()> {
+                match self {
+                    $($name::$verb(verb) => verb.run(),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use verbs;
+
 /// The inputs of an [`Ask`] as command-line arguments, for commands that print their own answers.
 pub(crate) struct Arguments<A>(pub(crate) A);
+
+/// A command that prints its own answer.
+pub(crate) trait Run: Ask {
+    /// Does the work of the command.
+    fn run(self) -> anyhow::Result<()>;
+}
+
+impl<A: Run> Arguments<A> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        self.0.run()
+    }
+}
 
 impl<A: Ask> Args for Arguments<A> {
     fn augment_args(command: Command) -> Command {
@@ -309,7 +341,7 @@ impl<V: Verb> Args for ParsedVerb<V> {
 
 /// Returns whether an option accepts several paths. Its value is not split at commas.
 fn takes_pattern(input: &Input) -> bool {
-    input.takes == Takes::Path && input.keeps_commas
+    input.takes == Takes::Path && input.allows_commas
 }
 
 /// The option that selects the only volume of a trace to read, and its alias.
@@ -327,7 +359,7 @@ fn argument(input: Input) -> Arg {
     if let Some(range) = input.range_text() {
         help += &format!(" [{range}]");
     }
-    if let Some(said) = input.default_said {
+    if let Some(said) = input.default_text {
         help += &format!(" [default: {said}]");
     }
     let mut argument = Arg::new(input.name).required(input.is_required()).help(help);
@@ -359,7 +391,7 @@ fn argument(input: Input) -> Arg {
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
-    let is_separated = input.arity == Arity::List && !input.keeps_commas && !input.is_positional;
+    let is_separated = input.arity == Arity::List && !input.allows_commas && !input.is_positional;
     let word = match is_separated {
         true => format!("{},...", input.word),
         false => input.word.to_string(),

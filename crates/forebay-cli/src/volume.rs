@@ -1,12 +1,12 @@
 //! `forebay volume`: arrays with redundancy on files and devices.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use forebay_play::volume::{
     VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeRemoveAsk, VolumeReplaceAsk,
     VolumeStatusAsk,
 };
 
-use crate::verb::ParsedVerb;
+use crate::verb::{ParsedVerb, verbs};
 
 /// Create and maintain volumes: several drives combined with redundancy
 ///
@@ -18,25 +18,19 @@ pub(crate) struct Volume {
     what: What,
 }
 
-#[derive(Subcommand)]
-enum What {
-    Create(ParsedVerb<VolumeCreateAsk>),
-    Status(ParsedVerb<VolumeStatusAsk>),
-    Check(ParsedVerb<VolumeCheckAsk>),
-    Replace(ParsedVerb<VolumeReplaceAsk>),
-    Grow(ParsedVerb<VolumeGrowAsk>),
-    Remove(ParsedVerb<VolumeRemoveAsk>),
+verbs! {
+    What {
+        Create(ParsedVerb<VolumeCreateAsk>),
+        Status(ParsedVerb<VolumeStatusAsk>),
+        Check(ParsedVerb<VolumeCheckAsk>),
+        Replace(ParsedVerb<VolumeReplaceAsk>),
+        Grow(ParsedVerb<VolumeGrowAsk>),
+        Remove(ParsedVerb<VolumeRemoveAsk>),
+    }
 }
 
 impl Volume {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.what {
-            What::Create(verb) => verb.run(),
-            What::Status(verb) => verb.run(),
-            What::Check(verb) => verb.run(),
-            What::Replace(verb) => verb.run(),
-            What::Grow(verb) => verb.run(),
-            What::Remove(verb) => verb.run(),
-        }
+        self.what.run()
     }
 }

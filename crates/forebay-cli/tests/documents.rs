@@ -242,7 +242,7 @@ fn every_verb_has_a_page_and_every_page_a_line_in_the_index() {
 }
 
 #[test]
-fn pages_name_every_policy_and_every_format() {
+fn pages_name_every_policy_format_and_type_of_volume() {
     let policies = [page("policies.md"), page("shaping.md")].concat();
     let (listed, _) = json(&mut forebay(&["policies"]));
     for policy in listed["rows"].as_array().unwrap() {
@@ -250,6 +250,11 @@ fn pages_name_every_policy_and_every_format() {
         if !name.starts_with('(') {
             assert!(policies.contains(&format!("`{name}`")), "docs/policies.md: no {name}");
         }
+    }
+    let volumes = page("device-files.md");
+    let types = forebay::devices::volume::list().unwrap();
+    for name in types.into_iter().map(|volume| volume.name) {
+        assert!(volumes.contains(&format!("`{name}`")), "docs/device-files.md: no {name}");
     }
     let traces = page("traces.md");
     for format in forebay_trace::formats::FORMATS {

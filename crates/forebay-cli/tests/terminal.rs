@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use forebay_core::catalog::{Listed, PLACEMENTS, POLICIES};
+
 use crate::command::{Folder, SPC, ends, fails, forebay, json, sample};
 use crate::shell;
 
@@ -88,10 +90,12 @@ fn lists_of_devices_and_policies_are_data_too() {
 fn tables_in_a_pipe_are_plain_and_no_wider_than_a_hundred_columns() {
     let folder = folder();
     let trace = folder.path("t.parquet");
-    let policies = "noop,clook,deadline,anticipatory,cfq,none,mq-deadline,bfq,kyber,bid,forebay";
+    let names =
+        |listed: &[Listed]| listed.iter().map(|listed| listed.name).collect::<Vec<_>>().join(",");
+    let (policies, placements) = (names(POLICIES), names(PLACEMENTS));
     for words in [
-        &["simulate", "--device", "sata250", "--policy", policies][..],
-        &["simulate", "--device", "sata250", "--flash", "d7-p5520", "--policy", "cache,bid-hybrid"],
+        &["simulate", "--device", "sata250", "--policy", &policies][..],
+        &["simulate", "--device", "sata250", "--flash", "d7-p5520", "--policy", &placements],
         &["cache", "--sizes-mib", "1,1000000"],
         &["describe"],
         &["plan", "capacity", "--trust-times"],

@@ -5,7 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, POLICIES, PolicyVisitor, with_measured, with_placed, with_policy,
+    DeviceSet, FlashLane, Listed, PLACEMENTS, POLICIES, PolicyVisitor, SHAPERS, YARDSTICKS,
+    is_yardstick, with_measured, with_placed, with_policy,
 };
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
@@ -81,8 +82,7 @@ impl PolicyVisitor for Counted {
 
 #[test]
 fn a_run_in_its_stride_allocates_nothing() {
-    let shapers = [
-        "fcfs",
+    let variants = [
         "split:cmin=80:delta-ms=300",
         "wf2q:cmin=80:delta-ms=300",
         "sfq:cmin=80:delta-ms=300",
@@ -91,13 +91,14 @@ fn a_run_in_its_stride_allocates_nothing() {
         "token-bucket:rate=100000",
         "dmclock:reservation=2:limit=5",
     ];
+    let listed = [POLICIES, SHAPERS, YARDSTICKS].into_iter().flatten().map(Listed::shortest_spec);
     let lanes = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
     let disk = DeviceModel::Hdd(load::disk());
-    for spec in POLICIES.iter().map(|listed| listed.name).chain(shapers).chain(["sptf"]) {
+    for spec in listed.chain(variants.map(str::to_string)) {
         let before = allocations();
-        let marks = match spec {
-            "sptf" => with_measured(spec, &lanes, &disk, Counted).unwrap(),
-            _ => with_policy(spec, u32::MAX, Counted).unwrap(),
+        let marks = match is_yardstick(&spec) {
+            true => with_measured(&spec, &lanes, &disk, Counted).unwrap(),
+            false => with_policy(&spec, u32::MAX, Counted).unwrap(),
         };
         assert!(marks.from > before, "the counter counts");
         assert_eq!(marks.finished, 200_000);
@@ -131,9 +132,8 @@ fn placements_allocate_only_to_grow_their_tables() {
         restarts: false,
         costs: [None; 2],
     };
-    let specs =
-        ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
-    for spec in specs {
+    let listed = PLACEMENTS.iter().map(|listed| listed.name);
+    for spec in listed.chain(["cache:replace=s3fifo"]) {
         let marks = with_placed(spec, &lanes, Placed).unwrap();
         assert_eq!(marks.finished, 200_000);
         // 75,000 requests complete between the two marks.

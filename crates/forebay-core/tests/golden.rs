@@ -7,7 +7,8 @@ mod mix;
 use std::fmt::Write;
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, POLICIES, array_ssds, build, build_measured, build_placed,
+    DeviceSet, FlashLane, Listed, PLACEMENTS, POLICIES, SHAPERS, array_ssds, build, build_measured,
+    build_placed,
 };
 use forebay_core::device::hdd::{Hdd, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
@@ -41,8 +42,8 @@ const SCHEDULERS: &[&str] = &[
     "forebay:read-turn-ms=15:write-turn-ms=5",
 ];
 
-/// Shapers. Their capacity has no default and must be given.
-const SHAPERS: &[&str] = &[
+/// Shapers with other parameters than the defaults.
+const SHAPED: &[&str] = &[
     "fcfs:depth=4",
     "split:cmin=200:delta-ms=30:delta-c=50",
     "wf2q:cmin=100/60:delta-ms=20/60",
@@ -174,7 +175,8 @@ fn schedulers() -> String {
         let (_, device) = drives(6).swap_remove(0);
         line(&format!("{spec}, six at a time"), build(spec, 1 << 20).unwrap(), vec![device], 1)
     });
-    let shaped = SHAPERS.iter().map(|spec| {
+    let plain_shapers = SHAPERS.iter().map(Listed::shortest_spec);
+    let shaped = plain_shapers.chain(SHAPED.iter().map(|spec| spec.to_string())).map(|spec| {
         let lanes = DeviceSet {
             disks: 1,
             disk_len_max: 1 << 20,
@@ -183,9 +185,9 @@ fn schedulers() -> String {
             restarts: false,
             costs: [None; 2],
         };
-        let policy = build_placed(spec, &lanes).unwrap();
+        let policy = build_placed(&spec, &lanes).unwrap();
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
-        line(spec, policy, disks, 1)
+        line(&spec, policy, disks, 1)
     });
     plain.chain(yardsticks).chain(deep).chain(shaped).collect()
 }

@@ -69,11 +69,11 @@ pub struct Imported {
     /// Notes about parameters that were ignored or corrected, one line each.
     pub notes: Vec<String>,
     /// The files that were read.
-    pub kept: ProtectedFiles,
+    pub files_read: ProtectedFiles,
 }
 
 /// Reads a file that accompanies a drive file, given its name.
-pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
+pub type SiblingReader<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 
 /// Imports the drive described by the `.diskspecs` file at `path` and the files next to it.
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
@@ -96,7 +96,7 @@ pub fn import(path: &Path) -> Result<Imported, ImportError> {
             other => other,
         }
     })?;
-    Ok(Imported { kept: asked.into_inner().into_iter().collect(), ..imported })
+    Ok(Imported { files_read: asked.into_inner().into_iter().collect(), ..imported })
 }
 
 fn unpacked(path: &Path) -> std::io::Result<String> {
@@ -113,7 +113,11 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 const WHAT: &str = "a drive file of DiskSim";
 
 /// Imports a drive from `text`, the content of the `.diskspecs` file at `path`.
-pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
+pub fn import_text(
+    path: &Path,
+    text: &str,
+    beside: SiblingReader<'_>,
+) -> Result<Imported, ImportError> {
     let malformed = |path: &Path| {
         let path = path.to_path_buf();
         move |(line, what): LibparamError| ImportError::Malformed { path, line, what }
@@ -140,7 +144,12 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
-    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: ProtectedFiles::default() })
+    Ok(Imported {
+        name: block.name.clone(),
+        drive,
+        notes: said,
+        files_read: ProtectedFiles::default(),
+    })
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
@@ -153,7 +162,7 @@ fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
 fn model_of(
     disk: &Params<'_>,
     path: &Path,
-    beside: Beside<'_>,
+    beside: SiblingReader<'_>,
 ) -> Result<(PathBuf, Block), ImportError> {
     let malformed = |line, what| ImportError::Malformed { path: path.to_path_buf(), line, what };
     let (word, line) = match disk.entry("Model") {
@@ -184,7 +193,11 @@ fn model_of(
 }
 
 /// Returns the layout, which is either inside the `dm_disk` block or in a separate file.
-fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout, ImportError> {
+fn layout_block(
+    model: &Block,
+    path: &Path,
+    beside: SiblingReader<'_>,
+) -> Result<Layout, ImportError> {
     let key = "Layout Model";
     let malformed = |line, what| ImportError::Malformed { path: path.to_path_buf(), line, what };
     let params = Params::new(model);
@@ -238,7 +251,7 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
 /// Returns the bus times per sector for reads and writes, in ms. As in DiskSim, the slowest bus of
 /// the accompanying experiment counts, or its slowest controller if that is slower still. Returns
 /// zeros if no experiment can be read.
-fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
+fn bus_times(path: &Path, beside: SiblingReader<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
     // Some DiskSim drives are named NAME_validate while their experiment is named NAME.
     let stems = [Some(stem), stem.strip_suffix("_validate")].into_iter().flatten();

@@ -12,7 +12,7 @@ use forebay_core::{Nanos, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{TomlError, ZoneTable, fault, millis, millis_to};
+use super::file::{TomlError, ZoneTable, millis, millis_to, toml_error};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -219,11 +219,13 @@ impl Tables<'_> {
             ..Overheads::default()
         };
         if let Some(table) = self.overheads {
-            overheads =
-                table.get_ref().overheads(overheads).map_err(|what| fault(table.span(), what))?;
+            overheads = table
+                .get_ref()
+                .overheads(overheads)
+                .map_err(|what| toml_error(table.span(), what))?;
         }
         if let Some(table) = self.bus {
-            table.get_ref().check().map_err(|what| fault(table.span(), what))?;
+            table.get_ref().check().map_err(|what| toml_error(table.span(), what))?;
         }
         let bus = self.bus.map(Spanned::get_ref).map_or(Bus::default(), |bus| Bus {
             read_ns_per_sector: bus.read_us_per_sector * 1e3,
@@ -231,13 +233,13 @@ impl Tables<'_> {
         });
         let queue = self.queue.map_or(Ok(QueueSpec::default()), |table| {
             let queue = table.get_ref().queue();
-            queue.map_err(|what| fault(table.span(), what))
+            queue.map_err(|what| toml_error(table.span(), what))
         })?;
         self.catch_margin_range()?;
         let flags = self.buffer.map(Spanned::get_ref);
         let buffer = self
             .buffer
-            .map(|table| table.get_ref().buffer().map_err(|error| fault(table.span(), error)));
+            .map(|table| table.get_ref().buffer().map_err(|error| toml_error(table.span(), error)));
         let cache = self.write_cache.map(Spanned::get_ref).filter(|cache| cache.enabled);
         Ok(Controller {
             overheads,
@@ -274,7 +276,7 @@ impl Tables<'_> {
     /// Returns the range of the drive's catch margin, if specified.
     pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, TomlError> {
         let Some(table) = self.queue else { return Ok(None) };
-        table.get_ref().catch_margin_range().map_err(|what| fault(table.span(), what))
+        table.get_ref().catch_margin_range().map_err(|what| toml_error(table.span(), what))
     }
 
     /// Returns the format of `zones`, if specified.
@@ -286,7 +288,7 @@ impl Tables<'_> {
         let Some(zones) = zones else {
             let what =
                 "got [format] without zones, expected a [[zone]] with the format of each zone";
-            return Err(fault(table.span(), what));
+            return Err(toml_error(table.span(), what));
         };
         let format = table.get_ref();
         let range = match (format.spare_range, format.spare_range_cylinders) {
@@ -298,7 +300,7 @@ impl Tables<'_> {
             _ => {
                 let what = "spare_range: expected \"zone\", \"track\", or \"cylinders\" together \
                             with spare_range_cylinders of 1 or more";
-                return Err(fault(table.span(), what));
+                return Err(toml_error(table.span(), what));
             }
         };
         Ok(Some(Format {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::file::{TomlError, fault};
+use super::file::{TomlError, toml_error};
 use super::sources::Sources;
 
 /// Where a model's figures come from.
@@ -70,7 +70,7 @@ impl Evidence {
     }
 
     /// Summarizes the evidence, as in `fitted, rates within 4.2 %, p99 within 9.1 %`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let within = |what: &str, share: Option<f64>| {
             share.map(|share| format!(", {what} within {:.1} %", 100.0 * share))
         };
@@ -95,7 +95,7 @@ pub(super) fn checked(
     ] {
         if let Some(percent) = percent.filter(|percent| !(0.0..=PERCENT_MAX).contains(percent)) {
             let what = format!("{key}: got {percent}, expected 0 to 1000000");
-            return Err(fault(table.span(), what));
+            return Err(toml_error(table.span(), what));
         }
     }
     let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);

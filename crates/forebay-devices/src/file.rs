@@ -170,7 +170,7 @@ pub(super) const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
 /// to fix it.
 pub(super) type TomlError = (Option<Range<usize>>, String);
 
-pub(super) fn fault(span: Range<usize>, what: impl ToString) -> TomlError {
+pub(super) fn toml_error(span: Range<usize>, what: impl ToString) -> TomlError {
     (Some(span), what.to_string())
 }
 
@@ -226,7 +226,7 @@ impl DeviceFile {
         {
             let what = "got skews or spares of a zone without a table [format], expected the \
                 table, which may be empty";
-            return Err(fault(zone.span(), what));
+            return Err(toml_error(zone.span(), what));
         }
         let write_seek_less = self.write_seek_less(tables.any())?;
         if !tables.any() {
@@ -250,7 +250,7 @@ impl DeviceFile {
         }
         let least = if has_controller { -SETTLE_NEGATIVE_MS_MAX } else { 0.0 };
         let what = format!("write_settle_ms: got {ms}, expected {least} to 1000 ms");
-        Err(fault(self.seek.span(), what))
+        Err(toml_error(self.seek.span(), what))
     }
 
     pub(super) fn tables(&self) -> Tables<'_> {
@@ -270,25 +270,26 @@ impl DeviceFile {
         let rpm = geometry.rpm;
         if !(60.0..=1_000_000.0).contains(&rpm) {
             let what = format!("rpm: got {rpm}, expected 60 to 1000000 turns a minute");
-            return Err(fault(self.geometry.span(), what));
+            return Err(toml_error(self.geometry.span(), what));
         }
         let error = geometry.rpm_error_percent;
         if !(-50.0..=50.0).contains(&error) {
             let what = format!("rpm_error_percent: got {error}, expected -50 to 50");
-            return Err(fault(self.geometry.span(), what));
+            return Err(toml_error(self.geometry.span(), what));
         }
         let revolution = Nanos::from_secs_f64(60.0 / (rpm * (1.0 + error / 100.0)));
-        let of_switch = |key, ms| millis(key, ms).map_err(|what| fault(self.switch.span(), what));
+        let of_switch =
+            |key, ms| millis(key, ms).map_err(|what| toml_error(self.switch.span(), what));
         let skew = |key, ms: Option<f64>| ms.map(|ms| of_switch(key, ms)).transpose();
         let head_switch = of_switch("head_ms", switch.head_ms)?;
         let cylinder_switch = of_switch("cylinder_ms", switch.cylinder_ms)?;
-        let of_seek = |what| fault(self.seek.span(), what);
+        let of_seek = |what| toml_error(self.seek.span(), what);
         Ok(HddSpec {
             heads: geometry.heads,
             zones: self.zones(revolution, head_switch, cylinder_switch)?,
             revolution,
             start_phase: millis("start_phase_ms", geometry.start_phase_ms)
-                .map_err(|what| fault(self.geometry.span(), what))?,
+                .map_err(|what| toml_error(self.geometry.span(), what))?,
             seek: self.seek.get_ref().spec().map_err(of_seek)?,
             write_settle: millis("write_settle_ms", self.seek.get_ref().write_settle_ms.max(0.0))
                 .map_err(of_seek)?,
@@ -297,9 +298,13 @@ impl DeviceFile {
             track_skew: skew("track_skew_ms", switch.track_skew_ms)?,
             cylinder_skew: skew("cylinder_skew_ms", switch.cylinder_skew_ms)?,
             overhead: millis("overhead_ms", command.overhead_ms)
-                .map_err(|what| fault(self.command.span(), what))?,
+                .map_err(|what| toml_error(self.command.span(), what))?,
             len_max: command.len_max_bytes.unwrap_or(LEN_MAX),
-            power: self.power.get_ref().power().map_err(|what| fault(self.power.span(), what))?,
+            power: self
+                .power
+                .get_ref()
+                .power()
+                .map_err(|what| toml_error(self.power.span(), what))?,
         })
     }
 
@@ -316,7 +321,7 @@ impl DeviceFile {
             (Some(rates), None) => {
                 let Some(capacity_bytes) = geometry.capacity_bytes else {
                     let what = "missing `capacity_bytes`, which is required if [zones] gives rates";
-                    return Err(fault(self.geometry.span(), what));
+                    return Err(toml_error(self.geometry.span(), what));
                 };
                 let table = rates.get_ref();
                 hdd::zones(&Layout {
@@ -333,7 +338,7 @@ impl DeviceFile {
                     let of_geometry = ["heads", "capacity"];
                     let is_of_geometry = of_geometry.iter().any(|word| error.0.starts_with(word));
                     let span = if is_of_geometry { self.geometry.span() } else { rates.span() };
-                    fault(span, error)
+                    toml_error(span, error)
                 })
             }
             (None, Some(list)) => {
@@ -344,14 +349,14 @@ impl DeviceFile {
                 };
                 if geometry.capacity_bytes.is_some() {
                     let what = "got `capacity_bytes`, expected none if [[zone]] lists the zones";
-                    return Err(fault(self.geometry.span(), what));
+                    return Err(toml_error(self.geometry.span(), what));
                 }
                 Ok(list.iter().map(zone).collect())
             }
             (rates, _) => {
                 let got = if rates.is_some() { "both" } else { "neither" };
                 let what = format!("got {got}, expected either [zones] with rates or [[zone]]s");
-                Err(fault(self.geometry.span(), what))
+                Err(toml_error(self.geometry.span(), what))
             }
         }
     }
@@ -379,7 +384,7 @@ impl DeviceFile {
         } else {
             self.geometry.span()
         };
-        fault(span, error)
+        toml_error(span, error)
     }
 }
 

@@ -197,7 +197,7 @@ impl Measurements {
 
 /// Properties of the drive that reads cannot show.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct DriveFacts {
     /// The name of the drive.
     pub name: String,
     /// The capacity.
@@ -211,7 +211,7 @@ pub struct Known {
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The properties that were given rather than measured.
-    pub known: Known,
+    pub known: DriveFacts,
     /// The time of a revolution, in ms.
     pub revolution_ms: Figure,
     /// The time lost at the end of each track, in ms.
@@ -230,7 +230,7 @@ pub struct Fitted {
 }
 
 /// Fits a disk to `measurements`. The result is deterministic.
-pub fn fit(measurements: &Measurements, known: Known) -> Result<Fitted, FitError> {
+pub fn fit(measurements: &Measurements, known: DriveFacts) -> Result<Fitted, FitError> {
     if known.capacity_bytes == 0 || known.heads == 0 || known.heads > 64 {
         return Err(FitError::TooLittle {
             what: "the drive",

@@ -352,7 +352,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     let devices: Vec<&&OpenDevice> =
         devices.iter().filter(|device| seen.insert(device.name.as_str())).collect();
     let mut told: Vec<String> = devices.iter().flat_map(|device| notes(device)).collect();
-    let guessed = devices.iter().filter_map(|device| device.sources.told(&device.name));
+    let guessed = devices.iter().filter_map(|device| device.sources.caution(&device.name));
     let guessed: Vec<String> = guessed.collect();
     if !guessed.is_empty() {
         told.push(format!(
@@ -420,8 +420,8 @@ fn read_spec_changed(
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     // Build the model once, because only here can errors be reported with their lines.
-    file.model(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
+    file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
+    let (disk, drive) = file.changed(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
     Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
 }
@@ -435,7 +435,10 @@ fn not_a_disk(text: &str) -> Option<&'static str> {
     }
 }
 
-fn told(wrong: DriveError, malformed: impl Fn(file::TomlError) -> DevicesError) -> DevicesError {
+fn devices_error(
+    wrong: DriveError,
+    malformed: impl Fn(file::TomlError) -> DevicesError,
+) -> DevicesError {
     match wrong {
         DriveError::File(fault) => malformed(fault),
         DriveError::Name(error) => error.into(),
@@ -479,7 +482,8 @@ fn read_changed(
     }
     if file::kind(text) == DeviceKind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
-        let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+        let (model, summary) =
+            file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
         let host = file.host().map_err(malformed)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
@@ -507,8 +511,8 @@ fn read_changed(
         });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
+    let (model, summary) = file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
+    let (disk, drive) = file.changed(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let left_out = match &drive {
         None => sources::CONTROLLER,
         Some(drive) if drive.controller.write_cache.is_none() => &["write_cache"],

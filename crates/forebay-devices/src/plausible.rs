@@ -6,7 +6,7 @@
 
 use forebay_core::device::hdd::{HddSpec, SECTOR, SeekSpec, Zone};
 
-use super::file::{DeviceFile, TomlError, fault};
+use super::file::{DeviceFile, TomlError, toml_error};
 
 impl DeviceFile {
     /// Returns an error if the capacity, skews or spares contradict the zones of `disk`.
@@ -20,7 +20,7 @@ impl DeviceFile {
                     "{key}: got {skew}, expected no more than {}, one revolution",
                     disk.revolution
                 );
-                return Err(fault(self.switch.span(), what));
+                return Err(toml_error(self.switch.span(), what));
             }
         }
         for (zone, of_disk) in self.zone.iter().flatten().zip(&disk.zones) {
@@ -32,7 +32,7 @@ impl DeviceFile {
             ] {
                 if let Some(skew) = skew.filter(|skew| *skew > f64::from(track)) {
                     let what = format!("{key}: got {skew}, expected 0 to the track's {track}");
-                    return Err(fault(zone.span(), what));
+                    return Err(toml_error(zone.span(), what));
                 }
             }
             let cylinders = u64::from(of_disk.last_cylinder.saturating_sub(of_disk.first_cylinder));
@@ -42,7 +42,7 @@ impl DeviceFile {
                 let what = format!(
                     "spares: got {spares}, expected fewer than the {sectors} sectors of the zone"
                 );
-                return Err(fault(zone.span(), what));
+                return Err(toml_error(zone.span(), what));
             }
         }
         Ok(())
@@ -62,7 +62,7 @@ impl DeviceFile {
             "capacity_bytes: got {got}, expected {least} or more, a cylinder in each of the {} zones",
             disk.zones.len()
         );
-        Err(fault(self.geometry.span(), what))
+        Err(toml_error(self.geometry.span(), what))
     }
 
     /// Returns notes about unusual values.

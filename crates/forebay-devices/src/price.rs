@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::file::{TomlError, fault};
+use super::file::{TomlError, toml_error};
 
 /// The price of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,7 +64,7 @@ fn is_date(text: &str) -> bool {
 pub(super) fn checked(table: Option<Spanned<PriceTable>>) -> Result<Option<Price>, TomlError> {
     let Some(table) = table else { return Ok(None) };
     let PriceTable { amount, currency, on } = table.get_ref();
-    Price::new(*amount, currency, on).map(Some).map_err(|what| fault(table.span(), what))
+    Price::new(*amount, currency, on).map(Some).map_err(|what| toml_error(table.span(), what))
 }
 
 #[cfg(test)]

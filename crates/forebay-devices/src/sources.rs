@@ -93,7 +93,7 @@ impl Sources {
     }
 
     /// Describes how many parameters of `device` are guesses, or returns None if none are.
-    pub fn told(&self, device: &str) -> Option<String> {
+    pub fn caution(&self, device: &str) -> Option<String> {
         let guesses = self.assumed.len() + self.derived.len();
         (guesses > 0).then(|| {
             format!(
@@ -124,11 +124,11 @@ mod tests {
         assert_eq!(sources.figures, 5);
         assert_eq!(sources.assumed, ["read_us", "spares"]);
         assert_eq!(sources.derived, ["program_us"]);
-        let told = sources.told("x").unwrap();
+        let told = sources.caution("x").unwrap();
         assert!(
             told.starts_with("2 of the 5 figures") && told.ends_with("assumed, and 1 are derived")
         );
-        assert_eq!(Sources::of("[flash]\nread_us = 40\n", &[]).told("x"), None);
+        assert_eq!(Sources::of("[flash]\nread_us = 40\n", &[]).caution("x"), None);
         let without = Sources::of(text, &["flash"]);
         assert_eq!((without.figures, without.assumed), (1, vec!["spares".to_string()]));
     }

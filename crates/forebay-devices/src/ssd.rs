@@ -16,7 +16,7 @@ use toml::Spanned;
 use super::change::DriveError;
 use super::closed::{Host, Pause};
 use super::evidence::EvidenceTable;
-use super::file::{DeviceKind, TomlError, fault};
+use super::file::{DeviceKind, TomlError, toml_error};
 use super::price::PriceTable;
 
 /// The default maximum length of a command in bytes.
@@ -27,7 +27,7 @@ pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, Toml
     let Some(given) = given else { return Ok(None) };
     match *given.get_ref() {
         tb if tb > 0.0 && tb <= 1e9 => Ok(Some(tb)),
-        tb => Err(fault(
+        tb => Err(toml_error(
             given.span(),
             format!("endurance_tb: got {tb}, expected above 0, at most 1e9"),
         )),
@@ -243,8 +243,8 @@ impl SsdFile {
     fn spec(&self) -> Result<SsdSpec, TomlError> {
         let (flash, link) = (self.flash.get_ref(), self.link.get_ref());
         let (command, buffer) = (self.command.get_ref(), self.write_buffer.get_ref());
-        let of_flash = |what| fault(self.flash.span(), what);
-        let of_command = |what| fault(self.command.span(), what);
+        let of_flash = |what| toml_error(self.flash.span(), what);
+        let of_command = |what| toml_error(self.command.span(), what);
         let precondition = match &self.precondition {
             None => Precondition::default(),
             Some(table) => {
@@ -279,7 +279,7 @@ impl SsdFile {
                 micros("write_interval_us", us).map_err(of_command)?
             },
             write_ceiling: command.write_interval_at.unwrap_or(command.interval_at).ceiling(),
-            entrance: self.entrance().map_err(|what| fault(self.write_buffer.span(), what))?,
+            entrance: self.entrance().map_err(|what| toml_error(self.write_buffer.span(), what))?,
             overhead: micros("overhead_us", command.overhead_us).map_err(of_command)?,
             write_buffer_bytes: buffer.bytes,
             read_cache_bytes: self.read_cache.as_ref().map_or(0, |cache| cache.get_ref().bytes),
@@ -319,7 +319,7 @@ impl SsdFile {
             let writes = [("write_gap_us", of.write_gap_us), ("write_wake_us", of.write_wake_us)];
             Ok(Host { reads: pause(reads)?, writes: pause(writes)?, ..Host::default() })
         };
-        both().map_err(|what: String| fault(table.span(), what))
+        both().map_err(|what: String| toml_error(table.span(), what))
     }
 
     /// Finds the table that a drive's error refers to, from the first words of the error message.
@@ -339,7 +339,7 @@ impl SsdFile {
             }
             _ => self.flash.span(),
         };
-        fault(span, error)
+        toml_error(span, error)
     }
 }
 

@@ -21,7 +21,7 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
 }
 
 /// Adds notes to a device file, as comments, about parameters that differ from their source.
-pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
+pub fn with_notes<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
     let comment = |note: &str| format!("# {}\n", note.replace(char::is_control, " "));
     notes.map(comment).collect::<String>() + text
 }

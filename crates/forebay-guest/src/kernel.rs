@@ -152,7 +152,7 @@ fn many_at_a_time(task: &Task, file: File, start: &Start) -> io::Result<Vec<Time
         let due = pacing.due(task);
         let now = start.now().unwrap_or_default();
         match due {
-            None if aio.under_way() == 0 => return Ok(times),
+            None if aio.in_flight() == 0 => return Ok(times),
             Some(due) if due <= now => {
                 batch.clear();
                 for index in pacing.take(task) {
@@ -162,7 +162,7 @@ fn many_at_a_time(task: &Task, file: File, start: &Start) -> io::Result<Vec<Time
                 }
                 aio.submit(&batch)?;
             }
-            Some(due) if aio.under_way() == 0 => sleep_until(start, due),
+            Some(due) if aio.in_flight() == 0 => sleep_until(start, due),
             _ => {
                 let mut failed = None;
                 aio.reap(due.map(|due| due - now), |ended| {

@@ -84,7 +84,7 @@ impl Aio {
     }
 
     /// Returns the number of I/Os that were submitted and have not been reaped.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.under_way
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let mut aio = Aio::new(file, 4, 4096).unwrap();
         aio.submit(&[(5, Op::Read, 4096, 4096), (6, Op::Write, 8192, 512)]).unwrap();
         let mut ended = Vec::new();
-        while aio.under_way() > 0 {
+        while aio.in_flight() > 0 {
             aio.reap(None, |io| ended.push((io.name, io.result))).unwrap();
         }
         ended.sort_unstable();

@@ -40,7 +40,7 @@ const CHUNK_BYTES: usize = 1 << 16;
 
 /// The kernel interface to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Via {
+pub enum CaptureInterface {
     /// blktrace(8) if the kernel permits it, else tracefs.
     #[default]
     Any,
@@ -50,7 +50,7 @@ pub enum Via {
     Tracefs,
 }
 
-impl Value for Via {
+impl Value for CaptureInterface {
     const WORD: &'static str = "INTERFACE";
     const CHOICES: &'static [Choice] = &[
         Choice { name: "any", about: "blktrace(8) where the kernel allows it, else tracefs" },
@@ -58,11 +58,11 @@ impl Value for Via {
         Choice { name: "tracefs", about: "the `blk` tracer in tracefs" },
     ];
 
-    fn parse(text: &str) -> Result<Via, String> {
+    fn parse(text: &str) -> Result<CaptureInterface, String> {
         match text {
-            "any" => Ok(Via::Any),
-            "blktrace" => Ok(Via::Blktrace),
-            "tracefs" => Ok(Via::Tracefs),
+            "any" => Ok(CaptureInterface::Any),
+            "blktrace" => Ok(CaptureInterface::Blktrace),
+            "tracefs" => Ok(CaptureInterface::Tracefs),
             other => Err(format!("got '{other}', expected any, blktrace or tracefs")),
         }
     }
@@ -70,7 +70,7 @@ impl Value for Via {
 
 /// The paths of this machine's kernel interfaces.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct TracingPaths {
     /// The mount point of tracefs.
     pub tracefs: Option<PathBuf>,
     /// The mount point of debugfs.
@@ -81,13 +81,13 @@ pub struct Places {
     pub blktrace: PathBuf,
 }
 
-impl Places {
+impl TracingPaths {
     /// Determines the paths from `/proc/self/mounts`.
-    pub fn found() -> Places {
-        Places::of_mounts(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default())
+    pub fn detect() -> TracingPaths {
+        TracingPaths::of_mounts(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default())
     }
 
-    fn of_mounts(mounts: &str) -> Places {
+    fn of_mounts(mounts: &str) -> TracingPaths {
         let mounted = |kind: &str| {
             let mut points = mounts.lines().filter_map(|line| {
                 let mut fields = line.split(' ').skip(1);
@@ -96,7 +96,7 @@ impl Places {
             });
             points.next()
         };
-        Places {
+        TracingPaths {
             tracefs: mounted("tracefs"),
             debugfs: mounted("debugfs"),
             proc: "/proc".into(),
@@ -113,11 +113,11 @@ pub struct Plan {
     /// The duration of the capture.
     pub length: Duration,
     /// The interface to use.
-    pub via: Via,
+    pub via: CaptureInterface,
     /// The folder for the unlinked spool file. It should not be on the captured device.
     pub folder: PathBuf,
     /// The paths of this machine's kernel interfaces.
-    pub places: Places,
+    pub places: TracingPaths,
 }
 
 /// The result of a capture.
@@ -140,7 +140,7 @@ pub struct Captured {
 
 /// A progress report of a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct CaptureNews {
+pub struct CaptureProgress {
     /// The number of events captured so far.
     pub counts: Counts,
     /// The number of events dropped so far.
@@ -197,7 +197,7 @@ trait Source {
 pub fn capture(
     plan: &Plan,
     stop: &AtomicBool,
-    mut tell: impl FnMut(&CaptureNews),
+    mut tell: impl FnMut(&CaptureProgress),
 ) -> Result<Captured, CaptureError> {
     let mut notes = Vec::new();
     let (mut source, mut spool) = begin(plan, &mut notes)?;
@@ -213,7 +213,7 @@ pub fn capture(
         if told.elapsed() >= TELL {
             told = Instant::now();
             let (lost, elapsed) = (source.lost(), begun.elapsed());
-            tell(&CaptureNews { counts: spool.counts, lost, elapsed });
+            tell(&CaptureProgress { counts: spool.counts, lost, elapsed });
         }
     }
     let elapsed = begun.elapsed();
@@ -256,12 +256,12 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
         let spool = spool(Some(names::Names::new(&plan.places)))?;
         Ok((Box::new(tracefs::Tracefs::start(&plan.device, &plan.places)?), spool))
     };
-    if plan.via == Via::Tracefs {
+    if plan.via == CaptureInterface::Tracefs {
         return by_tracefs();
     }
     let without = match blktrace::Blktrace::start(&plan.device, &plan.places) {
         Ok(source) => return Ok((Box::new(source), spool(None)?)),
-        Err(error) if plan.via == Via::Blktrace => return Err(error),
+        Err(error) if plan.via == CaptureInterface::Blktrace => return Err(error),
         Err(error) => error,
     };
     let (source, spool) = by_tracefs().map_err(|error| match error {

@@ -166,7 +166,7 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
         None
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.under_way
     }
 

@@ -16,30 +16,30 @@ const WATCHED: Nanos = Nanos::from_millis(1000);
 
 /// The recent delays of submissions.
 #[derive(Debug, Default)]
-pub(crate) struct HeldUp {
+pub(crate) struct SubmissionDelays {
     watched_until: Nanos,
     spell: Option<(Nanos, Nanos)>,
 }
 
 /// A submission that has begun.
-pub(crate) struct Begun {
+pub(crate) struct StartedSubmission {
     at: Nanos,
     sleeps: Option<u64>,
 }
 
-impl HeldUp {
+impl SubmissionDelays {
     /// Returns whether a submission took long recently, so that sleeps are counted.
     pub(crate) fn is_watched(&self, now: Nanos) -> bool {
         now < self.watched_until
     }
 
     /// Registers that a submission begins.
-    pub(crate) fn begin(&self, now: Nanos) -> Begun {
-        Begun { at: now, sleeps: self.is_watched(now).then(sleeps) }
+    pub(crate) fn begin(&self, now: Nanos) -> StartedSubmission {
+        StartedSubmission { at: now, sleeps: self.is_watched(now).then(sleeps) }
     }
 
     /// Registers that a submission has ended.
-    pub(crate) fn end(&mut self, begun: &Begun, now: Nanos) {
+    pub(crate) fn end(&mut self, begun: &StartedSubmission, now: Nanos) {
         if now - begun.at < LONG {
             return;
         }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn only_sleep_while_handing_over_holds_a_driver_up() {
-        let (mut held, us) = (HeldUp::default(), Nanos::from_micros);
+        let (mut held, us) = (SubmissionDelays::default(), Nanos::from_micros);
         let sleep = || std::thread::sleep(Duration::from_micros(200));
         // Sleeps are not counted yet during the first long submission.
         let begun = held.begin(us(0));

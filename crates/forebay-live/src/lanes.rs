@@ -152,7 +152,7 @@ pub trait Lanes {
     fn waker(&mut self) -> io::Result<Waker>;
 
     /// Returns the number of I/Os that were started and have not ended.
-    fn under_way(&self) -> usize;
+    fn in_flight(&self) -> usize;
 
     /// Submits the started I/Os, then waits until an I/O may have ended, or until shortly before
     /// `until`. From then on it does not wait, so that a caller that calls it repeatedly is on

@@ -3,7 +3,7 @@
 //! [`run()`] is the live driver: it runs any policy of the core between a workload and real files and
 //! devices ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] supports only the
 //! kernel's own records; pass its spool to a reader of blktrace to get a trace. Lanes that are
-//! [`Wired`] also wait for clients' sockets.
+//! [`SocketLanes`] also wait for clients' sockets.
 
 #![deny(unsafe_code)]
 
@@ -47,10 +47,10 @@ pub use patterned::Patterned;
 pub use pool::{Pool, checksum, entry_of};
 pub use run::{Watch, run};
 pub use socket_clock::SocketClock;
-pub use sockets::{Moved, PIECES_MAX, Plug, Wired};
+pub use sockets::{PIECES_MAX, Plug, SocketEvent, SocketLanes};
 pub use store::{PAGE, Page, Sparse, Store, pages};
 pub use striped::Striped;
-pub use target::{DeviceNumber, Opening, Target, TargetError, TargetKind};
+pub use target::{DeviceNumber, Target, TargetError, TargetKind, TargetOptions};
 pub use threads::Threads;
 pub use uring::Uring;
 pub use waker::Waker;

@@ -63,7 +63,7 @@ impl PageCache {
 }
 
 /// Returns the content of `/proc/vmstat`.
-pub(crate) fn seen() -> String {
+pub(crate) fn vmstat() -> String {
     std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Sockets without io_uring: `poll` reports which sockets are ready, and each pass transfers their
 //! data.
 //!
-//! The guarantees are those of sockets in a ring ([`crate::Wired`]). Each pass costs one system
+//! The guarantees are those of sockets in a ring ([`crate::SocketLanes`]). Each pass costs one system
 //! call, plus one for each ready socket, while a ring needs none.
 
 use std::io;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use crate::pool::Pool;
-use crate::sockets::{Moved, PIECES_MAX, Plug};
+use crate::sockets::{PIECES_MAX, Plug, SocketEvent};
 use crate::waker::Waker;
 
 /// A transfer of a list of pieces in progress.
@@ -83,7 +83,7 @@ pub(crate) struct Polled {
     sockets: Vec<Socket>,
     sockets_max: u32,
     free: Vec<Plug>,
-    moved: Vec<Moved>,
+    moved: Vec<SocketEvent>,
     counter: Arc<OwnedFd>,
 }
 
@@ -98,7 +98,7 @@ impl Polled {
         Ok(Polled { sockets, sockets_max, free, moved, counter })
     }
 
-    /// See [`crate::Wired::plug`].
+    /// See [`crate::SocketLanes::plug`].
     pub(crate) fn plug(&mut self, file: OwnedFd) -> Result<Plug, OwnedFd> {
         if let Some(plug) = self.free.pop() {
             let socket = &mut self.sockets[plug as usize];
@@ -113,7 +113,7 @@ impl Polled {
         Ok((self.sockets.len() - 1) as Plug)
     }
 
-    /// See [`crate::Wired::receive`].
+    /// See [`crate::SocketLanes::receive`].
     pub(crate) fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
         let socket = &mut self.sockets[plug as usize];
         if socket.file.is_some() && !socket.is_unplugged && !socket.incoming.is_busy {
@@ -121,7 +121,7 @@ impl Polled {
         }
     }
 
-    /// See [`crate::Wired::send`].
+    /// See [`crate::SocketLanes::send`].
     pub(crate) fn send(&mut self, plug: Plug, from: &[Piece]) {
         assert!(from.len() <= PIECES_MAX, "{} pieces are sent at once", from.len());
         let socket = &mut self.sockets[plug as usize];
@@ -130,7 +130,7 @@ impl Polled {
         }
     }
 
-    /// See [`crate::Wired::unplug`]. Transfers in progress end in the next pass, because the socket
+    /// See [`crate::SocketLanes::unplug`]. Transfers in progress end in the next pass, because the socket
     /// is shut down.
     pub(crate) fn unplug(&mut self, plug: Plug) {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
@@ -146,7 +146,7 @@ impl Polled {
         let socket = &mut self.sockets[plug as usize];
         let is_busy = socket.incoming.is_busy || socket.outgoing.is_busy;
         if socket.is_unplugged && !is_busy && socket.file.take().is_some() {
-            self.moved.push(Moved::Gone(plug));
+            self.moved.push(SocketEvent::Gone(plug));
         }
     }
 
@@ -193,14 +193,18 @@ impl Polled {
         self.poll(Some(wait)).map(drop)
     }
 
-    /// See [`crate::Wired::moved`].
-    pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>, pool: &mut Pool) -> io::Result<()> {
+    /// See [`crate::SocketLanes::moved`].
+    pub(crate) fn moved(
+        &mut self,
+        moved: &mut Vec<SocketEvent>,
+        pool: &mut Pool,
+    ) -> io::Result<()> {
         for (plug, receives, sends) in self.poll(None)? {
             self.go_on(plug, receives, sends, pool);
             self.close(plug);
         }
         let gone = self.moved.iter().filter_map(|one| match one {
-            Moved::Gone(plug) => Some(*plug),
+            SocketEvent::Gone(plug) => Some(*plug),
             _ => None,
         });
         // A name is reused only after this call has reported its socket as gone, so that the caller
@@ -221,14 +225,14 @@ impl Polled {
             };
             if let Some(came) = incoming.go_on(part) {
                 incoming.is_busy = false;
-                self.moved.push(Moved::Received(plug, came));
+                self.moved.push(SocketEvent::Received(plug, came));
             }
         }
         if sends && outgoing.is_busy {
             let how = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             if let Some(went) = outgoing.go_on(|piece| send(&*file, pool.view(piece), how)) {
                 outgoing.is_busy = false;
-                self.moved.push(Moved::Sent(plug, went));
+                self.moved.push(SocketEvent::Sent(plug, went));
             }
         }
     }

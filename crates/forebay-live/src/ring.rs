@@ -15,7 +15,7 @@ use io_uring::{IoUring, opcode};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::pool::Pool;
-use crate::sockets::{Moved, Plug, Sockets};
+use crate::sockets::{Plug, SocketEvent, Sockets};
 use crate::ublk::Channel;
 use crate::waker::Waker;
 
@@ -44,7 +44,7 @@ pub(crate) struct Ring {
 
 /// An entry that ended.
 #[derive(Clone, Copy)]
-pub(crate) struct Over {
+pub(crate) struct CompletedEntry {
     /// The name given to the entry.
     pub(crate) key: u64,
     /// The result from the system.
@@ -140,7 +140,7 @@ impl Ring {
     pub(crate) fn reap(
         &mut self,
         pool: &mut Pool,
-        mut each: impl FnMut(&mut Pool, Over),
+        mut each: impl FnMut(&mut Pool, CompletedEntry),
     ) -> io::Result<()> {
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
             self.enter(None)?;
@@ -168,7 +168,7 @@ impl Ring {
                         None => {}
                     }
                 }
-                _ => each(pool, Over { key, result: entry.result() }),
+                _ => each(pool, CompletedEntry { key, result: entry.result() }),
             }
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Ring {
         self.sockets.busy() > 0
     }
 
-    /// See [`crate::Wired::plug`].
+    /// See [`crate::SocketLanes::plug`].
     pub(crate) fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
         match self.sockets.count() < self.sockets_max {
             true => Ok(self.sockets.plug(socket)),
@@ -187,7 +187,7 @@ impl Ring {
         }
     }
 
-    /// See [`crate::Wired::receive`].
+    /// See [`crate::SocketLanes::receive`].
     pub(crate) fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool, pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.receive(plug, into, whole, pool) {
             // SAFETY: the bytes are lent and the socket is open until the entry has ended.
@@ -195,7 +195,7 @@ impl Ring {
         }
     }
 
-    /// See [`crate::Wired::send`].
+    /// See [`crate::SocketLanes::send`].
     pub(crate) fn send(&mut self, plug: Plug, from: &[Piece], pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.send(plug, from, pool) {
             // SAFETY: as in `receive`, the bytes are lent and the socket is open.
@@ -203,17 +203,17 @@ impl Ring {
         }
     }
 
-    /// See [`crate::Wired::unplug`].
+    /// See [`crate::SocketLanes::unplug`].
     pub(crate) fn unplug(&mut self, plug: Plug) {
         self.sockets.unplug(plug);
     }
 
-    /// See [`crate::Wired::moved`].
-    pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
+    /// See [`crate::SocketLanes::moved`].
+    pub(crate) fn moved(&mut self, moved: &mut Vec<SocketEvent>) {
         self.sockets.moved(moved);
     }
 
-    /// See [`crate::Wired::attach`].
+    /// See [`crate::SocketLanes::attach`].
     pub(crate) fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
         if self.sockets.count() >= self.sockets_max {
             return Err(device);
@@ -232,7 +232,7 @@ impl Ring {
         Ok(plug)
     }
 
-    /// See [`crate::Wired::answer`].
+    /// See [`crate::SocketLanes::answer`].
     pub(crate) fn answer(&mut self, plug: Plug, tag: u16, result: i32) {
         if let Some(entry) = self.device(plug).map(|device| device.answer(tag, result)) {
             self.push_command(plug, tag, entry);
@@ -250,7 +250,7 @@ impl Ring {
         self.devices.get(plug as usize)?.as_ref()
     }
 
-    /// See [`crate::Wired::load`].
+    /// See [`crate::SocketLanes::load`].
     pub(crate) fn load(
         &self,
         plug: Plug,
@@ -262,7 +262,7 @@ impl Ring {
         device.read_data(tag, 0, pool.view_mut(into))
     }
 
-    /// See [`crate::Wired::store`].
+    /// See [`crate::SocketLanes::store`].
     pub(crate) fn store(&self, plug: Plug, tag: u16, from: Piece, pool: &Pool) -> io::Result<()> {
         let device = self.device(plug).ok_or(io::ErrorKind::NotFound)?;
         device.write_data(tag, 0, pool.view(from))

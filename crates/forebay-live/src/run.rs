@@ -91,7 +91,7 @@ where
         let coming = driven.workload.peek();
         next = if stopping { None } else { earliest(coming, pass.wakeup) };
         let over = stopping || next.is_none() && driven.workload.is_over();
-        if over && driven.lanes.under_way() == 0 {
+        if over && driven.lanes.in_flight() == 0 {
             return Ok(pass.last);
         }
         driven.lanes.proceed(next.unwrap_or(Nanos::MAX).min(wall + TICK))?;

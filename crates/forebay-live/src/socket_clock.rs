@@ -11,7 +11,7 @@ use crate::emulated::Emulated;
 use crate::polled::Polled;
 use crate::pool::Pool;
 use crate::ring::Ring;
-use crate::sockets::{Moved, Plug, Wired};
+use crate::sockets::{Plug, SocketEvent, SocketLanes};
 use crate::ublk::Channel;
 use crate::waker::Waker;
 
@@ -87,7 +87,7 @@ impl Clock for SocketClock {
     }
 }
 
-impl<D: Device> Wired for Emulated<D, SocketClock> {
+impl<D: Device> SocketLanes for Emulated<D, SocketClock> {
     /// # Panics
     /// Panics if the devices have no content.
     fn pool(&mut self) -> &mut Pool {
@@ -147,7 +147,7 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
         }
     }
 
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()> {
         let (clock, pool) = self.with_content();
         if let Some(error) = clock.failed.take() {
             return Err(error);

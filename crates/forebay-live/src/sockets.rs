@@ -18,25 +18,25 @@ use crate::pool::Pool;
 use crate::target::Target;
 use crate::ublk::{Channel, UblkRequest};
 
-/// The name of a socket. It may be reused after the socket was unplugged and [`Moved::Gone`] was
+/// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`] was
 /// reported.
 pub type Plug = u32;
 
 /// The result of a socket's transfer, or another event of a socket or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moved {
+pub enum SocketEvent {
     /// The number of bytes received, which is 0 if no more follow, or the system's error number.
     Received(Plug, Result<u32, i32>),
     /// The number of bytes sent; less than requested only if the peer has disconnected.
     Sent(Plug, Result<u32, i32>),
     /// The socket was unplugged and is closed, or the device was stopped.
     Gone(Plug),
-    /// A request of a device, whose answer must contain the request's tag ([`Wired::answer`]).
+    /// A request of a device, whose answer must contain the request's tag ([`SocketLanes::answer`]).
     Asked(Plug, UblkRequest),
 }
 
 /// Lanes whose driver also waits for sockets.
-pub trait Wired: crate::Lanes {
+pub trait SocketLanes: crate::Lanes {
     /// Returns the memory of the buffers that pieces refer to.
     fn pool(&mut self) -> &mut Pool;
 
@@ -69,7 +69,7 @@ pub trait Wired: crate::Lanes {
     /// Lets I/Os on a lane reach the first `bytes` bytes of its target, which has grown.
     fn enlarge(&mut self, _lane: Lane, _bytes: u64) {}
 
-    /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. Devices and
+    /// Adds a device of this machine, whose requests arrive as [`SocketEvent::Asked`]. Devices and
     /// sockets share one set of names. The device is gone once it has been stopped.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub trait Wired: crate::Lanes {
     ///
     /// # Errors
     /// The ring itself fails.
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()>;
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()>;
 }
 
 /// The maximum number of pieces that the kernel sends or receives at a time.
@@ -172,7 +172,7 @@ struct Socket {
 pub(crate) struct Sockets {
     sockets: Vec<Socket>,
     free: Vec<Plug>,
-    moved: Vec<Moved>,
+    moved: Vec<SocketEvent>,
     busy: usize,
 }
 
@@ -209,12 +209,12 @@ impl Sockets {
 
     /// Reports that a device is gone.
     pub(crate) fn let_go(&mut self, plug: Plug) {
-        self.moved.push(Moved::Gone(plug));
+        self.moved.push(SocketEvent::Gone(plug));
     }
 
     /// Reports a request of a device.
     pub(crate) fn asked(&mut self, plug: Plug, request: UblkRequest) {
-        self.moved.push(Moved::Asked(plug, request));
+        self.moved.push(SocketEvent::Asked(plug, request));
     }
 
     /// Returns the entry that receives, and its name.
@@ -269,11 +269,11 @@ impl Sockets {
         match out {
             true => {
                 socket.outgoing.give_back(false, pool);
-                self.moved.push(Moved::Sent(plug, result));
+                self.moved.push(SocketEvent::Sent(plug, result));
             }
             false => {
                 socket.incoming.give_back(true, pool);
-                self.moved.push(Moved::Received(plug, result));
+                self.moved.push(SocketEvent::Received(plug, result));
             }
         }
         self.close(plug);
@@ -299,13 +299,13 @@ impl Sockets {
         let socket = &mut self.sockets[plug as usize];
         if socket.unplugged && !socket.incoming.busy && !socket.outgoing.busy {
             socket.file = None;
-            self.moved.push(Moved::Gone(plug));
+            self.moved.push(SocketEvent::Gone(plug));
         }
     }
 
-    pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
+    pub(crate) fn moved(&mut self, moved: &mut Vec<SocketEvent>) {
         let gone = self.moved.iter().filter_map(|one| match one {
-            Moved::Gone(plug) => Some(*plug),
+            SocketEvent::Gone(plug) => Some(*plug),
             _ => None,
         });
         // A name is reused only after this call has reported its socket as gone, so that the caller
@@ -331,7 +331,7 @@ mod tests {
         assert_ne!(first, second, "nobody was told yet");
         let mut moved = Vec::new();
         sockets.moved(&mut moved);
-        assert_eq!((moved, sockets.count()), (vec![Moved::Gone(first)], 1));
+        assert_eq!((moved, sockets.count()), (vec![SocketEvent::Gone(first)], 1));
         assert_eq!(sockets.plug(socket()), first);
     }
 }

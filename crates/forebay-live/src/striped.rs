@@ -168,7 +168,7 @@ impl<L: Lanes> Lanes for Striped<L> {
         self.lanes.held_up()
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.wholes.len()
     }
 
@@ -247,7 +247,7 @@ mod tests {
         ];
         let mut work = Both { left, under_way: None, read: Vec::new() };
         run(&mut *build("noop", LEN_MAX).unwrap(), &mut lanes, &mut work, &mut ()).unwrap();
-        assert_eq!((work.read.len() as u64, lanes.under_way()), (144 * KIB, 0));
+        assert_eq!((work.read.len() as u64, lanes.in_flight()), (144 * KIB, 0));
         // The second stripe of 8 KiB is at the start of the second lane; the fourth follows the
         // first on the first lane.
         let io = Request {

@@ -57,7 +57,7 @@ pub enum TargetKind {
 
 /// How to open a target.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening {
+pub struct TargetOptions {
     /// Whether the target will be written to.
     pub writes: bool,
     /// Whether existing data may be overwritten.
@@ -97,7 +97,7 @@ impl Target {
     /// # Errors
     /// [`TargetError`] if the target is unsuitable, must not be overwritten, or is refused by the
     /// system.
-    pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
+    pub fn open(path: &Path, how: TargetOptions) -> Result<Target, TargetError> {
         let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
         let in_use = |what: String| TargetError { is_in_use: true, ..wrong(what) };
         let kind = match fs::metadata(path) {
@@ -235,7 +235,7 @@ impl Target {
     ///
     /// # Errors
     /// [`TargetError`] if there is no space; the file then has its previous length.
-    pub fn set_aside(&mut self, need_bytes: u64) -> Result<(), TargetError> {
+    pub fn reserve(&mut self, need_bytes: u64) -> Result<(), TargetError> {
         if self.kind == TargetKind::BlockDevice {
             return Ok(());
         }
@@ -291,7 +291,7 @@ impl Store for Target {
 }
 
 /// Returns the kind of an existing target if it may be used.
-fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
+fn kind_of(found: &fs::Metadata, how: TargetOptions) -> Result<TargetKind, String> {
     let kind = found.file_type();
     let kind = match () {
         () if kind.is_dir() => {
@@ -389,7 +389,7 @@ enum Refusal {
 fn open(
     path: &Path,
     kind: TargetKind,
-    how: Opening,
+    how: TargetOptions,
     notes: &mut Vec<String>,
 ) -> Result<(File, Option<u32>), Refusal> {
     // A block device that is mounted or part of another device is busy. This matters only to

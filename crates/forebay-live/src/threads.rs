@@ -21,7 +21,7 @@ use crate::lanes::{Ended, Failure, Lanes};
 use crate::memory::Memory;
 use crate::polled::Polled;
 use crate::pool::Pool;
-use crate::sockets::{Moved, Plug, Wired};
+use crate::sockets::{Plug, SocketEvent, SocketLanes};
 use crate::target::Target;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
@@ -105,7 +105,7 @@ impl Threads {
     }
 
     /// Creates lanes like [`Threads::new`] that also wait for up to `sockets_max` sockets
-    /// ([`Wired`]).
+    /// ([`SocketLanes`]).
     ///
     /// # Errors
     /// Fails like [`Threads::new`].
@@ -303,7 +303,7 @@ impl Lanes for Threads {
         None
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.served.iter().map(|served| served.in_flight as usize).sum()
     }
 
@@ -343,7 +343,7 @@ impl Threads {
     }
 }
 
-impl Wired for Threads {
+impl SocketLanes for Threads {
     fn add(&mut self, target: Target) -> io::Result<Lane> {
         self.served.push(Served::start(target, self.depth, self.polled.as_ref(), &self.messages)?);
         Ok((self.served.len() - 1) as Lane)
@@ -373,7 +373,7 @@ impl Wired for Threads {
         self.sockets().0.unplug(plug);
     }
 
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()> {
         let (polled, pool) = self.sockets();
         polled.moved(moved, pool)
     }

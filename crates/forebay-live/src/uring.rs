@@ -20,13 +20,13 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fixed, FsyncFlags};
 
 use crate::clock::{Clock, SPIN, WallClock};
-use crate::held_up::HeldUp;
+use crate::held_up::SubmissionDelays;
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::page_cache::{self, PageCache};
 use crate::pool::Pool;
 use crate::priority::{NO_PRIORITY, promised_priority};
-use crate::ring::{Over, Ring};
-use crate::sockets::{Moved, Plug, Wired};
+use crate::ring::{CompletedEntry, Ring};
+use crate::sockets::{Plug, SocketEvent, SocketLanes};
 use crate::target::Target;
 use crate::ublk::Channel;
 use crate::waker::Waker;
@@ -122,7 +122,7 @@ impl Copied {
         match self {
             Copied::Nothing => false,
             Copied::All => io.op.moves_data(),
-            Copied::Writes(cache) => cache.takes(now, io, alone, page_cache::seen),
+            Copied::Writes(cache) => cache.takes(now, io, alone, page_cache::vmstat),
         }
     }
 
@@ -162,7 +162,7 @@ pub struct Uring {
     sink: Buf,
     clock: WallClock,
     now: Nanos,
-    held_up: HeldUp,
+    held_up: SubmissionDelays,
 }
 
 impl Uring {
@@ -177,7 +177,7 @@ impl Uring {
     }
 
     /// Creates lanes like [`Uring::new`] that also wait for up to `sockets_max` sockets
-    /// ([`Wired`]), 1024 at most.
+    /// ([`SocketLanes`]), 1024 at most.
     ///
     /// # Errors
     /// Fails like [`Uring::new`].
@@ -221,7 +221,7 @@ impl Uring {
             sink,
             clock: WallClock::start(),
             now: Nanos::ZERO,
-            held_up: HeldUp::default(),
+            held_up: SubmissionDelays::default(),
         })
     }
 
@@ -385,7 +385,7 @@ impl Lanes for Uring {
     fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         self.now = self.clock.now();
         let Uring { ring, slots, free, in_flight, pool, sink, now, targets, .. } = self;
-        ring.reap(pool, |pool, Over { key, result }| {
+        ring.reap(pool, |pool, CompletedEntry { key, result }| {
             let slot = &mut slots[key as usize];
             let (io, started) = (slot.io, slot.started);
             let failure = match result {
@@ -466,7 +466,7 @@ impl Lanes for Uring {
         }
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.in_flight.iter().sum::<u32>() as usize + self.at_once.len()
     }
 
@@ -506,7 +506,7 @@ impl Lanes for Uring {
     }
 }
 
-impl Wired for Uring {
+impl SocketLanes for Uring {
     fn add(&mut self, target: Target) -> io::Result<Lane> {
         let lane = self.targets.len();
         let files = [target.file().as_raw_fd()];
@@ -558,7 +558,7 @@ impl Wired for Uring {
         self.ring.answer(plug, tag, result);
     }
 
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()> {
         self.ring.moved(moved);
         Ok(())
     }
@@ -570,7 +570,7 @@ impl Drop for Uring {
         self.at_once.clear();
         self.ring.unplug_all();
         let latest = self.clock.now() + DROP_MAX;
-        while self.under_way() > 0 || self.ring.sockets_busy() {
+        while self.in_flight() > 0 || self.ring.sockets_busy() {
             let reaped = self.ring.enter(Some(Nanos::from_millis(100))).and_then(|()| {
                 ended.clear();
                 self.reap(Nanos::MAX, &mut ended)

@@ -147,7 +147,7 @@ impl Lanes for Failing {
     fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
         self.full.take()
     }
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.under_way.len()
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
@@ -196,7 +196,7 @@ fn once_stopped_nothing_starts_and_what_is_under_way_ends() {
     let end = run(policy, &mut lanes, &mut open(&requests), &mut seen).unwrap();
     assert_eq!((seen.arrived, seen.started.len(), seen.finished), (3, 1, 1));
     assert_eq!(end, Nanos::from_secs(1));
-    assert_eq!(lanes.under_way(), 0);
+    assert_eq!(lanes.in_flight(), 0);
 }
 
 /// A workload whose source fails after some requests.

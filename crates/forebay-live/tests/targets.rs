@@ -12,15 +12,16 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::tape::{Call, Recorder};
 use forebay_core::{Buf, Nanos, Op, Policy, Request, tape};
 use forebay_live::{
-    Failure, LEN_MAX, Lanes, Opening, Patterned, Target, TargetKind, Threads, Uring, payload, run,
+    Failure, LEN_MAX, Lanes, Patterned, Target, TargetKind, TargetOptions, Threads, Uring, payload,
+    run,
 };
 
 use crate::rig::{Counted, mixed, open, request};
 
 const MIB: u64 = 1 << 20;
 
-fn opening(writes: bool, overwrite: bool) -> Opening {
-    Opening { writes, overwrite, need_bytes: 4 * MIB, direct: true }
+fn opening(writes: bool, overwrite: bool) -> TargetOptions {
+    TargetOptions { writes, overwrite, need_bytes: 4 * MIB, direct: true }
 }
 
 /// Runs a test with every available driver, and with the driver's name for messages.
@@ -114,7 +115,8 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
     each_driver(|driver, lanes| {
         for direct in [true, false] {
             filled(&path, len);
-            let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
+            let target =
+                Target::open(&path, TargetOptions { direct, ..opening(true, true) }).unwrap();
             assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::File, len));
             let mut policy = in_blocks(target.block_bytes());
             let seen = played(&mut *policy, lanes(vec![target]), &requests);
@@ -138,7 +140,7 @@ fn a_read_that_nobody_sees_moves_no_byte_of_another() {
     each_driver(|driver, lanes| {
         let before: Vec<u8> = (0..MIB).map(|at| (at >> 9) as u8).collect();
         fs::write(&path, &before).unwrap();
-        let target = Target::open(&path, Opening { need_bytes: MIB, ..opening(true, true) });
+        let target = Target::open(&path, TargetOptions { need_bytes: MIB, ..opening(true, true) });
         let mut policy = in_blocks(Some(4096));
         let (mut lanes, pattern) = lanes(vec![target.unwrap()]);
         let mut workload = Patterned::new(open(&requests), pattern, false);
@@ -391,7 +393,7 @@ fn what_cannot_be_a_target_is_refused_in_words() {
     assert_eq!(fs::read(path("there")).unwrap(), vec![0xAA; MIB as usize]);
     std::os::unix::fs::symlink(path("no"), path("link")).unwrap();
     assert!(refused(&path("link"), opening(true, true)).contains("a dangling symbolic link"));
-    let endless = Opening { need_bytes: u64::MAX, ..opening(true, false) };
+    let endless = TargetOptions { need_bytes: u64::MAX, ..opening(true, false) };
     assert!(refused(&path("endless"), endless).contains("the extent of the trace"));
     assert!(!path("endless").exists());
 }
@@ -423,7 +425,8 @@ fn a_broken_block_at_the_end_is_left_alone() {
     each_driver(|driver, lanes| {
         for direct in [true, false] {
             filled(&path, len);
-            let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
+            let target =
+                Target::open(&path, TargetOptions { direct, ..opening(true, true) }).unwrap();
             let block = u64::from(target.block_bytes().unwrap_or(1));
             assert_eq!(target.capacity_bytes(), len / block * block);
             // The first request extends beyond the last whole block, unless the block size is 1.
@@ -463,7 +466,7 @@ fn parts_of_blocks_are_refused_by_lanes_and_done_by_whole_blocks_beneath() {
 fn a_created_file_is_as_long_as_needed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
-    let how = Opening { need_bytes: MIB + 1, ..opening(false, false) };
+    let how = TargetOptions { need_bytes: MIB + 1, ..opening(false, false) };
     let target = Target::open(&path, how).unwrap();
     assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::Created, 2 * MIB));
     assert!(target.is_same(&path) && !target.is_same(folder.path()));

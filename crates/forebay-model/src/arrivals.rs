@@ -360,7 +360,7 @@ impl Arrivals {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::dice::RandomSource;
 
     fn fitted(list: &[(u64, bool)], blocks: u64) -> Arrivals {
         let mut fit = ArrivalsFit::new(list.len() as u64, 10, blocks);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     fn drawn(arrivals: &Arrivals, seed: u64) -> Vec<Arrival> {
-        let (mut clock, mut dice) = (Clock::new(arrivals), Dice::new(seed));
+        let (mut clock, mut dice) = (Clock::new(arrivals), RandomSource::new(seed));
         std::iter::from_fn(|| clock.next(&mut dice)).collect()
     }
 
@@ -409,7 +409,7 @@ mod tests {
     /// With rare keys, the twins of two seeds would agree on the arrival times of single requests.
     #[test]
     fn divisions_of_a_short_trace_share_keys() {
-        let (mut dice, mut at_ns) = (Dice::new(7), 0);
+        let (mut dice, mut at_ns) = (RandomSource::new(7), 0);
         let mut next = |n: u64| {
             at_ns += 10 << dice.below(20);
             (at_ns, (n / 40).is_multiple_of(3))

@@ -1,7 +1,7 @@
 //! Maps 64-bit numbers to few bins: exact below 8, then four bins per power of two. All arithmetic
 //! is on integers, so that results are equal on all machines.
 
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 
 /// The largest bin.
 pub(crate) const BIN_MAX: u32 = 8 + 4 * 61 - 1;
@@ -29,7 +29,7 @@ pub(crate) fn range(bin: u32) -> (u64, u64) {
 
 /// Draws a number from a bin.
 #[inline]
-pub(crate) fn draw(bin: u32, dice: &mut Dice) -> u64 {
+pub(crate) fn draw(bin: u32, dice: &mut RandomSource) -> u64 {
     let (low, high) = range(bin);
     dice.between(low, high)
 }
@@ -55,7 +55,7 @@ mod tests {
             let number = low >> power;
             let (least, greatest) = range(bin(number));
             prop_assert!((least..=greatest).contains(&number) && bin(number) <= BIN_MAX);
-            prop_assert_eq!(bin(draw(bin(number), &mut Dice::new(seed))), bin(number));
+            prop_assert_eq!(bin(draw(bin(number), &mut RandomSource::new(seed))), bin(number));
         }
 
         #[test]

@@ -2,7 +2,7 @@
 //! replacement, so that a complete cycle of draws reproduces them exactly.
 
 use crate::bytes::{ByteError, Bytes, Writer};
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 
 /// The count of each number, in ascending order and without zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Bag {
 
     /// Draws a number, or returns None if the bag never held any.
     #[inline]
-    pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
+    pub(crate) fn draw(&mut self, dice: &mut RandomSource) -> Option<u32> {
         if self.sum == 0 {
             if self.full.is_empty() {
                 return None;
@@ -175,7 +175,12 @@ impl Bag {
     }
 
     /// Draws a number in `low..=high`, or returns None if none is left.
-    pub(crate) fn draw_between(&mut self, low: u32, high: u32, dice: &mut Dice) -> Option<u32> {
+    pub(crate) fn draw_between(
+        &mut self,
+        low: u32,
+        high: u32,
+        dice: &mut RandomSource,
+    ) -> Option<u32> {
         let first = self.sum_before(self.full.partition_point(|entry| entry.0 < low));
         let end = self.sum_before(self.full.partition_point(|entry| entry.0 <= high));
         if end <= first {
@@ -227,7 +232,7 @@ mod tests {
 
         #[test]
         fn a_cycle_of_draws_has_exactly_the_counts(counts in counts(), seed: u64, cycles in 1..3usize) {
-            let (mut bag, mut dice) = (Bag::new(&counts), Dice::new(seed));
+            let (mut bag, mut dice) = (Bag::new(&counts), RandomSource::new(seed));
             let mut drawn = BTreeMap::new();
             for _ in 0..counts.sum() * cycles as u64 {
                 *drawn.entry(bag.draw(&mut dice).unwrap()).or_insert(0) += 1;
@@ -239,7 +244,7 @@ mod tests {
 
         #[test]
         fn a_draw_keeps_to_its_bounds(counts in counts(), low in 0u32..50, more in 0u32..20) {
-            let (mut bag, mut dice) = (Bag::new(&counts), Dice::new(1));
+            let (mut bag, mut dice) = (Bag::new(&counts), RandomSource::new(1));
             let inside = |n: u32| (low..=low + more).contains(&n);
             let within: u32 = counts.0.iter().filter(|e| inside(e.0)).map(|e| e.1).sum();
             for _ in 0..within {
@@ -258,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_drawn_no_more() {
-        let (mut bag, mut dice) = (Bag::new(&Counts(vec![(3, 1), (7, 2)])), Dice::new(1));
+        let (mut bag, mut dice) = (Bag::new(&Counts(vec![(3, 1), (7, 2)])), RandomSource::new(1));
         assert!(bag.take(3) && !bag.take(3) && !bag.take(4));
         assert_eq!((bag.draw(&mut dice), bag.draw(&mut dice)), (Some(7), Some(7)));
         assert!(Bag::default().draw(&mut dice).is_none());

@@ -5,11 +5,11 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A source of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(Xoshiro256PlusPlus);
+pub(crate) struct RandomSource(Xoshiro256PlusPlus);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
+impl RandomSource {
+    pub(crate) fn new(seed: u64) -> RandomSource {
+        RandomSource(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Returns a random number in `0.0..1.0`.
@@ -98,7 +98,7 @@ mod tests {
                 (0..count).map(|n| if n % 3 == 1 { 0.0 } else { 1.0 }).collect();
             weights[count - 1] = 0.0;
             weights[count - 1] = weights.iter().sum::<f32>().max(1.0);
-            let (mut dice, mut drawn) = (Dice::new(3), vec![0u32; count]);
+            let (mut dice, mut drawn) = (RandomSource::new(3), vec![0u32; count]);
             for _ in 0..20_000 {
                 drawn[dice.weighted(&weights).unwrap_or(usize::MAX)] += 1;
             }
@@ -111,7 +111,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Dice::new(1).weighted(&[0.0; 40]), None);
-        assert_eq!(Dice::new(1).weighted(&[]), None);
+        assert_eq!(RandomSource::new(1).weighted(&[0.0; 40]), None);
+        assert_eq!(RandomSource::new(1).weighted(&[]), None);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Ends {
 
 /// The penalties for differences between an end and the wanted one, in units of 1 / [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unlike {
+pub(crate) struct MismatchPenalties {
     pub(crate) op: i16,
     pub(crate) octave: i16,
     pub(crate) range: i16,
@@ -90,7 +90,7 @@ impl Ends {
     pub(crate) fn unlike(
         &self,
         (op, octave, range, is_own): (Op, u8, u16, bool),
-        weights: Unlike,
+        weights: MismatchPenalties,
         far: &mut [i16; ENDS_MAX],
     ) {
         for (far, (ranges, own)) in far.iter_mut().zip(self.ranges.iter().zip(&self.is_own)) {
@@ -171,7 +171,7 @@ mod tests {
             prop_assert_eq!(ends.len(), plain.len());
             prop_assert!(ends.get(plain.len()).is_none());
             let (wanted, mut far) = ((Op::Read, 5, 1, true), [1; ENDS_MAX]);
-            ends.unlike(wanted, Unlike { op: 7, octave: 20, range: 300, own: 1000 }, &mut far);
+            ends.unlike(wanted, MismatchPenalties { op: 7, octave: 20, range: 300, own: 1000 }, &mut far);
             for (rank, (end, own)) in plain.iter().enumerate() {
                 let found = ends.get(rank).map(|end| (end.address, end.len, end.stream, end.op, end.range));
                 prop_assert_eq!(found, Some((end.address, end.len, end.stream, end.op, end.range)));

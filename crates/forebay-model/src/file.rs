@@ -29,7 +29,7 @@ const REMEDY: &str = "copy the file again, or fit the trace again";
 
 /// The kind of a file, judged by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looks {
+pub enum ModelFileKind {
     /// A model, of any version.
     Model,
     /// A model of an earlier Forebay, in a format without a header.
@@ -39,14 +39,14 @@ pub enum Looks {
 }
 
 /// Returns the kind of a file from its first bytes.
-pub fn looks(head: &[u8]) -> Looks {
+pub fn file_kind(head: &[u8]) -> ModelFileKind {
     if head.starts_with(ANY_HEAD) {
-        return Looks::Model;
+        return ModelFileKind::Model;
     }
     let is_object = head.trim_ascii_start().starts_with(b"{");
     match is_object && head.windows(OLD_KEY.len()).any(|part| part == OLD_KEY) {
-        true => Looks::Old,
-        false => Looks::Other,
+        true => ModelFileKind::Old,
+        false => ModelFileKind::Other,
     }
 }
 
@@ -64,7 +64,7 @@ impl Model {
     /// Fails if the file is damaged, is not a model, or is a model that no trace could have
     /// produced.
     pub fn from_file(path: &Path, file: &[u8]) -> Result<Model, TraceError> {
-        if looks(file) == Looks::Old {
+        if file_kind(file) == ModelFileKind::Old {
             let hint = "fit the trace again: earlier models were effectively copies of the trace";
             return Err(malformed(
                 path,

@@ -13,8 +13,8 @@ use crate::parts::Parts;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
 use crate::space::{Transitions, Volumes};
-use crate::submitters::{Submitter, Submitters, told_apart};
-use crate::trail::{ModelRequest, Seen, Trail, placed};
+use crate::submitters::{Submitter, Submitters, assign_streams};
+use crate::trail::{ModelRequest, Relation, Trail, placed};
 
 /// The resolution of a fit.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Fitter {
         let volumes = Volumes::new(reached, stretches, requests, options.level, options.flat);
         let space = Space::new(&volumes);
         let transitions = Transitions::new(&volumes);
-        let (stream_of, streams) = told_apart(&survey.streams);
+        let (stream_of, streams) = assign_streams(&survey.streams);
         let epochs = chain::epochs(survey.requests, options.epochs);
         let tick_ns = if survey.tick_ns >= TICK_NS_MIN { survey.tick_ns } else { 1 };
         Fitter {
@@ -221,7 +221,7 @@ impl Fitter {
 
     /// Returns the stream of the request that this one continues, or of the previous request.
     #[inline]
-    fn reference(&self, asked: &ModelRequest, seen: &Seen) -> Option<u16> {
+    fn reference(&self, asked: &ModelRequest, seen: &Relation) -> Option<u16> {
         let last = self.last?;
         match seen.kind {
             PlaceKind::Nowhere | PlaceKind::Again | PlaceKind::Over | PlaceKind::Far => {

@@ -16,9 +16,9 @@ use crate::address::Space;
 use crate::arrivals::{Arrival, Clock};
 use crate::chain::{AROUND, gap_class, pace_class};
 use crate::class::PlaceKind;
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 use crate::model::Model;
-use crate::submitters::Askers;
+use crate::submitters::SubmitterSampler;
 use crate::trail::{ModelRequest, Trail};
 use choose::Chooser;
 use place::Placer;
@@ -206,7 +206,7 @@ struct Cycle {
     model: Model,
     mechanisms: Mechanisms,
     space: Space,
-    dice: Dice,
+    dice: RandomSource,
     clock: Clock,
     /// The arrivals around the next request: up to [`AROUND`] before it, itself, and up to
     /// [`AROUND`] after it.
@@ -220,21 +220,21 @@ struct Cycle {
     trail: Trail,
     chooser: Chooser,
     placer: Placer,
-    askers: Vec<Askers>,
+    askers: Vec<SubmitterSampler>,
     stream: u16,
 }
 
 impl Cycle {
     fn new(model: Model, options: &GenerateOptions) -> Cycle {
         let space = Space::new(&model.volumes);
-        let mut dice = Dice::new(options.seed);
+        let mut dice = RandomSource::new(options.seed);
         let mut clock = Clock::new(&model.arrivals);
         let around = (0..=AROUND).map_while(|_| clock.next(&mut dice)).collect();
         Cycle {
             trail: new_trail(&model, &space),
             chooser: Chooser::new(&model, options.mechanisms),
             placer: Placer::new(&model, &space, options.mechanisms),
-            askers: model.submitters.iter().map(Askers::new).collect(),
+            askers: model.submitters.iter().map(SubmitterSampler::new).collect(),
             mechanisms: options.mechanisms,
             model,
             space,

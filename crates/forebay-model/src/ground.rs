@@ -73,7 +73,7 @@ const GROUP: u64 = 8;
 const NONE: u32 = u32::MAX;
 
 /// The used blocks, and the request that used each last.
-pub(crate) struct Ground {
+pub(crate) struct UsedBlocks {
     index: FxHashMap<u64, u32>,
     groups: Vec<Group>,
     /// The positions of groups that no longer have pages.
@@ -86,13 +86,13 @@ pub(crate) struct Ground {
     found: Cell<(u64, u32)>,
 }
 
-impl Ground {
-    pub(crate) fn new() -> Ground {
-        Ground::of(PAGES_MAX)
+impl UsedBlocks {
+    pub(crate) fn new() -> UsedBlocks {
+        UsedBlocks::of(PAGES_MAX)
     }
 
-    fn of(pages_max: usize) -> Ground {
-        Ground {
+    fn of(pages_max: usize) -> UsedBlocks {
+        UsedBlocks {
             index: FxHashMap::default(),
             groups: Vec::new(),
             free: Vec::new(),
@@ -142,7 +142,7 @@ impl Ground {
         let used = |(page, first, end): (u64, u64, u64)| {
             self.page(page).map_or(0, |page| (page.used & mask(first, end)).count_ones())
         };
-        end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
+        end - first - UsedBlocks::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
     /// Returns the number of consecutive blocks from `first` on that are all used (or all new), up
@@ -205,7 +205,7 @@ impl Ground {
         number: u32,
         mut lost: impl FnMut(u32, u32),
     ) {
-        for (page, first, end) in Ground::parts(first, end) {
+        for (page, first, end) in UsedBlocks::parts(first, end) {
             let at = self.claim(page, &mut lost);
             let page = &mut self.pages[at];
             let mask = mask(first, end);
@@ -307,7 +307,7 @@ mod tests {
             touches in proptest::collection::vec((0u64..500, 1u64..200), 1..40),
             asked in (0u64..600, 1u64..200),
         ) {
-            let (mut ground, mut plain) = (Ground::new(), vec![0u32; 1000]);
+            let (mut ground, mut plain) = (UsedBlocks::new(), vec![0u32; 1000]);
             let mut held = vec![0u64; touches.len() + 1];
             for (number, &(first, count)) in (1u32..).zip(&touches) {
                 ground.touch((first, first + count), number, |owner, blocks| {
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn ground_that_was_not_used_lately_gives_way() {
-        let (mut ground, mut lost) = (Ground::of(2), Vec::new());
+        let (mut ground, mut lost) = (UsedBlocks::of(2), Vec::new());
         for (page, number) in (0..3).zip(1..) {
             ground.touch((page * PAGE, page * PAGE + 3), number, |owner, n| lost.push((owner, n)));
         }

@@ -11,7 +11,7 @@ const KEPT: u32 = 1 << 20;
 
 /// A past request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Was {
+pub(crate) struct PastRequest {
     pub(crate) address: u64,
     pub(crate) len: u32,
     /// The number of the request's blocks that no later request has used.
@@ -23,7 +23,7 @@ pub(crate) struct Was {
 
 /// Requests by their numbers, which start at 1.
 pub(crate) struct Past {
-    ring: Vec<Was>,
+    ring: Vec<PastRequest>,
     /// A bit for each entry of `ring`, set if the request still holds blocks.
     held: Vec<u64>,
     latest: u32,
@@ -63,7 +63,7 @@ impl Past {
 
     /// Returns the request with a number, if it is remembered.
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Option<&Was> {
+    pub(crate) fn get(&self, number: u32) -> Option<&PastRequest> {
         self.is_kept(number).then(|| &self.ring[self.place(number)])
     }
 
@@ -95,7 +95,7 @@ impl Past {
 
     /// Adds the next request.
     #[inline]
-    pub(crate) fn push(&mut self, was: Was) {
+    pub(crate) fn push(&mut self, was: PastRequest) {
         self.latest += 1;
         let at = self.place(self.latest);
         if at == self.ring.len() {
@@ -117,7 +117,7 @@ impl Past {
         range: usize,
         number: u32,
         count: usize,
-        mut each: impl FnMut(u32, &Was),
+        mut each: impl FnMut(u32, &PastRequest),
     ) {
         let (one, two) = self.by_range[range].as_slices();
         let at = one.partition_point(|&other| other < number);
@@ -135,7 +135,7 @@ impl Past {
 
     /// Does the same for requests of all ranges.
     #[inline]
-    pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
+    pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &PastRequest)) {
         let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));
         let (mut next, mut left) = (number.max(self.oldest()), count / 2);
         while next <= last && left > 0 {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_too_old_is_forgotten() {
         let mut past = Past::of(2, 64);
-        (0..69).for_each(|len| past.push(Was { len, blocks: 1, ..Was::default() }));
+        (0..69).for_each(|len| past.push(PastRequest { len, blocks: 1, ..PastRequest::default() }));
         assert!(past.get(5).is_none() && past.get(70).is_none());
         assert_eq!((past.get(6).unwrap().len, past.oldest()), (5, 6));
         assert_eq!(past.by_range[0].len(), 64);
@@ -195,7 +195,7 @@ mod tests {
         ) {
             let (mut past, mut plain) = (Past::of(3, 128), Vec::new());
             for (range, blocks, loses) in steps {
-                past.push(Was { range, blocks: blocks + 1, ..Was::default() });
+                past.push(PastRequest { range, blocks: blocks + 1, ..PastRequest::default() });
                 plain.push((range, blocks + 1));
                 // One request in three takes a block from an earlier one, which may be forgotten
                 // already.

@@ -8,7 +8,7 @@ use crate::bytes::{ByteError, Bytes, Writer};
 use crate::class::{NEAR_BYTES, PlaceKind};
 use crate::counts::Counts;
 use crate::ends::ENDS_MAX;
-use crate::trail::{ModelRequest, Seen, Trail};
+use crate::trail::{ModelRequest, Relation, Trail};
 
 /// The number of cells into which the address space is divided to count places of kind
 /// [`PlaceKind::Far`].
@@ -62,12 +62,12 @@ pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
 pub(crate) struct Reuse {
     /// The bin of the number of requests since the last use.
     pub(crate) age: u32,
-    pub(crate) how: How,
+    pub(crate) start: ReuseStart,
 }
 
 /// Where a request starts relative to the earlier one whose blocks it reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ReuseStart {
     /// Within the earlier request.
     Within,
     /// At the start of the earlier request.
@@ -78,13 +78,14 @@ pub(crate) enum How {
 
 impl Reuse {
     fn key(self) -> u32 {
-        self.age * 3 + self.how as u32
+        self.age * 3 + self.start as u32
     }
 
     #[inline]
     pub(crate) fn of(key: u32) -> Reuse {
-        let how = [How::Within, How::Whole, How::Continuation][(key % 3) as usize];
-        Reuse { age: key / 3, how }
+        let start =
+            [ReuseStart::Within, ReuseStart::Whole, ReuseStart::Continuation][(key % 3) as usize];
+        Reuse { age: key / 3, start }
     }
 }
 
@@ -135,7 +136,9 @@ pub(crate) struct Places {
 fn key_max(kind: PlaceKind) -> u32 {
     match kind {
         kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),
-        PlaceKind::Again | PlaceKind::Over => Reuse { age: BIN_MAX, how: How::Continuation }.key(),
+        PlaceKind::Again | PlaceKind::Over => {
+            Reuse { age: BIN_MAX, start: ReuseStart::Continuation }.key()
+        }
         PlaceKind::Near => (ENDS_MAX as u32) * 4 * DISTANCES - 1,
         _ => 0,
     }
@@ -165,7 +168,7 @@ impl PlacesFit {
         &mut self,
         code: usize,
         asked: &ModelRequest,
-        seen: &Seen,
+        seen: &Relation,
         trail: &Trail,
         part: usize,
     ) {
@@ -187,12 +190,14 @@ impl PlacesFit {
             PlaceKind::Again | PlaceKind::Over => {
                 let was = seen.was.unwrap_or(0);
                 let age = bins::bin(u64::from(trail.past.latest() - was));
-                let how = match trail.past.get(was) {
-                    Some(was) if was.address == asked.address && was.goes_on => How::Continuation,
-                    Some(was) if was.address == asked.address => How::Whole,
-                    _ => How::Within,
+                let start = match trail.past.get(was) {
+                    Some(was) if was.address == asked.address && was.goes_on => {
+                        ReuseStart::Continuation
+                    }
+                    Some(was) if was.address == asked.address => ReuseStart::Whole,
+                    _ => ReuseStart::Within,
                 };
-                Reuse { age, how }.key()
+                Reuse { age, start }.key()
             }
             _ => {
                 let is_own = trail.is_stream_s(asked.address, asked.stream);
@@ -299,8 +304,8 @@ mod tests {
                 assert_eq!(Nearby::of(near.key()), near);
             }
         }
-        for how in [How::Within, How::Whole, How::Continuation] {
-            let reuse = Reuse { age: BIN_MAX, how };
+        for start in [ReuseStart::Within, ReuseStart::Whole, ReuseStart::Continuation] {
+            let reuse = Reuse { age: BIN_MAX, start };
             assert_eq!(Reuse::of(reuse.key()), reuse);
         }
     }

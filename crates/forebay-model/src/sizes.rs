@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, Counts};
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 use crate::ground::BLOCK_BYTES;
 
 /// The maximum number of different lengths of a class.
@@ -99,13 +99,13 @@ impl Lengths {
     }
 
     #[inline]
-    pub(crate) fn draw(&mut self, dice: &mut Dice) -> u32 {
+    pub(crate) fn draw(&mut self, dice: &mut RandomSource) -> u32 {
         self.lengths.draw(dice).unwrap_or(0)
     }
 
     /// Draws the offset in bytes within a block at which a request of this length starts.
     #[inline]
-    pub(crate) fn sector(&mut self, len: u32, dice: &mut Dice) -> u64 {
+    pub(crate) fn sector(&mut self, len: u32, dice: &mut RandomSource) -> u64 {
         let first = odd(len) as u32;
         let found = self.sectors.draw_between(first, first + SECTORS - 1, dice);
         let found = found.or_else(|| self.sectors.draw(dice));
@@ -126,7 +126,7 @@ mod tests {
             fit.add(4096);
             fit.add_place(10 * 4096, 4096);
         }
-        let (mut lengths, mut dice) = (Lengths::new(&fit.finish()), Dice::new(1));
+        let (mut lengths, mut dice) = (Lengths::new(&fit.finish()), RandomSource::new(1));
         for _ in 0..20 {
             assert_eq!(
                 (lengths.sector(512, &mut dice), lengths.sector(8192, &mut dice)),

@@ -4,7 +4,7 @@
 
 use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 
 /// The maximum number of distinguished streams.
 pub(crate) const STREAMS_MAX: usize = 512;
@@ -20,7 +20,7 @@ pub struct Submitter {
 
 /// Returns the model's stream for each stream of the trace, and the number of requests of each of
 /// the model's streams.
-pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
+pub(crate) fn assign_streams(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     let mut busiest: Vec<usize> = (0..requests.len()).collect();
     busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
     let mut kept: Vec<usize> = busiest.iter().copied().take(STREAMS_MAX).collect();
@@ -95,15 +95,15 @@ pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
 }
 
 /// Draws the stream and the flags of each request.
-pub(crate) struct Askers {
+pub(crate) struct SubmitterSampler {
     streams: Bag,
     kept: f64,
     flags: Bag,
 }
 
-impl Askers {
-    pub(crate) fn new(submitters: &Submitters) -> Askers {
-        Askers {
+impl SubmitterSampler {
+    pub(crate) fn new(submitters: &Submitters) -> SubmitterSampler {
+        SubmitterSampler {
             streams: Bag::new(&submitters.streams),
             kept: f64::from(submitters.kept.0) / f64::from(submitters.kept.1.max(1)),
             flags: Bag::new(&submitters.flags),
@@ -113,7 +113,7 @@ impl Askers {
     /// Returns the stream of a request. It is `reference`, the stream of the request that is
     /// continued, if that has requests left and is drawn or required (`stays`).
     #[inline]
-    pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
+    pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut RandomSource) -> u16 {
         let keeps = stays || dice.unit() < self.kept;
         if keeps && self.streams.take(reference.into()) {
             return reference;
@@ -122,7 +122,7 @@ impl Askers {
     }
 
     #[inline]
-    pub(crate) fn flags(&mut self, dice: &mut Dice) -> u8 {
+    pub(crate) fn flags(&mut self, dice: &mut RandomSource) -> u8 {
         self.flags.draw(dice).unwrap_or(0) as u8
     }
 }
@@ -134,14 +134,14 @@ mod tests {
 
     #[test]
     fn the_busiest_streams_keep_their_order_and_the_rest_are_one() {
-        let (of, sums) = told_apart(&[3, 9, 5]);
+        let (of, sums) = assign_streams(&[3, 9, 5]);
         assert_eq!((of, sums), (vec![0, 1, 2], vec![3, 9, 5]));
         let requests: Vec<u64> = (0..600).collect();
-        let (of, sums) = told_apart(&requests);
+        let (of, sums) = assign_streams(&requests);
         assert_eq!(sums.len(), STREAMS_MAX);
         assert_eq!((of[0], of[88], of[89], of[599]), (511, 511, 0, 510));
         assert_eq!(sums.iter().sum::<u64>(), requests.iter().sum::<u64>());
-        assert_eq!(told_apart(&[]), (vec![], vec![]));
+        assert_eq!(assign_streams(&[]), (vec![], vec![]));
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         for n in 0..100u16 {
             saved.add(n % 10 / 7, Some(0), 1);
         }
-        let (mut askers, mut dice) = (Askers::new(&saved), Dice::new(1));
+        let (mut askers, mut dice) = (SubmitterSampler::new(&saved), RandomSource::new(1));
         let ones = (0..200).filter(|_| askers.stream(0, false, &mut dice) == 1).count();
         assert_eq!((ones, askers.flags(&mut dice)), (60, 1));
     }

@@ -7,8 +7,8 @@ use forebay_core::Op;
 use crate::address::Space;
 use crate::class::{NEAR_BYTES, PlaceKind};
 use crate::ends::{End, Ends};
-use crate::ground::{BLOCK_BYTES, Ground, blocks};
-use crate::past::{Past, Was};
+use crate::ground::{BLOCK_BYTES, UsedBlocks, blocks};
+use crate::past::{Past, PastRequest};
 
 /// A request in the model's address space.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct ModelRequest {
 
 /// How the place of a request relates to earlier requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Relation {
     pub(crate) kind: PlaceKind,
     /// The rank of the recent end that the request continues, or that it is near; rank 0 is the
     /// latest.
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 
 /// The history of the requests so far.
 pub(crate) struct Trail {
-    pub(crate) ground: Ground,
+    pub(crate) ground: UsedBlocks,
     pub(crate) past: Past,
     pub(crate) ends: Vec<Ends>,
     /// For each stream, the address and the area where it ended.
@@ -47,7 +47,7 @@ pub(crate) struct Trail {
 impl Trail {
     pub(crate) fn new(areas: usize, ranges: usize, streams: usize) -> Trail {
         Trail {
-            ground: Ground::new(),
+            ground: UsedBlocks::new(),
             past: Past::new(ranges),
             ends: vec![Ends::new(); areas],
             stream_ends: vec![(u64::MAX, 0); streams],
@@ -57,8 +57,8 @@ impl Trail {
 
     /// Returns how the place of the next request relates to earlier requests.
     #[inline]
-    pub(crate) fn see(&self, asked: &ModelRequest) -> Seen {
-        let none = Seen { kind: PlaceKind::Nowhere, rank: 0, ahead: 0, was: None };
+    pub(crate) fn see(&self, asked: &ModelRequest) -> Relation {
+        let none = Relation { kind: PlaceKind::Nowhere, rank: 0, ahead: 0, was: None };
         if asked.len == 0 {
             return none;
         }
@@ -75,11 +75,11 @@ impl Trail {
                 (false, false) => PlaceKind::ResumeNew,
                 (false, true) => PlaceKind::ResumeUsed,
             };
-            return Seen { kind, rank, was, ..none };
+            return Relation { kind, rank, was, ..none };
         }
         let is_used = self.ground.new_blocks(first, end) == 0;
         if was.is_some() {
-            return Seen {
+            return Relation {
                 kind: if is_used { PlaceKind::Again } else { PlaceKind::Over },
                 was,
                 ..none
@@ -92,9 +92,9 @@ impl Trail {
             Some((rank, distance)) if distance < NEAR_BYTES => {
                 let rank = rank as usize - 1;
                 let ahead = asked.address.wrapping_sub(ends.addresses()[rank]) as i64;
-                Seen { kind: PlaceKind::Near, rank, ahead, was }
+                Relation { kind: PlaceKind::Near, rank, ahead, was }
             }
-            _ => Seen { kind: PlaceKind::Far, ..none },
+            _ => Relation { kind: PlaceKind::Far, ..none },
         }
     }
 
@@ -108,7 +108,7 @@ impl Trail {
         let number = self.past.latest() + 1;
         let past = &mut self.past;
         self.ground.touch(at, number, |owner, blocks| past.lose(owner, blocks));
-        self.past.push(Was {
+        self.past.push(PastRequest {
             address: asked.address,
             len: asked.len,
             blocks: (at.1 - at.0) as u32,
@@ -176,7 +176,7 @@ mod tests {
     /// A stream may also continue on another volume.
     #[test]
     fn an_end_is_its_stream_s_until_that_goes_on() {
-        use crate::ends::{ENDS_MAX, Unlike};
+        use crate::ends::{ENDS_MAX, MismatchPenalties};
         use crate::space::{Volume, Volumes};
         let volume = Volume {
             extent_mib: 1,
@@ -189,7 +189,8 @@ mod tests {
         let space = Space::new(&volumes);
         let mut trail = Trail::new(2, volumes.ranges(), 2);
         let is_own = |trail: &Trail| {
-            let (mut far, only) = ([0; ENDS_MAX], Unlike { op: 0, octave: 0, range: 0, own: 1 });
+            let (mut far, only) =
+                ([0; ENDS_MAX], MismatchPenalties { op: 0, octave: 0, range: 0, own: 1 });
             trail.ends[0].unlike((Op::Read, 0, 0, false), only, &mut far);
             far[0] == 1
         };

@@ -14,7 +14,9 @@ use forebay::verb::{
     warn_notes,
 };
 use forebay_core::Nanos;
-use forebay_live::capture::{self, CaptureNews, Captured, Device, Places, Via};
+use forebay_live::capture::{
+    self, CaptureInterface, CaptureProgress, Captured, Device, TracingPaths,
+};
 use forebay_show::page::{Page, Place, Tone, Verdict};
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{rate, seconds, significant};
@@ -40,7 +42,7 @@ forebay_ask::ask! {
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT")],
         /// The kernel interface to use
-        via: Via = "any",
+        via: CaptureInterface = "any",
     }
 }
 
@@ -110,7 +112,7 @@ pub fn capture_into(
     session: &mut dyn Session,
 ) -> Result<(), forebay::Error> {
     let (device, output) = (device.to_path_buf(), output.to_path_buf());
-    let ask = CaptureAsk { device, output, r#for: length, to: None, via: Via::Any };
+    let ask = CaptureAsk { device, output, r#for: length, to: None, via: CaptureInterface::Any };
     ask.run(session).map(drop)
 }
 
@@ -127,7 +129,7 @@ impl CaptureAsk {
             length: Duration::from_nanos(self.r#for.0),
             via: self.via,
             folder,
-            places: Places::found(),
+            places: TracingPaths::detect(),
         })
     }
 }
@@ -135,7 +137,7 @@ impl CaptureAsk {
 /// Captures until the time is over or the user interrupts, and reports the rates.
 fn captured(plan: &capture::Plan, session: &mut dyn Session) -> Result<Captured, forebay::Error> {
     let run = |stop: &AtomicBool, tell: LiveTell<'_>| {
-        let mut before: Option<CaptureNews> = None;
+        let mut before: Option<CaptureProgress> = None;
         capture::capture(plan, stop, |news| {
             let share = news.elapsed.as_secs_f64() / plan.length.as_secs_f64();
             tell(rates(before.as_ref(), news), Some(share.min(1.0)));
@@ -146,7 +148,7 @@ fn captured(plan: &capture::Plan, session: &mut dyn Session) -> Result<Captured,
 }
 
 /// Formats the rates between two progress reports.
-fn rates(before: Option<&CaptureNews>, now: &CaptureNews) -> String {
+fn rates(before: Option<&CaptureProgress>, now: &CaptureProgress) -> String {
     let (then, counts) = (before.map(|news| news.counts).unwrap_or_default(), now.counts);
     let since = before.map(|news| news.elapsed).unwrap_or_default();
     let seconds = (now.elapsed.saturating_sub(since)).as_secs_f64().max(1e-3);

@@ -347,8 +347,8 @@ impl Lanes for LiveLanes {
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         each!(self, lanes => lanes.start(now, io, pieces));
     }
-    fn under_way(&self) -> usize {
-        each!(self, lanes => lanes.under_way())
+    fn in_flight(&self) -> usize {
+        each!(self, lanes => lanes.in_flight())
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         each!(self, lanes => lanes.proceed(until))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay::words;
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
 use forebay_show::quantities::{millis, seconds, significant};
@@ -28,7 +28,7 @@ pub(crate) fn page(trace: &Path, result: &PlayResult) -> Page {
     ];
     let (verdict, headline) = answer(result);
     let mut page = Page {
-        title: called("Play", &[&trace]),
+        title: page_title("Play", &[&trace]),
         verdict,
         headline,
         about: about.map(|(term, text)| (term.into(), text)).into(),

@@ -13,7 +13,7 @@ use forebay::Error;
 use forebay::devices;
 use forebay::devices::write::file as write_file;
 use forebay::verb::{Answered, LiveTell, SecondInterruption, Session, Verb, shortened};
-use forebay_live::{Driver, Lanes, Opening, Target, TargetKind, Threads, Uring};
+use forebay_live::{Driver, Lanes, Target, TargetKind, TargetOptions, Threads, Uring};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
 use forebay_trace::write::ProtectedFiles;
@@ -147,7 +147,7 @@ fn opened(path: &Path) -> Result<Target, Error> {
             path.display()
         )));
     }
-    let how = Opening { writes: false, overwrite: false, need_bytes: 0, direct: true };
+    let how = TargetOptions { writes: false, overwrite: false, need_bytes: 0, direct: true };
     let target = Target::open(path, how).map_err(crate::Error::from)?;
     if target.capacity_bytes() < CAPACITY_MIN_BYTES {
         return Err(Error::Unfit(format!(

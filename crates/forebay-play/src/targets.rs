@@ -6,7 +6,7 @@ use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay_ask::named;
 use forebay_core::Lane;
-use forebay_live::{Opening, Target, TargetKind};
+use forebay_live::{Target, TargetKind, TargetOptions};
 use forebay_show::quantities::bytes;
 
 use crate::Plan;
@@ -38,7 +38,7 @@ pub(super) fn open(
     let unlimited = vec![u64::MAX; paths.len()];
     let needed: Vec<u64> = Placement::on(&volumes, &unlimited, map).spans().collect();
     let writes = placement || input.description.writes + input.description.trims > 0;
-    let how = |writes, need_bytes| Opening {
+    let how = |writes, need_bytes| TargetOptions {
         writes,
         overwrite: real.overwrite,
         need_bytes,
@@ -129,7 +129,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
 /// under another name.
 fn open_one(
     path: &Path,
-    how: Opening,
+    how: TargetOptions,
     kept: &[(&Path, &str)],
     open: &[Target],
 ) -> Result<Target, Error> {

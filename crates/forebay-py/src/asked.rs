@@ -55,7 +55,7 @@ impl Yield for () {
 }
 
 /// Returns the name of a verb's Python function, such as `plan_capacity` for `plan capacity`.
-fn name_of<V: Verb>() -> String {
+pub(crate) fn name_of<V: Verb>() -> String {
     V::VERB.replace(' ', "_")
 }
 

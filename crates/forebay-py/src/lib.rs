@@ -58,7 +58,11 @@ macro_rules! verbs {
     ($($verb:ty),* $(,)?) => {
         fn add_verbs(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(asked::add::<$verb>(module)?;)*
-            Ok(())
+            module.add("VERBS", names())
+        }
+
+        fn names() -> Vec<String> {
+            vec![$(asked::name_of::<$verb>()),*]
         }
 
         fn stubs() -> Vec<String> {
@@ -131,10 +135,12 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
 
-    /// Returns the stubs of all declared verbs.
+    /// Returns the stubs of all declared verbs, and their names.
     #[pyfunction]
     fn declared_stubs() -> String {
-        super::stubs().join("\n")
+        let names: Vec<String> =
+            super::names().iter().map(|name| format!("    {name:?},\n")).collect();
+        format!("__all__ += [\n{}]\n\n{}", names.concat(), super::stubs().join("\n"))
     }
 
     /// Returns the options of all declared verbs, in Markdown.

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_store::{Answer, Checked, Config, Finding, Key, Loss, Operation, Value, create, look};
+use forebay_store::{
+    Answer, Checked, Config, DiskOptions, Key, Loss, Operation, Value, create, open_disks,
+};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -105,9 +107,9 @@ impl Store {
         #[pyo3(from_py_with = given)] without_disk: bool,
         #[pyo3(from_py_with = given)] read_only: bool,
     ) -> PyResult<Store> {
-        let finding = Finding { may_miss: without_disk, read_only };
+        let finding = DiskOptions { may_miss: without_disk, read_only };
         let config = Config { read_only, ..Config::default() };
-        let opened = apart(py, move || Opened::new(look(&paths, finding)?, config))?;
+        let opened = apart(py, move || Opened::new(open_disks(&paths, finding)?, config))?;
         Ok(Store(Arc::new(opened.map_err(of_store)?)))
     }
 
@@ -249,12 +251,12 @@ impl Store {
         let status = py.detach(|| store.status());
         let (figures, dict) = (status.figures, PyDict::new(py));
         dict.set_item("stages", status.stage_names().collect::<Vec<_>>())?;
-        dict.set_item("runs", status.held.1)?;
-        dict.set_item("held_back_s", figures.held_back.as_secs_f64())?;
+        dict.set_item("runs", status.segment_totals.1)?;
+        dict.set_item("held_back_s", figures.merge_delay.as_secs_f64())?;
         dict.set_item("losses", losses(py, &status.losses)?)?;
         for (name, count) in [
             ("records", status.records),
-            ("segment_bytes", status.held.0),
+            ("segment_bytes", status.segment_totals.0),
             ("put_bytes", figures.put_bytes),
             ("logged_bytes", figures.logged_bytes),
             ("batches", figures.batches),
@@ -411,7 +413,7 @@ fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>>
         dict.set_item("bytes", loss.bytes)?;
         dict.set_item("put_from_ns", loss.put.from)?;
         dict.set_item("put_upto_ns", loss.put.upto)?;
-        dict.set_item("why", loss.trouble.to_string())?;
+        dict.set_item("why", loss.failure.to_string())?;
         Ok(dict)
     });
     PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)

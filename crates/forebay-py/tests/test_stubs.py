@@ -33,6 +33,12 @@ def test_the_page_of_options_is_made_from_the_declarations():
     assert page.read_text() == made
 
 
+def test_the_page_of_the_package_lists_every_verb():
+    page = (ROOT / "docs/python.md").read_text()
+    missing = [name for name in _forebay.VERBS if f"`{name}(" not in page and f"`{name}`" not in page]
+    assert not missing, f"docs/python.md: no {missing}"
+
+
 def test_stubs_match():
     pytest.importorskip("distributed", reason="a signature names its Client")
     words = [sys.executable, "-m", "mypy.stubtest", "forebay"]

@@ -376,7 +376,7 @@ impl Lanes for Crash {
         None
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.flying.len() + self.refused.len()
     }
 

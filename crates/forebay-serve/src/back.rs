@@ -13,7 +13,7 @@ use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
 use forebay_core::{Device, Fault, Lane, Nanos, Policy};
-use forebay_live::{Driver, LEN_MAX, Opening, Target, TargetKind};
+use forebay_live::{Driver, LEN_MAX, Target, TargetKind, TargetOptions};
 use forebay_volume::{FoundVolume, Shape, find, find_cached, is_drive, status};
 
 use crate::config::{Back, Blocks, Named, On};
@@ -366,7 +366,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
         )));
     }
     let writes = !back.read_only;
-    let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
+    let how = TargetOptions { writes, overwrite: true, need_bytes: 0, direct };
     let target = whole(Target::open(path, how)?, how)?;
     match target.lock(writes) {
         Ok(true) => Ok(target),
@@ -377,7 +377,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
 
 /// Makes all bytes of a target accessible. Direct I/O transfers only whole blocks, so a file that
 /// does not end at a block boundary is reopened through the page cache.
-fn whole(target: Target, how: Opening) -> Result<Target, Error> {
+fn whole(target: Target, how: TargetOptions) -> Result<Target, Error> {
     let path = target.path().to_path_buf();
     let is_file = target.kind() != TargetKind::BlockDevice;
     let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
@@ -385,7 +385,7 @@ fn whole(target: Target, how: Opening) -> Result<Target, Error> {
         return Ok(target);
     }
     let block = target.block_bytes().unwrap_or(1);
-    let mut target = Target::open(&path, Opening { direct: false, ..how })?;
+    let mut target = Target::open(&path, TargetOptions { direct: false, ..how })?;
     target.note(format!(
         "its {bytes} bytes are not a multiple of the {block} that direct I/O needs: I/Os go \
          through the page cache, so that all bytes are served"

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::contract::volume::VolumeEvent;
 use forebay_core::{Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request, Slots, Workload};
-use forebay_live::{Ended, Lanes, Waker, Wired};
+use forebay_live::{Ended, Lanes, SocketLanes, Waker};
 
 use crate::front::Front;
 
@@ -29,7 +29,7 @@ impl<L> Fronted<L> {
     }
 }
 
-impl<L: Wired> Lanes for Fronted<L> {
+impl<L: SocketLanes> Lanes for Fronted<L> {
     fn count(&self) -> usize {
         self.lanes.count()
     }
@@ -73,8 +73,8 @@ impl<L: Wired> Lanes for Fronted<L> {
         self.lanes.held_up()
     }
 
-    fn under_way(&self) -> usize {
-        self.lanes.under_way() + self.dropped.len()
+    fn in_flight(&self) -> usize {
+        self.lanes.in_flight() + self.dropped.len()
     }
 
     #[inline]
@@ -89,7 +89,7 @@ impl<L: Wired> Lanes for Fronted<L> {
         };
         drop(front);
         // While I/Os are outstanding, somebody must notice that a disk does not answer.
-        let until = match self.lanes.under_way() {
+        let until = match self.lanes.in_flight() {
             0 => until,
             _ => until.min(self.lanes.wall() + LOOKS),
         };

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
-use forebay_live::{Lanes as _, Waker, Wired, run};
+use forebay_live::{Lanes as _, SocketLanes, Waker, run};
 
 use crate::back::{ExportRoom, Opened, Policies};
 use crate::config::Back;
@@ -279,7 +279,7 @@ fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> 
     }
 }
 
-fn drive<L: Wired>(
+fn drive<L: SocketLanes>(
     back: &Back,
     opened: Opened,
     mut lanes: L,
@@ -327,7 +327,7 @@ fn drive<L: Wired>(
 }
 
 /// Drives one policy after another until the server ends; returns the gauges of the last policy.
-fn take_turns<L: Wired>(
+fn take_turns<L: SocketLanes>(
     back: &Back,
     policies: &Policies,
     lanes: &mut Fronted<L>,

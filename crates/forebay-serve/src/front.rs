@@ -33,7 +33,7 @@ use forebay_core::slab::Slab;
 use forebay_core::{
     Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,
 };
-use forebay_live::{Memory, Moved, Plug, Pool, Wired};
+use forebay_live::{Memory, Plug, Pool, SocketEvent, SocketLanes};
 
 use crate::back::{CLIENTS_MAX, JoinedDrive};
 use crate::config::{MEMORY_BYTES, Scrub};
@@ -127,7 +127,7 @@ pub(crate) struct Front {
     /// Complete writes that arrived while no requests were accepted. They begin when requests are
     /// accepted again.
     held: Vec<u32>,
-    moved: Vec<Moved>,
+    moved: Vec<SocketEvent>,
     zeros: Buf,
     now: Nanos,
     /// The number of parts of requests that have begun and not ended.
@@ -226,7 +226,7 @@ impl Front {
     }
 
     /// Processes everything that has arrived on sockets.
-    pub(crate) fn turn<L: Wired + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
+    pub(crate) fn turn<L: SocketLanes + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
         let mut moved = std::mem::take(&mut self.moved);
         lanes.moved(&mut moved)?;
         if !moved.is_empty() || self.course != Course::Open {
@@ -234,10 +234,10 @@ impl Front {
         }
         for one in moved.drain(..) {
             match one {
-                Moved::Received(plug, count) => self.received(plug, count, lanes),
-                Moved::Sent(plug, count) => self.sent(plug, count, lanes),
-                Moved::Asked(plug, request) => self.asked_by_device(plug, request, lanes),
-                Moved::Gone(plug) => {
+                SocketEvent::Received(plug, count) => self.received(plug, count, lanes),
+                SocketEvent::Sent(plug, count) => self.sent(plug, count, lanes),
+                SocketEvent::Asked(plug, request) => self.asked_by_device(plug, request, lanes),
+                SocketEvent::Gone(plug) => {
                     if let Some(gone) = self.connections[plug as usize].take() {
                         self.tally.left(gone.agreed.export);
                         gone.close(lanes.pool());
@@ -263,7 +263,12 @@ impl Front {
 
     /// Processes the header of a request. Returns false if there is no memory for the request,
     /// which is then set aside.
-    fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) -> bool {
+    fn take_in<L: SocketLanes + ?Sized>(
+        &mut self,
+        plug: Plug,
+        header: Header,
+        lanes: &mut L,
+    ) -> bool {
         let Some(connection) = &mut self.connections[plug as usize] else { return true };
         if header.command == Command::Disconnect {
             (connection.leaving, connection.took_leave) = (true, true);
@@ -303,7 +308,7 @@ impl Front {
     }
 
     /// Accepts a request whose data has a buffer, after it has waited for that buffer.
-    fn accept<L: Wired + ?Sized>(
+    fn accept<L: SocketLanes + ?Sized>(
         &mut self,
         plug: Plug,
         header: Header,

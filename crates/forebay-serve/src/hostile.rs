@@ -17,7 +17,9 @@ use std::sync::mpsc::channel;
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Piece, Request, Slots};
-use forebay_live::{Ended, Failure, LEN_MAX, Lanes, Moved, Plug, Pool, Waker, Wired, run};
+use forebay_live::{
+    Ended, Failure, LEN_MAX, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, run,
+};
 
 use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};
@@ -337,7 +339,7 @@ impl Lanes for Wire {
         None
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.ended.len()
     }
 
@@ -356,7 +358,7 @@ impl Lanes for Wire {
     }
 }
 
-impl Wired for Wire {
+impl SocketLanes for Wire {
     fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }
@@ -388,7 +390,7 @@ impl Wired for Wire {
         self.sockets[plug as usize].unplugged = true;
     }
 
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()> {
         for plug in 0..self.plugged {
             let (socket, name) = (&mut self.sockets[plug], plug as Plug);
             // A client that does not read disappears when half of its input is sent, or when the
@@ -404,18 +406,18 @@ impl Wired for Wire {
                     socket.heard += count as usize;
                 }
                 let told = if socket.listens { Ok(count) } else { Err(32) };
-                moved.push(Moved::Sent(name, told));
+                moved.push(SocketEvent::Sent(name, told));
                 // The client's further input or its disappearance is reported later.
                 continue;
             }
             // As far as possible, the stream ends only after everything received has been answered.
             let ends = socket.sending.is_none() && self.ended.is_empty() && !socket.stays;
             if let Some(count) = socket.receive(&mut self.pool, ends) {
-                moved.push(Moved::Received(name, Ok(count)));
+                moved.push(SocketEvent::Received(name, Ok(count)));
             }
             if socket.unplugged && socket.receiving.is_none() && !socket.gone {
                 socket.gone = true;
-                moved.push(Moved::Gone(name));
+                moved.push(SocketEvent::Gone(name));
             }
         }
         Ok(())

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
-use forebay_live::{Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
+use forebay_live::{Ended, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, run};
 use forebay_rig::Crash;
 use forebay_testing::longer;
 
@@ -72,15 +72,15 @@ impl Lanes for Cutting {
     fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
         self.crash.held_up()
     }
-    fn under_way(&self) -> usize {
-        self.crash.under_way()
+    fn in_flight(&self) -> usize {
+        self.crash.in_flight()
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.crash.proceed(until)
     }
 }
 
-impl Wired for Cutting {
+impl SocketLanes for Cutting {
     fn pool(&mut self) -> &mut Pool {
         self.crash.pool_mut()
     }
@@ -96,7 +96,7 @@ impl Wired for Cutting {
         self.sending = Some(from.to_vec());
     }
     fn unplug(&mut self, _plug: Plug) {}
-    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+    fn moved(&mut self, moved: &mut Vec<SocketEvent>) -> io::Result<()> {
         let pool = self.crash.pool_mut();
         if let Some(pieces) = self.sending.take() {
             let mut count = 0;
@@ -105,7 +105,7 @@ impl Wired for Cutting {
                 self.client.heard.extend(pool.view(piece));
                 count += piece.len;
             }
-            moved.push(Moved::Sent(0, Ok(count)));
+            moved.push(SocketEvent::Sent(0, Ok(count)));
             self.client.hear();
             self.crash.client_proceeds();
         }
@@ -127,7 +127,7 @@ impl Wired for Cutting {
                 pool.lend(piece, true);
                 self.receiving = Some((piece, whole, have));
             } else {
-                moved.push(Moved::Received(0, Ok(have)));
+                moved.push(SocketEvent::Received(0, Ok(have)));
             }
             if has_bytes {
                 self.crash.client_proceeds();

@@ -16,7 +16,7 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
         ));
     }
     (figures.merge_debt >= 0.5).then(|| {
-        let runs = status.held.1;
+        let runs = status.segment_totals.1;
         format!(
             "puts are slowed until runs are merged ({runs} now): more disks help, or fewer puts"
         )
@@ -35,7 +35,7 @@ mod tests {
             advice(&Status {
                 figures,
                 stages: vec![Stage::Idle; 4],
-                held: (0, 130),
+                segment_totals: (0, 130),
                 ..Status::default()
             })
         };

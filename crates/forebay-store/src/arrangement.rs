@@ -80,7 +80,7 @@ impl Compared {
             overlaps: figures.overlaps,
             stalls: figures.stalls,
             merges: figures.merges,
-            held_back_s: figures.held_back.as_secs_f64(),
+            held_back_s: figures.merge_delay.as_secs_f64(),
             log_bytes: figures.log_bytes,
             gap_bytes: figures.gap_bytes,
             busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),

@@ -87,11 +87,11 @@ impl Batch {
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
         let is_synced = fields.u64()? != 0;
         let is_old = matches!(frame.kind, FrameKind::BatchOf4 | FrameKind::StretchOf4);
-        let (put_at, said) = match is_old {
+        let (put_at, summaries) = match is_old {
             true => (0, Vec::new()),
             false => (fields.u64()?, BatchSummary::all(fields.bytes()?)?),
         };
-        Some((Batch { log: frame.a, index: frame.b, next, before, is_synced, put_at }, said))
+        Some((Batch { log: frame.a, index: frame.b, next, before, is_synced, put_at }, summaries))
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) enum Content {
 pub(crate) struct FoundBatch {
     pub(crate) batch: Batch,
     /// The summaries of earlier batches, and for a stretch also its own.
-    pub(crate) said: Vec<BatchSummary>,
+    pub(crate) summaries: Vec<BatchSummary>,
     pub(crate) content: Content,
 }
 
@@ -147,7 +147,7 @@ impl FoundBatch {
         let kind = kinds.into_iter().find(|kind| Frame::len(bytes, *kind, store).is_some())?;
         let (frame, payload) = Frame::parse(bytes, kind, store)?;
         let mut fields = Fields(payload);
-        let (batch, said) = Batch::get_head(&frame, &mut fields)?;
+        let (batch, summaries) = Batch::get_head(&frame, &mut fields)?;
         let content = match kind {
             FrameKind::Batch | FrameKind::BatchOf4 => {
                 Content::Records(Record::all(fields.0, frame.count)?)
@@ -157,7 +157,7 @@ impl FoundBatch {
                 Content::Stretch(Stretch { batch, offset, len })
             }
         };
-        Some(FoundBatch { batch, said, content })
+        Some(FoundBatch { batch, summaries, content })
     }
 
     /// Parses the records of the batch at the start of `bytes`.
@@ -216,7 +216,7 @@ pub(crate) struct FoundLog {
     /// many batches.
     later: Vec<ReadBatch>,
     /// The summaries of other batches that the log's batches contain.
-    pub(crate) said: Vec<BatchSummary>,
+    pub(crate) summaries: Vec<BatchSummary>,
 }
 
 impl FoundLog {
@@ -277,12 +277,12 @@ impl FoundLog {
     }
 
     /// Registers a missing batch that was durable once but whose content has changed since.
-    pub(crate) fn lacks(&mut self, batch: &Batch, said: Vec<BatchSummary>) {
+    pub(crate) fn lacks(&mut self, batch: &Batch, summaries: Vec<BatchSummary>) {
         if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
         }
         self.len = batch.next;
-        self.said.extend(said);
+        self.summaries.extend(summaries);
         if batch.is_synced {
             self.expected = self.expected.max(Some(batch.index + 1));
         }
@@ -328,13 +328,13 @@ impl FoundLog {
     }
 
     /// Adds a batch that was found.
-    pub(crate) fn take(&mut self, read: ReadBatch, said: Vec<BatchSummary>) {
+    pub(crate) fn take(&mut self, read: ReadBatch, summaries: Vec<BatchSummary>) {
         let batch = read.batch;
         if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
         }
         self.len = batch.next;
-        self.said.extend(said);
+        self.summaries.extend(summaries);
         let is_next = self.later.is_empty() && self.expected.is_none();
         if is_next && batch.index == self.batches {
             self.batches += 1;
@@ -398,10 +398,11 @@ mod tests {
         loop {
             let next = log.next(slot, store);
             let next = next.or_else(|| log.find_behind(slot, store, |log| log == 5));
-            let Some(FoundBatch { batch, said, content: Content::Records(records) }) = next else {
+            let Some(FoundBatch { batch, summaries, content: Content::Records(records) }) = next
+            else {
                 return log;
             };
-            log.take(ReadBatch { batch, records, stretch: None }, said);
+            log.take(ReadBatch { batch, records, stretch: None }, summaries);
         }
     }
 
@@ -558,13 +559,16 @@ mod tests {
     #[test]
     fn batches_say_what_those_before_them_had() {
         let summary = BatchSummary::of((5, 0), 100, &[record(0)]).unwrap();
-        let mut said = Vec::new();
-        summary.put(&mut said);
-        let (bytes, second) = batch(5, 1, 0, true).bytes(0, &said, &[record(1)], 3);
+        let mut summaries = Vec::new();
+        summary.put(&mut summaries);
+        let (bytes, second) = batch(5, 1, 0, true).bytes(0, &summaries, &[record(1)], 3);
         let found = FoundBatch::parse(&bytes, 3).unwrap();
-        assert_eq!((found.batch, &found.said), (second, &vec![summary.clone()]));
+        assert_eq!((found.batch, &found.summaries), (second, &vec![summary.clone()]));
         let stretch = Stretch { batch: second, offset: 1 << 30, len: 8192 };
-        assert_eq!(FoundBatch::parse(&stretch.bytes(&said, 3), 3).unwrap().said, [summary]);
+        assert_eq!(
+            FoundBatch::parse(&stretch.bytes(&summaries, 3), 3).unwrap().summaries,
+            [summary]
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_ask::named;
-use forebay_live::{DeviceNumber, Opening, Target, TargetError, checksum};
+use forebay_live::{DeviceNumber, Target, TargetError, TargetOptions, checksum};
 
 use crate::config::Config;
 use crate::frame::BLOCK;
@@ -130,7 +130,7 @@ impl Disks {
 
 /// Options for opening the disks of a store.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finding {
+pub struct DiskOptions {
     /// Whether one disk may be missing.
     pub may_miss: bool,
     /// Whether to open the disks read-only.
@@ -176,7 +176,7 @@ pub fn create(
         }
     }
     // The length is set once the file is locked.
-    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets: Vec<Target> = Vec::new();
     let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
         let target = Target::open(path, how)?;
@@ -190,7 +190,7 @@ pub fn create(
     });
     let made = made.and_then(|()| targets.iter().try_for_each(lock));
     let begun = made.and_then(|()| {
-        targets.iter_mut().try_for_each(|target| target.set_aside(capacity_bytes))?;
+        targets.iter_mut().try_for_each(|target| target.reserve(capacity_bytes))?;
         let least = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
         let layouts = Layout::all(name(), targets.len() as u16, least, config);
         if !layouts[0].is_sound() {
@@ -316,12 +316,12 @@ impl Spare {
             return Err(StoreError::disk(path, already_there()));
         }
         let need_bytes = layout.capacity_bytes;
-        let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+        let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: true };
         let layout = Layout { is_labelled_at_end: true, ..layout };
         let mut spare = Spare { target: Some(Target::open(path, how)?), layout };
         let Some(target) = &mut spare.target else { return Ok(spare) };
         lock(target)?;
-        target.set_aside(need_bytes)?;
+        target.reserve(need_bytes)?;
         let got = target.capacity_bytes();
         if got < need_bytes {
             return Err(StoreError::disk(
@@ -360,14 +360,14 @@ impl Drop for Spare {
 /// Returns a [`StoreError`] that names a disk that is foreign, of another store, too short or a
 /// duplicate, or states how many are missing.
 pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
-    look(paths, Finding::default())
+    open_disks(paths, DiskOptions::default())
 }
 
 /// Opens and locks the disks of a store.
 ///
 /// # Errors
 /// Fails like [`find`], or if more disks are missing than permitted.
-pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
+pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();
     let layouts_found = layouts(&paths)?;
@@ -397,9 +397,9 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         return Err(StoreError::Store("no disks are named; expected those of a store".into()));
     };
     let (disks, least) =
-        (usize::from(first.disks), usize::from(first.disks) - usize::from(finding.may_miss));
+        (usize::from(first.disks), usize::from(first.disks) - usize::from(options.may_miss));
     if found.len() < least {
-        let what = match finding.may_miss {
+        let what = match options.may_miss {
             true => "and only one may be missing".to_string(),
             false => format!(
                 "and it needs all of them; {} reads the rest if one is missing",
@@ -417,8 +417,8 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let missing = (0..disks).find(|disk| !is_there(disk));
     let mut layouts: Vec<Layout> = (0..first.disks).map(|disk| Layout { disk, ..*first }).collect();
     found.sort_by_key(|(_, layout)| layout.disk);
-    let writes = !finding.read_only;
-    let how = Opening { writes, overwrite: true, need_bytes: 0, direct: true };
+    let writes = !options.read_only;
+    let how = TargetOptions { writes, overwrite: true, need_bytes: 0, direct: true };
     let mut targets = Vec::new();
     for (path, layout) in found {
         let target = Target::open(&path, how)?;
@@ -466,7 +466,9 @@ mod tests {
     }
 
     fn told(paths: &[PathBuf]) -> String {
-        look(paths, Finding::default()).err().map_or_else(String::new, |error| error.to_string())
+        open_disks(paths, DiskOptions::default())
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]

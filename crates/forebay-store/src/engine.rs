@@ -51,7 +51,7 @@ use log::{Log, Slots};
 pub use notice::DiskHealth;
 use notice::Notices;
 use read::Picture;
-use scan::{PausedScan, Wanted};
+use scan::{PageLimits, PausedScan};
 use tune::{Gap, LogSize};
 use version::Version;
 
@@ -142,7 +142,7 @@ pub struct Figures {
     /// How often duty passed to a disk that was not idle.
     pub overlaps: u64,
     /// The total time for which puts were delayed for merges.
-    pub held_back: Nanos,
+    pub merge_delay: Nanos,
     /// Completed merges.
     pub merges: u64,
     /// Bytes written by merges.
@@ -162,7 +162,7 @@ pub struct Figures {
     /// The maximum number of runs so far.
     pub runs_max: u64,
     /// The maximum number of bytes in segments so far.
-    pub held_bytes_max: u64,
+    pub segment_bytes_max: u64,
 }
 
 /// The mutable state.
@@ -392,7 +392,7 @@ impl Engine {
             Operation::WriteAndHold(records) => self.enqueue(id, records, true),
             Operation::Get(key) => self.get_of(id, key, self.picture()),
             Operation::Scan { from, count, bytes } => {
-                self.scan_of(id, Wanted { from, count, bytes }, self.picture());
+                self.scan_of(id, PageLimits { from, count, bytes }, self.picture());
             }
             Operation::Snapshot => {
                 let picture = self.picture();
@@ -404,7 +404,7 @@ impl Engine {
                 match (picture, *read) {
                     (Some(picture), Operation::Get(key)) => self.get_of(id, key, picture),
                     (Some(picture), Operation::Scan { from, count, bytes }) => {
-                        self.scan_of(id, Wanted { from, count, bytes }, picture);
+                        self.scan_of(id, PageLimits { from, count, bytes }, picture);
                     }
                     _ => self.answer(id, Err(OperationError::NoSnapshot)),
                 }
@@ -442,7 +442,7 @@ impl Engine {
         });
     }
 
-    fn scan_of(self: &Rc<Self>, id: RequestId, wanted: Wanted, picture: Picture) {
+    fn scan_of(self: &Rc<Self>, id: RequestId, wanted: PageLimits, picture: Picture) {
         let engine = Rc::clone(self);
         self.executor.spawn(async move {
             let outcome = engine.scan(wanted, picture).await;
@@ -464,8 +464,8 @@ impl Engine {
         if self.config.read_only {
             return self.answer(id, Err(OperationError::ReadOnly));
         }
-        if let Err(trouble) = self.know() {
-            return self.answer(id, Err(trouble));
+        if let Err(failure) = self.know() {
+            return self.answer(id, Err(failure));
         }
         if bytes > PUT_MAX {
             let (got, most) = (bytes as u64, PUT_MAX as u64);
@@ -538,7 +538,7 @@ impl Engine {
     }
 
     /// Returns the bytes of segments on all disks and the number of runs.
-    pub(crate) fn held(&self) -> (u64, usize) {
+    pub(crate) fn segment_totals(&self) -> (u64, usize) {
         let version = Rc::clone(&self.state.borrow().version);
         (version.segments().map(|segment| segment.described.len).sum(), version.runs.len())
     }

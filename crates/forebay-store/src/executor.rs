@@ -133,12 +133,12 @@ impl Executor {
     }
 
     /// Returns the next requested I/O.
-    pub(crate) fn asked(&self) -> Option<(IoId, Lane, Io)> {
+    pub(crate) fn next_io(&self) -> Option<(IoId, Lane, Io)> {
         self.asked.borrow_mut().pop_front()
     }
 
     /// Registers the end of an I/O.
-    pub(crate) fn ended(&self, io: IoId, outcome: IoOutcome) {
+    pub(crate) fn complete(&self, io: IoId, outcome: IoOutcome) {
         let mut slots = self.slots.borrow_mut();
         match std::mem::replace(&mut slots[io], Slot::Ended(outcome)) {
             Slot::UnderWay { waiter } => self.ready.borrow_mut().extend(waiter),
@@ -317,14 +317,14 @@ mod tests {
             });
         }
         executor.run(Nanos(1));
-        let (first, second) = (executor.asked().unwrap(), executor.asked().unwrap());
+        let (first, second) = (executor.next_io().unwrap(), executor.next_io().unwrap());
         assert_eq!((first.1, second.1), (1, 0));
-        assert!(executor.asked().is_none());
+        assert!(executor.next_io().is_none());
         // The second I/O, which is not awaited yet, ends first.
-        executor.ended(first.0, Err(Fault::Full));
+        executor.complete(first.0, Err(Fault::Full));
         executor.run(Nanos(2));
         assert!(list.borrow().is_empty());
-        executor.ended(second.0, Ok(vec![1]));
+        executor.complete(second.0, Ok(vec![1]));
         executor.run(Nanos(3));
         assert_eq!(*list.borrow(), ["Ok([1])", "Err(Full)"]);
         assert_eq!(executor.wakeup(), Some(Nanos(8)));
@@ -361,37 +361,37 @@ mod tests {
         // The I/Os may end in any order, because all were requested at once.
         for io in [asked[1], asked[2], asked[0]] {
             assert!(list.borrow().is_empty());
-            executor.ended(io, Ok(Vec::new()));
+            executor.complete(io, Ok(Vec::new()));
             executor.run(Nanos(2));
         }
         assert_eq!(*list.borrow(), ["Ok(())"]);
         let asked = begin([0, 1, 2]);
-        executor.ended(asked[1], Err(Fault::Full));
+        executor.complete(asked[1], Err(Fault::Full));
         executor.run(Nanos(3));
         assert_eq!(list.borrow()[1], "Err(Full)");
-        executor.ended(asked[0], Ok(Vec::new()));
-        executor.ended(asked[2], Ok(Vec::new()));
+        executor.complete(asked[0], Ok(Vec::new()));
+        executor.complete(asked[2], Ok(Vec::new()));
         assert_eq!(executor.free_slots.borrow().len(), 3);
     }
 
     /// Runs the tasks; returns the I/Os that they request.
     fn asked_by(executor: &Executor) -> Vec<IoId> {
         executor.run(Nanos(1));
-        std::iter::from_fn(|| executor.asked()).map(|(id, ..)| id).collect()
+        std::iter::from_fn(|| executor.next_io()).map(|(id, ..)| id).collect()
     }
 
     #[test]
     fn an_io_that_nobody_waits_for_leaves_nothing_behind() {
         let executor = Rc::new(Executor::default());
         drop(executor.io(0, Io::Flush));
-        let (id, ..) = executor.asked().unwrap();
+        let (id, ..) = executor.next_io().unwrap();
         assert!(executor.free_slots.borrow().is_empty(), "it is under way");
-        executor.ended(id, Ok(Vec::new()));
+        executor.complete(id, Ok(Vec::new()));
         assert_eq!(executor.free_slots.borrow()[..], [id]);
         // The I/O ends before its result is dropped.
         let pending = executor.io(0, Io::Flush);
-        let (id, ..) = executor.asked().unwrap();
-        executor.ended(id, Ok(Vec::new()));
+        let (id, ..) = executor.next_io().unwrap();
+        executor.complete(id, Ok(Vec::new()));
         drop(pending);
         assert_eq!(executor.free_slots.borrow()[..], [id]);
     }

@@ -43,7 +43,7 @@ mod summary;
 
 pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
 pub use disks::{
-    DISKS_MAX, DISKS_MIN, Disks, Finding, Spare, StoreError, create, find, is_among, look,
+    DISKS_MAX, DISKS_MIN, DiskOptions, Disks, Spare, StoreError, create, find, is_among, open_disks,
 };
 pub use engine::{DiskHealth, Figures, Stage, StageChange};
 pub use layout::Layout;
@@ -55,4 +55,4 @@ pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};
 pub use simulate::StoreSimulateAsk;
 pub use simulated::{Simulated, simulate};
-pub use store::{Answered, Records, Snapshot, Status, Store, Then};
+pub use store::{AnswerCallback, OperationResult, Records, Snapshot, Status, Store};

@@ -63,12 +63,12 @@ pub(crate) struct Writers {
     pub(crate) opened: Nanos,
     /// The time at which the last put was answered.
     pub(crate) answered: Nanos,
-    pub(crate) trouble: Option<OperationError>,
+    pub(crate) failure: Option<OperationError>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Opening,
+    TargetOptions,
     Putting,
     Closing,
     Closed,
@@ -85,11 +85,11 @@ impl Writers {
             left: load.puts(),
             under_way: 0,
             next: 0,
-            phase: Phase::Opening,
+            phase: Phase::TargetOptions,
             latencies: Vec::with_capacity(load.puts() as usize),
             opened: Nanos::ZERO,
             answered: Nanos::ZERO,
-            trouble: None,
+            failure: None,
         }
     }
 
@@ -130,7 +130,7 @@ impl Workload for Writers {
     fn take(&mut self) -> Request {
         let ((at, writer), ()) = self.due.pop_first().expect("one is due");
         let (op, operation) = match self.phase {
-            Phase::Opening => (Op::Open, Operation::Open),
+            Phase::TargetOptions => (Op::Open, Operation::Open),
             Phase::Putting => {
                 self.left -= 1;
                 (Op::Write, Operation::Write(vec![(self.key(), Some(self.value.clone()))]))
@@ -140,20 +140,20 @@ impl Workload for Writers {
         let id = self.next;
         self.next += 1;
         self.under_way += 1;
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         let len = if op == Op::Write { self.load.value_bytes } else { 0 };
         Request { at, offset: 0, id, len, stream: writer, lane: 0, op, flags: Flags::SYNC }
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         self.under_way -= 1;
-        if let Some(Err(trouble)) = self.desk.take(done.request.id) {
-            self.trouble.get_or_insert(trouble);
+        if let Some(Err(failure)) = self.desk.take(done.request.id) {
+            self.failure.get_or_insert(failure);
             (self.left, self.phase) = (0, Phase::Closed);
             return self.due.clear();
         }
         match self.phase {
-            Phase::Opening => {
+            Phase::TargetOptions => {
                 self.phase = Phase::Putting;
                 self.opened = now;
                 self.due.extend((0..self.load.writers.max(1)).map(|writer| ((now, writer), ())));

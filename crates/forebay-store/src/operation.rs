@@ -100,7 +100,7 @@ pub struct Loss {
     /// When the lost records were put.
     pub put: PutSpan,
     /// Why the records cannot be read.
-    pub trouble: OperationError,
+    pub failure: OperationError,
 }
 
 /// When something was put, in nanoseconds since the Unix epoch, as far as is known.

@@ -28,7 +28,7 @@ pub struct Desk {
 
 impl Desk {
     /// Stores an operation. The request that represents it must follow.
-    pub fn lay(&self, id: RequestId, operation: Operation) {
+    pub fn submit(&self, id: RequestId, operation: Operation) {
         self.operations.borrow_mut().insert(id, operation);
     }
 
@@ -58,8 +58,8 @@ impl View {
     }
 
     /// Returns the bytes of segments on all disks and the number of runs.
-    pub fn held(&self) -> (u64, usize) {
-        self.0.held()
+    pub fn segment_totals(&self) -> (u64, usize) {
+        self.0.segment_totals()
     }
 
     /// Returns the memory that grows with the data: records of logs, filters and nodes of trees.
@@ -120,13 +120,13 @@ pub struct StorePolicy {
 impl StorePolicy {
     /// Creates the policy for these disks. Disk `i` is lane `i`, and I/Os have at most `len_max`
     /// bytes. The first request must represent [`Operation::Open`].
-    pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
-        StorePolicy::without(None, layouts, config, len_max, desk)
+    pub fn new(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
+        StorePolicy::with_missing(None, layouts, config, len_max, desk)
     }
 
     /// Creates the policy with one disk missing. The missing disk has no lane, so later disks have
     /// lower lane numbers.
-    pub fn without(
+    pub fn with_missing(
         missing: Option<usize>,
         layouts: &[Layout],
         config: Config,
@@ -159,9 +159,9 @@ impl StorePolicy {
     /// Runs the tasks, then issues their I/Os and returns their answers.
     fn turn(&mut self, cx: &mut Cx<'_>) {
         self.executor.run(cx.now);
-        while let Some((id, lane, io)) = self.executor.asked() {
+        while let Some((id, lane, io)) = self.executor.next_io() {
             if matches!(io, Io::Flush) && !self.to_media {
-                self.executor.ended(id, Ok(Vec::new()));
+                self.executor.complete(id, Ok(Vec::new()));
                 self.executor.run(cx.now);
             } else {
                 self.ask(cx, id, lane, io);
@@ -262,7 +262,7 @@ impl Policy for StorePolicy {
             cx.slots.get(piece, &mut content);
         }
         cx.slots.free(asked.bytes.buf);
-        self.executor.ended(part.io, asked.outcome.map(|()| content));
+        self.executor.complete(part.io, asked.outcome.map(|()| content));
         self.turn(cx);
     }
 

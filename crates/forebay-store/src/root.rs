@@ -50,7 +50,7 @@ impl Entry {
 
 /// A log that has begun, as listed in the root of another disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub(crate) struct StartedLog {
     pub(crate) log: u64,
     /// The disk that contains the log.
     pub(crate) disk: u16,
@@ -67,7 +67,7 @@ pub(crate) struct Change {
     /// The ids of segments to remove because they no longer affect any read.
     pub(crate) removed: Vec<u64>,
     /// Logs that have begun on other disks.
-    pub(crate) begun: Vec<Begun>,
+    pub(crate) begun: Vec<StartedLog>,
     /// The ids of logs that have become segments.
     pub(crate) ended: Vec<u64>,
     /// Summaries of lost batches to store.
@@ -89,7 +89,7 @@ impl Change {
                 out.extend(id.to_le_bytes());
             }
         }
-        for Begun { log, disk, at } in &self.begun {
+        for StartedLog { log, disk, at } in &self.begun {
             out.extend(BEGUN_AT.to_le_bytes());
             out.extend(log.to_le_bytes());
             out.extend(u32::from(*disk).to_le_bytes());
@@ -115,7 +115,7 @@ impl Change {
                 tag @ (BEGUN | BEGUN_AT) => {
                     let (log, disk) = (fields.u64()?, u16::try_from(fields.u32()?).ok()?);
                     let at = if tag == BEGUN { 0 } else { fields.u64()? };
-                    change.begun.push(Begun { log, disk, at });
+                    change.begun.push(StartedLog { log, disk, at });
                 }
                 LOST => change.lost.push(BatchSummary::get(&mut fields)?),
                 ENDED => change.ended.push(fields.u64()?),
@@ -137,7 +137,7 @@ pub(crate) struct Root {
     pub(crate) len: u64,
     pub(crate) segments: Vec<Entry>,
     /// Logs on other disks that may not be in a segment yet.
-    pub(crate) logs: Vec<Begun>,
+    pub(crate) logs: Vec<StartedLog>,
     /// Summaries of lost batches.
     pub(crate) lost: Vec<BatchSummary>,
 }
@@ -214,8 +214,8 @@ mod tests {
         BatchSummary::of((log, 2), 9, &[record]).unwrap()
     }
 
-    fn begun(log: u64, disk: u16) -> Begun {
-        Begun { log, disk, at: log * 1000 }
+    fn begun(log: u64, disk: u16) -> StartedLog {
+        StartedLog { log, disk, at: log * 1000 }
     }
 
     fn ids(root: &Root) -> Vec<u64> {

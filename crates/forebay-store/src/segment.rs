@@ -255,11 +255,11 @@ pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64
 }
 
 /// Returns an upper bound on the length of a segment with `record_bytes` bytes of records. The
-/// prefixes that distinguish its keys have at most `apart_bytes` bytes in total and `apart_max`
+/// prefixes that distinguish its keys have at most `prefix_bytes` bytes in total and `apart_max`
 /// bytes each; nodes store one prefix for each leaf.
-pub(crate) fn len_max(record_bytes: u64, records: u64, apart_bytes: u64, apart_max: u64) -> u64 {
+pub(crate) fn len_max(record_bytes: u64, records: u64, prefix_bytes: u64, apart_max: u64) -> u64 {
     let leaves = (record_bytes / (LEAF_BYTES - HEAD) as u64 + 1).min(records + 1);
-    len_of(record_bytes, records, leaves, apart_bytes.min(leaves.saturating_mul(apart_max)))
+    len_of(record_bytes, records, leaves, prefix_bytes.min(leaves.saturating_mul(apart_max)))
 }
 
 /// Returns the same upper bound for at most `leaves` leaves whose lower bounds have at most
@@ -314,7 +314,7 @@ impl Writer {
         debug_assert!(self.last.as_ref().is_none_or(|last| *last < record.key), "in order");
         if self.leaf_records == 0 {
             Frame::begin(&mut self.leaf);
-            self.leaf_first = Some(self.told_apart(&record.key).into());
+            self.leaf_first = Some(self.distinguishing_prefix(&record.key).into());
         }
         record.put(&mut self.leaf);
         self.leaf_records += 1;
@@ -331,8 +331,8 @@ impl Writer {
     }
 
     /// Returns the shortest prefix that distinguishes the next key from the last one.
-    fn told_apart<'a>(&self, key: &'a [u8]) -> &'a [u8] {
-        told_apart(self.last.as_deref().unwrap_or_default(), key)
+    fn distinguishing_prefix<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        distinguishing_prefix(self.last.as_deref().unwrap_or_default(), key)
     }
 
     /// Returns the number of bytes produced so far, including those already taken.
@@ -342,7 +342,8 @@ impl Writer {
 
     /// Returns an upper bound on the segment's length with one more record.
     pub(crate) fn len_with(&self, record: &Record) -> u64 {
-        let first = self.leaf_first.as_deref().unwrap_or_else(|| self.told_apart(&record.key));
+        let first =
+            self.leaf_first.as_deref().unwrap_or_else(|| self.distinguishing_prefix(&record.key));
         let first_bytes = self.first_bytes + first.len() as u64;
         let (bytes, records) =
             (self.shape.record_bytes + record.size() as u64, self.shape.records + 1);
@@ -431,7 +432,7 @@ impl Writer {
 }
 
 /// Returns the shortest prefix of `key` that distinguishes it from the preceding key `last`.
-pub(crate) fn told_apart<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
+pub(crate) fn distinguishing_prefix<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
     let same = last.iter().zip(key).take_while(|(a, b)| a == b).count();
     &key[..(same + 1).min(key.len())]
 }

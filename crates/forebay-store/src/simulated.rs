@@ -108,7 +108,7 @@ pub struct Simulated {
     /// The store's counters.
     pub figures: Figures,
     /// The bytes of segments at the end, and the number of runs.
-    pub held: (u64, usize),
+    pub segment_totals: (u64, usize),
     /// The busy time of each disk until everything was settled.
     pub busy: Vec<Nanos>,
     /// The energy used by each disk until everything was settled, in joules.
@@ -206,7 +206,7 @@ fn by<D: Device, C: Clock>(
     };
     let layouts = Layout::all(load.seed, disks as u16, capacity_bytes, &config);
     let desk = Desk::default();
-    let mut policy = StorePolicy::over(&layouts, config, len_max, desk.clone());
+    let mut policy = StorePolicy::new(&layouts, config, len_max, desk.clone());
     let mut writers = Writers::new(load, &desk);
     let failed = |error: io::Error| panic!("lanes in memory do not fail: {error}");
     let stores = blank(&layouts, count, raid0_chunk_bytes);
@@ -227,8 +227,8 @@ fn by<D: Device, C: Clock>(
     if watch.is_stopped {
         return Err(OperationError::Closed);
     }
-    if let Some(trouble) = writers.trouble {
-        return Err(trouble);
+    if let Some(failure) = writers.failure {
+        return Err(failure);
     }
     let view = policy.view();
     writers.latencies.sort_unstable();
@@ -237,7 +237,7 @@ fn by<D: Device, C: Clock>(
         settled,
         latencies: writers.latencies,
         figures: view.figures(),
-        held: view.held(),
+        segment_totals: view.segment_totals(),
         busy: lanes.devices().iter().map(|device| device.busy(settled)).collect(),
         energy_j: lanes.devices().iter().map(|device| device.joules(settled)).collect(),
         stages: view.stage_changes(),
@@ -318,12 +318,12 @@ mod tests {
         assert_eq!((enhanced.latencies.len(), figures.put_bytes), (2000, 2000 * 10_016));
         assert_eq!(figures.logs, figures.transformations);
         assert!(figures.logs >= 50 && figures.merges > 3, "{figures:?}");
-        assert!(enhanced.held.0 > 20_000_000 && enhanced.settled >= enhanced.execution);
+        assert!(enhanced.segment_totals.0 > 20_000_000 && enhanced.settled >= enhanced.execution);
         // Two runs give the same times to the nanosecond, and the same energy to the joule.
         let again = small(Transformation::Enhanced, None);
         assert_eq!((again.latencies, again.energy_j), (enhanced.latencies, enhanced.energy_j));
         let logged = small(Transformation::None, None);
-        assert_eq!(logged.held.1, 0);
+        assert_eq!(logged.segment_totals.1, 0);
         let raid0 = small(Transformation::Basic, Some(65536));
         assert_eq!(raid0.figures.transformations, raid0.figures.logs);
         assert_eq!(raid0.busy.len(), 4);

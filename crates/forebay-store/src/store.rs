@@ -31,9 +31,9 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 const NOTICES_MAX: usize = 256;
 
 /// The result of an operation.
-pub type Answered = Result<Answer, OperationError>;
+pub type OperationResult = Result<Answer, OperationError>;
 /// A callback that receives the result of an operation on the store's thread.
-pub type Then = Box<dyn FnOnce(Answered) + Send>;
+pub type AnswerCallback = Box<dyn FnOnce(OperationResult) + Send>;
 
 /// The current state of a store.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct Status {
     /// The stage of each disk.
     pub stages: Vec<Stage>,
     /// The bytes of segments, and the number of runs.
-    pub held: (u64, usize),
+    pub segment_totals: (u64, usize),
     /// The number of keys with a value, counted separately in each log and segment: replaced and
     /// deleted keys are counted several times until they are merged.
     pub records: u64,
@@ -69,7 +69,7 @@ impl Status {
 struct Queue {
     /// The number of the next operation.
     next: RequestId,
-    waiting: VecDeque<(RequestId, Operation, Then)>,
+    waiting: VecDeque<(RequestId, Operation, AnswerCallback)>,
     waiting_bytes: usize,
     wants_status: Vec<SyncSender<Status>>,
     /// Notices for the operator.
@@ -79,7 +79,7 @@ struct Queue {
 
 impl Queue {
     /// Appends an operation to the queue and returns its number.
-    fn push(&mut self, operation: Operation, then: Then) -> RequestId {
+    fn push(&mut self, operation: Operation, then: AnswerCallback) -> RequestId {
         let number = self.next;
         self.next += 1;
         self.waiting.push_back((number, operation, then));
@@ -158,7 +158,7 @@ impl Store {
             waker: Mutex::default(),
         });
         let (said, opened) = sync_channel(1);
-        let then: Then = Box::new(move |answer| {
+        let then: AnswerCallback = Box::new(move |answer| {
             // The receiver cannot be gone, because the opening thread waits for the answer.
             let _ = said.send(answer);
         });
@@ -177,18 +177,18 @@ impl Store {
         let store = Store { shared, thread, is_durable, devices };
         match opened.recv() {
             Ok(Ok(_)) => Ok(store),
-            Ok(Err(trouble)) => Err(cannot_open(&names, &trouble)),
+            Ok(Err(failure)) => Err(cannot_open(&names, &failure)),
             Err(_) => Err(StoreError::Driver(std::io::Error::other("its thread has ended"))),
         }
     }
 
     /// Begins an operation; blocks if too many writes are waiting.
-    pub fn begin(&self, operation: Operation, then: Then) {
+    pub fn begin(&self, operation: Operation, then: AnswerCallback) {
         self.number(operation, then);
     }
 
     /// Begins an operation and returns its number. Operations begin in the order of their numbers.
-    fn number(&self, operation: Operation, then: Then) -> RequestId {
+    fn number(&self, operation: Operation, then: AnswerCallback) -> RequestId {
         let bytes = bytes_of(&operation);
         let mut queue = self.shared.queue();
         while queue.waiting_bytes > WAITING_BYTES_MAX && !queue.is_closed {
@@ -210,7 +210,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns [`OperationError`] if the operation failed.
-    pub fn ask(&self, operation: Operation) -> Answered {
+    pub fn ask(&self, operation: Operation) -> OperationResult {
         let (said, answer) = sync_channel(1);
         self.begin(
             operation,
@@ -294,7 +294,11 @@ impl Store {
 
     /// Begins a write and takes a snapshot of the state just before it. The snapshot can be read
     /// once the write has succeeded.
-    pub fn write_and_hold(&self, records: Vec<(Key, Option<Value>)>, then: Then) -> Snapshot {
+    pub fn write_and_hold(
+        &self,
+        records: Vec<(Key, Option<Value>)>,
+        then: AnswerCallback,
+    ) -> Snapshot {
         let id = self.number(Operation::WriteAndHold(records), then);
         Snapshot { store: self.clone(), id }
     }
@@ -386,7 +390,7 @@ impl Snapshot {
     }
 
     /// Begins a [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) on the snapshot.
-    pub fn begin(&self, read: Operation, then: Then) {
+    pub fn begin(&self, read: Operation, then: AnswerCallback) {
         self.store.begin(self.at(read), then);
     }
 
@@ -427,7 +431,7 @@ const PAGE_BYTES: u64 = 4 << 20;
 pub struct Records<'a> {
     snapshot: &'a Snapshot,
     /// Receives the next page; None after the last one.
-    asked: Option<Receiver<Answered>>,
+    asked: Option<Receiver<OperationResult>>,
     ready: std::vec::IntoIter<(Key, Value)>,
 }
 
@@ -460,7 +464,7 @@ impl Iterator for Records<'_> {
                     self.ready = page.records.into_iter();
                 }
                 Ok(_) => {}
-                Err(trouble) => return Some(Err(trouble)),
+                Err(failure) => return Some(Err(failure)),
             }
         }
         self.ready.next().map(Ok)
@@ -473,16 +477,16 @@ impl Drop for Snapshot {
     }
 }
 
-fn cannot_open(names: &Names, trouble: &OperationError) -> StoreError {
-    let path = match trouble {
+fn cannot_open(names: &Names, failure: &OperationError) -> StoreError {
+    let path = match failure {
         OperationError::Disk { disk, .. } | OperationError::Damaged { disk, .. } => {
             names.path(*disk)
         }
         _ => None,
     };
     match path {
-        Some(path) => StoreError::Disk { path: path.clone(), what: trouble.to_string() },
-        None => StoreError::Store(trouble.to_string()),
+        Some(path) => StoreError::Disk { path: path.clone(), what: failure.to_string() },
+        None => StoreError::Store(failure.to_string()),
     }
 }
 
@@ -512,7 +516,7 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
     let Ok(waker) = lanes.waker() else { return };
     *shared.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     let desk = Desk::default();
-    let mut policy = StorePolicy::without(missing, &layouts, config, LEN_MAX, desk.clone());
+    let mut policy = StorePolicy::with_missing(missing, &layouts, config, LEN_MAX, desk.clone());
     let mut outside = Outside {
         shared: Arc::clone(shared),
         desk,
@@ -531,7 +535,7 @@ struct Outside {
     shared: Arc<Shared>,
     desk: Desk,
     view: View,
-    thens: BTreeMap<RequestId, Then>,
+    thens: BTreeMap<RequestId, AnswerCallback>,
     now: Nanos,
     is_closing: bool,
     names: Names,
@@ -561,12 +565,12 @@ impl Workload for Outside {
     fn peek(&self) -> Option<Nanos> {
         let mut queue = self.shared.queue();
         for asked in queue.wants_status.drain(..) {
-            let (figures, stages, held) =
-                (self.view.figures(), self.view.stages(), self.view.held());
+            let (figures, stages, segment_totals) =
+                (self.view.figures(), self.view.stages(), self.view.segment_totals());
             let (records, losses) = (self.view.records(), self.view.losses());
             let health = self.view.health();
             // The requesting thread may be gone.
-            let _ = asked.send(Status { figures, stages, held, records, losses, health });
+            let _ = asked.send(Status { figures, stages, segment_totals, records, losses, health });
         }
         if queue.notices.len() < NOTICES_MAX {
             let notices = self.view.notices().into_iter();
@@ -591,7 +595,7 @@ impl Workload for Outside {
         };
         self.is_closing |= operation == Operation::Close;
         self.thens.insert(id, then);
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         let at = self.now;
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags: Flags::SYNC }
     }

@@ -6,7 +6,7 @@
 
 /// A stretch of addresses and the number of requests that begin in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct StretchCount {
     /// The first byte at which a request begins.
     pub first: u64,
     /// The last byte at which a request begins.
@@ -17,16 +17,16 @@ pub struct Counted {
 
 /// The number of requests in each stretch.
 #[derive(Clone, Debug)]
-pub struct Begins {
-    stretches: Vec<Counted>,
+pub struct BeginCounts {
+    stretches: Vec<StretchCount>,
     most: usize,
     latest: usize,
 }
 
-impl Begins {
+impl BeginCounts {
     /// Creates an empty counter with at most `most` stretches.
-    pub fn new(most: usize) -> Begins {
-        Begins { stretches: Vec::new(), most, latest: 0 }
+    pub fn new(most: usize) -> BeginCounts {
+        BeginCounts { stretches: Vec::new(), most, latest: 0 }
     }
 
     /// Counts a request that begins at `offset`.
@@ -48,12 +48,12 @@ impl Begins {
 
     #[cold]
     fn insert(&mut self, at: usize, offset: u64) {
-        self.stretches.insert(at, Counted { first: offset, last: offset, requests: 1 });
+        self.stretches.insert(at, StretchCount { first: offset, last: offset, requests: 1 });
         self.latest = at;
         if self.stretches.len() <= self.most {
             return;
         }
-        let reach = |pair: &[Counted]| pair[1].last - pair[0].first;
+        let reach = |pair: &[StretchCount]| pair[1].last - pair[0].first;
         let pairs = self.stretches.windows(2).enumerate();
         let Some((number, _)) = pairs.min_by_key(|(_, pair)| reach(pair)) else { return };
         let next = self.stretches.remove(number + 1);
@@ -63,7 +63,7 @@ impl Begins {
     }
 
     /// Returns all stretches in order of their addresses.
-    pub fn stretches(&self) -> &[Counted] {
+    pub fn stretches(&self) -> &[StretchCount] {
         &self.stretches
     }
 }
@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn a_distant_request_takes_one_stretch() {
         for far in [1u64 << 40, 1 << 50, u64::MAX] {
-            let mut begins = Begins::new(128);
+            let mut begins = BeginCounts::new(128);
             (0..10_000u64).for_each(|n| begins.add((n * 7919 % 10_000) << 20));
             begins.add(far);
             let stretches = begins.stretches();
-            let is_far = |one: &&Counted| one.last == far;
+            let is_far = |one: &&StretchCount| one.last == far;
             assert_eq!(stretches.iter().find(is_far).unwrap().first, far);
             let longest = stretches.iter().map(|one| one.last - one.first).max().unwrap();
             assert!(longest <= 10_000 << 20 >> 6, "{far}: {longest}");
@@ -94,7 +94,7 @@ mod tests {
             most in 1usize..40,
         ) {
             let offsets: Vec<u64> = offsets.iter().map(|(at, shift)| at >> shift).collect();
-            let mut begins = Begins::new(most);
+            let mut begins = BeginCounts::new(most);
             offsets.iter().for_each(|&offset| begins.add(offset));
             let stretches = begins.stretches();
             prop_assert!(stretches.len() <= most);

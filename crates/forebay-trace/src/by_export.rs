@@ -41,7 +41,7 @@ impl ByExport {
 
     /// Creates a reader in which stream `i` is the export `exports[i]`. Requests of all other streams
     /// belong to one more stream, the last.
-    pub fn among(reader: Box<dyn Reader>, exports: &[String]) -> ByExport {
+    pub fn with_exports(reader: Box<dyn Reader>, exports: &[String]) -> ByExport {
         let names = exports.iter().map(String::as_str).chain([NONE]);
         let dictionary = Dictionary { streams: names.map(named).collect(), volumes: Vec::new() };
         ByExport { are_given: true, dictionary, ..ByExport::new(reader) }
@@ -112,7 +112,7 @@ mod tests {
             None => ByExport::new(reader),
             Some(exports) => {
                 let exports: Vec<String> = exports.iter().map(|name| name.to_string()).collect();
-                ByExport::among(reader, &exports)
+                ByExport::with_exports(reader, &exports)
             }
         };
         let (mut batch, mut streams) = (Vec::new(), Vec::new());

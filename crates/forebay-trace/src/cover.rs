@@ -58,7 +58,7 @@ impl Outstanding {
     /// Adds a request like [`Outstanding::add`], but takes its sectors away from older requests.
     /// This is for traces that lack completions: an older request for the same sectors has more
     /// likely lost its completion than overlaps with the new one.
-    pub fn take_over(&mut self, id: u64, start: u64, end: u64) {
+    pub fn supersede(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;
         }
@@ -96,7 +96,7 @@ impl Outstanding {
 
     /// Calls `each` with every request that awaits some of these sectors, and their number. If more
     /// than [`SHARERS_MAX`] requests await the same sector, only the first of them are reported.
-    pub fn over(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64)) {
+    pub fn for_each_overlapping(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64)) {
         if start >= end {
             return;
         }
@@ -234,7 +234,9 @@ mod tests {
         o.add(2, 8, 24);
         let over = |start, end| {
             let mut seen = BTreeMap::new();
-            o.over(start, end, |id, sectors| *seen.entry(id).or_insert(0) += sectors);
+            o.for_each_overlapping(start, end, |id, sectors| {
+                *seen.entry(id).or_insert(0) += sectors
+            });
             seen.into_iter().collect::<Vec<_>>()
         };
         assert_eq!((over(0, 24), over(9, 12)), (vec![(1, 16), (2, 16)], vec![(1, 3), (2, 3)]));
@@ -246,7 +248,7 @@ mod tests {
         let mut o = Outstanding::default();
         o.add(1, 0, 16);
         o.add(2, 8, 16);
-        o.take_over(3, 8, 24);
+        o.supersede(3, 8, 24);
         assert_eq!(credits(&mut o, 0, 24), [(1, 8), (3, 16)]);
         assert_eq!(o.claims(), 0);
     }

@@ -64,7 +64,7 @@ fn powered(field: &[u8]) -> Option<(u128, i32)> {
 }
 
 /// Parses an integer in any floating-point notation, such as `4096.0` or `1e+09`.
-pub(crate) fn whole(field: &[u8]) -> Option<u64> {
+pub(crate) fn integer(field: &[u8]) -> Option<u64> {
     let (value, power) = powered(field)?;
     let scale = 10u128.checked_pow(power.unsigned_abs())?;
     let value = match power {
@@ -98,14 +98,14 @@ mod tests {
         assert_eq!(read("1.6777216e+07"), Some((16_777_216, 0)));
         assert_eq!((read("1e-30"), read("0.0")), (Some((0, 0)), Some((0, 0))));
         assert_eq!((read("1e30"), read("1e"), read("e5"), read("1e5e5")), (None, None, None, None));
-        let whole = |text: &str| super::whole(text.as_bytes());
+        let integer = |text: &str| super::integer(text.as_bytes());
         assert_eq!(
-            (whole("4096.0"), whole("1.5e1"), whole("3e2")),
+            (integer("4096.0"), integer("1.5e1"), integer("3e2")),
             (Some(4096), Some(15), Some(300))
         );
-        assert_eq!(whole("1.8446744073709551615e+19"), Some(u64::MAX));
+        assert_eq!(integer("1.8446744073709551615e+19"), Some(u64::MAX));
         for bad in ["4096.5", "1e-1", "1.8446744073709551616e19", "-1.0", "", ".", "nan", "1e99"] {
-            assert_eq!(whole(bad), None, "{bad}");
+            assert_eq!(integer(bad), None, "{bad}");
         }
     }
 

@@ -13,17 +13,17 @@ const ENTRY_BYTES: usize = 64;
 
 /// The memory that is left for the names in a trace.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct NameBudget {
     left_bytes: usize,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { left_bytes: NAMES_BYTES_MAX }
+impl Default for NameBudget {
+    fn default() -> NameBudget {
+        NameBudget { left_bytes: NAMES_BYTES_MAX }
     }
 }
 
-impl Room {
+impl NameBudget {
     /// Reserves memory for another name, which is in `column`.
     pub(crate) fn take(
         &mut self,
@@ -33,7 +33,7 @@ impl Room {
         let left_bytes = self.left_bytes.checked_sub(name.len() + ENTRY_BYTES);
         match left_bytes.filter(|_| name.len() <= NAME_BYTES_MAX) {
             Some(left_bytes) => self.left_bytes = left_bytes,
-            None => return Err(refused(column, name)),
+            None => return Err(invalid_name(column, name)),
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Room {
 
 /// Creates the error about a name that does not fit.
 #[cold]
-pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> RowError {
+pub(crate) fn invalid_name(column: impl Into<Cow<'static, str>>, name: &[u8]) -> RowError {
     let (got, expected) = match name.len() {
         long if long > NAME_BYTES_MAX => {
             let got = format!("a name of {long} bytes, {},", shorten(name));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn long_names_and_too_many_are_refused() {
-        let mut room = Room::default();
+        let mut room = NameBudget::default();
         assert_eq!(room.take("volume", &[b'x'; NAME_BYTES_MAX]), Ok(()));
         let wrong = room.take("volume", &[b'x'; NAME_BYTES_MAX + 1]).unwrap_err();
         assert!(wrong.got.starts_with("a name of 4097 bytes, \"xx"), "{wrong:?}");

@@ -275,14 +275,14 @@ impl FormatChoice {
 const WITH_PARAMETER: &str = "blkparse";
 
 /// Creates the error that there is no format with this name.
-pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
+pub(crate) fn unknown_format(path: &Path, name: &str) -> TraceError {
     let got = format!("the format name {}", shorten(name.as_bytes()));
     malformed(path, got, expected(&nearest::by_name(name)))
 }
 
 /// Returns the format called `name`.
 fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
-    Format::named(name).ok_or_else(|| unknown(path, name))
+    Format::named(name).ok_or_else(|| unknown_format(path, name))
 }
 
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {

@@ -106,7 +106,7 @@ impl Grouping {
     }
 
     /// Creates a grouping by `by` in which each write-back worker is separate, as in the kernel.
-    pub fn with_write_back_apart(by: StreamBy) -> Grouping {
+    pub fn separating_write_back(by: StreamBy) -> Grouping {
         Grouping { write_back_as_one: false, ..Grouping::new(by) }
     }
 
@@ -123,7 +123,7 @@ impl Grouping {
 
     /// Returns the group of a stream that was already grouped.
     #[inline]
-    pub(crate) fn known(&self, stream: u32) -> Option<u32> {
+    pub(crate) fn known_group(&self, stream: u32) -> Option<u32> {
         self.group_of.get(stream as usize).copied()
     }
 
@@ -133,7 +133,7 @@ impl Grouping {
     }
 
     /// Keeps the existing groups, but makes a separate group for each new write-back worker.
-    pub(crate) fn apart(self) -> Grouping {
+    pub(crate) fn with_separate_write_back(self) -> Grouping {
         Grouping { write_back_as_one: false, ..self }
     }
 
@@ -335,7 +335,7 @@ mod tests {
         for by in [StreamBy::Thread, StreamBy::Process, StreamBy::Name] {
             assert!(labels(by, &d).iter().all(|label| label == WRITE_BACK));
         }
-        let mut apart = Grouping::with_write_back_apart(StreamBy::Thread);
+        let mut apart = Grouping::separating_write_back(StreamBy::Thread);
         assert_ne!(apart.group(&d, 0), apart.group(&d, 1));
         assert!(!is_write_back("bdist") && !is_write_back("jbd2/sda-8"));
     }

@@ -26,7 +26,7 @@ pub(crate) struct Declaration {
     words: Vec<Option<String>>,
     settings: Vec<String>,
     /// What the names of columns leave open.
-    pub(crate) wanted: Vec<String>,
+    pub(crate) unclear: Vec<String>,
     /// What the user should write in the declaration.
     instead: Vec<String>,
 }
@@ -34,8 +34,8 @@ pub(crate) struct Declaration {
 impl Declaration {
     pub(crate) fn new(names: Vec<String>) -> Declaration {
         let words = vec![None; names.len()];
-        let (settings, wanted, instead) = (Vec::new(), Vec::new(), Vec::new());
-        Declaration { names, words, settings, wanted, instead }
+        let (settings, unclear, instead) = (Vec::new(), Vec::new(), Vec::new());
+        Declaration { names, words, settings, unclear, instead }
     }
 
     pub(crate) fn put(&mut self, column: usize, word: impl Into<String>) {

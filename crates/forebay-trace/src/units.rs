@@ -113,7 +113,7 @@ impl Doubt {
 
     /// Creates the doubt about units that the user declared.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
-        let refused = if columns.sure { Rejection::None } else { Rejection::Impossible };
+        let refused = if columns.trusts_units { Rejection::None } else { Rejection::Impossible };
         Doubt { refused, columns: Some(columns.clone()), names: None }
     }
 
@@ -192,7 +192,7 @@ enum Evidence {
     /// Correct traces with this property are rare but exist.
     Weak,
     /// No correct trace with this property is known.
-    Odd,
+    PartialRows,
     /// No existing drive could have done this, or there are several agreeing findings.
     Strong,
 }

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 
 pub use self::kept::ProtectedFiles;
-use self::lost::Lost;
+use self::lost::LossCounts;
 use crate::error::{Place, TraceError};
 use crate::rows::shorten;
 use crate::trace::{Dictionary, Notes, Record};

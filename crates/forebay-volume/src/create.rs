@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use forebay_ask::named;
 use forebay_core::adapt::DriveCosts;
 use forebay_core::stack::array::{Array, DriveKind, DriveStage, Geometry, Label, Level, Update};
-use forebay_live::{Opening, Target};
+use forebay_live::{Target, TargetOptions};
 
 use crate::error::Error;
 use crate::find::{Access, FoundVolume, found, is_of, lock};
@@ -55,7 +55,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         refuse_used(path, how.overwrite)?;
         refuse_twice(path, &paths[..at])?;
     }
-    let how_opened = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let how_opened = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets = Vec::new();
     for path in paths {
         let target = Target::open(path, how_opened)?;

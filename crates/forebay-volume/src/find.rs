@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use forebay_core::stack::array::{DriveStage, Geometry, Label, Level};
-use forebay_live::{Opening, Target};
+use forebay_live::{Target, TargetOptions};
 
 use crate::error::Error;
 use crate::labels::{self, Labelled, Unlabelled};
@@ -314,7 +314,7 @@ pub(crate) enum Opened {
 /// Opens and locks a drive of a volume.
 pub(crate) fn opened(path: &Path, need_bytes: u64, access: Access) -> Result<Target, Opened> {
     let Access { writes, direct } = access;
-    let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
+    let how = TargetOptions { writes, overwrite: true, need_bytes: 0, direct };
     let target = Target::open(path, how).map_err(|error| match error.is_in_use {
         true => Opened::Refused(error.into()),
         false => Opened::Missing(error.what),

@@ -128,8 +128,8 @@ impl Lanes for Mortal {
     fn waker(&mut self) -> io::Result<Waker> {
         self.threads.waker()
     }
-    fn under_way(&self) -> usize {
-        self.threads.under_way() + self.failed.len()
+    fn in_flight(&self) -> usize {
+        self.threads.in_flight() + self.failed.len()
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.threads.proceed(until)

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::devices::fit::sweep::Sweep;
-use crate::devices::fit::{self, Figure, FitError, Fitted, Known, Measurements};
+use crate::devices::fit::{self, DriveFacts, Figure, FitError, Fitted, Measurements};
 use crate::devices::validate::{self, Arrivals, Validation};
 use crate::devices::{self, disksim, write};
 
@@ -132,7 +132,7 @@ fn fit_logs(
         expected: "the capacity with a folder of logs (blockdev --getsize64 DEVICE)",
     })?;
     let heads = options.heads.unwrap_or(HEADS);
-    let fitted = fit::fit(&measurements, Known { name, capacity_bytes, heads })?;
+    let fitted = fit::fit(&measurements, DriveFacts { name, capacity_bytes, heads })?;
     let text = fitted.toml();
     // Parse the text again, to make sure that the fit describes a possible disk.
     devices::read(output, &text)?;
@@ -169,15 +169,15 @@ pub struct Imported {
 pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     let imported = disksim::import(file)?;
     if let Some(output) = output {
-        imported.kept.refuse(output)?;
+        imported.files_read.refuse(output)?;
     }
     let named = file.file_name().unwrap_or_default().to_string_lossy();
     let source = format!("{}, from DiskSim's {named}", imported.name);
     let text = write::text(&imported.name, &source, &imported.drive);
-    let text = write::noted(&text, imported.notes.iter().map(|note| within(file, note)));
+    let text = write::with_notes(&text, imported.notes.iter().map(|note| within(file, note)));
     let device = devices::read(output.unwrap_or(file), &text)?;
     if let Some(output) = output {
-        write::file(output, &text, &imported.kept).map_err(Error::output)?;
+        write::file(output, &text, &imported.files_read).map_err(Error::output)?;
     }
     Ok(Imported { device: device.name, summary: device.summary, notes: imported.notes, text })
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 use forebay_show::quantities::bytes;
-use forebay_trace::begins::Begins;
+use forebay_trace::begins::BeginCounts;
 use forebay_trace::touched::{Folded, Touched};
 use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};
@@ -81,12 +81,12 @@ struct Volume {
     /// The counts of reads, then those of writes.
     directions: [Direction; 2],
     extent: u64,
-    begins: Begins,
+    begins: BeginCounts,
 }
 
 impl Default for Volume {
     fn default() -> Volume {
-        Volume { directions: Default::default(), extent: 0, begins: Begins::new(STRETCHES) }
+        Volume { directions: Default::default(), extent: 0, begins: BeginCounts::new(STRETCHES) }
     }
 }
 

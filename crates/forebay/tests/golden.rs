@@ -8,7 +8,7 @@ use forebay::devices;
 use forebay::input::Input;
 use forebay::progress::{unheard, untold};
 use forebay::simulate::{Bed, Replay, Setup, run, run_on};
-use forebay_core::catalog::{POLICIES, YARDSTICKS};
+use forebay_core::catalog::{PLACEMENTS, POLICIES, YARDSTICKS};
 use forebay_core::replay::Intensity;
 use forebay_trace::streams::StreamBy;
 
@@ -111,8 +111,9 @@ fn placed_table() -> String {
         "energy_j",
     )
     .unwrap();
-    let specs = ["bid-hybrid", "bid-hybrid:size-mib=4", "tier-lba", "tier-bcache", "migrate"];
-    for policy in specs.into_iter().chain(["cache:block-kib=64:size-mib=1024"]) {
+    let listed = PLACEMENTS.iter().map(|listed| listed.name);
+    let variants = ["bid-hybrid:size-mib=4", "cache:block-kib=64:size-mib=1024"];
+    for policy in listed.chain(variants) {
         let result = run_on(&input, bed, policy, Setup::default(), &mut untold).unwrap().result;
         let [disk, flash] = &result.devices[..] else { panic!("two devices") };
         assert_eq!(result.figures.unfinished, 0);

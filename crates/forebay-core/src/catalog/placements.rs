@@ -1,5 +1,5 @@
-//! Builds placement policies by name. They decide which device stores which data. Each has one line
-//! in [`PLACEMENTS`] and one arm in [`with_placed`].
+//! Builds placement policies by name. They decide which device stores which data. Each has one row
+//! in [`BUILT`].
 //!
 //! Disks are lanes 0 to n - 1; the flash device is lane n. A scheduler from
 //! [`POLICIES`](super::POLICIES) is also accepted: each disk gets one instance, and the flash is
@@ -67,60 +67,92 @@ const MIGRATION: &[Parameter] = &[
     ),
 ];
 
+/// A placement as listed, and the function that builds it.
+struct BuiltPlacement {
+    listed: Listed,
+    build: fn(&Place<'_>) -> Result<AnyPolicy, SpecError>,
+}
+
 /// All policies that place data, simplest first.
-pub const PLACEMENTS: &[Listed] = &[
-    Listed {
-        name: "cache",
-        origin: Origin::Forebay,
-        summary: "keeps copies of the disk's blocks on the flash, evicted by a replacement policy",
-        parameters: &[&[
-            Parameter::choice("replace", &["lru", "s3fifo"])
-                .about("which block is evicted: the least recently used one, or by S3-FIFO"),
-            Parameter::choice("write", &["back", "through", "around"])
-                .about("whether writes go to the flash, to both devices, or bypass the flash"),
-            SIZE,
-            Parameter::whole("block-kib", BLOCK_KIB, 1).about(
-                "the size of a block, which is \
-                cached or evicted as a whole",
-            ),
-            DISK,
-            TRANSFER,
-            FORMAT,
-            ID,
-        ]],
+const BUILT: &[BuiltPlacement] = &[
+    BuiltPlacement {
+        listed: Listed {
+            name: "cache",
+            origin: Origin::Forebay,
+            summary: "keeps copies of the disk's blocks on the flash, evicted by a replacement policy",
+            parameters: &[&[
+                Parameter::choice("replace", &["lru", "s3fifo"])
+                    .about("which block is evicted: the least recently used one, or by S3-FIFO"),
+                Parameter::choice("write", &["back", "through", "around"])
+                    .about("whether writes go to the flash, to both devices, or bypass the flash"),
+                SIZE,
+                Parameter::whole("block-kib", BLOCK_KIB, 1).about(
+                    "the size of a block, which is \
+                    cached or evicted as a whole",
+                ),
+                DISK,
+                TRANSFER,
+                FORMAT,
+                ID,
+            ]],
+        },
+        build: |place| place.replacing(),
     },
-    Listed {
-        name: "migrate",
-        origin: Origin::Forebay,
-        summary: "moves frequently used extents of the disk to the flash, and cold ones back",
-        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
+    BuiltPlacement {
+        listed: Listed {
+            name: "migrate",
+            origin: Origin::Forebay,
+            summary: "moves frequently used extents of the disk to the flash, and cold ones back",
+            parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
+        },
+        build: |place| place.scheduled(Later, true),
     },
-    Listed {
-        name: "tier-lba",
-        origin: Origin::Forebay,
-        summary: "sends writes that are far from most of the request queue to the flash",
-        parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
+    BuiltPlacement {
+        listed: Listed {
+            name: "tier-lba",
+            origin: Origin::Forebay,
+            summary: "sends writes that are far from most of the request queue to the flash",
+            parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
+        },
+        build: |place| place.tier_lba(),
     },
-    Listed {
-        name: "tier-bcache",
-        origin: Origin::Forebay,
-        summary: "sends writes to the flash unless their process does long sequential I/O, like \
-            bcache",
-        parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
+    BuiltPlacement {
+        listed: Listed {
+            name: "tier-bcache",
+            origin: Origin::Forebay,
+            summary: "sends writes to the flash unless their process does long sequential I/O, like \
+                bcache",
+            parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
+        },
+        build: |place| place.tier_bcache(),
     },
-    Listed {
-        name: "bid-hybrid",
-        origin: Origin::KernelOnly,
-        summary: "runs BID-HDD on the disk, and sends the writes of processes that write little at \
-                  a time to the flash",
-        parameters: &[
-            &[PACKING, SIZE, TRANSFER, FORMAT, ID],
-            BID_PARAMETERS,
-            &[MIGRATE],
-            MIGRATION,
-        ],
+    BuiltPlacement {
+        listed: Listed {
+            name: "bid-hybrid",
+            origin: Origin::KernelOnly,
+            summary: "runs BID-HDD on the disk, and sends the writes of processes that write little at \
+                      a time to the flash",
+            parameters: &[
+                &[PACKING, SIZE, TRANSFER, FORMAT, ID],
+                BID_PARAMETERS,
+                &[MIGRATE],
+                MIGRATION,
+            ],
+        },
+        build: |place| place.bid_hybrid(),
     },
 ];
+
+/// All policies that place data, as listed.
+pub const PLACEMENTS: &[Listed] = &{
+    let mut all = [BUILT[0].listed; BUILT.len()];
+    let mut nth = 1;
+    while nth < all.len() {
+        all[nth] = BUILT[nth].listed;
+        nth += 1;
+    }
+    all
+};
 
 /// The placements that are also elevators and therefore accept the block layer's parameters.
 pub const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
@@ -222,28 +254,15 @@ pub fn build_paired(
             spec.text()
         )));
     };
-    let listed = PLACEMENTS.iter().find(|listed| listed.name == spec.name());
-    let mut tables = listed.map_or_else(Vec::new, |listed| listed.parameters.to_vec());
+    let Some(built) = BUILT.iter().find(|built| built.listed.name == spec.name()) else {
+        return Err(SpecError(format!("no placement '{}'", spec.name())));
+    };
+    let mut tables = built.listed.parameters.to_vec();
     if DIVERTING.contains(&spec.name()) {
         tables.push(BLOCK_PARAMETERS);
     }
     let given = Given::new(&spec, &tables);
-    let place = Place { spec: &spec, given, lanes, flash, pairing };
-    match spec.name() {
-        "cache" => match given.is_first("replace")? {
-            true => place.cache(Lru::new),
-            false => place.cache(S3Fifo::new),
-        },
-        "migrate" => place.scheduled(Later, true),
-        "tier-bcache" => {
-            let cutoff_kib = given.whole("cutoff-kib")?;
-            let rolling = Rolling::new(u64::from(cutoff_kib) * 1024);
-            place.scheduled(rolling, false)
-        }
-        "tier-lba" => place.tier_lba(),
-        "bid-hybrid" => place.bid_hybrid(),
-        name => Err(SpecError(format!("no placement '{name}'"))),
-    }
+    (built.build)(&Place { spec: &spec, given, lanes, flash, pairing })
 }
 
 /// Returns the stack below the shaper, if `spec` is a shaper above another policy.
@@ -325,6 +344,14 @@ impl Place<'_> {
         Ok(self.lanes.restarts.then_some(Bound { id, pairing, disk_bytes, formats }))
     }
 
+    /// Builds a cache with the requested replacement policy.
+    fn replacing(&self) -> Result<AnyPolicy, SpecError> {
+        match self.given.is_first("replace")? {
+            true => self.cache(Lru::new),
+            false => self.cache(S3Fifo::new),
+        }
+    }
+
     fn cache<C: Cache + Send + 'static>(
         &self,
         cache: impl Fn(u32) -> C,
@@ -366,6 +393,11 @@ impl Place<'_> {
         let config = BidConfig::given(&self.given)?;
         let packing = Packing { threshold_bytes };
         self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits))
+    }
+
+    fn tier_bcache(&self) -> Result<AnyPolicy, SpecError> {
+        let cutoff_kib = self.given.whole("cutoff-kib")?;
+        self.scheduled(Rolling::new(u64::from(cutoff_kib) * 1024), false)
     }
 
     fn tier_lba(&self) -> Result<AnyPolicy, SpecError> {
@@ -520,7 +552,7 @@ mod tests {
         for (is_kept, spec) in [(false, "cache"), (true, "cache:write=through")] {
             assert_eq!(figure(&*restarts(is_kept, spec).unwrap(), "log_records"), None, "{spec}");
         }
-        for spec in ["tier-lba", "tier-bcache", "bid-hybrid", "migrate"] {
+        for spec in PLACEMENTS.iter().map(|listed| listed.name) {
             assert!(restarts(true, spec).is_ok() && restarts(false, spec).is_ok());
         }
     }

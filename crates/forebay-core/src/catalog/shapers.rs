@@ -1,4 +1,4 @@
-//! Builds shapers by name. Each has one line in [`SHAPERS`] and one arm in `with_shaper`.
+//! Builds shapers by name. Each has one row in [`BUILT`].
 
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Class};
@@ -10,112 +10,153 @@ use crate::shape::{
     Recombine, Sfq, Shape, Shaper, Share, Split, TokenBucket, Wf2q,
 };
 
+/// A shaper as listed, and the function that builds it.
+struct BuiltShaper {
+    listed: Listed,
+    build: fn(Building<'_>) -> Result<AnyPolicy, SpecError>,
+}
+
 /// All shapers. A shaper that accepts `cmin` and `delta-ms` accepts a list of tiers for both, as in
 /// `cmin=300/40:delta-ms=20/50`.
-pub const SHAPERS: &[Listed] = &[
-    Listed {
-        name: "fcfs",
-        origin: Origin::Forebay,
-        summary: "first come, first served, in one class",
-        parameters: &[],
+const BUILT: &[BuiltShaper] = &[
+    BuiltShaper {
+        listed: Listed {
+            name: "fcfs",
+            origin: Origin::Forebay,
+            summary: "first come, first served, in one class",
+            parameters: &[],
+        },
+        build: |shaper| shaper.of_one_class(|_| Ok(Fcfs)),
     },
-    Listed {
-        name: "split",
-        origin: Origin::Forebay,
-        summary: "a separate server for each of RTT's classes, with rates cmin and delta-c",
-        parameters: &[&[CMIN, DELTA_C]],
+    BuiltShaper {
+        listed: Listed {
+            name: "split",
+            origin: Origin::Forebay,
+            summary: "a separate server for each of RTT's classes, with rates cmin and delta-c",
+            parameters: &[&[CMIN, DELTA_C]],
+        },
+        build: |shaper| shaper.of_tiers(true, |tiers, _| Split::new(tiers)),
     },
-    Listed {
-        name: "wf2q",
-        origin: Origin::Forebay,
-        summary: "RTT's classes share a server by weights cmin and delta-c, with WF2Q+",
-        parameters: &[&[CMIN, DELTA_C], FOLLOWED],
+    BuiltShaper {
+        listed: Listed {
+            name: "wf2q",
+            origin: Origin::Forebay,
+            summary: "RTT's classes share a server by weights cmin and delta-c, with WF2Q+",
+            parameters: &[&[CMIN, DELTA_C], FOLLOWED],
+        },
+        build: |shaper| shaper.of_tiers(false, Wf2q::new),
     },
-    Listed {
-        name: "sfq",
-        origin: Origin::Forebay,
-        summary: "RTT's classes share a server by weights cmin and delta-c, with start-time fair \
-            queueing",
-        parameters: &[&[CMIN, DELTA_C], FOLLOWED],
+    BuiltShaper {
+        listed: Listed {
+            name: "sfq",
+            origin: Origin::Forebay,
+            summary: "RTT's classes share a server by weights cmin and delta-c, with start-time fair \
+                queueing",
+            parameters: &[&[CMIN, DELTA_C], FOLLOWED],
+        },
+        build: |shaper| shaper.of_tiers(false, Sfq::new),
     },
-    Listed {
-        name: "miser",
-        origin: Origin::Forebay,
-        summary: "serves RTT's overflow whenever the slack of promised requests allows it",
-        parameters: &[
-            &[
-                CMIN,
-                Parameter::choice("admission", &["length", "rate"]).about(
-                    "whether promises depend on the length of the queue, or on the requests that \
-                     cmin could serve",
-                ),
-                Parameter::whole("slack-min", 1, 1).about(
-                    "other requests are served as long as promised ones can wait for this many \
-                        more requests",
-                ),
+    BuiltShaper {
+        listed: Listed {
+            name: "miser",
+            origin: Origin::Forebay,
+            summary: "serves RTT's overflow whenever the slack of promised requests allows it",
+            parameters: &[
+                &[
+                    CMIN,
+                    Parameter::choice("admission", &["length", "rate"]).about(
+                        "whether promises depend on the length of the queue, or on the requests that \
+                         cmin could serve",
+                    ),
+                    Parameter::whole("slack-min", 1, 1).about(
+                        "other requests are served as long as promised ones can wait for this many \
+                            more requests",
+                    ),
+                ],
+                FOLLOWED,
             ],
-            FOLLOWED,
-        ],
+        },
+        build: |shaper| shaper.miser(),
     },
-    Listed {
-        name: "promised",
-        origin: Origin::Forebay,
-        summary: "RTT for each stream, as in cmin=300/0:delta-ms=10; 0 promises nothing; requests \
-            beyond the promises share the rest by weight",
-        parameters: &[
-            &[
-                Parameter::own("cmin", "IOPS").about(
-                    "the promised rate of each stream in requests a second, such as 300/0; \
-                        0: none",
-                ),
-                Parameter::own("weight", "1").about(
-                    "shares of the remaining capacity, a number for each stream, such as \
-                        1/5",
-                ),
-                DELTA_C,
+    BuiltShaper {
+        listed: Listed {
+            name: "promised",
+            origin: Origin::Forebay,
+            summary: "RTT for each stream, as in cmin=300/0:delta-ms=10; 0 promises nothing; requests \
+                beyond the promises share the rest by weight",
+            parameters: &[
+                &[
+                    Parameter::own("cmin", "IOPS").about(
+                        "the promised rate of each stream in requests a second, such as 300/0; \
+                            0: none",
+                    ),
+                    Parameter::own("weight", "1").about(
+                        "shares of the remaining capacity, a number for each stream, such as \
+                            1/5",
+                    ),
+                    DELTA_C,
+                ],
+                FOLLOWED,
             ],
-            FOLLOWED,
-        ],
+        },
+        build: |shaper| shaper.promised(),
     },
-    Listed {
-        name: "token-bucket",
-        origin: Origin::Forebay,
-        summary: "at most rate requests a second, and burst at once",
-        parameters: &[
-            &[
-                Parameter::own("rate", "IOPS").about("maximum rate in requests a second"),
-                Parameter::whole("burst", 1, 1).about(
-                    "requests that may be issued at once after \
-                    a pause",
-                ),
+    BuiltShaper {
+        listed: Listed {
+            name: "token-bucket",
+            origin: Origin::Forebay,
+            summary: "at most rate requests a second, and burst at once",
+            parameters: &[
+                &[
+                    Parameter::own("rate", "IOPS").about("maximum rate in requests a second"),
+                    Parameter::whole("burst", 1, 1).about(
+                        "requests that may be issued at once after \
+                        a pause",
+                    ),
+                ],
+                FOLLOWED,
             ],
-            FOLLOWED,
-        ],
+        },
+        build: |shaper| shaper.of_one_class(Building::bucket),
     },
-    Listed {
-        name: "dmclock",
-        origin: Origin::Forebay,
-        summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; \
-            later streams use the last value",
-        parameters: &[
-            &[
-                Parameter::own("reservation", "0").about(
-                    "the guaranteed rate of each stream in requests a second, such as \
-                        100/0; 0: none",
-                ),
-                Parameter::own("weight", "1").about(
-                    "shares of the remaining capacity, a number for each stream, such as \
-                        1/5",
-                ),
-                Parameter::own("limit", "0").about(
-                    "the maximum rate of each stream in requests a second, such as 0/50; \
-                        0: no limit",
-                ),
+    BuiltShaper {
+        listed: Listed {
+            name: "dmclock",
+            origin: Origin::Forebay,
+            summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; \
+                later streams use the last value",
+            parameters: &[
+                &[
+                    Parameter::own("reservation", "0").about(
+                        "the guaranteed rate of each stream in requests a second, such as \
+                            100/0; 0: none",
+                    ),
+                    Parameter::own("weight", "1").about(
+                        "shares of the remaining capacity, a number for each stream, such as \
+                            1/5",
+                    ),
+                    Parameter::own("limit", "0").about(
+                        "the maximum rate of each stream in requests a second, such as 0/50; \
+                            0: no limit",
+                    ),
+                ],
+                FOLLOWED,
             ],
-            FOLLOWED,
-        ],
+        },
+        build: |shaper| shaper.of_one_class(|shaper| Ok(DmClock::new(clients(shaper.spec)?))),
     },
 ];
+
+/// All shapers, as listed.
+pub const SHAPERS: &[Listed] = &{
+    let mut all = [BUILT[0].listed; BUILT.len()];
+    let mut nth = 1;
+    while nth < all.len() {
+        all[nth] = BUILT[nth].listed;
+        nth += 1;
+    }
+    all
+};
 
 /// Parameters that every shaper accepts. With `over`, the shaper runs above another policy or
 /// placement and passes it at most `depth` requests at a time. In that policy's spec, `+` stands
@@ -168,61 +209,84 @@ pub(crate) fn shaper(
         // The caller has already used this parameter; reading it here avoids an "unused" error.
         spec.inner("over");
     }
-    let listed = SHAPERS.iter().find(|listed| listed.name == spec.name());
-    let mut tables = listed.map_or_else(Vec::new, |listed| listed.parameters.to_vec());
+    let Some(built) = BUILT.iter().find(|built| built.listed.name == spec.name()) else {
+        return Err(SpecError(format!("no shaper '{}'", spec.name())));
+    };
+    let mut tables = built.listed.parameters.to_vec();
     tables.push(SHAPER_PARAMETERS);
     let given = Given::new(spec, &tables);
     let base = Base {
         depth: given.whole("depth")?,
         len_max,
         dependencies: given.is_first("dependencies")?,
-        following: match listed {
-            Some(listed) if listed.parameters.contains(&FOLLOWED) => following(&given)?,
-            _ => None,
+        following: match built.listed.parameters.contains(&FOLLOWED) {
+            true => following(&given)?,
+            false => None,
         },
     };
-    match spec.name() {
-        "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, beneath),
-        "token-bucket" => {
-            let bucket = TokenBucket::new(rate(spec, "rate")?, given.whole("burst")?);
-            finish(spec, bucket, base.one_class(spec)?, beneath)
+    (built.build)(Building { spec, given, base, beneath })
+}
+
+/// The inputs for building a shaper.
+struct Building<'a> {
+    spec: &'a Spec,
+    given: Given<'a>,
+    base: Base,
+    /// The stack below the shaper, if given.
+    beneath: Option<AnyPolicy>,
+}
+
+impl Building<'_> {
+    /// Builds a shaper without decomposition.
+    fn of_one_class<R: Recombine + Send + 'static>(
+        self,
+        recombine: impl FnOnce(&Self) -> Result<R, SpecError>,
+    ) -> Result<AnyPolicy, SpecError> {
+        let recombine = recombine(&self)?;
+        finish(self.spec, recombine, self.base.one_class(self.spec)?, self.beneath)
+    }
+
+    /// Builds a shaper that shares one server or several among the tiers and the remaining requests
+    /// by their rates.
+    fn of_tiers<R: Recombine + Send + 'static>(
+        self,
+        own_servers: bool,
+        recombine: impl FnOnce(Classes, &[u64]) -> R,
+    ) -> Result<AnyPolicy, SpecError> {
+        let mut asked = TierSpec::new(self.spec)?;
+        asked.delta_c(self.spec)?;
+        let recombine = recombine(asked.tiers()?, &asked.rates);
+        finish(self.spec, recombine, self.base.classes(&asked, own_servers), self.beneath)
+    }
+
+    fn bucket(&self) -> Result<TokenBucket, SpecError> {
+        Ok(TokenBucket::new(rate(self.spec, "rate")?, self.given.whole("burst")?))
+    }
+
+    fn promised(self) -> Result<AnyPolicy, SpecError> {
+        let spec = self.spec;
+        let promises = promises(spec)?;
+        let longest = promises.iter().filter_map(|one| one.kept).map(|(_, within)| within).max();
+        let within = longest.unwrap_or(Nanos::from_millis(10));
+        let class = |name: &str| Class { name: name.to_string(), within };
+        let shape = self.base.shape(vec![class("kept"), class("rest")], Vec::new());
+        let delta_c: u64 = spec.get("delta-c", 0, RATE)?;
+        if delta_c > RATE_MAX_IOPS {
+            return Err(error(spec, "delta-c", &delta_c.to_string(), RATE));
         }
-        "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, beneath),
-        "promised" => {
-            let promises = promises(spec)?;
-            let longest =
-                promises.iter().filter_map(|one| one.kept).map(|(_, within)| within).max();
-            let within = longest.unwrap_or(Nanos::from_millis(10));
-            let class = |name: &str| Class { name: name.to_string(), within };
-            let shape = base.shape(vec![class("kept"), class("rest")], Vec::new());
-            let delta_c: u64 = spec.get("delta-c", 0, RATE)?;
-            if delta_c > RATE_MAX_IOPS {
-                return Err(error(spec, "delta-c", &delta_c.to_string(), RATE));
-            }
-            let delta_c = (delta_c > 0).then_some(delta_c);
-            finish(spec, Promised::new(promises, delta_c), shape, beneath)
-        }
-        "miser" => {
-            let asked = TierSpec::new(spec)?;
-            let slack_min = given.whole("slack-min")?;
-            let admission = match given.is_first("admission")? {
-                true => Admission::Length,
-                false => Admission::Rate(asked.tiers()?),
-            };
-            let miser = Miser::new(admission, &asked.places(), slack_min, asked.capacity());
-            finish(spec, miser, base.classes(&asked, false), beneath)
-        }
-        name => {
-            let mut asked = TierSpec::new(spec)?;
-            asked.delta_c(spec)?;
-            let (tiers, weights) = (asked.tiers()?, &asked.rates);
-            let shape = base.classes(&asked, name == "split");
-            match name {
-                "split" => finish(spec, Split::new(tiers), shape, beneath),
-                "sfq" => finish(spec, Sfq::new(tiers, weights), shape, beneath),
-                _ => finish(spec, Wf2q::new(tiers, weights), shape, beneath),
-            }
-        }
+        let delta_c = (delta_c > 0).then_some(delta_c);
+        finish(spec, Promised::new(promises, delta_c), shape, self.beneath)
+    }
+
+    fn miser(self) -> Result<AnyPolicy, SpecError> {
+        let asked = TierSpec::new(self.spec)?;
+        let slack_min = self.given.whole("slack-min")?;
+        let admission = match self.given.is_first("admission")? {
+            true => Admission::Length,
+            false => Admission::Rate(asked.tiers()?),
+        };
+        let miser = Miser::new(admission, &asked.places(), slack_min, asked.capacity());
+        finish(self.spec, miser, self.base.classes(&asked, false), self.beneath)
     }
 }
 

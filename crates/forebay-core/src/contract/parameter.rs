@@ -40,6 +40,13 @@ impl Listed {
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().copied().flatten()
     }
+
+    /// Returns the shortest valid spec: the name, and a rate for each parameter that requires one.
+    pub fn shortest_spec(&self) -> String {
+        let rates = self.parameters().filter(|parameter| parameter.default_shown() == "IOPS");
+        let rates = rates.map(|parameter| format!(":{}=1000", parameter.key));
+        [self.name.to_string()].into_iter().chain(rates).collect()
+    }
 }
 
 /// The kind of value that a parameter accepts.

@@ -41,7 +41,7 @@ const NAMES: [(&str, &str, Value); 21] = [
 
 /// The schedulers with a single pool of requests. For all others, `nr_requests` limits reads and
 /// writes separately.
-const POOLED: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
+const POOLED: &[&str] = &["clook", "none", "mq-deadline", "bfq", "kyber", "forebay"];
 
 /// Translates a sysfs parameter of `policy` to our names and values. Other parameters are returned
 /// unchanged.
@@ -68,7 +68,7 @@ pub(super) fn translated(policy: &str, key: String, value: &str) -> Vec<(String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{BLOCK_PARAMETERS, POLICIES, Parameter};
+    use crate::catalog::{BLOCK_PARAMETERS, Listed, POLICIES, Parameter};
 
     fn one(policy: &str, key: &str, value: &str) -> String {
         let all = translated(policy, key.into(), value);
@@ -92,6 +92,13 @@ mod tests {
         ] {
             assert_eq!(one(policy, key, value), ours);
         }
+    }
+
+    #[test]
+    fn schedulers_with_one_pool_are_those_with_its_size() {
+        let has_pool = |listed: &&Listed| listed.parameters().any(|it| it.key == "requests-max");
+        let pooled: Vec<&str> = POLICIES.iter().filter(has_pool).map(|it| it.name).collect();
+        assert_eq!(pooled, POOLED, "those with the parameter requests-max belong in POOLED");
     }
 
     #[test]

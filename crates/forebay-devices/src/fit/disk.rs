@@ -30,7 +30,7 @@ use crate::closed::play_disk;
 
 /// Properties of a disk that a sweep does not show. Properties that are None are assumed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DiskKnown {
+pub struct DiskFacts {
     /// The name of the drive.
     pub name: String,
     /// The capacity.
@@ -112,7 +112,7 @@ impl RowCheck {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskFit {
     /// The properties that were given rather than fitted.
-    pub known: DiskKnown,
+    pub known: DiskFacts,
     /// The fitted and assumed figures.
     pub figures: DiskFigures,
     /// Where each figure comes from, by its field name in [`DiskFigures`]: "fitted: ..." or
@@ -153,7 +153,7 @@ pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> V
 ///
 /// # Errors
 /// Fails if the rows are too few, or implausible for a disk.
-pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
+pub fn fit(rows: &[SweepRow], known: DiskFacts) -> Result<DiskFit, FitError> {
     if known.capacity_bytes < 1 << 30 {
         return Err(FitError::TooLittle {
             what: "the drive's capacity",

@@ -21,7 +21,7 @@ use side::{NVME_DEPTH, SATA_DEPTH, Search};
 /// Properties of a solid-state drive that a sweep does not show. The capacity is assumed if it is
 /// None.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SsdKnown {
+pub struct SsdFacts {
     /// The name of the drive.
     pub name: String,
     /// The capacity in bytes.
@@ -32,7 +32,7 @@ pub struct SsdKnown {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdFit {
     /// The properties that were given rather than fitted.
-    pub known: SsdKnown,
+    pub known: SsdFacts,
     /// The fitted parameters of reads.
     pub reads: Side,
     /// The fitted parameters of writes, if any were measured.
@@ -58,7 +58,7 @@ const WRITTEN_MB_PER_S: f64 = 200.0;
 ///
 /// # Errors
 /// Fails if there are too few random reads.
-pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
+pub fn fit(sweep: &Sweep, known: SsdFacts) -> Result<SsdFit, FitError> {
     let (reads, writes) = (sweep.random(Op::Read), sweep.random(Op::Write));
     if reads.len() < 2 {
         return Err(FitError::TooLittle {

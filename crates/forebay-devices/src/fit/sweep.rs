@@ -292,7 +292,7 @@ fn mean_row(rows: Vec<FoundRow>) -> Result<SweepRow, [String; 2]> {
     let Some((mut mean, _, origin)) = rows.next() else { return Err(Default::default()) };
     for ((row, _, other), count) in rows.zip(1..) {
         if !origin.is_same(&other) {
-            return Err(origin.told_apart(&other));
+            return Err(origin.distinct_names(&other));
         }
         let share = f64::from(count) / f64::from(count + 1);
         let iops = mean.iops * share + row.iops * (1.0 - share);

@@ -89,7 +89,8 @@ impl Bench {
 fn recovered(name: &str) -> (Bench, Fitted) {
     let mut bench = Bench::new(name);
     let heads = if name == "sata250" { 4 } else { 2 };
-    let known = Known { name: "mine".to_string(), capacity_bytes: bench.disk.capacity(), heads };
+    let known =
+        DriveFacts { name: "mine".to_string(), capacity_bytes: bench.disk.capacity(), heads };
     let fitted = fit(&bench.measure(), known).unwrap();
     (bench, fitted)
 }
@@ -154,14 +155,14 @@ fn logs_are_found_by_their_names() {
 #[test]
 fn what_is_missing_is_named() {
     let said = |measurements: &Measurements| {
-        let known = Known { name: "x".to_string(), capacity_bytes: 1 << 40, heads: 2 };
+        let known = DriveFacts { name: "x".to_string(), capacity_bytes: 1 << 40, heads: 2 };
         fit(measurements, known).unwrap_err().to_string()
     };
     assert!(said(&Measurements::default()).contains("zones*_lat.*.log: got 0 sequential runs"));
     let mut bench = Bench::new("sata250");
     let mut whole = bench.measure();
     let sized = |capacity_bytes| {
-        let known = Known { name: "x".to_string(), capacity_bytes, heads: 2 };
+        let known = DriveFacts { name: "x".to_string(), capacity_bytes, heads: 2 };
         fit(&whole, known).unwrap_err().to_string()
     };
     assert!(sized(4 * bench.disk.capacity()).contains("the logs end at byte"));

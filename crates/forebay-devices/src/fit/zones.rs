@@ -6,7 +6,7 @@
 //! includes track switches.
 
 use super::log::Sample;
-use super::{Figure, FitError, Known, robust};
+use super::{DriveFacts, Figure, FitError, robust};
 
 /// The number of blocks ignored at the start of a run because of the initial seek.
 const BLOCKS_LEFT_OUT: usize = 2;
@@ -89,7 +89,7 @@ pub(super) fn switch(spots: &[Spot], revolution_ns: f64) -> Figure {
 }
 
 /// Returns the zones of the whole disk. A track takes `track_ns`, including the switch to the next.
-pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFit> {
+pub(super) fn layout(spots: &[Spot], known: &DriveFacts, track_ns: f64) -> Vec<ZoneFit> {
     let mut groups: Vec<Vec<Spot>> = Vec::new();
     for spot in spots {
         let mean = |group: &Vec<Spot>| {

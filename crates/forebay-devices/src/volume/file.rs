@@ -13,7 +13,7 @@ use super::formula::Formula;
 use super::price::VolumePrice;
 use super::{Knob, Limit, Relation, Tier};
 use crate::evidence::EvidenceTable;
-use crate::file::{DeviceKind, TomlError, fault};
+use crate::file::{DeviceKind, TomlError, toml_error};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,13 +134,13 @@ impl VolumeFile {
             let wrong = formula.names().into_iter().find(|name| !names.contains(name));
             wrong.map_or(Ok(()), |wrong| {
                 let known = names.join(", ");
-                Err(fault(span, format!("{key}: no knob '{wrong}', expected one of {known}")))
+                Err(toml_error(span, format!("{key}: no knob '{wrong}', expected one of {known}")))
             })
         };
         if let Some(slice) = self.slice_ms.as_ref().filter(|ms| !SLICE_MS.contains(ms.get_ref())) {
             let (least, most) = (SLICE_MS.start(), SLICE_MS.end());
             let text = format!("slice_ms: got {}, expected {least} to {most}", slice.get_ref());
-            return Err(fault(slice.span(), text));
+            return Err(toml_error(slice.span(), text));
         }
         for limit in self.limits()? {
             check_formula("rule", &limit.bound, limit.span)?;
@@ -155,26 +155,29 @@ impl VolumeFile {
             }
             let depths = u8::from(table.depth.is_some()) + u8::from(table.depth_ms.is_some());
             if self.slice_ms.is_some() && depths > 0 {
-                return Err(fault(
+                return Err(toml_error(
                     span,
                     "bucket: expected neither depth nor depth_ms with slice_ms",
                 ));
             }
             if self.slice_ms.is_none() && depths != 1 {
-                return Err(fault(span, "bucket: expected either depth or depth_ms"));
+                return Err(toml_error(span, "bucket: expected either depth or depth_ms"));
             }
             if let Some(got) = table.depth_ms.filter(|ms| !(0.0..=86_400_000.0).contains(ms)) {
-                return Err(fault(span, format!("depth_ms: got {got}, expected 0 to 86400000")));
+                return Err(toml_error(
+                    span,
+                    format!("depth_ms: got {got}, expected 0 to 86400000"),
+                ));
             }
             if let Some(got) = table.start.filter(|start| !(0.0..=1.0).contains(start)) {
-                return Err(fault(span, format!("start: got {got}, expected 0 to 1")));
+                return Err(toml_error(span, format!("start: got {got}, expected 0 to 1")));
             }
         }
         let LatencyTable { read_us, write_us } = self.latency.get_ref();
         for (key, got) in [("read_us", read_us), ("write_us", write_us)] {
             if !(0.0..=1e9).contains(got) {
                 let what = format!("{key}: got {got}, expected 0 to 1e9");
-                return Err(fault(self.latency.span(), what));
+                return Err(toml_error(self.latency.span(), what));
             }
         }
         let whole =
@@ -191,7 +194,7 @@ impl VolumeFile {
         let Some(price) = &self.price else { return Ok(()) };
         let knobs: Vec<&str> = self.knobs.keys().map(String::as_str).collect();
         let tiers: Vec<&str> = self.tiers.keys().map(String::as_str).collect();
-        price.get_ref().check(&knobs, &tiers).map_err(|what| fault(price.span(), what))
+        price.get_ref().check(&knobs, &tiers).map_err(|what| toml_error(price.span(), what))
     }
 
     /// Returns all names that formulas may use.
@@ -200,7 +203,7 @@ impl VolumeFile {
         let Some((_, first)) = self.tiers.iter().next() else { return Ok(names) };
         for tier in self.tiers.values() {
             if !tier.get_ref().keys().eq(first.get_ref().keys()) {
-                return Err(fault(tier.span(), "tiers: expected the same keys in every tier"));
+                return Err(toml_error(tier.span(), "tiers: expected the same keys in every tier"));
             }
         }
         names.extend(first.get_ref().keys().map(String::as_str));
@@ -215,7 +218,7 @@ impl VolumeFile {
                 let what = format!(
                     "{name}: got {least} to {most}, expected 0 to 1e15 with the default in between"
                 );
-                return Err(fault(table.span(), what));
+                return Err(toml_error(table.span(), what));
             }
             Ok(Knob { name: name.clone(), least, most, default })
         };
@@ -228,7 +231,7 @@ impl VolumeFile {
         for (name, table) in &self.tiers {
             let values = table.get_ref();
             let Some(&gib) = values.get("gib").filter(|gib| gib.is_finite()) else {
-                return Err(fault(table.span(), format!("{name}: expected gib")));
+                return Err(toml_error(table.span(), format!("{name}: expected gib")));
             };
             tiers.push(Tier { name: name.clone(), gib, values: values.clone() });
         }
@@ -248,10 +251,11 @@ impl VolumeFile {
                     "rule: got '{rule}', expected a knob, <= or >=, and a formula, as in \
                      iops <= 500 * gib"
                 );
-                return Err(fault(table.span(), what));
+                return Err(toml_error(table.span(), what));
             };
             let relation = if sign == "<=" { Relation::AtMost } else { Relation::AtLeast };
-            let bound = Formula::parse(bound.trim()).map_err(|what| fault(table.span(), what))?;
+            let bound =
+                Formula::parse(bound.trim()).map_err(|what| toml_error(table.span(), what))?;
             Ok(Limit { knob: knob.trim().to_string(), relation, bound, span: table.span() })
         };
         self.limit.iter().map(limit).collect()

@@ -35,7 +35,8 @@ use forebay_core::contract::policy::Done;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::{Nanos, Observer, Policy, Workload, simulate};
 use forebay_live::{
-    CpuTime, Emulated, LEN_MAX, Opening, Patterned, Punctual, Target, Uring, WallClock, Watch, run,
+    CpuTime, Emulated, LEN_MAX, Patterned, Punctual, Target, TargetOptions, Uring, WallClock,
+    Watch, run,
 };
 
 use load::{Outstanding, Timed};
@@ -96,7 +97,8 @@ struct Play<'a, W> {
 impl<W: Workload> PolicyVisitor for Play<'_, W> {
     type Out = (Watched, Nanos, CpuTime);
     fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Self::Out {
-        let how = Opening { writes: false, overwrite: false, need_bytes: FILE_BYTES, direct: true };
+        let how =
+            TargetOptions { writes: false, overwrite: false, need_bytes: FILE_BYTES, direct: true };
         let target = Target::open(self.file, how).unwrap();
         let mut lanes = Uring::new(vec![target], self.depth).map_err(|(error, _)| error).unwrap();
         let mut watched = Watched { length: self.length, ..Watched::default() };

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{CaptureError, Device, Look, NAP, Places, Source};
+use super::{CaptureError, Device, Look, NAP, Source, TracingPaths};
 
 /// The time within which blktrace reports if it cannot work.
 const START: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub(crate) struct Blktrace {
 
 impl Blktrace {
     /// Starts blktrace on `device`, and checks that it works.
-    pub(crate) fn start(device: &Device, places: &Places) -> Result<Blktrace, CaptureError> {
+    pub(crate) fn start(device: &Device, places: &TracingPaths) -> Result<Blktrace, CaptureError> {
         let Some(debugfs) = &places.debugfs else {
             let mount = "mount -t debugfs nodev /sys/kernel/debug";
             return Err(CaptureError::not_mounted("debugfs", mount));

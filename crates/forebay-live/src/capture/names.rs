@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::Places;
+use super::TracingPaths;
 
 /// How long a name counts as current.
 const FRESH: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(places: &Places) -> Names {
+    pub(crate) fn new(places: &TracingPaths) -> Names {
         let saved = places.tracefs.as_ref().map(|tracefs| tracefs.join("saved_cmdlines"));
         Names { proc: places.proc.clone(), saved, known: HashMap::new() }
     }
@@ -65,7 +65,7 @@ mod tests {
         fs::create_dir(root.join("7")).unwrap();
         fs::write(root.join("7/comm"), "dd\n").unwrap();
         fs::write(root.join("saved_cmdlines"), "77 other\n9 a b\n").unwrap();
-        let mut places = Places::of_mounts("");
+        let mut places = TracingPaths::of_mounts("");
         (places.proc, places.tracefs) = (root.to_owned(), Some(root.to_owned()));
         let mut names = Names::new(&places);
         assert_eq!(names.changed(7), Some("dd"));

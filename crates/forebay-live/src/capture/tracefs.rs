@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::settings::{self, Settings};
-use super::{CaptureError, Device, Look, Places, Source};
+use super::{CaptureError, Device, Look, Source, TracingPaths};
 
 /// The total size of the buffers of all CPUs, and the limits for one of them.
 const BUFFERS_KB: u64 = 256 << 10;
@@ -34,7 +34,7 @@ pub(crate) struct Tracefs {
 
 impl Tracefs {
     /// Sets up the tracer and turns it on for `device`.
-    pub(crate) fn start(device: &Device, places: &Places) -> Result<Tracefs, CaptureError> {
+    pub(crate) fn start(device: &Device, places: &TracingPaths) -> Result<Tracefs, CaptureError> {
         let Some(root) = places.tracefs.clone() else {
             let mount = "mount -t tracefs nodev /sys/kernel/tracing";
             return Err(CaptureError::not_mounted("tracefs", mount));

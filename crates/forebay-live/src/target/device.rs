@@ -54,12 +54,12 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Opening;
+    use crate::target::TargetOptions;
 
     #[test]
     fn files_of_one_folder_are_on_one_device() {
         let folder = tempfile::tempdir().unwrap();
-        let how = Opening { writes: true, overwrite: false, need_bytes: 4096, direct: false };
+        let how = TargetOptions { writes: true, overwrite: false, need_bytes: 4096, direct: false };
         let targets = ["a", "b"].map(|name| Target::open(&folder.path().join(name), how).unwrap());
         let [a, b] = targets.map(|target| target.device().unwrap());
         assert_eq!(a, b);

@@ -12,7 +12,8 @@ use forebay_core::stack::Blocks;
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Nanos, Op, Policy, Request, Workload};
 use forebay_live::{
-    Emulated, LEN_MAX, Lanes, Opening, Sparse, Store, Target, Threads, Uring, Waker, WallClock, run,
+    Emulated, LEN_MAX, Lanes, Sparse, Store, Target, TargetOptions, Threads, Uring, Waker,
+    WallClock, run,
 };
 
 use crate::laws::oracle::{Mix, Oracle};
@@ -47,7 +48,7 @@ fn policy(spec: &str) -> Box<dyn Policy> {
 
 /// Creates new files of 2 MiB each; the last one is for the flash.
 fn targets(folder: &Path) -> Vec<Target> {
-    let how = Opening { writes: true, overwrite: true, need_bytes: 2 * MIB, direct: true };
+    let how = TargetOptions { writes: true, overwrite: true, need_bytes: 2 * MIB, direct: true };
     let open = |lane| {
         let path = folder.join(format!("lane{lane}"));
         std::fs::write(&path, vec![0; 2 * MIB as usize]).unwrap();

@@ -2,7 +2,9 @@
 //! combinations of policies.
 
 use forebay_core::cache::{Lru, S3Fifo};
-use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, Listed, PLACEMENTS, POLICIES, SHAPERS, build, build_placed,
+};
 use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::stack::rearranged::Record;
@@ -144,6 +146,12 @@ fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
     Stack { name, disks: 2, lanes: 3, sectors: 256, mends, restarts, ..rest }
 }
 
+/// Returns a shaper on one disk, unless it needs several servers.
+fn shaper(listed: &Listed) -> Option<Stack> {
+    let spec = format!("{}:depth=3", listed.shortest_spec());
+    build(&spec, LEN_MAX).unwrap().servers().is_empty().then(|| named(&spec, 1, true))
+}
+
 /// Returns two policies side by side, one for one lane and one for two.
 fn side_by_side() -> Stack {
     let build = || -> Box<dyn Policy> {
@@ -207,9 +215,9 @@ pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<d
     Box::new(Rearranged::before(placement, build_placed(spec, &set).unwrap(), 1))
 }
 
-/// Placements that store data elsewhere than on the disk, and survive a restart.
+/// Placements that store data elsewhere than on the disk, and survive a restart, with other
+/// parameters than the defaults.
 const SURVIVING: &[&str] = &[
-    "cache:size-mib=1:format=yes",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
     "tier-bcache:cutoff-kib=64:transfer-us=300:disk=cfq:size-mib=1:format=yes",
     "tier-lba:deviation-mib=1:size-mib=1:migrate=yes:period-s=0.001:extent-kib=4:format=yes",
@@ -261,16 +269,17 @@ fn many_places() -> Stack {
 
 /// Returns all placements that survive a restart through their records.
 pub(crate) fn surviving_stacks() -> Vec<Stack> {
-    let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
+    let listed = PLACEMENTS.iter().map(|listed| format!("{}:size-mib=1:format=yes", listed.name));
+    let mut all: Vec<Stack> = listed.map(|spec| surviving(&spec, 2)).collect();
+    all.extend(SURVIVING.iter().map(|spec| surviving(spec, 2)));
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
     all.push(small_surviving("mq-deadline", false));
     all.push(many_places());
     all.extend([1, 60].map(drained));
     let whole = blocks("cache:size-mib=1:format=yes", 2, true);
     all.push(Stack { mends: Mends::Nothing, ..whole });
-    all.extend(
-        ["noop", "deadline", "forebay", "bid:wait-ms=1", "cfq", "bfq", "kyber", "none"].map(kept),
-    );
+    all.extend(POLICIES.iter().map(|listed| kept(listed.name)));
+    all.push(kept("bid:wait-ms=1"));
     all.push(kept("promised:cmin=900/0:delta-ms=5:depth=3:over=bfq"));
     all
 }
@@ -301,17 +310,6 @@ const DRAWN: u64 = 16;
 /// Returns a random stack, determined by `number`: whole blocks or not, above a shaper or none,
 /// above a placement or none, above a scheduler for each disk.
 fn drawn(number: u64) -> Stack {
-    const DISKS: &[&str] = &[
-        "noop",
-        "deadline",
-        "cfq",
-        "anticipatory",
-        "bid",
-        "forebay",
-        "none",
-        "mq-deadline",
-        "bfq",
-    ];
     const PLACED: &[&str] = &[
         "cache:size-mib=1",
         "cache:size-mib=1:replace=s3fifo:block-kib=8:format=yes",
@@ -322,7 +320,7 @@ fn drawn(number: u64) -> Stack {
         "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1",
         "bid-hybrid:packing-kib=256:size-mib=1:format=yes",
     ];
-    const SHAPERS: &[&str] = &[
+    const SHAPED: &[&str] = &[
         "fcfs:depth=5",
         "sfq:cmin=3000:depth=3",
         "wf2q:cmin=3000:depth=4",
@@ -332,7 +330,7 @@ fn drawn(number: u64) -> Stack {
     ];
     let mut state = number;
     let mut below = |count: usize| (crate::laws::random(&mut state) % count as u64) as usize;
-    let disk = DISKS[below(DISKS.len())];
+    let disk = POLICIES[below(POLICIES.len())].name;
     let (mut spec, mut restarts) = (disk.to_string(), true);
     if below(4) > 0 {
         spec = PLACED[below(PLACED.len())].to_string();
@@ -342,7 +340,7 @@ fn drawn(number: u64) -> Stack {
         }
     }
     if below(2) > 0 {
-        spec = format!("{}:over={}", SHAPERS[below(SHAPERS.len())], spec.replace(':', "+"));
+        spec = format!("{}:over={}", SHAPED[below(SHAPED.len())], spec.replace(':', "+"));
     }
     let (disks, block) = (1 + below(2) as u16, [512, 512, 1024, 4096][below(4)]);
     let text = spec.clone();
@@ -363,6 +361,7 @@ pub(crate) fn stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = Vec::new();
     all.extend(POLICIES.iter().map(|listed| named(listed.name, 1, true)));
     all.extend(SCHEDULERS.iter().map(|spec| named(spec, 1, true)));
+    all.extend(SHAPERS.iter().filter_map(shaper));
     all.extend(["noop", "cfq", "bid:wait-ms=1"].map(|spec| named(spec, 2, true)));
     all.extend(["noop", "fcfs:depth=3", "sfq:cmin=3000:depth=2"].map(short));
     all.extend(ON_DISK.iter().map(|spec| named(spec, 2, true)));

@@ -7,7 +7,7 @@ use super::{
     rate, ratio, scale,
 };
 use crate::counts::{Bag, Counts};
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 
 /// A table of bags, looked up by the nearest known key.
 struct Nearest {
@@ -37,7 +37,7 @@ impl Nearest {
     }
 
     #[inline]
-    fn draw(&mut self, key: Key, dice: &mut Dice) -> Option<u32> {
+    fn draw(&mut self, key: Key, dice: &mut RandomSource) -> Option<u32> {
         let place = place(key);
         let mut at = self.found.get(place).copied().unwrap_or(UNKNOWN);
         if at == UNKNOWN {
@@ -90,7 +90,7 @@ impl Clock {
 
     /// Returns the next arrival, or None after the last.
     #[inline]
-    pub(crate) fn next(&mut self, dice: &mut Dice) -> Option<Arrival> {
+    pub(crate) fn next(&mut self, dice: &mut RandomSource) -> Option<Arrival> {
         while self.next == self.is_write.len() {
             if self.block > self.arrivals.blocks.len() {
                 return None;
@@ -106,7 +106,7 @@ impl Clock {
     }
 
     /// Generates the next block. After the last block, this is the single last request.
-    fn begin_block(&mut self, dice: &mut Dice) {
+    fn begin_block(&mut self, dice: &mut RandomSource) {
         let arrivals = &self.arrivals;
         if self.block > 0 {
             self.begun_ns += arrivals.blocks[self.block - 1].duration_ns;
@@ -140,7 +140,7 @@ impl Clock {
         }
     }
 
-    fn divide(&mut self, begin: usize, end: usize, writes: u64, dice: &mut Dice) {
+    fn divide(&mut self, begin: usize, end: usize, writes: u64, dice: &mut RandomSource) {
         let requests = (end - begin) as u64;
         if requests <= 1 {
             if requests == 1 {

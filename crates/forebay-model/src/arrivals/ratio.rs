@@ -2,7 +2,7 @@
 //! the parts are similar.
 
 use crate::bins;
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 
 /// The code for a second part of zero. It is the largest code.
 pub(super) const MAX: u32 = 127;
@@ -49,7 +49,7 @@ pub(super) fn of((first, second): (u64, u64), requests: (u64, u64)) -> u32 {
 
 /// Draws a share of the first part, out of all shares with this code.
 #[inline]
-pub(super) fn draw(number: u32, requests: (u64, u64), dice: &mut Dice) -> f64 {
+pub(super) fn draw(number: u32, requests: (u64, u64), dice: &mut RandomSource) -> f64 {
     if number == 0 || number >= MAX {
         return if number == 0 { 0.0 } else { 1.0 };
     }
@@ -89,7 +89,7 @@ mod tests {
             let halves = (1 << 41, 1);
             let number = of((first, second), halves);
             prop_assert!(number > EVEN && number < MAX);
-            let share = draw(number, halves, &mut Dice::new(seed));
+            let share = draw(number, halves, &mut RandomSource::new(seed));
             let whole = (1u64 << 60) as f64;
             let back = of(((share * whole) as u64, ((1.0 - share) * whole) as u64), halves);
             // Rounding at the edge of a step may change the code by one.
@@ -100,7 +100,7 @@ mod tests {
         fn an_even_pace_stays_even(gap in 1u64..1 << 30, first in 1u64..1000, second in 1u64..1000) {
             let number = of((gap * first, gap * second), (first, second));
             prop_assert_eq!(number, EVEN);
-            let share = draw(number, (first, second), &mut Dice::new(1));
+            let share = draw(number, (first, second), &mut RandomSource::new(1));
             let found = share * (gap * (first + second)) as f64;
             prop_assert!((found - (gap * first) as f64).abs() < 1e-3 * gap as f64);
         }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn nothing_and_all_are_numbers_of_their_own() {
-        let mut dice = Dice::new(1);
+        let mut dice = RandomSource::new(1);
         let halves = (2, 3);
         assert_eq!(
             (

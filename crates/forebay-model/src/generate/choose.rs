@@ -9,7 +9,7 @@ use super::{Mechanism, Mechanisms};
 use crate::chain::{Chain, GAPS};
 use crate::class::Class;
 use crate::counts::Counts;
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 use crate::model::Model;
 use crate::space::Transitions;
 
@@ -226,7 +226,7 @@ impl Chooser {
         number: u64,
         is_write: bool,
         (after, before, pace): (usize, usize, usize),
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> usize {
         self.enter(number);
         let (first, end) =
@@ -261,13 +261,13 @@ impl Chooser {
     }
 
     /// Draws a class by the requests that remain in the whole cycle, if no budget is left.
-    fn likely(&self, classes: Range<usize>, dice: &mut Dice) -> usize {
+    fn likely(&self, classes: Range<usize>, dice: &mut RandomSource) -> usize {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
     /// Returns the range of a request of class `class`.
     #[inline]
-    pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
+    pub(super) fn range(&mut self, class: usize, dice: &mut RandomSource) -> usize {
         if self.classes[class].kind.continues()
             && let Some((_, range)) = self.last
         {

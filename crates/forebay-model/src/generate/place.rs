@@ -9,7 +9,7 @@ use crate::address::Space;
 use crate::bins::log2;
 use crate::class::{Class, PlaceKind};
 use crate::counts::Bag;
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 use crate::ends::{ENDS_MAX, WHOLE};
 use crate::ground::BLOCK_BYTES;
 use crate::model::Model;
@@ -106,7 +106,7 @@ impl Placer {
         number: u64,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> DrawnPlace {
         let of = self.classes[class];
         let len = self.lengths[class].draw(dice).max(1);
@@ -125,7 +125,7 @@ impl Placer {
     /// Returns the offset within a block for a new place. It is zero unless offsets are finer than
     /// blocks.
     #[inline]
-    fn past_block(&mut self, class: usize, len: u32, dice: &mut Dice) -> u64 {
+    fn past_block(&mut self, class: usize, len: u32, dice: &mut RandomSource) -> u64 {
         if self.grain < BLOCK_BYTES { self.lengths[class].sector(len, dice) } else { 0 }
     }
 }

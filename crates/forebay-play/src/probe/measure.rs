@@ -139,13 +139,13 @@ pub(super) fn run(
             return Err(ProbeError::Stopped);
         }
         let is_over = now >= end || started >= phase.reads_max;
-        if is_over && lanes.under_way() == 0 {
+        if is_over && lanes.in_flight() == 0 {
             return Ok(times);
         }
         while !is_over
             && started < phase.reads_max
             && now >= next_start
-            && lanes.under_way() < phase.depth
+            && lanes.in_flight() < phase.depth
             && lanes.room(0)
         {
             let io = Request {

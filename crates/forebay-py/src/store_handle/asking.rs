@@ -7,7 +7,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use forebay_store::{Answer, Answered, Config, Disks, Key, StoreError, Then};
+use forebay_store::{Answer, AnswerCallback, Config, Disks, Key, OperationResult, StoreError};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
@@ -86,14 +86,14 @@ impl Drop for Opened {
 }
 
 /// Starts an operation and waits for its result.
-pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(Then) + Send) -> PyResult<Answer> {
-    let (said, answer) = sync_channel::<Answered>(1);
-    let then: Then = Box::new(move |answered| {
+pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(AnswerCallback) + Send) -> PyResult<Answer> {
+    let (said, answer) = sync_channel::<OperationResult>(1);
+    let then: AnswerCallback = Box::new(move |answered| {
         // Sending fails if the caller was interrupted.
         let _ = said.send(answered);
     });
     let answered = awaited(py, move || begin(then), answer)?;
-    answered.map_err(|trouble| of_trouble(&trouble))
+    answered.map_err(|failure| of_trouble(&failure))
 }
 
 /// Runs long work in a thread of its own and waits for it. If the wait is interrupted, the result

@@ -48,7 +48,7 @@ impl Reader {
     /// Takes a snapshot of `opened`.
     pub(super) fn hold(py: Python<'_>, opened: &Arc<Opened>) -> PyResult<Reader> {
         let store = opened.store()?;
-        let snapshot = py.detach(|| store.snapshot()).map_err(|trouble| of_trouble(&trouble))?;
+        let snapshot = py.detach(|| store.snapshot()).map_err(|failure| of_trouble(&failure))?;
         let held = Held { snapshot: Some(snapshot), opened: Arc::clone(opened) };
         Ok(Reader::Then(Arc::new(held)))
     }

@@ -1,14 +1,14 @@
 //! Seats clients, receives what they send, sends them answers, and lets them go.
 
 use forebay_core::Nanos;
-use forebay_live::{Plug, Wired};
+use forebay_live::{Plug, SocketLanes};
 
 use super::{Course, Front, Newcomer, Streams, device};
 use crate::connection::{Connection, Next};
 use crate::tally::Answered;
 
 impl Front {
-    pub(super) fn welcome<L: Wired + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
+    pub(super) fn welcome<L: SocketLanes + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
         let Newcomer { socket, agreed, told } = newcomer;
         // A client of an export that has become another one meanwhile must connect again.
         let is_stale = match self.exports.get(agreed.export) {
@@ -42,7 +42,7 @@ impl Front {
     }
 
     /// Processes received bytes, or the end of a client's stream.
-    pub(super) fn received<L: Wired + ?Sized>(
+    pub(super) fn received<L: SocketLanes + ?Sized>(
         &mut self,
         plug: Plug,
         count: Result<u32, i32>,
@@ -74,7 +74,7 @@ impl Front {
     }
 
     /// Processes all complete requests and resumes receiving.
-    pub(super) fn read_on<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    pub(super) fn read_on<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         while self.course == Course::Open {
             let Some(connection) = &mut self.connections[plug as usize] else { return };
             if connection.leaving || connection.payload.is_some() || !connection.admits() {
@@ -90,7 +90,7 @@ impl Front {
         self.listen(plug, lanes);
     }
 
-    fn listen<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    fn listen<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         let wants =
             connection.payload.is_some() || connection.admits() && connection.starving.is_none();
@@ -103,7 +103,7 @@ impl Front {
     }
 
     /// Sends the pending answers.
-    pub(crate) fn send<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
+    pub(crate) fn send<L: SocketLanes + ?Sized>(&mut self, lanes: &mut L) {
         for plug in 0..self.connections.len() as Plug {
             let Some(connection) = &mut self.connections[plug as usize] else { continue };
             if connection.device.is_some() {
@@ -123,7 +123,7 @@ impl Front {
         }
     }
 
-    pub(super) fn sent<L: Wired + ?Sized>(
+    pub(super) fn sent<L: SocketLanes + ?Sized>(
         &mut self,
         plug: Plug,
         count: Result<u32, i32>,
@@ -137,7 +137,7 @@ impl Front {
     }
 
     /// Stops communicating with a client.
-    pub(super) fn leave<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    pub(super) fn leave<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.leaving = true;
         connection.deaf = true;
@@ -158,7 +158,7 @@ impl Front {
     }
 
     /// Unplugs a leaving client once it has no pending answers.
-    pub(super) fn let_go<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
+    pub(super) fn let_go<L: SocketLanes + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if connection.leaving && connection.is_done() && !connection.unplugged {
             connection.unplugged = true;

@@ -15,7 +15,7 @@ use std::sync::mpsc::Sender;
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::contract::volume::{VolumeDrive, VolumeOrder};
 use forebay_core::{Fault, Nanos, Op, Outcome};
-use forebay_live::{Plug, Wired};
+use forebay_live::{Plug, SocketLanes};
 
 use super::volume::{Carried, EarlierCounts};
 use super::{Attachment, Front, JoiningDrive, PendingRequest, Streams};
@@ -162,7 +162,7 @@ fn not_resumed(order: &VolumeOrder, why: &str) -> String {
 
 impl Front {
     /// Executes the orders of other threads, and stops the server if requested.
-    pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
+    pub(super) fn steer<L: SocketLanes + ?Sized>(&mut self, lanes: &mut L) {
         if self.course == Course::Open {
             for order in std::mem::take(&mut self.resumed) {
                 if let Err(why) = self.order(&order, lanes.wall()) {

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 
 use forebay_core::{Flags, Op, Piece};
 use forebay_live::ublk::{Channel, UblkRequest, Zeroes};
-use forebay_live::{Plug, Wired};
+use forebay_live::{Plug, SocketLanes};
 
 use super::Front;
 use crate::connection::{Connection, Reply, ReplyContent};
@@ -28,7 +28,11 @@ pub(crate) struct Attachment {
 }
 
 impl Front {
-    pub(super) fn attach<L: Wired + ?Sized>(&mut self, attachment: Attachment, lanes: &mut L) {
+    pub(super) fn attach<L: SocketLanes + ?Sized>(
+        &mut self,
+        attachment: Attachment,
+        lanes: &mut L,
+    ) {
         let Attachment { channel, export, done } = attachment;
         let plug = lanes.attach(channel).ok();
         if let Some(plug) = plug {
@@ -42,7 +46,7 @@ impl Front {
     }
 
     /// Registers a request of a device.
-    pub(super) fn asked_by_device<L: Wired + ?Sized>(
+    pub(super) fn asked_by_device<L: SocketLanes + ?Sized>(
         &mut self,
         plug: Plug,
         request: UblkRequest,
@@ -57,7 +61,11 @@ impl Front {
 }
 
 /// Sends a device's pending answers.
-pub(super) fn answer<L: Wired + ?Sized>(plug: Plug, connection: &mut Connection, lanes: &mut L) {
+pub(super) fn answer<L: SocketLanes + ?Sized>(
+    plug: Plug,
+    connection: &mut Connection,
+    lanes: &mut L,
+) {
     while let Some(Reply { cookie, told }) = connection.next_reply() {
         let (tag, len) = parts(cookie);
         let result = match told {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_live::{Plug, Wired};
+use forebay_live::{Plug, SocketLanes};
 
 use super::{Front, Streams};
 use crate::config::Named;
@@ -17,7 +17,7 @@ pub(super) fn names_of(exports: &[Export]) -> Vec<Arc<str>> {
 impl Front {
     /// Changes the exports. Clients stay if their export is the same and has not shrunk; others,
     /// which have connected since the change was decided, are disconnected.
-    pub(crate) fn change_exports<L: Wired + ?Sized>(
+    pub(crate) fn change_exports<L: SocketLanes + ?Sized>(
         &mut self,
         named: &[Named],
         exports: Vec<Export>,

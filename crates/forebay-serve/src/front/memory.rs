@@ -2,7 +2,7 @@
 //! and returns unneeded memory to the system.
 
 use forebay_core::Nanos;
-use forebay_live::{Plug, Wired};
+use forebay_live::{Plug, SocketLanes};
 use forebay_show::plural::counted;
 
 use super::Front;
@@ -66,7 +66,7 @@ impl Front {
 
     /// Disconnects clients that have stalled for too long, continues requests for which there is
     /// memory now, and returns unneeded memory to the system.
-    pub(crate) fn look_after_memory<L: Wired + ?Sized>(&mut self, now: Nanos, lanes: &mut L) {
+    pub(crate) fn look_after_memory<L: SocketLanes + ?Sized>(&mut self, now: Nanos, lanes: &mut L) {
         if !self.memory.is_used || now < self.memory.looks_at {
             return;
         }

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
 use forebay_core::{Nanos, Op};
-use forebay_live::Wired;
+use forebay_live::SocketLanes;
 use forebay_volume::Successor;
 
 use super::{Course, Front};
@@ -85,7 +85,7 @@ impl Front {
     }
 
     /// Adds a drive.
-    pub(super) fn join<L: Wired + ?Sized>(
+    pub(super) fn join<L: SocketLanes + ?Sized>(
         &mut self,
         successor: Successor,
         purpose: Purpose,

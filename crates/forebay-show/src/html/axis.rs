@@ -62,11 +62,6 @@ impl Axis {
         Axis { label, ..self }
     }
 
-    /// Formats a value in the same way as the labels.
-    pub fn said(&self, value: f64) -> String {
-        (self.label)(value)
-    }
-
     /// Returns the positions of both ends of the axis in picture units.
     pub fn ends(&self) -> (f64, f64) {
         (self.from, self.to)

@@ -12,7 +12,7 @@ pub struct Part {
     /// The size of the segment, to which its length is proportional.
     pub size: f64,
     /// The tooltip of the segment.
-    pub told: String,
+    pub tooltip: String,
     /// The text inside the segment, shown if it fits; may be empty.
     pub label: String,
 }
@@ -32,8 +32,8 @@ impl Bar {
     /// Creates a bar with one segment, highlighted if `stands_out` is set.
     pub fn single(name: &str, size: f64, total: String, stands_out: bool) -> Bar {
         let class = if stands_out { "chosen" } else { "other" }.to_string();
-        let told = format!("{name}: {total}");
-        let part = Part { class, size, told, label: String::new() };
+        let tooltip = format!("{name}: {total}");
+        let part = Part { class, size, tooltip, label: String::new() };
         Bar { name: name.to_string(), parts: vec![part], total }
     }
 
@@ -180,7 +180,7 @@ fn parts(picture: &mut Picture, bar: &Bar, top: f64, axis: Axis) {
              <title>{}</title></rect>",
             part.class,
             to - from,
-            escape(&part.told),
+            escape(&part.tooltip),
         ));
         if to - from > 64.0 && !part.label.is_empty() {
             let middle = (from + to) / 2.0;
@@ -212,7 +212,7 @@ mod tests {
         let part = |size: &f64| Part {
             class: "seek".into(),
             size: *size,
-            told: "<told>".into(),
+            tooltip: "<told>".into(),
             label: "<label>".into(),
         };
         Bar { name: "<name>".into(), parts: sizes.iter().map(part).collect(), total: "<t>".into() }
@@ -282,7 +282,7 @@ mod tests {
         let bars = [("a", 1.0), ("", 2.0)]
             .map(|(name, size)| Bar::single(name, size, format!("{size} W"), false));
         let svg = picture(&CAPTION, &bars, Some(&(1.0, "the least".into()))).unwrap();
-        let told = "&quot;d&quot; The line: the least. a: 1 W; 2 W.</desc>";
-        assert_eq!(svg.matches(told).count(), 2, "{svg}");
+        let tooltip = "&quot;d&quot; The line: the least. a: 1 W; 2 W.</desc>";
+        assert_eq!(svg.matches(tooltip).count(), 2, "{svg}");
     }
 }

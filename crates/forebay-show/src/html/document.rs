@@ -1,7 +1,7 @@
 //! Builds the HTML document around a page's content: style sheet, scripts, sections, header and
 //! tiles.
 
-use super::paragraphs::{kept_together, said};
+use super::paragraphs::{inline, keep_units_together};
 use super::table;
 use super::text::{escape, name};
 
@@ -21,7 +21,7 @@ pub fn document(title: &str, body: &str) -> String {
          <footer>Forebay {}</footer></body></html>\n",
         name(title),
         include_str!("style.css"),
-        kept_together(body),
+        keep_units_together(body),
         env!("CARGO_PKG_VERSION"),
     )
 }
@@ -50,11 +50,11 @@ pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, Stri
     let (first, rest) = large_and_small(answer);
     let rest = match rest {
         "" => String::new(),
-        rest => format!(" <span>{}</span>", said(rest)),
+        rest => format!(" <span>{}</span>", inline(rest)),
     };
     format!(
         "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}{rest}</h1>{}</header>\n",
-        said(first),
+        inline(first),
         listed("about", &about)
     )
 }

@@ -5,7 +5,7 @@ use super::bars;
 use super::charts::{legend, series_class};
 use super::document::{self, folded, header, section, tiles};
 use super::figure;
-use super::paragraphs::said;
+use super::paragraphs::inline;
 use super::plot::{Caption, Plot, in_both};
 use super::table::{Mark, table};
 use super::text::{escape, typeset};
@@ -76,19 +76,19 @@ fn drawn(of: &Section) -> String {
 
 fn block(of: &Block) -> String {
     let paragraphs = |class: &str, all: &[String]| {
-        let all: String = all.iter().map(|text| format!("<p>{}</p>", said(text))).collect();
+        let all: String = all.iter().map(|text| format!("<p>{}</p>", inline(text))).collect();
         format!("<div class=\"{class}\">{all}</div>")
     };
     match of {
         Block::Text(text) => paragraphs("findings", std::slice::from_ref(text)),
         Block::List(items) => {
             let items: String =
-                items.iter().map(|item| format!("<li>{}</li>", said(item))).collect();
+                items.iter().map(|item| format!("<li>{}</li>", inline(item))).collect();
             format!("<ul class=\"findings\">{items}</ul>")
         }
         Block::Terms(terms) => {
             let one = |(term, text): &(String, String)| {
-                format!("<dt>{}</dt><dd>{}</dd>", escape(term), said(text))
+                format!("<dt>{}</dt><dd>{}</dd>", escape(term), inline(text))
             };
             let all: String = terms.iter().map(one).collect();
             format!("<dl class=\"terms\">{all}</dl>")
@@ -147,7 +147,7 @@ fn mark(of: &RowMark) -> Mark {
 
 /// Formats a table's cell: the figure in its typeset form, with its interval below.
 fn cell(of: &CellText) -> String {
-    let text = if of.is_figure { typeset(&of.text) } else { said(&of.text) };
+    let text = if of.is_figure { typeset(&of.text) } else { inline(&of.text) };
     let text = match of.is_good {
         Some(true) => format!("<span class=\"gain\">{text}</span>"),
         Some(false) => format!("<span class=\"loss\">{text}</span>"),

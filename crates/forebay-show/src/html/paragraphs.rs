@@ -11,7 +11,7 @@ use crate::prose::joined;
 const PARAGRAPHS_MAX: usize = 40;
 
 /// Escapes untrusted `text`, and turns text between backticks into code.
-pub fn said(text: &str) -> String {
+pub fn inline(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
         return escape(text);
@@ -25,7 +25,7 @@ pub fn said(text: &str) -> String {
 
 /// Prevents line breaks between figures and their units in `markup`. Code is left unchanged,
 /// because readers copy it.
-pub fn kept_together(markup: &str) -> String {
+pub fn keep_units_together(markup: &str) -> String {
     let mut kept = String::with_capacity(markup.len());
     let mut is_code = false;
     for piece in markup.split_inclusive('>') {
@@ -46,7 +46,7 @@ pub fn kept_together(markup: &str) -> String {
 
 /// Builds the title of a page from `what` it shows and the file names of the traces that it is
 /// about.
-pub fn called(what: &str, of: &[&str]) -> String {
+pub fn page_title(what: &str, of: &[&str]) -> String {
     let last =
         |path: &&str| Path::new(path).file_name().map(|last| last.to_string_lossy().into_owned());
     let of: Vec<String> = of.iter().map(|path| last(path).unwrap_or(path.to_string())).collect();
@@ -65,7 +65,7 @@ fn prose(text: &str) -> String {
             part.iter().map(|line| line.strip_prefix(INDENT).map(escape)).collect();
         match copied {
             Some(lines) => format!("<pre><code>{}</code></pre>\n", lines.join("\n")),
-            None => part.iter().map(|line| format!("<p>{}</p>\n", said(line))).collect(),
+            None => part.iter().map(|line| format!("<p>{}</p>\n", inline(line))).collect(),
         }
     };
     lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn figures_keep_their_units_and_code_its_blanks() {
         assert_eq!(
-            kept_together("<p class=\"2 s\">in 3 s, <code>sleep 3 s</code> or 4 ms</p>5 %"),
+            keep_units_together("<p class=\"2 s\">in 3 s, <code>sleep 3 s</code> or 4 ms</p>5 %"),
             "<p class=\"2 s\">in 3\u{a0}s, <code>sleep 3 s</code> or 4\u{a0}ms</p>5\u{a0}%"
         );
-        assert_eq!(kept_together(""), "");
+        assert_eq!(keep_units_together(""), "");
     }
 
     #[test]
@@ -107,14 +107,17 @@ mod tests {
 
     #[test]
     fn backticks_in_pairs_are_code() {
-        assert_eq!(said("see `a <b>` & `c`"), "see <code>a &lt;b&gt;</code> &amp; <code>c</code>");
-        assert_eq!(said("one ` alone"), "one ` alone");
+        assert_eq!(
+            inline("see `a <b>` & `c`"),
+            "see <code>a &lt;b&gt;</code> &amp; <code>c</code>"
+        );
+        assert_eq!(inline("one ` alone"), "one ` alone");
     }
 
     #[test]
     fn a_page_is_called_by_its_answer_and_the_last_part_of_each_path() {
-        assert_eq!(called("Advice", &["/long/way/to/t.parquet"]), "Advice: t.parquet");
-        assert_eq!(called("Comparison", &["a/b", "c"]), "Comparison: b and c");
-        assert_eq!(called("Advice", &[""]), "Advice: ");
+        assert_eq!(page_title("Advice", &["/long/way/to/t.parquet"]), "Advice: t.parquet");
+        assert_eq!(page_title("Comparison", &["a/b", "c"]), "Comparison: b and c");
+        assert_eq!(page_title("Advice", &[""]), "Advice: ");
     }
 }

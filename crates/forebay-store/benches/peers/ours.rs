@@ -43,7 +43,7 @@ pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
     let seconds = began.elapsed().as_secs_f64();
     let (figures, (_, runs)) = {
         let status = store.status();
-        (status.figures, status.held)
+        (status.figures, status.segment_totals)
     };
     let closing = Instant::now();
     store.close();

@@ -21,9 +21,9 @@ impl Engine {
         let version = Rc::clone(&self.state.borrow().version);
         let losses = |part: &Part| {
             let segment = &part.segment;
-            let trouble = segment.lost.as_ref().or(segment.damaged.get());
-            let whole = trouble.filter(|_| segment.holes.is_empty());
-            let whole = whole.map(|trouble| loss(part, part.keys.clone(), trouble.clone()));
+            let failure = segment.lost.as_ref().or(segment.damaged.get());
+            let whole = failure.filter(|_| segment.holes.is_empty());
+            let whole = whole.map(|failure| loss(part, part.keys.clone(), failure.clone()));
             segment.holes.iter().map(Hole::loss).chain(whole).collect::<Vec<_>>()
         };
         let parts = version.runs.iter().flat_map(|run| &run.parts);
@@ -69,8 +69,8 @@ impl Engine {
         if !losses.is_empty() {
             return losses;
         }
-        if let Err(trouble) = self.check_tree(part, &mut losses).await {
-            losses.push(loss(part, part.keys.clone(), trouble));
+        if let Err(failure) = self.check_tree(part, &mut losses).await {
+            losses.push(loss(part, part.keys.clone(), failure));
         }
         if let Some(copy) = part.segment.copy()
             && part.segment.lost.is_none()
@@ -81,9 +81,9 @@ impl Engine {
                 Some(filter == part.segment.filter)
             });
             if is_same != Some(true) {
-                let trouble = OperationError::Damaged { disk: copy.disk, offset: copy.offset };
+                let failure = OperationError::Damaged { disk: copy.disk, offset: copy.offset };
                 let none = Keys { after: part.keys.after.clone(), upto: part.keys.after.clone() };
-                losses.push(Loss { records: 0, bytes: 0, ..loss(part, none, trouble) });
+                losses.push(Loss { records: 0, bytes: 0, ..loss(part, none, failure) });
             }
         }
         losses
@@ -91,8 +91,8 @@ impl Engine {
 
     async fn check_tree(&self, part: &Part, losses: &mut Vec<Loss>) -> Result<(), OperationError> {
         let segment = &part.segment;
-        if let Some(trouble) = &segment.lost {
-            return Err(trouble.clone());
+        if let Some(failure) = &segment.lost {
+            return Err(failure.clone());
         }
         let shape = segment.described.shape;
         let leaves = self.leaves(segment).await?;
@@ -122,10 +122,10 @@ impl Engine {
                     is_damaged = true;
                     let after = last.clone().max(part.keys.after.clone());
                     let upto = leaves.get(at + 1).map(|(first, _)| first.clone());
-                    let trouble = self.damaged(segment, place.at);
+                    let failure = self.damaged(segment, place.at);
                     let keys = Keys { after, upto: upto.or(part.keys.upto.clone()) };
                     let bytes = place.len.into();
-                    losses.push(Loss { records: 0, bytes, ..loss(part, keys, trouble) });
+                    losses.push(Loss { records: 0, bytes, ..loss(part, keys, failure) });
                     last = Some(first.clone());
                 }
             }
@@ -221,7 +221,7 @@ impl Engine {
             bytes: 0,
             is_bound: false,
             put: PutSpan::default(),
-            trouble: OperationError::Label { disk, offset },
+            failure: OperationError::Label { disk, offset },
         });
         self.losses_of_roots().into_iter().chain(labels).collect()
     }
@@ -230,7 +230,7 @@ impl Engine {
     /// contains no keys.
     fn losses_of_roots(&self) -> Vec<Loss> {
         let state = self.state.borrow();
-        let nothing = |upto: Option<Key>, trouble| Loss {
+        let nothing = |upto: Option<Key>, failure| Loss {
             from: None,
             after: None,
             upto,
@@ -238,10 +238,10 @@ impl Engine {
             bytes: 0,
             is_bound: false,
             put: PutSpan::default(),
-            trouble,
+            failure,
         };
-        if let Some(trouble) = &state.rootless {
-            return vec![nothing(None, trouble.clone())];
+        if let Some(failure) = &state.rootless {
+            return vec![nothing(None, failure.clone())];
         }
         let broken = state.broken_roots.iter();
         broken
@@ -385,9 +385,9 @@ impl Engine {
     }
 }
 
-fn loss(part: &Part, keys: Keys, trouble: OperationError) -> Loss {
+fn loss(part: &Part, keys: Keys, failure: OperationError) -> Loss {
     let shape = part.segment.described.shape;
     let Keys { after, upto } = keys;
     let (records, bytes, put) = (shape.records, shape.record_bytes, PutSpan::default());
-    Loss { from: None, after, upto, records, bytes, is_bound: false, put, trouble }
+    Loss { from: None, after, upto, records, bytes, is_bound: false, put, failure }
 }

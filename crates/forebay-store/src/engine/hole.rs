@@ -34,12 +34,16 @@ pub(crate) struct Hole {
     /// Whether the number of records is only an upper bound.
     is_bound: bool,
     put: PutSpan,
-    pub(crate) trouble: OperationError,
+    pub(crate) failure: OperationError,
 }
 
 impl Hole {
     /// Creates a hole for a log of which nothing was found; it may affect any key.
-    pub(super) fn whole(trouble: OperationError, records_max: u64, put_from: Option<u64>) -> Hole {
+    pub(super) fn of_whole_log(
+        failure: OperationError,
+        records_max: u64,
+        put_from: Option<u64>,
+    ) -> Hole {
         Hole {
             sequence: u64::MAX,
             from: Key::from([]),
@@ -48,7 +52,7 @@ impl Hole {
             records: records_max,
             is_bound: true,
             put: PutSpan { from: put_from, upto: None },
-            trouble,
+            failure,
         }
     }
 
@@ -56,12 +60,12 @@ impl Hole {
         gap: &Gap,
         said: Option<Vec<&BatchSummary>>,
         bound: u64,
-        trouble: OperationError,
+        failure: OperationError,
     ) -> Hole {
         let sequence = gap.upto.unwrap_or(u64::MAX);
         let Some(said) = said else {
             let put = PutSpan { from: gap.put.0, upto: gap.put.1 };
-            return Hole { sequence, put, ..Hole::whole(trouble, bound, None) };
+            return Hole { sequence, put, ..Hole::of_whole_log(failure, bound, None) };
         };
         let times = || said.iter().map(|of| of.put_at).filter(|at| *at > 0);
         let upto = said.iter().map(|of| of.upto.clone()).collect::<Option<Vec<Key>>>();
@@ -73,7 +77,7 @@ impl Hole {
             records: said.iter().map(|of| of.records).sum(),
             is_bound: false,
             put: PutSpan { from: times().min(), upto: times().max() },
-            trouble,
+            failure,
         }
     }
 
@@ -118,14 +122,14 @@ impl Hole {
             bytes: 0,
             is_bound: self.is_bound,
             put: self.put,
-            trouble: self.trouble.clone(),
+            failure: self.failure.clone(),
         }
     }
 }
 
 impl Engine {
     /// Returns the summaries of lost batches that are stored in roots.
-    pub(super) fn said_of_lost(&self) -> BatchSummaries {
+    pub(super) fn lost_batch_summaries(&self) -> BatchSummaries {
         let state = self.state.borrow();
         let lost = state.roots.iter().flat_map(|root| &root.lost);
         lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
@@ -137,7 +141,7 @@ impl Engine {
         let version = std::rc::Rc::clone(&state.version);
         let is_lost = |log: u64, index: u64| {
             let mut holes = version.segments().flat_map(|segment| &segment.holes);
-            holes.any(|hole| match hole.trouble {
+            holes.any(|hole| match hole.failure {
                 OperationError::Lost { log: of, first, upto, .. } => {
                     of == log && (first..upto).contains(&index)
                 }
@@ -151,7 +155,7 @@ impl Engine {
     /// Writes the summaries of lost batches to a root, because their current source may be
     /// converted to a segment before the next opening.
     pub(super) async fn keep_lost(&self) {
-        let known = self.said_of_lost();
+        let known = self.lost_batch_summaries();
         let mut lost = self.state.borrow().lost_batches.clone();
         lost.retain(|summary| !known.contains_key(&(summary.log, summary.index)));
         let Some(disk) = self.neighbour(self.disks.len()).filter(|_| !lost.is_empty()) else {
@@ -182,11 +186,11 @@ impl Engine {
                 all().filter(|record| gap.upto.is_some_and(|upto| record.sequence >= upto));
             behind.extend(of_log.map(|record| filter::hash(&record.key)));
             let (first, upto) = (gap.batches.start, gap.batches.end);
-            let trouble = OperationError::Lost { log: log.id, first, upto, expected: log.batches };
+            let failure = OperationError::Lost { log: log.id, first, upto, expected: log.batches };
             let known = gap.batches.clone().map(|index| said.get(&(log.id, index)));
             let bound = self.records_between(log.id, gap, later);
             let bound = bound.unwrap_or_else(|| self.log_records_max(disk));
-            let mut hole = Hole::new(gap, known.collect(), bound, trouble);
+            let mut hole = Hole::new(gap, known.collect(), bound, failure);
             hole.forget(&behind);
             holes.push(hole);
         }

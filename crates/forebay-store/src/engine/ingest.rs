@@ -50,7 +50,7 @@ impl Engine {
                 self.finish(log.take(), began);
                 let begun = self.executor.now();
                 self.changed.until(|| (!self.is_behind()).then_some(())).await;
-                self.state.borrow_mut().figures.held_back += self.executor.now() - begun;
+                self.state.borrow_mut().figures.merge_delay += self.executor.now() - begun;
             }
             let on_duty = match &log {
                 Some(log) => Rc::clone(log),
@@ -262,7 +262,7 @@ impl Engine {
         };
         if owed > Nanos::ZERO {
             self.executor.sleep(owed).await;
-            self.state.borrow_mut().figures.held_back += owed;
+            self.state.borrow_mut().figures.merge_delay += owed;
         }
     }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use crate::config::{Config, InPlace, Tree as How, TreeSync};
 use crate::executor::{Io, Pending};
 use crate::frame::{BLOCK, pad};
-use crate::inplace::page::{Content, Entry, Extent, Page, key_max, lies_in_leaf};
+use crate::inplace::page::{Content, Entry, Extent, Page, fits_in_leaf, key_max};
 use crate::inplace::tree::{Evicted, Tree};
 use crate::operation::{self, OperationError};
 use crate::record::{Key, Record, Value};
@@ -21,7 +21,7 @@ use crate::record::{Key, Record, Value};
 use super::Engine;
 use super::log::Log;
 use super::read::Picture;
-use super::scan::Wanted;
+use super::scan::PageLimits;
 use super::transform::after;
 
 /// The tree of a disk.
@@ -156,7 +156,7 @@ impl InUse<'_> {
             }
         }
         let content = match &record.value {
-            Some(value) if !lies_in_leaf(record, self.how.page_bytes) => {
+            Some(value) if !fits_in_leaf(record, self.how.page_bytes) => {
                 Content::Apart(self.write_apart(value).await?)
             }
             value => Content::Here(value.clone()),
@@ -272,9 +272,9 @@ impl Engine {
     pub(super) async fn scan_in_place(
         &self,
         trees: &Trees,
-        wanted: Wanted,
+        wanted: PageLimits,
     ) -> Result<operation::Page, OperationError> {
-        let Wanted { mut from, count, bytes: bytes_max } = wanted;
+        let PageLimits { mut from, count, bytes: bytes_max } = wanted;
         let mut all = self.use_all(trees).await;
         let Picture { logs, upto, .. } = self.picture();
         let (mut page, mut bytes) = (operation::Page::default(), 0);

@@ -63,7 +63,7 @@ impl Engine {
                         self.notice(disk, what);
                     }
                 }
-                Err(trouble) if is_old => return Err(trouble),
+                Err(failure) if is_old => return Err(failure),
                 // The damage continues to be reported until a later opening can repair it.
                 Err(_) => {}
             }

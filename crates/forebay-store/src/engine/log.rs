@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::record::{Key, Record, Value};
-use crate::segment::told_apart;
+use crate::segment::distinguishing_prefix;
 use crate::space::Space;
 
 /// If keys are longer than this on average, they are compared to estimate the size of their
@@ -36,7 +36,7 @@ pub(crate) struct Log {
     /// Whether another disk has recorded the log, or no other disk can.
     pub(crate) is_announced: Cell<bool>,
     /// If set, the log is not transformed until more than this many bytes are free.
-    pub(crate) found: Cell<Option<u64>>,
+    pub(crate) failed_at_free: Cell<Option<u64>>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
     /// The number of keys whose newest version is a value.
@@ -46,7 +46,7 @@ pub(crate) struct Log {
     space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
     /// An upper bound on the total length of the prefixes that distinguish the log's keys.
-    pub(crate) apart_bytes: Cell<u64>,
+    pub(crate) prefix_bytes: Cell<u64>,
     /// The length of the longest key.
     pub(crate) key_bytes_max: Cell<u64>,
 }
@@ -71,14 +71,14 @@ impl Log {
             batches: Cell::new(0),
             before: Cell::new((0, 0)),
             is_announced: Cell::new(false),
-            found: Cell::new(None),
+            failed_at_free: Cell::new(None),
             is_released: Cell::new(false),
             records: RefCell::default(),
             values: Cell::new(0),
             stretches: RefCell::default(),
             space: Rc::clone(space),
             record_bytes: Cell::new(0),
-            apart_bytes: Cell::new(0),
+            prefix_bytes: Cell::new(0),
             key_bytes_max: Cell::new(0),
         }
     }
@@ -114,7 +114,7 @@ impl Log {
         self.values.set(self.values.get() + u64::from(is_value) - u64::from(had_value));
         self.record_bytes.set(self.record_bytes.get() + record.size() as u64);
         let key_bytes = record.key.len() as u64;
-        self.apart_bytes.set(self.apart_bytes.get() + key_bytes);
+        self.prefix_bytes.set(self.prefix_bytes.get() + key_bytes);
         self.key_bytes_max.set(self.key_bytes_max.get().max(key_bytes));
         self.records.borrow_mut().insert((record.key, Reverse(record.sequence)), record.value);
     }
@@ -143,19 +143,19 @@ impl Log {
 
     /// Compares neighboring keys if they are long, once the log is complete. Comparing short keys
     /// would take time and gain little.
-    pub(crate) fn tell_apart(&self) {
-        if self.apart_bytes.get() < LONG_KEY_BYTES * self.len_records() {
+    pub(crate) fn measure_prefixes(&self) {
+        if self.prefix_bytes.get() < LONG_KEY_BYTES * self.len_records() {
             return;
         }
         let records = self.records.borrow();
         let (mut last, mut bytes): (&[u8], u64) = (&[], 0);
         for (key, _) in records.keys() {
             if **key != *last {
-                bytes += told_apart(last, key).len() as u64;
+                bytes += distinguishing_prefix(last, key).len() as u64;
             }
             last = key;
         }
-        self.apart_bytes.set(bytes);
+        self.prefix_bytes.set(bytes);
     }
 
     /// Returns the number of keys with a value.

@@ -58,14 +58,14 @@ impl Engine {
             let Some(merge) = self.changed.until(merge).await else { return };
             let inputs: Vec<_> = merge.inputs.iter().map(|run| run.ages).collect();
             let outcome = self.merge(merge).await;
-            if let Err(trouble) = &outcome {
-                self.state.borrow().version.damage(trouble);
+            if let Err(failure) = &outcome {
+                self.state.borrow().version.damage(failure);
             }
             {
                 let mut state = self.state.borrow_mut();
                 (state.is_merging, state.merge_need) = (false, 0);
                 state.is_merge_stuck = outcome.is_err();
-                let left = self.left_to_merges(&state);
+                let left = self.merge_room_bytes(&state);
                 state.merge_failed =
                     (outcome == Err(OperationError::Full)).then_some((inputs, left));
                 state.is_dead_known |= state.version.runs.len() == 1;
@@ -86,7 +86,7 @@ impl Engine {
     fn has_failed(&self, state: &State, inputs: &[Rc<Run>]) -> bool {
         state.merge_failed.as_ref().is_some_and(|(failed, left)| {
             inputs.iter().map(|run| run.ages).eq(failed.iter().copied())
-                && self.left_to_merges(state) <= *left
+                && self.merge_room_bytes(state) <= *left
         })
     }
 

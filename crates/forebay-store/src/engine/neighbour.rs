@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::frame::pad;
 use crate::operation::OperationError;
-use crate::root::{Begun, Change};
+use crate::root::{Change, StartedLog};
 use crate::segment::put_filter;
 
 use super::Engine;
@@ -36,7 +36,7 @@ impl Engine {
         self.executor.spawn(async move {
             while let Some(disk) = engine.neighbour(log.disk) {
                 let (disk_of_log, at) = (log.disk as u16, engine.wall_ns());
-                let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
+                let begun = vec![StartedLog { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
                 // A disk whose write failed is left alone from then on, so another disk is tried.
                 // Retrying is useless if the disk has no space for a root.

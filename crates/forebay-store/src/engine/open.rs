@@ -307,12 +307,12 @@ impl Engine {
         let space = &self.disks[disk].space;
         let segment = match found {
             Ok(found) => Segment::new(described, disk, found, space),
-            Err(trouble) => {
+            Err(failure) => {
                 let filter = match copy {
                     Some(copy) => self.read_copy(described.id, copy).await,
                     None => Filter::all(),
                 };
-                Segment::new(described, disk, (filter, None), space).lost(trouble)
+                Segment::new(described, disk, (filter, None), space).lost(failure)
             }
         };
         if let Some(copy) = copy {

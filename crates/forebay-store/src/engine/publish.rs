@@ -154,13 +154,13 @@ impl Engine {
     /// Publishes a segment by listing it in roots, and removes the segments that it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), OperationError> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };
-        if let Err(trouble) = self.change_root(segment.disk, change).await {
-            if trouble != OperationError::Full {
+        if let Err(failure) = self.change_root(segment.disk, change).await {
+            if failure != OperationError::Full {
                 // The write may have taken effect, in which case the segment is in effect after the
                 // next opening.
                 segment.keep();
             }
-            return Err(trouble);
+            return Err(failure);
         }
         self.copy(&segment).await?;
         let gone = {
@@ -175,7 +175,7 @@ impl Engine {
             state.drop_stale_scans();
             let figures = &mut state.figures;
             figures.runs_max = figures.runs_max.max(runs);
-            figures.held_bytes_max = figures.held_bytes_max.max(held);
+            figures.segment_bytes_max = figures.segment_bytes_max.max(held);
             gone
         };
         self.changed.notify();
@@ -240,7 +240,7 @@ impl Engine {
             Some((root, at, frame)) => self
                 .write(disk, at, frame, true)
                 .await
-                .map_err(|trouble| (trouble, root.chain))
+                .map_err(|failure| (failure, root.chain))
                 .map(|()| root),
             None => Err((OperationError::Full, 0)),
         };
@@ -251,13 +251,13 @@ impl Engine {
                 state.roots[disk] = root;
                 Ok(())
             }
-            Err((trouble, chain)) => {
+            Err((failure, chain)) => {
                 // A new chain may have taken effect despite the error. Further frames of the
                 // previous chain would then be ignored.
                 if chain > state.roots[disk].chain {
                     state.roots[disk].end_behind(chain, layout.root_bytes);
                 }
-                Err(trouble)
+                Err(failure)
             }
         };
         drop(state);

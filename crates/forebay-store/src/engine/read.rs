@@ -51,7 +51,7 @@ impl Engine {
                 let sequence = version.as_ref().map(|version| version.0);
                 let mut holes = part.segment.holes.iter();
                 if let Some(hole) = holes.find(|hole| hole.may_decide(key, hash, sequence)) {
-                    return Err(hole.trouble.clone());
+                    return Err(hole.failure.clone());
                 }
                 match version {
                     Some((_, value)) => return Ok(value),
@@ -80,8 +80,8 @@ impl Engine {
         segment: &Segment,
         key: &Key,
     ) -> Result<Option<Option<Value>>, OperationError> {
-        if let Some(trouble) = &segment.lost {
-            return Err(trouble.clone());
+        if let Some(failure) = &segment.lost {
+            return Err(failure.clone());
         }
         let Some(place) = self.leaf_place(segment, key).await? else { return Ok(None) };
         let bytes = self.read_part(segment, place.at, place.len.into()).await?;

@@ -20,7 +20,7 @@ use crate::filter::Filter;
 use crate::frame::{BLOCK, Fields, Frame, FrameKind};
 use crate::operation::OperationError;
 use crate::record::Record;
-use crate::root::Begun;
+use crate::root::StartedLog;
 use crate::segment::{Described, Keys, Shape};
 use crate::summary::BatchSummary;
 
@@ -68,15 +68,15 @@ impl Engine {
             expect((log.id, log.expected.unwrap_or(0)));
         }
         self.said_before().into_iter().for_each(expect);
-        let mut said = self.said_of_lost();
+        let mut summaries = self.lost_batch_summaries();
         for (disk, _, log) in &mut slots.logs {
             let rest = log.settle(expected.get(&log.id).copied().unwrap_or(0));
             // The extents of discarded batches become free.
             for Stretch { offset, len, .. } in rest.iter().filter_map(|read| read.stretch) {
                 self.disks[*disk].space.borrow_mut().give(offset, len);
             }
-            let summaries = std::mem::take(&mut log.said).into_iter();
-            said.extend(summaries.map(|summary| ((summary.log, summary.index), summary)));
+            let of_log = std::mem::take(&mut log.summaries).into_iter();
+            summaries.extend(of_log.map(|summary| ((summary.log, summary.index), summary)));
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(log.id.saturating_add(1));
         }
@@ -84,13 +84,13 @@ impl Engine {
         for (at, (disk, _, log)) in slots.logs.iter().enumerate() {
             if !log.gaps.is_empty() {
                 let later: Vec<_> = slots.logs[at + 1..].iter().map(|(.., log)| log).collect();
-                let holes = self.holes(*disk, log, &said, &later);
+                let holes = self.holes(*disk, log, &summaries, &later);
                 self.lose_log((log.id, log.before), *disk, holes);
             }
         }
-        self.lose_unfound(&slots, &expected, &said);
+        self.lose_unfound(&slots, &expected, &summaries);
         self.lose_hidden(&slots);
-        self.note_lost(said);
+        self.note_lost(summaries);
         self.take_logs(slots.logs);
         Ok(())
     }
@@ -160,7 +160,12 @@ impl Engine {
     }
 
     /// Marks as lost the logs that are known to have existed but were not found.
-    fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &BatchSummaries) {
+    fn lose_unfound(
+        &self,
+        slots: &Slots,
+        expected: &BTreeMap<u64, u64>,
+        summaries: &BatchSummaries,
+    ) {
         if self.config.transformation == Transformation::None {
             return;
         }
@@ -172,7 +177,7 @@ impl Engine {
                 let disk = disk.map_or(0, |begun| usize::from(begun.disk));
                 let gone = FoundLog::lost(log, expected);
                 let later = slots.logs.iter().map(|(.., log)| log).filter(|other| other.id > log);
-                let holes = self.holes(disk, &gone, said, &later.collect::<Vec<_>>());
+                let holes = self.holes(disk, &gone, summaries, &later.collect::<Vec<_>>());
                 self.lose_log((log, (0, 0)), disk, holes);
             }
         }
@@ -181,7 +186,7 @@ impl Engine {
     /// Registers the logs of a missing disk that are not in segments as lost. They are known
     /// because other disks recorded their beginning.
     pub(super) fn lose_logs(&self) {
-        for Begun { log, disk, at } in self.begun() {
+        for StartedLog { log, disk, at } in self.begun() {
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(log.saturating_add(1));
             drop(state);
@@ -195,17 +200,17 @@ impl Engine {
     /// Marks as lost the logs that may be in a slot with an unreadable beginning: they began and
     /// were not found.
     fn lose_hidden(&self, slots: &Slots) {
-        for Begun { log, disk, at } in self.begun() {
+        for StartedLog { log, disk, at } in self.begun() {
             let disk = usize::from(disk);
             if slots.hiding.contains(&disk) && !slots.has(log) {
-                let trouble = OperationError::Disk { disk, fault: Fault::Media };
-                self.lose_whole_log(log, disk, at, trouble);
+                let failure = OperationError::Disk { disk, fault: Fault::Media };
+                self.lose_whole_log(log, disk, at, failure);
             }
         }
     }
 
     /// Returns the logs that roots list as begun and that are not in segments.
-    fn begun(&self) -> Vec<Begun> {
+    fn begun(&self) -> Vec<StartedLog> {
         let state = self.state.borrow();
         let logs = state.roots.iter().flat_map(|root| &root.logs);
         logs.filter(|begun| !state.version.covers(begun.log)).copied().collect()
@@ -222,15 +227,15 @@ impl Engine {
     }
 
     /// Registers a log of which nothing is known, except possibly its start time, as lost.
-    fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, trouble: OperationError) {
+    fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, failure: OperationError) {
         let put_from = Some(begun_at).filter(|at| *at > 0);
-        let hole = Hole::whole(trouble, self.log_records_max(disk), put_from);
+        let hole = Hole::of_whole_log(failure, self.log_records_max(disk), put_from);
         self.lose_log((log, (0, 0)), disk, vec![hole]);
     }
 
     /// Registers the holes of a log; `before` is the preceding log and its number of batches.
     fn lose_log(&self, (log, before): (u64, (u64, u64)), disk: usize, holes: Vec<Hole>) {
-        let Some(trouble) = holes.first().map(|hole| hole.trouble.clone()) else { return };
+        let Some(failure) = holes.first().map(|hole| hole.failure.clone()) else { return };
         let mut state = self.state.borrow_mut();
         if !state.lost_logs.insert(log) {
             return;
@@ -240,7 +245,7 @@ impl Engine {
         let (keys, shape) = (Keys::default(), Shape::default());
         let described = Described { id, ages: (log, log), before, keys, offset: 0, len: 0, shape };
         let segment = Segment::new(described, disk, (Filter::all(), None), &self.disks[disk].space);
-        let (version, _) = state.version.with(Rc::new(segment.with_holes(trouble, holes)));
+        let (version, _) = state.version.with(Rc::new(segment.with_holes(failure, holes)));
         state.version = Rc::new(version);
     }
 
@@ -267,7 +272,7 @@ impl Engine {
             let bytes = &found.bytes;
             let next = log.next(bytes, self.store);
             let next = next.or_else(|| log.find_behind(bytes, self.store, |id| !is_past(id)));
-            let Some(FoundBatch { batch, said, content }) = next else { break };
+            let Some(FoundBatch { batch, summaries, content }) = next else { break };
             if is_past(batch.log) {
                 return Ok(Slot::Empty);
             }
@@ -278,8 +283,8 @@ impl Engine {
                 }
             };
             match records {
-                Some(records) => log.take(ReadBatch { batch, records, stretch }, said),
-                None => log.lacks(&batch, said),
+                Some(records) => log.take(ReadBatch { batch, records, stretch }, summaries),
+                None => log.lacks(&batch, summaries),
             }
         }
         log.heed_damaged(&found.bytes, self.store);

@@ -34,7 +34,7 @@ impl Engine {
             None => len_max(
                 log.record_bytes.get(),
                 log.len_records(),
-                log.apart_bytes.get(),
+                log.prefix_bytes.get(),
                 log.key_bytes_max.get(),
             ),
             Some(_) => 0,
@@ -65,7 +65,11 @@ impl Engine {
     /// The log then waits until the free space has changed, apart from occasional retries. The
     /// result is 0 if the log was not first in line or if other rules apply from now on, and the
     /// maximum if a disk failed, in which case only waiting helps.
-    pub(super) fn found(&self, log: &Log, outcome: &Result<(), OperationError>) -> Option<u64> {
+    pub(super) fn free_at_failure(
+        &self,
+        log: &Log,
+        outcome: &Result<(), OperationError>,
+    ) -> Option<u64> {
         let state = self.state.borrow();
         match outcome {
             Ok(()) => None,
@@ -79,15 +83,17 @@ impl Engine {
 
     /// Returns whether there is space for a waiting log's segment, and the free space has changed
     /// since the log's transformation failed.
-    pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
-        let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
+    pub(super) fn has_new_space(&self, state: &State, log: &Log) -> bool {
+        let is_more =
+            log.failed_at_free.get().is_some_and(|found| found < u64::MAX && self.free() != found);
         is_more && self.finds_room(state, log)
     }
 
     /// Returns whether any log is being or will be transformed, so that its slot may become free.
     pub(super) fn may_end(&self, state: &State) -> bool {
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
-        let may_end = |log: &Rc<Log>| log.found.get().is_none() || self.finds_more(state, log);
+        let may_end =
+            |log: &Rc<Log>| log.failed_at_free.get().is_none() || self.has_new_space(state, log);
         state.logs.iter().filter(is_left).any(may_end)
     }
 
@@ -119,7 +125,7 @@ impl Engine {
     }
 
     /// Returns the free space that logs will not need.
-    pub(super) fn left(&self, state: &State) -> u64 {
+    pub(super) fn spare_bytes(&self, state: &State) -> u64 {
         let free = self.free();
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
         let logs: u64 = state.logs.iter().filter(is_left).map(|log| self.room(log)).sum();
@@ -129,11 +135,11 @@ impl Engine {
     /// Returns the space that merges may use: the space that logs will not need, but at least half
     /// of the space reserved for merges on each disk. Otherwise, logs that wait for a merge would
     /// prevent it from starting.
-    pub(super) fn left_to_merges(&self, state: &State) -> u64 {
+    pub(super) fn merge_room_bytes(&self, state: &State) -> u64 {
         let untouched = |disk: usize| {
             self.disks[disk].space.borrow().free_bytes().min(self.merge_room(disk) / 2)
         };
-        self.left(state).max(self.present().map(untouched).sum())
+        self.spare_bytes(state).max(self.present().map(untouched).sum())
     }
 
     /// Returns whether there will be space for `bytes` more bytes of values, in addition to one
@@ -144,7 +150,7 @@ impl Engine {
         }
         let merge_room = self.merge_room_of_all();
         let wanted = self.config.group_bytes.min(merge_room / 4) + self.deletion_room();
-        self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
+        self.spare_bytes(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
     /// Waits until there is space for the next put; returns false if nothing will free any space.
@@ -158,7 +164,7 @@ impl Engine {
         };
         let begun = self.executor.now();
         let is_free = self.changed.until(is_settled).await;
-        self.state.borrow_mut().figures.held_back += self.executor.now() - begun;
+        self.state.borrow_mut().figures.merge_delay += self.executor.now() - begun;
         is_free
     }
 
@@ -283,7 +289,7 @@ impl Engine {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
         let whole: u64 = self.present().map(whole).sum();
-        let left = self.left_to_merges(state).saturating_sub(self.deletion_room());
+        let left = self.merge_room_bytes(state).saturating_sub(self.deletion_room());
         let drops = runs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
         // If there is not enough contiguous space, the output may be in pieces as short as one
         // record. If there is not even that much, the merge can still succeed if its first records

@@ -26,7 +26,7 @@ const LEAF_BYTES: f64 = 8192.0;
 
 /// The limits of a page.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PageLimits {
     /// The first key of the page.
     pub(super) from: Key,
     /// The maximum number of keys.
@@ -93,7 +93,7 @@ impl Engine {
     /// Reads a page.
     pub(super) async fn scan(
         self: &Rc<Self>,
-        wanted: Wanted,
+        wanted: PageLimits,
         picture: Picture,
     ) -> Result<Page, OperationError> {
         self.state.borrow_mut().scanning += 1;
@@ -104,7 +104,7 @@ impl Engine {
 
     async fn page(
         self: &Rc<Self>,
-        wanted: Wanted,
+        wanted: PageLimits,
         picture: Picture,
     ) -> Result<Page, OperationError> {
         self.know()?;
@@ -152,7 +152,7 @@ impl Engine {
 
     /// Creates streams over all runs from a key on. The first read of each is about as long as the
     /// run's expected share of the page.
-    fn streams(self: &Rc<Self>, version: &Version, wanted: &Wanted) -> Vec<Stream> {
+    fn streams(self: &Rc<Self>, version: &Version, wanted: &PageLimits) -> Vec<Stream> {
         let of = |run: &Run| {
             let shapes = run.parts.iter().map(|part| part.segment.described.shape);
             shapes.fold((0, 0), |sum: (u64, u64), shape| {
@@ -221,7 +221,7 @@ fn is_free_of_holes(
         Some(upto) => hole.may_have(from, upto),
         None => hole.goes_beyond(from),
     };
-    holes.find(is_in_the_way).map_or(Ok(()), |hole| Err(hole.trouble.clone()))
+    holes.find(is_in_the_way).map_or(Ok(()), |hole| Err(hole.failure.clone()))
 }
 
 impl State {

@@ -102,7 +102,7 @@ pub(super) struct Stream {
     work: Work,
     ready: VecDeque<Record>,
     /// The error that follows all buffered records.
-    trouble: Option<OperationError>,
+    failure: Option<OperationError>,
 }
 
 impl Stream {
@@ -124,7 +124,7 @@ impl Stream {
             rest,
             work,
             ready,
-            trouble: None,
+            failure: None,
         }
     }
 
@@ -142,8 +142,8 @@ impl Stream {
 
     /// Returns the position of the first relevant leaf.
     async fn begin(&self, part: &Part) -> Result<u64, OperationError> {
-        if let Some(trouble) = &part.segment.lost {
-            return Err(trouble.clone());
+        if let Some(failure) = &part.segment.lost {
+            return Err(failure.clone());
         }
         let first = part.keys.after.as_ref().map_or(&self.from, |after| after.max(&self.from));
         let place = self.engine.leaf_place(&part.segment, first).await?;
@@ -216,10 +216,10 @@ impl Stream {
     }
 
     /// Ends the stream with an error after the buffered records.
-    fn stop(&mut self, trouble: OperationError) {
+    fn stop(&mut self, failure: OperationError) {
         self.parts.clear();
         (self.at, self.asked, self.rest) = (None, None, Vec::new());
-        self.trouble = Some(trouble);
+        self.failure = Some(failure);
     }
 
     /// Parses the complete leaves in the buffer, which ends at position `end` of the leaves.
@@ -249,8 +249,8 @@ impl Stream {
 impl Records for Stream {
     async fn fill(&mut self) -> Result<(), OperationError> {
         while self.ready.is_empty() {
-            if let Some(trouble) = &self.trouble {
-                return Err(trouble.clone());
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone());
             }
             let step = match self.asked.take() {
                 Some(step) => step,

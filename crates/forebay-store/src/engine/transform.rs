@@ -25,7 +25,7 @@ impl Engine {
             self.state.borrow_mut().release(log.id);
             return self.changed.notify();
         }
-        log.tell_apart();
+        log.measure_prefixes();
         self.state.borrow_mut().transforming += 1;
         let engine = Rc::clone(self);
         self.executor.spawn(async move {
@@ -35,16 +35,16 @@ impl Engine {
             while !is_done {
                 let outcome = engine.transform(&log).await;
                 is_done = outcome.is_ok();
-                let found = engine.found(&log, &outcome);
+                let found = engine.free_at_failure(&log, &outcome);
                 engine.state.borrow_mut().is_full = outcome.as_ref().is_err_and(is_full);
                 if !is_done {
-                    log.found.set(found);
+                    log.failed_at_free.set(found);
                     engine.changed.notify();
                     if engine.state.borrow().is_closing {
                         break;
                     }
-                    engine.nap(|| engine.finds_more(&engine.state.borrow(), &log)).await;
-                    log.found.set(None);
+                    engine.nap(|| engine.has_new_space(&engine.state.borrow(), &log)).await;
+                    log.failed_at_free.set(None);
                 }
             }
             engine.end_transformation(&log, is_done.then(|| engine.executor.now() - began));
@@ -189,8 +189,8 @@ impl Engine {
 
 /// Returns whether a transformation failed for lack of space, on a disk or on the file system of a
 /// disk's file.
-fn is_full(trouble: &OperationError) -> bool {
-    matches!(trouble, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })
+fn is_full(failure: &OperationError) -> bool {
+    matches!(failure, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })
 }
 
 /// Returns the smallest key that is greater than this one.

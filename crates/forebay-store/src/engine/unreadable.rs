@@ -65,7 +65,7 @@ impl Engine {
                     found.unreadable.push(done);
                     found.bytes.resize(found.bytes.len() + some, 0);
                 }
-                Err(trouble) => return Err(trouble),
+                Err(failure) => return Err(failure),
             }
         }
         Ok(())

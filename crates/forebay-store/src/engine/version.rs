@@ -84,17 +84,17 @@ impl Segment {
     }
 
     /// Marks the segment as unreadable. Its space is never reused.
-    pub(crate) fn lost(mut self, trouble: OperationError) -> Segment {
+    pub(crate) fn lost(mut self, failure: OperationError) -> Segment {
         self.keep();
-        self.lost = Some(trouble);
+        self.lost = Some(failure);
         self
     }
 
     /// Makes the segment represent a log with missing batches; the log's remaining records are in
     /// memory.
-    pub(crate) fn with_holes(mut self, trouble: OperationError, holes: Vec<Hole>) -> Segment {
+    pub(crate) fn with_holes(mut self, failure: OperationError, holes: Vec<Hole>) -> Segment {
         self.holes = holes;
-        self.lost(trouble)
+        self.lost(failure)
     }
 
     /// Keeps the segment's space allocated forever, because a root may refer to it.
@@ -243,14 +243,14 @@ impl Version {
     }
 
     /// Registers that a merge could not read a segment, which excludes the segment from merges.
-    pub(crate) fn damage(&self, trouble: &OperationError) {
-        let &OperationError::Damaged { disk, offset } = trouble else { return };
+    pub(crate) fn damage(&self, failure: &OperationError) {
+        let &OperationError::Damaged { disk, offset } = failure else { return };
         let is_there = |segment: &&Rc<Segment>| {
             let Described { offset: begin, len, .. } = segment.described;
             segment.disk == disk && (begin..begin + len).contains(&offset)
         };
         self.segments().filter(is_there).for_each(|segment| {
-            segment.damaged.get_or_init(|| trouble.clone());
+            segment.damaged.get_or_init(|| failure.clone());
         });
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn key_max(page_bytes: usize) -> usize {
 }
 
 /// Returns whether a record is stored completely in its leaf.
-pub(crate) fn lies_in_leaf(record: &Record, page_bytes: usize) -> bool {
+pub(crate) fn fits_in_leaf(record: &Record, page_bytes: usize) -> bool {
     record.size() <= room(page_bytes) / 4
 }
 

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use super::command::{self, Words};
 use super::plan::{Source, Step};
 use super::reply::{Reply, array_head};
-use super::session::{Pending, Running, Session, answered, trouble, value_or_trouble};
+use super::session::{Pending, Running, Session, answered, error_reply, value_or_error};
 use super::unfinished::{Pace, Part};
 use super::{Serving, TICK};
 use crate::operation::Answer;
-use crate::store::Answered;
+use crate::store::OperationResult;
 
 /// How long a stopping server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
@@ -227,7 +227,7 @@ impl Connection {
                 Step::Reply(reply) => self.put_new(&reply)?,
                 Step::Value(source) => {
                     let answer = self.session.value(&mut running.reads, source);
-                    self.put(&value_or_trouble(&answer))?;
+                    self.put(&value_or_error(&answer))?;
                 }
                 Step::Values(sources) => self.values(&mut running, sources)?,
                 Step::Count(sources) => {
@@ -250,21 +250,21 @@ impl Connection {
             && let Some(source) = sources.next()
         {
             let answer = self.session.value(&mut running.reads, source);
-            bytes += value_or_trouble(&answer).bytes();
+            bytes += value_or_error(&answer).bytes();
             first.push(answer);
         }
         if let Some(wrong) = first.iter().find_map(|answer| answer.as_ref().err()) {
             // The remaining values are discarded.
             self.session.sent(bytes);
             sources.for_each(|source| self.session.skip(&mut running.reads, source));
-            return self.put(&trouble(wrong));
+            return self.put(&error_reply(wrong));
         }
         array_head(&mut self.out, count);
-        first.iter().try_for_each(|answer| self.put(&value_or_trouble(answer)))?;
+        first.iter().try_for_each(|answer| self.put(&value_or_error(answer)))?;
         drop(first);
         for source in sources {
             let answer = self.session.value(&mut running.reads, source);
-            self.put(&value_or_trouble(&answer))?;
+            self.put(&value_or_error(&answer))?;
         }
         Ok(())
     }
@@ -319,10 +319,10 @@ impl Connection {
 }
 
 /// Returns the number of answers that contain a value, as a reply.
-fn counted(answers: &[Answered]) -> Reply {
-    let is_there = |answer: &&Answered| matches!(answer, Ok(Answer::Value(Some(_))));
+fn counted(answers: &[OperationResult]) -> Reply {
+    let is_there = |answer: &&OperationResult| matches!(answer, Ok(Answer::Value(Some(_))));
     match answers.iter().find_map(|answer| answer.as_ref().err()) {
-        Some(wrong) => trouble(wrong),
+        Some(wrong) => error_reply(wrong),
         None => Reply::Integer(answers.iter().filter(is_there).count() as i64),
     }
 }

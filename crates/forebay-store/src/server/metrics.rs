@@ -111,13 +111,13 @@ fn text(serving: &Serving) -> String {
             status.records as f64,
             "Number of records; replaced ones count until they are merged.",
         ),
-        ("segment_bytes", status.held.0 as f64, "Bytes of segments."),
+        ("segment_bytes", status.segment_totals.0 as f64, "Bytes of segments."),
         (
             "segment_bytes_max",
-            figures.held_bytes_max as f64,
+            figures.segment_bytes_max as f64,
             "Maximum number of bytes in segments.",
         ),
-        ("runs", status.held.1 as f64, "Runs of segments."),
+        ("runs", status.segment_totals.1 as f64, "Runs of segments."),
         ("runs_max", figures.runs_max as f64, "Maximum number of runs."),
         (
             "merge_debt",
@@ -160,7 +160,11 @@ fn text(serving: &Serving) -> String {
             space.",
         ),
         ("overlaps", figures.overlaps as f64, "Number of times that duty passed to a busy disk."),
-        ("held_back_seconds", figures.held_back.as_secs_f64(), "Time that puts waited for merges."),
+        (
+            "held_back_seconds",
+            figures.merge_delay.as_secs_f64(),
+            "Time that puts waited for merges.",
+        ),
     ] {
         let name = &format!("{name}_total");
         page.head(name, "counter", help);

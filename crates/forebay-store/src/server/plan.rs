@@ -12,7 +12,7 @@ use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 
 use super::command::Words;
 use super::reply::Reply;
-use super::session::trouble;
+use super::session::error_reply;
 use super::unfinished::Part;
 
 /// The memory overhead of a word.
@@ -118,7 +118,7 @@ impl Plan {
 
     fn write(&mut self, key: Key, value: Option<Value>) -> Result<(), Reply> {
         let long = |got: usize, most: usize| {
-            Err(trouble(&OperationError::Long { got: got as u64, most: most as u64 }))
+            Err(error_reply(&OperationError::Long { got: got as u64, most: most as u64 }))
         };
         if key.len() > KEY_MAX {
             return long(key.len(), KEY_MAX);
@@ -202,10 +202,10 @@ pub(super) fn not_executed(why: &OperationError) -> Reply {
         | OperationError::Long { .. }
         | OperationError::ReadOnly
         | OperationError::Rootless { .. } => {
-            let Reply::Error(what) = trouble(why) else { return trouble(why) };
+            let Reply::Error(what) = error_reply(why) else { return error_reply(why) };
             Reply::Error(format!("EXECABORT Transaction discarded because of: {what}"))
         }
-        _ => trouble(why),
+        _ => error_reply(why),
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) struct Reading(Arc<Reads>);
 
 impl Reading {
     /// Registers that the read returned a value of `bytes` bytes, of which `held` wait to be sent.
-    pub(super) fn found(self, bytes: usize, held: usize) {
+    pub(super) fn returned(self, bytes: usize, held: usize) {
         let mut state = self.0.state();
         state.guess = bytes.max(state.guess / 2);
         state.unsent += held;
@@ -102,11 +102,11 @@ mod tests {
         let reads = Reads::new();
         let most = || reads.state().most();
         assert_eq!(most(), 16);
-        reads.begin().found(4 << 20, 0);
+        reads.begin().returned(4 << 20, 0);
         assert_eq!(most(), 4);
-        reads.begin().found(64 << 20, 0);
+        reads.begin().returned(64 << 20, 0);
         assert_eq!(most(), 1);
-        (0..10).for_each(|_| reads.begin().found(100, 0));
+        (0..10).for_each(|_| reads.begin().returned(100, 0));
         assert_eq!(most(), UNDER_WAY_MAX);
         let under_way: Vec<_> = (0..UNDER_WAY_MAX).map(|_| reads.begin()).collect();
         assert_eq!(reads.state().under_way, UNDER_WAY_MAX);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_not_sent_counts() {
         let reads = Reads::new();
-        reads.begin().found(BYTES_MAX - 1, BYTES_MAX - 1);
+        reads.begin().returned(BYTES_MAX - 1, BYTES_MAX - 1);
         assert!(!reads.is_full());
         reads.holds(1);
         assert!(reads.is_full());

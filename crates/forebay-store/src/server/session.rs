@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::operation::{Answer, Loss, Operation, OperationError, Page};
 use crate::record::{Key, Value};
-use crate::store::{Answered, Snapshot, Store, Then};
+use crate::store::{AnswerCallback, OperationResult, Snapshot, Store};
 
 use super::client::{Identity, is_name};
 use super::command::Words;
@@ -28,7 +28,7 @@ use super::{Limits, Serving};
 pub(super) enum Pending {
     Ready(Reply),
     /// A pending operation, and the function that converts its answer to a reply.
-    Asked(Receiver<Answered>, fn(Answered) -> Reply),
+    Asked(Receiver<OperationResult>, fn(OperationResult) -> Reply),
     Planned(Box<Running>),
 }
 
@@ -46,8 +46,8 @@ impl Pending {
 /// its reads begin when the writes are done.
 pub(super) struct Running {
     /// Receives the outcome of the writes.
-    written: Option<Receiver<Answered>>,
-    outcome: Answered,
+    written: Option<Receiver<OperationResult>>,
+    outcome: OperationResult,
     /// Whether to reply with an array for EXEC rather than with the reply to one command.
     pub(super) is_exec: bool,
     pub(super) steps: std::vec::IntoIter<Step>,
@@ -60,7 +60,7 @@ pub(super) struct Running {
 /// The reads of a plan in order, each with whether its value is needed. Some reads may not have
 /// begun.
 pub(super) struct Reading {
-    asked: VecDeque<(Receiver<Answered>, bool)>,
+    asked: VecDeque<(Receiver<OperationResult>, bool)>,
     left: std::vec::IntoIter<(Key, bool)>,
     /// The snapshot to read from, held until the last read has begun; None for a single key, which
     /// may be read at any moment.
@@ -68,7 +68,7 @@ pub(super) struct Reading {
 }
 
 /// Waits for an answer.
-pub(super) fn answered(answer: &Receiver<Answered>) -> Answered {
+pub(super) fn answered(answer: &Receiver<OperationResult>) -> OperationResult {
     answer.recv().unwrap_or(Err(OperationError::Closed))
 }
 
@@ -106,19 +106,19 @@ fn or_error(outcome: Result<Reply, String>) -> Pending {
     Pending::Ready(outcome.unwrap_or_else(Reply::Error))
 }
 
-pub(super) fn trouble(trouble: &OperationError) -> Reply {
-    match trouble {
-        OperationError::Full => Reply::Error(format!("OOM {trouble}")),
-        _ => Reply::Error(format!("ERR {trouble}")),
+pub(super) fn error_reply(failure: &OperationError) -> Reply {
+    match failure {
+        OperationError::Full => Reply::Error(format!("OOM {failure}")),
+        _ => Reply::Error(format!("ERR {failure}")),
     }
 }
 
 /// Converts an answer to a reply: the value or an error.
-pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
+pub(super) fn value_or_error(answer: &OperationResult) -> Reply {
     match answer {
         Ok(Answer::Value(Some(value))) => Reply::Bulk(value.clone()),
         Ok(_) => Reply::Null,
-        Err(wrong) => trouble(wrong),
+        Err(wrong) => error_reply(wrong),
     }
 }
 
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// Creates a channel for the answer to an operation, and the callback that sends it.
-    fn brought(&self, is_put: bool) -> (Receiver<Answered>, Then) {
+    fn brought(&self, is_put: bool) -> (Receiver<OperationResult>, AnswerCallback) {
         let (said, answer) = sync_channel(1);
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
         let then = Box::new(move |answered| {
@@ -164,14 +164,14 @@ impl Session {
 
     /// Reads a value once there is space for it. If `is_kept` is false, the read only checks
     /// whether the key exists.
-    fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<Answered> {
+    fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<OperationResult> {
         let (said, answer) = sync_channel(1);
         let reading = self.reads.begin();
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
         let then = Box::new(move |answered| {
             serving.counts.gets.observe(began.elapsed());
-            let bytes = value_or_trouble(&answered).bytes();
-            reading.found(bytes, if is_kept { bytes } else { 0 });
+            let bytes = value_or_error(&answered).bytes();
+            reading.returned(bytes, if is_kept { bytes } else { 0 });
             // If the client has disconnected, nothing receives the answer.
             let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
         });
@@ -226,10 +226,10 @@ impl Session {
             self.is_written(running, outcome);
         }
         let why = running.outcome.as_ref().err()?;
-        Some(if running.is_exec { not_executed(why) } else { trouble(why) })
+        Some(if running.is_exec { not_executed(why) } else { error_reply(why) })
     }
 
-    fn is_written(&self, running: &mut Running, outcome: Answered) {
+    fn is_written(&self, running: &mut Running, outcome: OperationResult) {
         (running.written, running.outcome) = (None, outcome);
         if running.outcome.is_ok() {
             self.go_on(&mut running.reads);
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// Waits for the value of a source. Its bytes count as held until they are sent.
-    pub(super) fn value(&self, reads: &mut Reading, source: Source) -> Answered {
+    pub(super) fn value(&self, reads: &mut Reading, source: Source) -> OperationResult {
         match source {
             Source::Before => {
                 self.go_on(reads);
@@ -271,7 +271,7 @@ impl Session {
                 reads.asked.pop_front().or_else(|| reads.left.next().and(None))
             && is_kept
         {
-            self.sent(value_or_trouble(&answered(&answer)).bytes());
+            self.sent(value_or_error(&answered(&answer)).bytes());
         }
     }
 
@@ -358,7 +358,7 @@ impl Session {
         match &*name {
             "GET" => {
                 let answer = self.get(Key::from(&arguments[0][..]), true, None);
-                Pending::Asked(answer, |answer| value_or_trouble(&answer))
+                Pending::Asked(answer, |answer| value_or_error(&answer))
             }
             "SET" if arguments.len() == 2 => self.puts(arguments),
             "MSET" => self.puts(arguments),
@@ -393,7 +393,7 @@ impl Session {
         self.store().begin(Operation::Write(records), then);
         Pending::Asked(answer, |answer| match answer {
             Ok(_) => Reply::Simple("OK"),
-            Err(wrong) => trouble(&wrong),
+            Err(wrong) => error_reply(&wrong),
         })
     }
 
@@ -458,9 +458,9 @@ impl Session {
 
     fn size(&self) -> Reply {
         let status = self.store().status();
-        let rootless = |loss: &Loss| matches!(loss.trouble, OperationError::Rootless { .. });
+        let rootless = |loss: &Loss| matches!(loss.failure, OperationError::Rootless { .. });
         match status.losses.iter().find(|loss| rootless(loss)) {
-            Some(loss) => trouble(&loss.trouble),
+            Some(loss) => error_reply(&loss.failure),
             None => Reply::Integer(status.records as i64),
         }
     }
@@ -562,7 +562,7 @@ impl Session {
         {
             Ok(Answer::Page(page)) => page,
             Ok(_) => Page::default(),
-            Err(wrong) => return Pending::Ready(trouble(&wrong)),
+            Err(wrong) => return Pending::Ready(error_reply(&wrong)),
         };
         let next = next.map_or(0, |key| self.remember(key));
         let fits =

@@ -103,17 +103,17 @@ impl Verb for StoreSimulateAsk {
             rows.extend(self.compared(&device, self.arrangement_of(*of), done_share, session)?);
         }
         let predicted = predict(&self.models(&device), &self.config(), self.load())
-            .map_err(|trouble| refused(&device, &trouble))?;
+            .map_err(|failure| refused(&device, &failure))?;
         let answer = StoreSimulateAnswer { parking: self.parking(&rows), rows, predicted };
         let page = page::page(&self, &device.name, &answer, cautions);
         Answered::new(&answer, page)
     }
 }
 
-fn refused(device: &OpenDevice, trouble: &OperationError) -> Error {
-    match trouble {
+fn refused(device: &OpenDevice, failure: &OperationError) -> Error {
+    match failure {
         OperationError::Closed => Error::Stopped,
-        trouble => Error::Unfit(format!("{}: {trouble}", device.name)),
+        failure => Error::Unfit(format!("{}: {failure}", device.name)),
     }
 }
 
@@ -189,7 +189,7 @@ impl StoreSimulateAsk {
         let (models, config) = (self.models(device), self.config());
         compare(&models, &config, self.load(), arrangement, time, &mut go_on)
             .map(|compared| compared.rows())
-            .map_err(|trouble| refused(device, &trouble))
+            .map_err(|failure| refused(device, &failure))
     }
 
     /// Returns how long a disk of the enhanced arrangement rests between its turns, if the device

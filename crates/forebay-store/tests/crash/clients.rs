@@ -153,9 +153,9 @@ impl<'a> Clients<'a> {
         }
     }
 
-    fn may_be(&self, trouble: &OperationError) -> bool {
+    fn may_be(&self, failure: &OperationError) -> bool {
         self.is_missing
-            && matches!(trouble, OperationError::Missing { .. } | OperationError::Damaged { .. })
+            && matches!(failure, OperationError::Missing { .. } | OperationError::Damaged { .. })
     }
 
     fn complain(&mut self, what: String) {
@@ -181,9 +181,9 @@ impl<'a> Clients<'a> {
                 self.checked += 1;
                 self.seen.insert(key.to_vec(), value);
             }
-            (Operation::Get(_), Err(trouble)) if self.may_be(&trouble) => self.missed += 1,
+            (Operation::Get(_), Err(failure)) if self.may_be(&failure) => self.missed += 1,
             // A scan that passes unreadable keys must fail rather than skip them.
-            (Operation::Scan { .. }, Err(trouble)) if self.may_be(&trouble) => {}
+            (Operation::Scan { .. }, Err(failure)) if self.may_be(&failure) => {}
             (Operation::Scan { .. }, Ok(Answer::Page(Page { records, next: Some(next) }))) => {
                 self.paged.extend(records);
                 self.before.push_front(page(next, self.state));
@@ -232,7 +232,7 @@ impl<'a> Clients<'a> {
             // A failed write may have taken effect; the possible values include it already.
             (Operation::Write(_), Err(_)) => self.refused += 1,
             (_, Err(OperationError::Disk { .. })) => self.refused += 1,
-            (_, Err(trouble)) if self.may_be(&trouble) => self.refused += 1,
+            (_, Err(failure)) if self.may_be(&failure) => self.refused += 1,
             (Operation::Get(key), Ok(Answer::Value(value))) => {
                 let value = value.map(|value| value.to_vec());
                 let truth = self.known.keys.get(&**key).cloned().unwrap_or_default();
@@ -352,7 +352,7 @@ impl Workload for Clients<'_> {
         };
         let id = self.next;
         self.next += 1;
-        self.desk.lay(id, operation.clone());
+        self.desk.submit(id, operation.clone());
         self.under_way.insert(id, (client, operation));
         let (at, stream) = (self.now, client.unwrap_or_default() as u32);
         Request { at, offset: 0, id, len: 0, stream, lane: 0, op, flags: Flags::NONE }
@@ -362,10 +362,10 @@ impl Workload for Clients<'_> {
         self.now = now;
         let (client, operation) = self.under_way.remove(&done.request.id).expect("it was asked");
         let answer = self.desk.take(done.request.id).expect("an answer");
-        if let Err(trouble) = &answer
+        if let Err(failure) = &answer
             && done.request.at >= self.calm_from.get()
         {
-            self.complain(format!("all disks work, and {operation:?} fails: {trouble}"));
+            self.complain(format!("all disks work, and {operation:?} fails: {failure}"));
         }
         match client {
             Some(client) => {

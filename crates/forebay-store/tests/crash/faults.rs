@@ -112,7 +112,7 @@ fn lives(seed: u64, what: What) -> Came {
             Changing { troubles, passes: 0, calm_from: Rc::clone(&calm_from), retry: config.retry };
         let mut lanes = Meddled { lanes, by };
         let desk = Desk::default();
-        let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+        let mut policy = StorePolicy::new(&layouts, config.clone(), 65536, desk.clone());
         let load = (draw.below(u64::MAX), 1 + seed % 5, if life == 2 { 60 } else { 2000 }, 9000);
         let mut work = Clients::new(&desk, &mut known, load);
         work.calm_from = Rc::clone(&calm_from);

@@ -38,7 +38,7 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
     };
     let mut lanes = Crash::new(media(seed, &layouts), 4096, 4, seed, Troubles::default());
     let desk = Desk::default();
-    let mut policy = StorePolicy::over(&layouts, config, 65536, desk.clone());
+    let mut policy = StorePolicy::new(&layouts, config, 65536, desk.clone());
     let mut known = Known::default();
     let mut work = Clients::new(&desk, &mut known, (seed, 3, 2000, 9000));
     run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();

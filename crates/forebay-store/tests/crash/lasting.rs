@@ -128,12 +128,12 @@ fn refused(
                 let is_unsure = unsure.is_some_and(|unsure| expected == Some(unsure));
                 assert!(got == expected || is_unsure, "{what}: {key} is {got:?}, not {expected:?}");
             }
-            Err(trouble) => {
-                let lost = |trouble: &OperationError| {
-                    matches!(trouble, OperationError::Lost { .. } | OperationError::Damaged { .. })
-                        || matches!(trouble, OperationError::Disk { fault: Fault::Media, .. })
+            Err(failure) => {
+                let lost = |failure: &OperationError| {
+                    matches!(failure, OperationError::Lost { .. } | OperationError::Damaged { .. })
+                        || matches!(failure, OperationError::Disk { fault: Fault::Media, .. })
                 };
-                assert!(lost(trouble), "{what}: {trouble}");
+                assert!(lost(failure), "{what}: {failure}");
                 assert!(!checked.losses.is_empty(), "{what}");
                 refused.push(key);
             }
@@ -365,7 +365,7 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
             let (_, answers) = store.live(media, Vec::new(), &[Operation::Open, Operation::Check]);
             let Ok(Answer::Checked(checked)) = &answers[1] else { panic!("{answers:?}") };
             let is_told = checked.losses.iter().any(
-                |loss| matches!(loss.trouble, OperationError::Lost { log: lost, .. } if lost + 1 == *log),
+                |loss| matches!(loss.failure, OperationError::Lost { log: lost, .. } if lost + 1 == *log),
             );
             assert!(is_told, "{puts} puts, log {log}: {:?}", checked.losses);
             told += 1;

@@ -20,7 +20,7 @@ pub(crate) enum Lie {
     /// The write of the block in the slot that refers to such a batch.
     StretchBlock,
     /// The write of another disk's root that records the beginning of a log.
-    Begun,
+    StartedLog,
     /// The flush of a segment before a root lists it.
     Segment,
     /// The write of a segment to the root of its own disk.
@@ -36,7 +36,7 @@ pub(crate) enum Lie {
     /// The write of the first frame of a chain, which contains the complete list.
     Chain,
     /// The flush of each disk before anything is read.
-    Opening,
+    TargetOptions,
     /// The flush before duty passes on if puts are not durable.
     Duty,
 }
@@ -46,7 +46,7 @@ impl Lie {
         Lie::Batch,
         Lie::Stretch,
         Lie::StretchBlock,
-        Lie::Begun,
+        Lie::StartedLog,
         Lie::Segment,
         Lie::OwnRoot,
         Lie::Copy,
@@ -54,7 +54,7 @@ impl Lie {
         Lie::OtherForgets,
         Lie::OwnForgets,
         Lie::Chain,
-        Lie::Opening,
+        Lie::TargetOptions,
         Lie::Duty,
     ];
 }
@@ -91,7 +91,7 @@ impl Lying {
                 let slot = std::mem::take(&mut self.slot_writes[lane]);
                 let segment = std::mem::take(&mut self.segment_writes[lane]);
                 return match (is_first, slot, segment) {
-                    (true, ..) => Some(Lie::Opening),
+                    (true, ..) => Some(Lie::TargetOptions),
                     (_, true, false) => Some(Lie::Duty),
                     _ => Some(Lie::Segment),
                 };
@@ -127,7 +127,7 @@ impl Lying {
                 let is_own = *self.disks.get(&long(52))? == lane as u32;
                 Some(if is_own { Lie::OwnForgets } else { Lie::OtherForgets })
             }
-            _ => Some(Lie::Begun),
+            _ => Some(Lie::StartedLog),
         }
     }
 }

@@ -48,8 +48,8 @@ impl<M: Meddle> Lanes for Meddled<M> {
     fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
         self.lanes.held_up()
     }
-    fn under_way(&self) -> usize {
-        self.lanes.under_way()
+    fn in_flight(&self) -> usize {
+        self.lanes.in_flight()
     }
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.lanes.proceed(until)

@@ -50,7 +50,7 @@ impl Lives {
         let mut lanes = Lying::over(lanes, lie, self.layouts[0]);
         let desk = Desk::default();
         let (layouts, config) = (&self.layouts, self.config.clone());
-        let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
+        let mut policy = StorePolicy::with_missing(missing, layouts, config, 65536, desk.clone());
         let operations = if is_cut { 3000 } else { 60 };
         let load = (self.draw.below(u64::MAX), 1 + self.draw.below(5), operations, 9000);
         let mut work = Clients::new(&desk, &mut self.known, load);
@@ -140,7 +140,7 @@ impl Asking {
         lanes: &mut L,
     ) -> Told {
         let desk = self.desk.clone();
-        let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk);
+        let mut policy = StorePolicy::with_missing(missing, layouts, config, 65536, desk);
         let outcome = run(&mut policy, lanes, &mut self, &mut ());
         Told { outcome, answers: self.answers, view: policy.view() }
     }
@@ -152,7 +152,7 @@ impl Workload for Asking {
     }
 
     fn take(&mut self) -> Request {
-        self.desk.lay(self.next, self.left.remove(0));
+        self.desk.submit(self.next, self.left.remove(0));
         let (id, op) = (self.next, if self.next == 0 { Op::Open } else { Op::Read });
         (self.next, self.is_waiting) = (self.next + 1, true);
         let (at, flags) = (self.due, Flags::NONE);
@@ -192,7 +192,7 @@ pub(crate) fn told(
     let work = Asking::new(operations, Nanos::ZERO);
     let Told { outcome, answers, view } = work.of((layouts, config), missing, &mut lanes);
     assert!(outcome.is_ok(), "{outcome:?} after {} answers: {:?}", answers.len(), view.stages());
-    (lanes.cut(Tear::Sector), answers, view.held().1)
+    (lanes.cut(Tear::Sector), answers, view.segment_totals().1)
 }
 
 /// Checks, repairs and checks again; returns the contents of the disks and the three results.

@@ -149,7 +149,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
             Crash::new(media, 4096, 1 + draw.below(6) as usize, draw.below(u64::MAX), troubles);
         let mut lanes = Lying::over(lanes, lie, layouts[0]);
         let desk = Desk::default();
-        let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+        let mut policy = StorePolicy::new(&layouts, config.clone(), 65536, desk.clone());
         // Every fourth store has values that are too long for any slot.
         let most = if seed.is_multiple_of(4) { 90_000 } else { 9000 };
         let how = (draw.below(u64::MAX), clients, if life < 2 { 3000 } else { 60 }, most);
@@ -214,7 +214,7 @@ fn is_durable_once_seen(seed: u64, lie: Option<Lie>) -> Result<(), String> {
         let lanes = Crash::new(media, 4096, 4, draw.below(u64::MAX), troubles);
         let mut lanes = Lying::over(lanes, lie, layouts[0]);
         let desk = Desk::default();
-        let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+        let mut policy = StorePolicy::new(&layouts, config.clone(), 65536, desk.clone());
         let mut work = Clients::new(&desk, &mut known, (seed, 1 + seed % 4, 3000, 3000));
         work.only_looks = life > 0;
         let _ = run(&mut policy, &mut lanes, &mut work, &mut ());
@@ -240,7 +240,7 @@ fn is_whole_after_a_cut(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     let lanes = Crash::new(media(seed, &layouts), 4096, depth as usize, seed, troubles);
     let mut lanes = Lying::over(lanes, lie, layouts[0]);
     let (desk, mut known) = (Desk::default(), Known::default());
-    let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+    let mut policy = StorePolicy::new(&layouts, config.clone(), 65536, desk.clone());
     let mut work = Clients::new(&desk, &mut known, (seed, 3, 3000, 9000));
     let _ = run(&mut policy, &mut lanes, &mut work, &mut ());
     let media = lanes.lanes.cut(Tear::Sector);
@@ -266,8 +266,8 @@ fn finds(lie: Lie) -> Option<String> {
             Ok(())
         }),
         Lie::Copy => caught("check", seed, &|seed| is_whole_after_a_cut(seed, Some(lie))),
-        Lie::Opening => caught("killed", seed, &|seed| is_durable_once_seen(seed, Some(lie))),
-        Lie::Begun | Lie::OtherRoot | Lie::OtherForgets | Lie::OwnForgets => {
+        Lie::TargetOptions => caught("killed", seed, &|seed| is_durable_once_seen(seed, Some(lie))),
+        Lie::StartedLog | Lie::OtherRoot | Lie::OtherForgets | Lie::OwnForgets => {
             caught("missing", seed, &|seed| {
                 missing::is_known_elsewhere(seed, Some(lie));
                 Ok(())

@@ -87,7 +87,7 @@ impl Workload for Moments {
         let (id, (at, who)) = (self.next, self.idle.remove(first));
         self.next += 1;
         let operation = self.operation(who, id);
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         self.under_way.insert(id, who);
         let op = match who {
             Who::Opener => Op::Open,
@@ -153,7 +153,7 @@ fn a_batch_is_seen_as_a_whole_and_a_snapshot_stays() {
         let troubles = Troubles { cut_after: Some(STUCK), ..Troubles::default() };
         let mut lanes = Crash::new(media(seed, &layouts), 4096, 4, draw.below(u64::MAX), troubles);
         let desk = Desk::default();
-        let mut policy = StorePolicy::over(&layouts, config, 65536, desk.clone());
+        let mut policy = StorePolicy::new(&layouts, config, 65536, desk.clone());
         let mut work = Moments {
             desk,
             now: Nanos::ZERO,

@@ -158,7 +158,7 @@ impl Workload for Pages {
             Operation::Write(_) => Op::Write,
             _ => Op::Read,
         };
-        self.desk.lay(id, operation.clone());
+        self.desk.submit(id, operation.clone());
         self.under_way = Some((operation, which));
         let (at, flags) = (self.now, Flags::NONE);
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags }
@@ -229,7 +229,7 @@ fn live(
     let troubles = Troubles { cut_after: Some(STUCK), ..Troubles::default() };
     let mut lanes = Crash::new(media(seed, layouts), 4096, 4, draw.below(u64::MAX), troubles);
     let desk = Desk::default();
-    let policy = StorePolicy::over(layouts, config, 65536, desk.clone());
+    let policy = StorePolicy::new(layouts, config, 65536, desk.clone());
     let mut policy = Counted { policy, read_bytes: 0 };
     let mut work = Pages {
         desk,

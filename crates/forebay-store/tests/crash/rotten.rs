@@ -230,7 +230,7 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
                 continue;
             }
             let lost = OperationError::Rootless { disks: gone };
-            assert!(checked.losses.iter().any(|loss| loss.trouble == lost), "{checked:?}");
+            assert!(checked.losses.iter().any(|loss| loss.failure == lost), "{checked:?}");
             assert!(values.iter().all(|value| *value == Err(lost.clone())), "{values:?}");
             // Nothing was written, so reopening the store gives the same answers.
             let (media, again, _) = told(store(), media, missing, &looks());
@@ -242,7 +242,7 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
             else {
                 panic!("{answers:?}");
             };
-            assert!(given.losses.iter().any(|loss| loss.trouble == lost) && losses.is_empty());
+            assert!(given.losses.iter().any(|loss| loss.failure == lost) && losses.is_empty());
             let (_, answers, _) = told(store(), media, missing, &looks());
             assert!(answers.iter().all(Result::is_ok), "{answers:?}");
             let at = 2 + 99 % KEYS;
@@ -314,7 +314,7 @@ fn a_label_that_rots_is_told_and_written_anew() {
                 at().map(|(_, offset)| OperationError::Label { disk, offset }).collect();
             let troubles = |answer: &Result<Answer, OperationError>| match answer {
                 Ok(Answer::Checked(Checked { losses, .. })) => {
-                    losses.iter().map(|loss| loss.trouble.clone()).collect::<Vec<_>>()
+                    losses.iter().map(|loss| loss.failure.clone()).collect::<Vec<_>>()
                 }
                 other => panic!("{other:?}"),
             };

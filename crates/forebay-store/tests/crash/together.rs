@@ -124,7 +124,7 @@ impl Workload for Together {
         let first = (0..self.due.len()).min_by_key(|at| self.due[*at].0).unwrap();
         let (id, (at, ask)) = (self.next, self.due.remove(first));
         self.next += 1;
-        self.desk.lay(id, self.operation(ask, id));
+        self.desk.submit(id, self.operation(ask, id));
         self.under_way.insert(id, ask);
         match ask {
             Ask::Hold => self.look(at, id),
@@ -182,7 +182,7 @@ fn what_is_done_together_is_done_at_one_moment() {
         let troubles = Troubles { cut_after: Some(STUCK), ..Troubles::default() };
         let mut lanes = Crash::new(media(seed, &layouts), 4096, 4, draw.below(u64::MAX), troubles);
         let desk = Desk::default();
-        let mut policy = StorePolicy::over(&layouts, config, 65536, desk.clone());
+        let mut policy = StorePolicy::new(&layouts, config, 65536, desk.clone());
         let mut work = Together {
             desk,
             next: 0,

@@ -45,7 +45,7 @@ impl Workload for Counting {
             }
             _ => (Operation::Write(vec![(key(id), Some(value(id)))]), Op::Write),
         };
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         (self.next, self.under_way) = (id + 1, self.under_way + 1);
         let (at, flags) = (self.now, Flags::NONE);
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags }
@@ -90,7 +90,7 @@ fn live(
     let lanes = Crash::new(media, 4096, 1 + draw.below(6) as usize, draw.below(u64::MAX), troubles);
     let mut lanes = Lying::over(lanes, lie, layouts[0]);
     let desk = Desk::default();
-    let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+    let mut policy = StorePolicy::new(&layouts, config.clone(), 65536, desk.clone());
     let mut work = Counting {
         desk,
         now: Nanos::ZERO,

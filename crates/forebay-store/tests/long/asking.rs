@@ -39,7 +39,7 @@ impl Workload for Asking {
     fn take(&mut self) -> Request {
         let (id, operation) = (self.next, self.left.pop_front().expect("peek said so"));
         let op = if operation == Operation::Open { Op::Open } else { Op::Read };
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         (self.next, self.under_way) = (id + 1, self.under_way + 1);
         Request { at: self.now, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags: Flags::NONE }
     }

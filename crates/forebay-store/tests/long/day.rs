@@ -52,7 +52,7 @@ fn lives(seconds: u64) {
         all.scanned += life.told.scanned;
         all.refused += life.told.refused;
         memory_max = memory_max.max(life.memory_max);
-        held_max = held_max.max(life.figures.held_bytes_max);
+        held_max = held_max.max(life.figures.segment_bytes_max);
         merges += life.figures.merges;
     }
     let live = model.live_bytes(&load);

@@ -113,7 +113,7 @@ pub(crate) struct Work<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Opening,
+    TargetOptions,
     Working,
     Closing,
     Over,
@@ -136,7 +136,7 @@ impl<'a> Work<'a> {
             next: 0,
             asked: BTreeMap::new(),
             busy: BTreeSet::new(),
-            phase: Phase::Opening,
+            phase: Phase::TargetOptions,
             closes,
             told: Told::default(),
             view,
@@ -219,7 +219,7 @@ impl<'a> Work<'a> {
 
 impl Workload for Work<'_> {
     fn peek(&self) -> Option<Nanos> {
-        let is_first = self.phase == Phase::Opening && self.next == 0;
+        let is_first = self.phase == Phase::TargetOptions && self.next == 0;
         let has_room = self.phase == Phase::Working && self.asked.len() < self.load.room;
         let closes = self.phase == Phase::Closing && self.asked.is_empty();
         (is_first || has_room || closes).then_some(self.due.max(self.now))
@@ -227,7 +227,7 @@ impl Workload for Work<'_> {
 
     fn take(&mut self) -> Request {
         let (asked, operation) = match self.phase {
-            Phase::Opening => (Asked::Open, Operation::Open),
+            Phase::TargetOptions => (Asked::Open, Operation::Open),
             Phase::Working => self.ask(),
             Phase::Closing | Phase::Over => {
                 self.phase = Phase::Over;
@@ -246,7 +246,7 @@ impl Workload for Work<'_> {
             Asked::Write(_) => Op::Write,
             _ => Op::Read,
         };
-        self.desk.lay(id, operation);
+        self.desk.submit(id, operation);
         self.asked.insert(id, asked);
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags: Flags::NONE }
     }

@@ -99,7 +99,7 @@ impl Disks {
     ) -> Vec<Result<Answer, OperationError>> {
         let (mut lanes, desk) = (self.lanes(), Desk::default());
         let config = self.config.clone();
-        let mut policy = StorePolicy::over(&self.layouts, config, 1 << 20, desk.clone());
+        let mut policy = StorePolicy::new(&self.layouts, config, 1 << 20, desk.clone());
         let mut work = Asking::new(&desk, [Operation::Open].into_iter().chain(operations), depth);
         run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
         work.answers.into_values().skip(1).collect()
@@ -108,7 +108,7 @@ impl Disks {
     fn live(&self, load: Load, model: &mut Model, closes: bool, at: Nanos) -> Life {
         let (mut lanes, desk) = (self.lanes(), Desk::default());
         let mut policy =
-            StorePolicy::over(&self.layouts, self.config.clone(), 1 << 20, desk.clone());
+            StorePolicy::new(&self.layouts, self.config.clone(), 1 << 20, desk.clone());
         let view = policy.view();
         let mut work = Work::new((&desk, policy.view()), load, model, closes, at);
         let at = run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();

@@ -43,7 +43,7 @@ fn replacing_values_takes_a_few_times_the_live_data_and_the_logs_of_all_runs() {
         let (disks, load) = (Disks::new(64 * MIB, config()), load(4000, skew, 40_000));
         let mut model = Model::new(&load, 1);
         let life = disks.live(load, &mut model, true, Nanos::ZERO);
-        let (live, peak) = (model.live_bytes(&load), life.figures.held_bytes_max);
+        let (live, peak) = (model.live_bytes(&load), life.figures.segment_bytes_max);
         let logs = config().runs_max as u64 * config().log_bytes;
         let most = 3 * live + logs;
         let written = disks.written() as f64 / life.told.put_bytes as f64;
@@ -95,7 +95,7 @@ fn disks_that_are_full_leave_it_to_those_that_have_room() {
     let load = load(1500, 0, 3000);
     let mut model = Model::new(&load, 3);
     let life = disks.live(load, &mut model, true, Nanos::ZERO);
-    let logging = life.figures.logging + life.figures.held_back;
+    let logging = life.figures.logging + life.figures.merge_delay;
     println!("{} refused, {} stalls, {logging:?}", life.told.refused, life.figures.stalls);
     assert_eq!(life.told.refused, 0);
     assert!(life.figures.stalls < 20, "{} stalls", life.figures.stalls);

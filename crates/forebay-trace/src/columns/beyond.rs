@@ -6,7 +6,7 @@ use forebay_show::plural::{counted, verb};
 
 /// Counts rows with additional fields.
 #[derive(Default)]
-pub(super) struct Beyond {
+pub(super) struct ExtraFields {
     /// The number of fields in the header line, or 0 if there is no header.
     named: usize,
     rows: u64,
@@ -14,7 +14,7 @@ pub(super) struct Beyond {
     first: u64,
 }
 
-impl Beyond {
+impl ExtraFields {
     /// Processes a line that may be the header: it is one if it has names for at least `columns`
     /// columns.
     pub(super) fn name(&mut self, names: &[u8], columns: usize, separator: Separator) {

@@ -56,7 +56,7 @@ impl Names {
     }
 
     /// Returns the number of a name, or `None` if the name is new.
-    pub(crate) fn known(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn number_of(&self, name: &[u8]) -> Option<u32> {
         self.known.get(name).copied()
     }
 

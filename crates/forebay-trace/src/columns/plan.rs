@@ -15,7 +15,7 @@ use crate::columns::values::{
 };
 use crate::fields::digits;
 use crate::formats::clock::DayClock;
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -115,16 +115,16 @@ pub(crate) struct Plan {
     has_stream: bool,
     volumes: Names,
     streams: Names,
-    room: Room,
+    room: NameBudget,
     /// Counts of rows that were read only in part.
-    pub(crate) odd: Odd,
+    pub(crate) odd: PartialRows,
     /// The length of the trim in the last row, if it is too long for a record.
     pub(crate) long_len: Option<u64>,
 }
 
 /// Counts of rows of which a part cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Odd {
+pub(crate) struct PartialRows {
     /// Latencies that are unknown because they are negative differences.
     pub(crate) wrapped: u64,
 }
@@ -162,8 +162,8 @@ impl Plan {
             mark: columns.mark,
             volumes: Names::default(),
             streams: Names::default(),
-            room: Room::default(),
-            odd: Odd::default(),
+            room: NameBudget::default(),
+            odd: PartialRows::default(),
             long_len: None,
         }
     }
@@ -332,7 +332,7 @@ impl Plan {
             }
             whole.extend_from_slice(field);
         }
-        let number = match self.volumes.known(&whole) {
+        let number = match self.volumes.number_of(&whole) {
             Some(number) => number,
             None => {
                 self.room.take("", &whole).map_err(|_| last.named())?;
@@ -375,7 +375,7 @@ impl Plan {
             whole.extend_from_slice(field.unwrap_or_default());
             whole.push(b'\n');
         }
-        let number = match self.streams.known(&whole) {
+        let number = match self.streams.number_of(&whole) {
             Some(number) => number,
             None => {
                 self.room.take("", &whole).map_err(|_| last.named())?;

@@ -6,13 +6,13 @@ use std::path::Path;
 use forebay_core::Nanos;
 
 use crate::bad_rows::{BadRows, BadRowsMax};
-use crate::columns::beyond::Beyond;
+use crate::columns::beyond::ExtraFields;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
 use crate::columns::meaning;
 use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
-use crate::columns::plan::{FieldError, Odd, Plan};
+use crate::columns::plan::{FieldError, PartialRows, Plan};
 use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
@@ -60,7 +60,7 @@ pub(crate) struct ColumnReader {
     /// The header line, if there is one, and the number of records before each repetition of it.
     names: Vec<u8>,
     headers_again: Vec<u64>,
-    beyond: Beyond,
+    beyond: ExtraFields,
     hint: String,
     bad: BadRows,
     long_trims: LongTrims,
@@ -98,7 +98,7 @@ impl ColumnReader {
             ended: false,
             names: Vec::new(),
             headers_again: Vec::new(),
-            beyond: Beyond::default(),
+            beyond: ExtraFields::default(),
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
             long_trims: LongTrims::default(),
@@ -142,7 +142,7 @@ impl ColumnReader {
                 }
                 self.lines.pass(end + 1, 1);
             }
-            self.plan.odd = Odd::default();
+            self.plan.odd = PartialRows::default();
             return Ok(separator);
         }
     }
@@ -207,7 +207,7 @@ impl ColumnReader {
             return Ok(());
         }
         self.notes.warnings.extend(self.beyond.sentence());
-        let Odd { wrapped } = self.plan.odd;
+        let PartialRows { wrapped } = self.plan.odd;
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_trims.sentence());

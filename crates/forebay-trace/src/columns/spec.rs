@@ -72,7 +72,7 @@ pub struct Columns {
     /// The length of all requests, for text without lengths.
     pub(crate) len_bytes: Option<u64>,
     /// Whether to accept units even if they look wrong.
-    pub(crate) sure: bool,
+    pub(crate) trusts_units: bool,
 }
 
 /// An invalid declaration of columns.
@@ -144,7 +144,7 @@ impl Columns {
             every_ns: None,
             op: None,
             len_bytes: None,
-            sure: false,
+            trusts_units: false,
         };
         for piece in text.split(',').map(str::trim) {
             if let Some((key, value)) = piece.split_once('=') {
@@ -207,7 +207,7 @@ impl Columns {
                 Ok(bytes @ 1..=LEN_BYTES_MAX) => self.len_bytes = Some(bytes),
                 _ => return wrong(piece, "a number of bytes such as len=4096, at most 1 GiB"),
             },
-            "units" if value == "sure" => self.sure = true,
+            "units" if value == "sure" => self.trusts_units = true,
             "units" => return wrong(piece, "units=sure"),
             _ => {
                 return wrong(

@@ -9,7 +9,7 @@ use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::span::{self, Span};
 use crate::columns::spec::Role;
 use crate::columns::unit::{CLOCK, TIMEDELTA, TimeUnit, with_byte_unit};
-use crate::fields::{decimal, decimal_or_power, digits, whole};
+use crate::fields::{decimal, decimal_or_power, digits, integer};
 use crate::formats::clock::time_of_day;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::END_BYTES_MAX;
@@ -56,7 +56,7 @@ fn slow_number(field: &[u8], mark: Option<Mark>) -> Result<u64, CellError> {
     }
     let plain = || {
         let number = PlainNumber::of(field, mark.unwrap_or(Mark::Point))?;
-        digits(number.bytes()).or_else(|| whole(number.bytes()))
+        digits(number.bytes()).or_else(|| integer(number.bytes()))
     };
     hexadecimal(field).or_else(plain).ok_or(CellError::Field)
 }

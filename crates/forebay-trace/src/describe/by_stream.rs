@@ -58,7 +58,7 @@ impl Streams {
             seen: Vec::new(),
         };
         if by != StreamBy::Thread {
-            streams.part(Grouping::with_write_back_apart(StreamBy::Thread));
+            streams.part(Grouping::separating_write_back(StreamBy::Thread));
         }
         streams
     }
@@ -70,7 +70,7 @@ impl Streams {
         }
         self.breaks.clear(data.len());
         for r in data {
-            let group = match self.grouping.known(r.stream) {
+            let group = match self.grouping.known_group(r.stream) {
                 Some(group) => group,
                 None => self.meet(dictionary, r.stream),
             };
@@ -99,7 +99,7 @@ impl Streams {
     fn meet(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
         let mut new = self.grouping.ungrouped(dictionary).iter();
         if self.threads.is_none() && new.any(|stream| is_write_back(&stream.name)) {
-            self.part(self.grouping.clone().apart());
+            self.part(self.grouping.clone().with_separate_write_back());
         }
         self.grouping.group(dictionary, stream)
     }

@@ -158,7 +158,7 @@ impl Threads {
     ) -> ByThread {
         self.fill_quarters();
         let level = self.clock.level(self.all.level(), duration_ns);
-        let periods = self.clock.whole(level, duration_ns);
+        let periods = self.clock.complete_periods(level, duration_ns);
         self.fold_to(level);
         let scale = Scale { requests: self.all.requests(), duration_ns, periods };
         let threads = self.typed(dictionary, grouping, &scale);

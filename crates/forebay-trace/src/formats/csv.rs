@@ -22,10 +22,10 @@ use crate::bad_rows::BadRows;
 use crate::columns::reader::{self, ColumnReader};
 use crate::columns::{Columns, meaning};
 use crate::error::{Place, TraceError};
-use crate::fields::{digits, whole};
+use crate::fields::{digits, integer};
 use crate::formats::Input;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
 use crate::rows::{self, LongTrims, RowError, names_again_sentence, shorten, wrapped_sentence};
@@ -94,7 +94,8 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
             break;
         }
         let line = begin.get(from..).unwrap_or_default();
-        lines += usize::from(header::says(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)));
+        lines +=
+            usize::from(header::is_content(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)));
     }
     Ok(begin)
 }
@@ -122,7 +123,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         source,
         streams: BTreeMap::new(),
         volumes: BTreeMap::new(),
-        room: Room::default(),
+        room: NameBudget::default(),
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", columns: meaning::of_format("csv"), ..Notes::default() },
         ended: false,
@@ -203,7 +204,7 @@ struct Csv {
     source: Source,
     streams: BTreeMap<u64, u32>,
     volumes: BTreeMap<Vec<u8>, u32>,
-    room: Room,
+    room: NameBudget,
     dictionary: Dictionary,
     notes: Notes,
     ended: bool,
@@ -248,7 +249,7 @@ impl Csv {
         let field = |n: usize| row.get(n).unwrap_or_default();
         let number = |n: usize| {
             digits(field(n))
-                .or_else(|| whole(field(n)))
+                .or_else(|| integer(field(n)))
                 .ok_or_else(|| RowError::new(HEADER[n], field(n), "a whole number without a sign"))
         };
         let optional = |n: usize| {

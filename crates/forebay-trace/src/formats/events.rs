@@ -17,8 +17,8 @@ pub(crate) mod rwbs;
 mod streams;
 pub(crate) mod text;
 
-pub(crate) use back::Back;
-pub(crate) use event::{Category, Event, Remap, SECTOR_BYTES, Source, Span, What};
+pub(crate) use back::BackSteps;
+pub(crate) use event::{Category, Event, EventKind, Remap, SECTOR_BYTES, Source, Span};
 pub use layers::Layer;
 pub(crate) use order::{Merge, Sorted};
 pub(crate) use pairing::{ONLY_DEVICE, Pairing};

@@ -70,7 +70,7 @@ impl Frames {
 
     /// Creates the error that a field of the last piece is invalid.
     #[cold]
-    pub(super) fn wrong(&self, wrong: RowError) -> TraceError {
+    pub(super) fn row_error(&self, wrong: RowError) -> TraceError {
         wrong.at(&self.path, Place::Byte(self.begin), "")
     }
 

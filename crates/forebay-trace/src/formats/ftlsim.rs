@@ -12,7 +12,7 @@ use crate::fields::digits;
 use crate::formats::Input;
 use crate::formats::clock::scaled;
 use crate::formats::events::text::{self, EventLine, Line, Unreadable};
-use crate::formats::events::{Category, Event, ONLY_DEVICE, SECTOR_BYTES, Span, What};
+use crate::formats::events::{Category, Event, EventKind, ONLY_DEVICE, SECTOR_BYTES, Span};
 use crate::formats::log::words;
 use crate::rows::RowError;
 use crate::trace::Reader;
@@ -49,17 +49,17 @@ fn parse(line: &[u8]) -> Result<Event, RowError> {
     let bytes = u32::try_from(number("size", size)?)
         .map_err(|_| RowError::new("size", size, "less than 4 GiB"))?;
     let span = Span { sector: start / SECTOR_BYTES, bytes, device: ONLY_DEVICE, category };
-    if let Some((got, expected)) = span.fault() {
+    if let Some((got, expected)) = span.impossible_value() {
         return Err(RowError::new("size", got.as_bytes(), expected));
     }
     let time_ns = scaled(time, 9)
         .ok_or_else(|| RowError::new("time", time, "seconds such as 0.000122793"))?;
     let what = match action {
-        b"D" => What::Issue(span),
-        b"C" => What::Complete(span),
+        b"D" => EventKind::Issue(span),
+        b"C" => EventKind::Complete(span),
         other => return Err(RowError::new("action", other, "D or C")),
     };
-    Ok(Event { time_ns, sequence: 0, pid, what })
+    Ok(Event { time_ns, sequence: 0, pid, kind: what })
 }
 
 /// The ftlsim format.

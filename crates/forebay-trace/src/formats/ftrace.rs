@@ -17,20 +17,20 @@ use std::borrow::Cow;
 use super::events::calls::number;
 use super::events::rwbs::category;
 use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
-use super::events::{Category, Event, Span, UNKNOWN_THREAD, What};
+use super::events::{Category, Event, EventKind, Span, UNKNOWN_THREAD};
 use super::{Input, blkparse};
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::trace::Reader;
 
 /// Returns the event that a tracepoint in [`TRACEPOINTS`] reports.
-fn what(tracepoint: &[u8], span: Span) -> What {
+fn event_kind(tracepoint: &[u8], span: Span) -> EventKind {
     match tracepoint {
-        b"block_bio_queue" => What::Queue(span),
-        b"block_rq_insert" | b"block_io_start" => What::Insert(span),
-        b"block_rq_issue" => What::Issue(span),
-        b"block_rq_requeue" => What::Requeue(span),
-        _ => What::Complete(span),
+        b"block_bio_queue" => EventKind::Queue(span),
+        b"block_rq_insert" | b"block_io_start" => EventKind::Insert(span),
+        b"block_rq_issue" => EventKind::Issue(span),
+        b"block_rq_requeue" => EventKind::Requeue(span),
+        _ => EventKind::Complete(span),
     }
 }
 
@@ -68,7 +68,7 @@ impl EventLine for Ftrace {
             b"" => (UNKNOWN_THREAD, &b"<...>"[..]),
             task => thread(task).ok_or("the task has no id")?,
         };
-        let made = |what| Event { time_ns, sequence: 0, pid, what };
+        let made = |what| Event { time_ns, sequence: 0, pid, kind: what };
         if let Some(device) = device(event) {
             let event = blkparse::event(device, Words(rest))?;
             return Ok(event.map_or(Line::Other, |(what, name)| Line::Event(made(what), name)));
@@ -77,7 +77,7 @@ impl EventLine for Ftrace {
             let mut words = Words(rest);
             let to = words.next().and_then(device).ok_or("no device such as 8,0")?;
             let remap = remap(to, words.rest()).ok_or("no device after <-")?;
-            let what = What::Remap(Box::new(remap));
+            let what = EventKind::Remap(Box::new(remap));
             return Ok(Line::Event(made(what), None));
         }
         if !TRACEPOINTS.contains(&event) {
@@ -88,8 +88,8 @@ impl EventLine for Ftrace {
         if event == b"block_io_done" && span.bytes == 0 {
             return Ok(Line::Other);
         }
-        let what = what(event, span);
-        let is_end = matches!(what, What::Complete(_) | What::Requeue(_));
+        let what = event_kind(event, span);
+        let is_end = matches!(what, EventKind::Complete(_) | EventKind::Requeue(_));
         let name = if matches!(name, b"<...>") { comm } else { name };
         Ok(Line::Event(made(what), Some(name).filter(|_| !is_end)))
     }
@@ -247,7 +247,7 @@ fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     span.bytes = bytes.ok_or("the count of sectors is out of range")?;
     // A flush has no position, and may be shown at the highest possible sector.
     span.sector = if count == 0 && sector == u64::MAX { 0 } else { sector };
-    if span.fault().is_some() {
+    if span.impossible_value().is_some() {
         return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
     }
     let rest = words.rest();
@@ -276,7 +276,7 @@ fn span_of_fields(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     let bytes = bytes.ok_or("nr_sector is out of range")?;
     let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
     let span = Span { sector, bytes, device, category };
-    match span.fault() {
+    match span.impossible_value() {
         Some(_) => Err("a request over 1 GiB, or beyond 2^64 bytes".into()),
         None => Ok((span, field("comm").unwrap_or_default())),
     }

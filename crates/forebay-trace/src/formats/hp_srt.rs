@@ -191,7 +191,7 @@ impl HpSrt {
         let at_ns = seconds * 1_000_000_000 + microseconds * 1000;
         let offset = block * self.header.sector_bytes(disk);
         let mut record =
-            rows::record(at_ns, op, offset, bytes).map_err(|wrong| self.frames.wrong(wrong))?;
+            rows::record(at_ns, op, offset, bytes).map_err(|wrong| self.frames.row_error(wrong))?;
         // A request that never completed has a time of zero or less.
         match u64::try_from(completion) {
             Ok(us) if us > 0 => record.latency = Some(Nanos::from_micros(us)),
@@ -201,8 +201,8 @@ impl HpSrt {
         let volume = self.who.volume(volume.as_bytes(), &mut self.dictionary);
         let stream = Stream { name: self.header.section(disk, section), ..Stream::default() };
         let stream = self.who.stream(stream, &mut self.dictionary);
-        record.volume = volume.map_err(|wrong| self.frames.wrong(wrong))?;
-        record.stream = stream.map_err(|wrong| self.frames.wrong(wrong))?;
+        record.volume = volume.map_err(|wrong| self.frames.row_error(wrong))?;
+        record.stream = stream.map_err(|wrong| self.frames.row_error(wrong))?;
         Ok(Some(record))
     }
 

@@ -148,7 +148,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:filetime,volume,volume:number,op:Read/Write,offset,len,latency:ticks,sep=comma",
             titles: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-            looks: presets::Looks::OrLonger,
+            recognition: presets::Recognition::OrLonger,
             block_bytes: None,
             warnings: &[],
         },
@@ -162,7 +162,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "volume:number,offset:sectors,len,op:R/W,at:s,sep=comma",
             titles: "ASU,LBA,Size,Opcode,Timestamp",
-            looks: presets::Looks::OrLonger,
+            recognition: presets::Recognition::OrLonger,
             block_bytes: None,
             warnings: &[],
         },
@@ -176,7 +176,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:s,latency:s,op:R/W,volume,offset,len,sep=comma",
             titles: "Timestamp,Response,IOType,LUN,Offset,Size",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -189,7 +189,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:s,offset:sectors,len:sectors,op:0/1,volume,sep=comma",
             titles: "Timestamp,Offset,Size,IOType,VolumeID",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -202,7 +202,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "volume,op:R/W,offset,len,at:us,sep=comma",
             titles: "device_id,opcode,offset,length,timestamp",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -215,7 +215,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "_,at:s,op:scsi,len,offset:sectors,sep=comma",
             titles: "version,time,op,size,lbn",
-            looks: presets::Looks::Titled,
+            recognition: presets::Recognition::Titled,
             block_bytes: None,
             warnings: &[],
         },
@@ -234,7 +234,7 @@ pub static FORMATS: &[Format] = &[
                  service_class,from_flash_cache,cache_hit,request_io_size_bytes,\
                  disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,\
                  simulated_disk_start_time,simulated_latency",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -249,7 +249,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ms,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
-            looks: presets::Looks::DecimalFirst,
+            recognition: presets::Recognition::DecimalFirst,
             block_bytes: None,
             warnings: &[],
         },
@@ -262,7 +262,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
-            looks: presets::Looks::Whole,
+            recognition: presets::Recognition::Whole,
             block_bytes: None,
             warnings: &[],
         },
@@ -275,7 +275,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
-            looks: presets::Looks::Named,
+            recognition: presets::Recognition::Named,
             block_bytes: None,
             warnings: &[],
         },
@@ -288,7 +288,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:us,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
-            looks: presets::Looks::Named,
+            recognition: presets::Recognition::Named,
             block_bytes: None,
             warnings: &[],
         },
@@ -302,7 +302,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
-            looks: presets::Looks::Named,
+            recognition: presets::Recognition::Named,
             block_bytes: None,
             warnings: &[],
         },
@@ -316,7 +316,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "offset:sectors,len:sectors,_,_,every=1ms,op=read,sep=blank",
             titles: "block,count,ignored,request",
-            looks: presets::Looks::Whole,
+            recognition: presets::Recognition::Whole,
             block_bytes: Some(512),
             warnings: &[
                 "the format has no times: requests are assumed to be 1 ms apart; the columns \
@@ -335,7 +335,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ns,process,name,offset:sectors,len:sectors,op:R/W,volume,volume,_,sep=blank",
             titles: "time,pid,process,lba,blocks,op,major,minor,hash",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -352,7 +352,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "volume,offset,len,at:s,op:1+2+5/3+4+6,_,_,_,sep=blank",
             titles: "block_id,io_offset,io_size,op_time,op_name,user_namespace,user_name,host_name",
-            looks: presets::Looks::OrLonger,
+            recognition: presets::Recognition::OrLonger,
             block_bytes: None,
             warnings: &["the column op_count is not read: each row counts as one request"],
         },
@@ -370,7 +370,7 @@ pub static FORMATS: &[Format] = &[
             titles: "#DUMP_OFFSET.I,ELAPSED_USECS.D,ELAPSED_TICKS.I,CMD.S,INFLIGHT_IOS.I,TS.I,SEQID.I,\
                      LUN_SSID.I,OP.I,PHASE.I,LBA.I,NBLKS.I,LATENCY_TICKS.I,HOST_ID.I,HOST_LUN.I,\
                      LATENCY_USECS.D",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },
@@ -389,7 +389,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "_,len,_,op,offset:sectors,at:us,sep=comma",
             titles: "#Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)",
-            looks: presets::Looks::Exact,
+            recognition: presets::Recognition::Exact,
             block_bytes: None,
             warnings: &[],
         },

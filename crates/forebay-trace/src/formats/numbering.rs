@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::rows::RowError;
 use crate::trace::{Dictionary, Stream};
 
@@ -11,7 +11,7 @@ use crate::trace::{Dictionary, Stream};
 pub(super) struct Numbering {
     volumes: HashMap<Box<[u8]>, u32>,
     streams: HashMap<Stream, u32>,
-    room: Room,
+    room: NameBudget,
 }
 
 impl Numbering {

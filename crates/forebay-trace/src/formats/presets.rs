@@ -28,7 +28,7 @@ pub struct Preset {
     /// The names of the columns in the format itself.
     pub(super) titles: &'static str,
     /// How rows are recognized, beyond being readable.
-    pub(super) looks: Looks,
+    pub(super) recognition: Recognition,
     /// The size of a block, if the format counts in blocks.
     pub(super) block_bytes: Option<u32>,
     /// Notes for the user about every trace in the format.
@@ -37,7 +37,7 @@ pub struct Preset {
 
 /// How the rows of a format are distinguished from others that can be read too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum Recognition {
     /// They have the declared columns, and possibly more.
     OrLonger,
     /// They have exactly the declared columns.
@@ -68,13 +68,13 @@ impl Preset {
     /// Returns whether the format can be recognized by its column names, because no other format
     /// has them.
     pub(super) fn has_own_titles(&self) -> bool {
-        matches!(self.looks, Looks::OrLonger | Looks::Exact | Looks::Titled)
+        matches!(self.recognition, Recognition::OrLonger | Recognition::Exact | Recognition::Titled)
     }
 
     /// Returns whether the format can be recognized by its rows.
     #[cfg(test)]
     pub(super) fn is_recognized_by_rows(&self) -> bool {
-        !matches!(self.looks, Looks::Titled | Looks::Named)
+        !matches!(self.recognition, Recognition::Titled | Recognition::Named)
     }
 
     /// Returns the names of the columns in the format itself.
@@ -92,7 +92,7 @@ impl Preset {
     /// report that.
     pub(super) fn sniff(&self, head: &[u8]) -> bool {
         let Some(columns) = self.declared() else { return false };
-        if self.looks == Looks::Named {
+        if self.recognition == Recognition::Named {
             return false;
         }
         let mut plan = Plan::new(&columns);
@@ -103,19 +103,19 @@ impl Preset {
             let text = [line, b"\n"].concat();
             let mut cursor = Cursor::new(&text, separator);
             let begun = cursor;
-            if self.looks == Looks::Titled {
+            if self.recognition == Recognition::Titled {
                 return number == 0 && plan.is_titled(&begun) && plan.fits(&begun);
             }
             let reads = plan.row(&mut cursor, &mut dictionary).is_ok();
             let first = line.trim_ascii_start().split(|&b| b <= b' ').next().unwrap_or_default();
-            let looks = match self.looks {
-                Looks::OrLonger => true,
-                Looks::DecimalFirst => plan.fits(&begun) && first.contains(&b'.'),
-                Looks::Whole => {
+            let looks = match self.recognition {
+                Recognition::OrLonger => true,
+                Recognition::DecimalFirst => plan.fits(&begun) && first.contains(&b'.'),
+                Recognition::Whole => {
                     plan.fits(&begun)
                         && line.iter().all(|&b| b.is_ascii_digit() || b.is_ascii_whitespace())
                 }
-                Looks::Exact | Looks::Titled | Looks::Named => plan.fits(&begun),
+                Recognition::Exact | Recognition::Titled | Recognition::Named => plan.fits(&begun),
             };
             if reads && looks {
                 return true;
@@ -131,7 +131,7 @@ impl Preset {
         input: Input,
     ) -> Result<Box<dyn Reader>, TraceError> {
         let Some(columns) = self.declared() else {
-            return Err(crate::open::unknown(&input.path, name));
+            return Err(crate::open::unknown_format(&input.path, name));
         };
         let hint = format!(
             "format {} has the columns {}; if this is another format, name it with {} or {}",

@@ -145,7 +145,7 @@ impl Snoop {
         let span = Span { sector, bytes, device: 0, category };
         let (at_ns, latency_ns) = self.times(cells)?;
         let Some(op) = span.op() else { return Ok(Line::Skipped) };
-        if let Some((got, expected)) = span.fault() {
+        if let Some((got, expected)) = span.impossible_value() {
             return Err(RowError::new("SECTOR", got.as_bytes(), expected));
         }
         let offset = match bytes {

@@ -72,7 +72,7 @@ fn examples_are_read_as_their_formats() {
         // Detect the format from its content, unless only its name distinguishes it.
         let found = FORMATS.iter().find(|one| one.sniff(format.example.as_bytes()));
         match &format.reads {
-            Reads::Columns(preset) if preset.looks == presets::Looks::Named => {}
+            Reads::Columns(preset) if preset.recognition == presets::Recognition::Named => {}
             _ => assert_eq!(found.map(|one| one.name), Some(format.name)),
         }
     }

@@ -184,7 +184,7 @@ impl Vscsi {
             return Ok(None);
         }
         let mut request = rows::record(ns(command.time_us, "time")?, op, offset, len)
-            .map_err(|wrong| self.frames.wrong(wrong))?;
+            .map_err(|wrong| self.frames.row_error(wrong))?;
         request.latency = command.response_us.map(|us| ns(us, "response")).transpose()?.map(Nanos);
         Ok(Some(request))
     }

@@ -149,7 +149,7 @@ impl Sample {
             _ => return self.places_in_pages(doubt),
         };
         let is_absurd = self.end > DRIVE_BYTES_MAX || self.is_too_long();
-        let evidence = if is_absurd { Evidence::Odd } else { Evidence::Weak };
+        let evidence = if is_absurd { Evidence::PartialRows } else { Evidence::Weak };
         Some(self.in_bytes(doubt, which, evidence))
     }
 
@@ -179,7 +179,7 @@ impl Sample {
                 && !shows(self.runs.lens_in_sectors, self.runs);
             let which = if places_too { Which::Both } else { Which::Lens };
             Finding {
-                evidence: Evidence::Odd,
+                evidence: Evidence::PartialRows,
                 got: format!("requests of {} on average", self.mean()),
                 expected: "at least a sector of 512 bytes: lengths are likely in sectors".into(),
                 instead: which.instead(doubt, ":sectors"),
@@ -240,7 +240,7 @@ impl Sample {
         }
         let pages = step >= unit.trailing_zeros() + 12;
         let evidence = match pages && self.end > DRIVE_BYTES_MAX {
-            true => Evidence::Odd,
+            true => Evidence::PartialRows,
             false => Evidence::Weak,
         };
         let is_short = self.mean_len() <= (1u64 << step.min(63)) as f64 / 2.0;
@@ -269,7 +269,7 @@ impl Sample {
         let may_be = is_far || !self.is_at_few_places() && may_be_bytes(step, len);
         // If a few requests among many are longer than programs submit, the values are rarely
         // sectors.
-        let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };
+        let evidence = if self.too_long > 0 { Evidence::PartialRows } else { Evidence::Weak };
         may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 

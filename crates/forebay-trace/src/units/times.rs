@@ -139,7 +139,7 @@ impl Sample {
             true => Evidence::Strong,
             // A superblock or heartbeat may be written about every second.
             false if self.is_at_few_places() => Evidence::Weak,
-            false => Evidence::Odd,
+            false => Evidence::PartialRows,
         };
         Some(Finding { evidence, got, expected, instead })
     }
@@ -164,8 +164,8 @@ impl Sample {
         let evidence = match times <= 1_000 {
             _ if self.too_fast(1.0) || many(OUTSTANDING_MAX) => Evidence::Strong,
             true if requests > BUSY_REQUESTS && !few_under_way => Evidence::Strong,
-            true if many(OUTSTANDING_MANY) => Evidence::Odd,
-            _ if requests > VERY_BUSY_REQUESTS => Evidence::Odd,
+            true if many(OUTSTANDING_MANY) => Evidence::PartialRows,
+            _ if requests > VERY_BUSY_REQUESTS => Evidence::PartialRows,
             true => Evidence::Weak,
             false if requests > FAST_REQUESTS => Evidence::Weak,
             false => return None,

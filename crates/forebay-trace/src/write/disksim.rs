@@ -11,7 +11,7 @@ use std::io::Write;
 
 use forebay_core::Op;
 
-use super::{Draft, Lost, Writer};
+use super::{Draft, LossCounts, Writer};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
@@ -19,12 +19,12 @@ use crate::trace::{Dictionary, Notes, Record};
 const BLOCK_BYTES: u64 = 512;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
-    Ok(Box::new(DiskSim { draft, lost: Lost::default(), left_out: 0, widened: 0 }))
+    Ok(Box::new(DiskSim { draft, lost: LossCounts::default(), left_out: 0, widened: 0 }))
 }
 
 struct DiskSim {
     draft: Draft,
-    lost: Lost,
+    lost: LossCounts,
     /// The number of flushes and trims that were omitted.
     left_out: u64,
     /// The number of requests that were extended to whole blocks.

@@ -12,7 +12,7 @@ use std::io::Write;
 
 use forebay_core::{Nanos, Op};
 
-use super::{Draft, Lost, Writer, entry};
+use super::{Draft, LossCounts, Writer, entry};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let mut writer =
-        Fio { draft, names: Vec::new(), end: Nanos::ZERO, renamed: 0, lost: Lost::default() };
+        Fio { draft, names: Vec::new(), end: Nanos::ZERO, renamed: 0, lost: LossCounts::default() };
     writer.put("fio version 3 iolog\n")?;
     Ok(Box::new(writer))
 }
@@ -32,7 +32,7 @@ struct Fio {
     names: Vec<Option<String>>,
     end: Nanos,
     renamed: u64,
-    lost: Lost,
+    lost: LossCounts,
 }
 
 impl Fio {

@@ -5,12 +5,12 @@ use forebay_show::plural::counted;
 
 /// The number of requests that lose each property.
 #[derive(Default)]
-pub(super) struct Lost {
+pub(super) struct LossCounts {
     latencies: u64,
     flags: u64,
 }
 
-impl Lost {
+impl LossCounts {
     /// Counts the properties that a request loses.
     pub(super) fn count(&mut self, r: &Record) {
         self.latencies += u64::from(r.latency.is_some());

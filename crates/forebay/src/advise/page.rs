@@ -4,7 +4,7 @@
 mod first;
 mod tables;
 
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict as Words};
 
 use super::{Advice, DependsOn, Remedy, RemedyKind, Verdict};
@@ -17,7 +17,7 @@ use tables::{arrays, failures, ranked, remedies};
 /// Builds the report page of `advise`.
 pub(super) fn page(advice: &Advice) -> Page {
     let mut page = Page {
-        title: called("Advice", &[&advice.trace]),
+        title: page_title("Advice", &[&advice.trace]),
         verdict: verdict(advice),
         headline: advice.headline.clone(),
         about: about(advice),

@@ -1,7 +1,7 @@
 //! The report page of `array score`.
 
 use forebay_show::figure::Unit;
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, Table};
 
@@ -13,7 +13,7 @@ const HOW: &str = "The time of a write is the time of all writes of that size, d
 
 pub(super) fn page(device: &str, drives: u16, scores: &[Score], cautions: Vec<String>) -> Page {
     let mut page = Page {
-        title: called("RAID levels", &[device]),
+        title: page_title("RAID levels", &[device]),
         verdict: Verdict::new(Tone::Calm, "RAID 6 or copies"),
         headline: headline(scores),
         about: vec![("Array".into(), format!("{drives} of {device}, simulated"))],

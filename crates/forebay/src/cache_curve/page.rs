@@ -1,7 +1,7 @@
 //! The report page of `cache`.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{
     Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
 };
@@ -26,7 +26,7 @@ pub(super) fn page(curve: &Curve) -> Page {
         bytes(curve.block_bytes.into())
     );
     let mut page = Page {
-        title: called("Cache", &[&curve.trace]),
+        title: page_title("Cache", &[&curve.trace]),
         verdict: Verdict::new(tone, verdict),
         headline: headline(curve),
         about: vec![("Trace".into(), curve.trace.clone()), ("Blocks".into(), uses.clone())],

@@ -5,7 +5,7 @@ mod charts;
 mod latencies;
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
 use forebay_show::quantities::{bound, or_none};
@@ -26,7 +26,7 @@ pub(super) fn page(card: &Card) -> Page {
     let headline = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
     let twin = card.verdict.text.clone();
     let mut page = Page {
-        title: called("Comparison", &[&card.a.trace, &card.b.trace]),
+        title: page_title("Comparison", &[&card.a.trace, &card.b.trace]),
         verdict: changed.and_then(|of| latencies::tone(of.change)).unwrap_or_else(|| badge(card)),
         headline: headline.unwrap_or(&twin).clone(),
         about: vec![

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
@@ -18,7 +18,7 @@ use crate::quantities::{bytes, lasting, percent, seconds, significant};
 pub(super) fn page(trace: &Path, of: &Description) -> Page {
     let trace = trace.display().to_string();
     let mut page = Page {
-        title: called("Description", &[&trace]),
+        title: page_title("Description", &[&trace]),
         verdict: Verdict::new(Tone::Calm, "Description"),
         headline: headline(of),
         about: vec![

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::FitOptions;
 use crate::Error;
 use crate::devices::fit::check::{RowChecked, check, evidence_text, worst};
-use crate::devices::fit::disk::{self, DiskKnown};
-use crate::devices::fit::ssd::{self, SsdKnown};
+use crate::devices::fit::disk::{self, DiskFacts};
+use crate::devices::fit::ssd::{self, SsdFacts};
 use crate::devices::fit::sweep::{Sweep, SweepRow};
 use crate::devices::{self, OpenDevice, write};
 use crate::shingled;
@@ -155,12 +155,12 @@ fn fit_disk(
 ) -> Result<FitResult, Error> {
     let rows: Vec<SweepRow> =
         [Op::Read, Op::Write].iter().flat_map(|op| sweep.random(*op)).cloned().collect();
-    let known = DiskKnown {
+    let known = DiskFacts {
         name,
         capacity_bytes: options.capacity_bytes.unwrap_or(DISK_BYTES),
         heads: options.heads,
         rpm: options.rpm,
-        ..DiskKnown::default()
+        ..DiskFacts::default()
     };
     let fitted = disk::fit(&rows, known)?;
     let mut notes = sweep.notes.clone();
@@ -214,7 +214,7 @@ fn fit_flash(
     name: String,
     output: &Path,
 ) -> Result<FitResult, Error> {
-    let fitted = ssd::fit(sweep, SsdKnown { name, capacity_bytes: options.capacity_bytes })?;
+    let fitted = ssd::fit(sweep, SsdFacts { name, capacity_bytes: options.capacity_bytes })?;
     let mut notes = sweep.notes.clone();
     if options.capacity_bytes.is_none() {
         notes.push(size_assumed("480 GB"));

@@ -47,7 +47,7 @@ forebay_ask::ask! {
     pub struct DeviceImportAsk("device import") {
         /// The .diskspecs file
         file: PathBuf [.positional()],
-        /// The device file to write. Without it, the file is only shown
+        /// The device file to write. Without it, nothing is written
         output: Option<PathBuf> [.short('o')],
     }
 }
@@ -121,38 +121,44 @@ fn fits(rows: &[RowFigures]) -> String {
     let [rates, tails] =
         [worst(|row| Some(row.iops_error_share)), worst(|row| row.p99_error_share)]
             .map(|share| Shown::new(share, Unit::Share).text());
-    format!("rates are at most {rates} off and p99s at most {tails}")
+    format!("rates are at most {rates} off, p99s at most {tails}")
 }
 
-/// Summarizes a fit. Only rows of the sweep itself can be compared, so it says that other depths may
-/// be further off.
-fn fits_itself(rows: &[RowFigures]) -> String {
+/// Says what a fit was compared with. Only rows of the sweep itself can be compared, so other depths
+/// may be further off.
+fn compared_with(rows: &[RowFigures]) -> String {
     let count = rows.iter().filter(|row| row.fitted).count() as u64;
     let rows_fitted = counted(count, "row");
     format!(
-        "on the {rows_fitted} that it was fitted to, {}; other rows may be further off",
-        fits(rows)
+        "The model was compared with the {rows_fitted} that it was fitted to; other rows may be further off."
     )
 }
 
 /// Builds a page about a fit to a sweep. If the fit is poor, the page says what that means.
 fn fit_page(figures: &SweepFigures) -> Page {
-    let headline = format!("{}: {}.", figures.output, fits_itself(&figures.rows));
+    let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
+    let said = compared_with(&figures.rows);
     if figures.iops_error_share.is_none_or(|error| error.abs() <= POOR_FIT) {
-        return sweep_page("Fit", headline, &figures.rows, &figures.notes);
+        return sweep_page("Fit", headline, Some(said), &figures.rows, &figures.notes);
     }
     let why = match figures.kind {
         DriveKind::Hdd => "This is not one disk, or not a disk of this kind.",
         DriveKind::Ssd => "This is not one solid-state drive, or the rows contradict each other.",
     };
-    let headline = format!("{headline} {why}");
-    let page = sweep_page("Fit", headline, &figures.rows, &figures.notes);
+    let said = Some(format!("{why} {said}"));
+    let page = sweep_page("Fit", headline, said, &figures.rows, &figures.notes);
     Page { verdict: Verdict::new(Tone::Warning, "Poor fit"), ..page }
 }
 
-/// Builds a page that compares the measured figures of a sweep with the model's. The table fits in
-/// 80 columns.
-fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String]) -> Page {
+/// Builds a page that compares the measured figures of a sweep with the model's, after what is
+/// `said` about the comparison. The table fits in 80 columns.
+fn sweep_page(
+    kind: &str,
+    headline: String,
+    said: Option<String>,
+    rows: &[RowFigures],
+    notes: &[String],
+) -> Page {
     let mut table = Table::new([
         Column::words("row"),
         Column::of("IOPS", Unit::Count),
@@ -175,7 +181,8 @@ fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String
             Cell::value(row.p99_error_share),
         ]));
     }
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks: Vec<Block> = said.into_iter().map(Block::Text).collect();
+    blocks.push(Block::Table(table));
     if rows.iter().any(|row| !row.fitted) {
         blocks.push(Block::Text("Fits do not use the rows marked with *.".to_string()));
     }
@@ -232,10 +239,20 @@ impl Verb for DeviceImportAsk {
         }
         let Imported { device, summary, notes, text } = import(&self.file, self.output.as_deref())?;
         warn_all(session, &self.file, &notes);
-        let mut page = titled("Import", format!("{device}: {summary}."));
+        let mut page = titled(
+            "Import",
+            match &self.output {
+                Some(output) => format!("{device} was imported to {}.", output.display()),
+                None => format!("{device} can be imported."),
+            },
+        );
+        let drive = vec![Block::Text(format!("{summary}."))];
+        page.add("Drive", Place::FirstScreen, drive);
         if self.output.is_none() {
+            let hint = format!("`--explain` shows the device file; {} writes it.", named("output"));
+            page.add("What next", Place::FirstScreen, vec![Block::Text(hint)]);
             let lines = text.lines().map(String::from).collect();
-            page.add("Device file", Place::FirstScreen, vec![Block::Commands(lines)]);
+            page.add("Device file", Place::Detail, vec![Block::Commands(lines)]);
         }
         page.add_notes("Keep in mind", Place::Detail, notes.clone());
         let answer =
@@ -255,7 +272,7 @@ impl Verb for DeviceValidateAsk {
             Compared::Trace(figures) => trace_page(figures),
             Compared::Sweep(figures) => {
                 let headline = format!("{}: {}.", figures.device, fits(&figures.rows));
-                sweep_page("Validation", headline, &figures.rows, &[])
+                sweep_page("Validation", headline, None, &figures.rows, &[])
             }
         };
         Answered::new(&compared, page)

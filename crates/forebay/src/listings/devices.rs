@@ -187,7 +187,7 @@ fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     let mut table = Table::new(["device", "what it is"].map(Column::words));
     for device in found {
         let OpenDevice { name, description, summary, evidence, .. } = device;
-        let what = format!("{description}: {summary}. Times are {}.", evidence.told());
+        let what = format!("{description}: {summary}. Times are {}.", evidence.summary());
         table.rows.push(Row::new([Cell::from(name.as_str()), Cell::from(what)]));
     }
     for volume in volumes {
@@ -239,9 +239,9 @@ fn named_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
             said.insert(0, format!("{}: {}", device.name, device.description));
         }
         said.push(format!("takes commands: {}", device.model.commands()));
-        said.push(format!("times: {}", device.evidence.told()));
+        said.push(format!("times: {}", device.evidence.summary()));
         said.extend(device.evidence.from.iter().map(|from| format!("compared with: {from}")));
-        said.extend(device.sources.told(&device.name));
+        said.extend(device.sources.caution(&device.name));
         page.add(&device.name, Place::FirstScreen, vec![Block::List(said)]);
         page.add_notes("To check", Place::FirstScreen, device.notes.clone());
         let guesses = [("assumed", &device.sources.assumed), ("derived", &device.sources.derived)];
@@ -280,7 +280,7 @@ fn add_volume(page: &mut Page, volume: &VolumeType) {
         said.push(format!("tier, instead of gib: {}", tiers.join(", ")));
     }
     said.extend(volume.options());
-    said.extend(volume.sources.told(&volume.name));
+    said.extend(volume.sources.caution(&volume.name));
     page.add(&volume.name, Place::FirstScreen, vec![Block::List(said)]);
     let ranges = (!ranges.is_empty()).then_some(Block::List(ranges));
     page.add("Ranges", Place::Detail, ranges.into_iter().collect());

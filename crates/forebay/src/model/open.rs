@@ -12,12 +12,12 @@ use forebay_trace::{Reader, TraceError, open};
 use crate::error::Error;
 
 use forebay_model::Model;
-use forebay_model::file::{self, Looks};
+use forebay_model::file::{self, ModelFileKind};
 use forebay_model::generate::{GenerateOptions, Generator};
 
 /// Returns whether a file looks like a model, written by this or an earlier version of Forebay.
 pub fn is_model(path: &Path) -> bool {
-    file::looks(&head(path)) != Looks::Other
+    file::file_kind(&head(path)) != ModelFileKind::Other
 }
 
 /// Returns the first bytes of a file; empty if the file is not a regular one, because reading from

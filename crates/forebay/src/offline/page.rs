@@ -1,7 +1,7 @@
 //! The report page of `offline`.
 
 use forebay_show::figure::Unit;
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
@@ -16,7 +16,7 @@ pub(super) fn page(answer: &OfflineAnswer) -> Page {
     );
     let nearest = answer.policies.iter().min_by(|a, b| a.makespan_s.total_cmp(&b.makespan_s));
     let mut page = Page {
-        title: called("Best order", &[&answer.trace]),
+        title: page_title("Best order", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Best order"),
         headline: headline(answer, nearest),
         about: vec![

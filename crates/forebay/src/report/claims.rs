@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use forebay_show::html::document::{section, unfolding};
-use forebay_show::html::paragraphs::said;
+use forebay_show::html::paragraphs::inline;
 use forebay_show::html::table::{Mark, named, table};
 use forebay_show::html::text::{escape, name};
 
@@ -74,14 +74,14 @@ impl ClaimVerdict {
 
 pub(super) fn group(of: &ClaimGroup) -> String {
     let cards: String = of.claims.iter().map(card).collect();
-    let told = format!("<p class=\"told\">{}</p>", said(&of.told));
+    let told = format!("<p class=\"told\">{}</p>", inline(&of.told));
     section(&escape(&of.title), &format!("{told}<div class=\"claims\">{cards}</div>"))
 }
 
 fn card(of: &ClaimCard) -> String {
     let reason = match of.reason.as_str() {
         "" => String::new(),
-        reason => format!("<p class=\"why\">{}</p>", said(reason)),
+        reason => format!("<p class=\"why\">{}</p>", inline(reason)),
     };
     format!(
         "<article>{}<div class=\"what\"><h3>{}</h3><p class=\"small\">{}</p></div>\

@@ -9,7 +9,7 @@ use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::charts::{legend, series_class};
 use forebay_show::html::document::{document, header, section};
 use forebay_show::html::figure;
-use forebay_show::html::paragraphs::{paragraphs, said};
+use forebay_show::html::paragraphs::{inline, paragraphs};
 use forebay_show::html::plot::{Caption, Plot, in_both};
 use forebay_show::html::table::{Mark, table};
 use forebay_show::html::text::{NONE, bytes, count, escape, name, significant};
@@ -163,7 +163,7 @@ fn cell(cell: &PlainCell) -> String {
         }
         PlainCell::Figure(figure) => significant(*figure),
         PlainCell::Text(text) => name(text),
-        PlainCell::Said { said: text } => format!("<span class=\"said\">{}</span>", said(text)),
+        PlainCell::Said { said: text } => format!("<span class=\"said\">{}</span>", inline(text)),
         PlainCell::None => NONE.to_string(),
     }
 }
@@ -174,7 +174,7 @@ fn tabled(of: &PlainTable) -> String {
     let rows: Vec<_> = shown.map(|row| (Mark::Plain, row.iter().map(cell).collect())).collect();
     let paragraph = |text: &str| match text {
         "" => String::new(),
-        text => format!("<p class=\"small\">{}</p>", said(text)),
+        text => format!("<p class=\"small\">{}</p>", inline(text)),
     };
     let more = match of.rows.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),

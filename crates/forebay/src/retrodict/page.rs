@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, Table};
 
@@ -45,7 +45,7 @@ pub(super) fn page(trace: &Path, found: &Retrodiction) -> Page {
         .filter_map(|one| Some((one.factor()?, one)))
         .max_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut page = Page {
-        title: called("Retrodiction", &[&trace]),
+        title: page_title("Retrodiction", &[&trace]),
         verdict: verdict(worst.map(|(factor, _)| factor)),
         headline: headline(worst.map(|(_, one)| one)),
         about: vec![

@@ -154,7 +154,7 @@ fn spent(run: &RunResult) -> Bar {
     let part = |(class, name, s): (&str, &str, f64)| {
         let share = percent(ratio(s, whole));
         let told = format!("{}: {name} {} ({share})", run.policy, seconds(s));
-        Part { class: class.to_string(), size: s, told, label: share }
+        Part { class: class.to_string(), size: s, tooltip: told, label: share }
     };
     Bar {
         name: run.policy.clone(),

@@ -3,7 +3,7 @@
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
@@ -46,7 +46,7 @@ pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
     let is_overloaded = results.iter().any(|run| run.figures.is_overloaded());
     let trace = told.input.path.display().to_string();
     let mut page = Page {
-        title: called("Simulation", &[&trace]),
+        title: page_title("Simulation", &[&trace]),
         verdict: match is_overloaded {
             true => Verdict::new(Tone::Warning, "Overloaded"),
             false => Verdict::new(Tone::Calm, "Simulated"),

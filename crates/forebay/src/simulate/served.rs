@@ -78,7 +78,7 @@ impl ServedDisk {
         let is_by_export = self.has_streams_of_exports;
         let as_exports = move |reader: Box<dyn Reader>| -> Box<dyn Reader> {
             match is_by_export {
-                true => Box::new(ByExport::among(reader, &exports)),
+                true => Box::new(ByExport::with_exports(reader, &exports)),
                 false => reader,
             }
         };

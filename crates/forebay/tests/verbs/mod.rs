@@ -5,6 +5,7 @@ mod array_score;
 mod cache;
 mod compare;
 mod describe;
+mod files;
 mod law;
 mod listings;
 mod offline;

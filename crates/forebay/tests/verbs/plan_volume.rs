@@ -545,7 +545,7 @@ fn counters_and_a_trace_exclude_each_other() {
             all.text(name, text);
         }
         let wrong = read::<VolumeAsk>(&all).map(drop).unwrap_err();
-        (wrong.input, spelled(&wrong.said, Spelling::Command))
+        (wrong.input, spelled(&wrong.message, Spelling::Command))
     };
     let (input, said) = unread(file, ("trace", "t.csv"));
     assert_eq!(input, "from_counters");

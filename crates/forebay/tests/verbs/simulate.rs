@@ -141,7 +141,7 @@ fn a_policy_is_needed_and_neighbors_are_suggested() {
     let none = refused::<SimulateAsk>(&[("trace", "t"), ("device", "sata250")]);
     assert!(none.contains("at least one"), "{none}");
     given.text("policy", "noop").text("disks", "0");
-    assert!(read::<SimulateAsk>(&given).unwrap_err().said.contains("from 1 to 256"));
+    assert!(read::<SimulateAsk>(&given).unwrap_err().message.contains("from 1 to 256"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use forebay_core::{Op, SpecError};
 
 use super::figures::OVERHEAD_MS;
 use super::rows::Rows;
-use super::{DiskFigures, DiskKnown, noun};
+use super::{DiskFacts, DiskFigures, noun};
 use crate::change::MARGIN_TURNS;
 use crate::closed::play_disk;
 use crate::fit::FitError;
@@ -33,7 +33,7 @@ const PLACES_ASSUMED: u32 = 64;
 pub(super) struct Search<'a> {
     rows: &'a Rows,
     capacity_bytes: u64,
-    known: &'a DiskKnown,
+    known: &'a DiskFacts,
     pub(super) figures: DiskFigures,
     pub(super) sources: Vec<(&'static str, String)>,
     pub(super) notes: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) fn no_disk(error: SpecError) -> FitError {
 impl<'a> Search<'a> {
     pub(super) fn new(
         rows: &'a Rows,
-        known: &'a DiskKnown,
+        known: &'a DiskFacts,
         notes: Vec<String>,
     ) -> Result<Search<'a>, FitError> {
         let figures = DiskFigures {

@@ -306,7 +306,7 @@ impl<'a> Search<'a> {
                 ..begun.clone()
             }
         };
-        let (cost, x) = simplex::least(from, 0.3, steps, |x, limit| self.cost(&side(x), limit));
+        let (cost, x) = simplex::minimize(from, 0.3, steps, |x, limit| self.cost(&side(x), limit));
         (cost, side(&x))
     }
 

@@ -5,7 +5,7 @@
 /// `value(at, limit)` is the value at a point. If that is `limit` or more, `value` may return any
 /// number from `limit` on, because only the comparison matters: this saves work, and does not change
 /// the result.
-pub(super) fn least<const N: usize>(
+pub(super) fn minimize<const N: usize>(
     from: [f64; N],
     span: f64,
     steps: u32,
@@ -59,16 +59,17 @@ mod tests {
     #[test]
     fn the_bottom_of_a_curved_valley_is_found() {
         let valley = |x: &[f64; 2]| (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2);
-        let (cost, at) = least([-1.2, 1.0], 0.3, 300, |x, _| valley(x));
+        let (cost, at) = minimize([-1.2, 1.0], 0.3, 300, |x, _| valley(x));
         assert!(cost < 1e-9 && (at[0] - 1.0).abs() < 1e-3, "{cost} at {at:?}");
         // What a value is beyond the limit does not matter.
         let cut = |x: &[f64; 2], limit| if valley(x) < limit { valley(x) } else { f64::INFINITY };
         for steps in [3, 40, 300] {
-            let exact = least([-1.2, 1.0], 0.3, steps, |x, _| valley(x));
-            assert_eq!(least([-1.2, 1.0], 0.3, steps, cut), exact);
+            let exact = minimize([-1.2, 1.0], 0.3, steps, |x, _| valley(x));
+            assert_eq!(minimize([-1.2, 1.0], 0.3, steps, cut), exact);
         }
         // Infinity marks an invalid region.
-        let (_, at) = least([3.0], 0.5, 100, |x, _| if x[0] < 1.0 { f64::INFINITY } else { x[0] });
+        let (_, at) =
+            minimize([3.0], 0.5, 100, |x, _| if x[0] < 1.0 { f64::INFINITY } else { x[0] });
         assert!((at[0] - 1.0).abs() < 1e-3, "{at:?}");
     }
 }

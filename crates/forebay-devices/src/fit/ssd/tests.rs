@@ -39,7 +39,7 @@ fn sweep(rows: Vec<SweepRow>) -> Sweep {
 
 /// Fits a drive to `some` rows, reads its device file back and compares it with `all` rows.
 fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
-    let known = SsdKnown { name: "judged".to_string(), capacity_bytes: None };
+    let known = SsdFacts { name: "judged".to_string(), capacity_bytes: None };
     let fitted = fit(&sweep(some), known).unwrap();
     let device = crate::read(Path::new("judged.toml"), &fitted.toml(&[], &[])).unwrap();
     check(&device, &sweep(all))
@@ -90,7 +90,7 @@ fn all_rows_of_a_sweep_reads_and_writes_are_met() {
 #[test]
 fn what_shows_no_drive_is_refused() {
     let one = rows("samsung-pm883", Op::Read, &[1]);
-    let refused = |rows| fit(&sweep(rows), SsdKnown::default()).unwrap_err().to_string();
+    let refused = |rows| fit(&sweep(rows), SsdFacts::default()).unwrap_err().to_string();
     assert!(refused(one).contains("random reads at 1 queue depth,"));
     assert!(refused(Vec::new()).contains("two depths or more"));
 }

@@ -35,7 +35,7 @@ impl Origin {
     }
 
     /// Returns names by which a reader can tell two origins apart.
-    pub(super) fn told_apart(&self, other: &Origin) -> [String; 2] {
+    pub(super) fn distinct_names(&self, other: &Origin) -> [String; 2] {
         match (&self.target, &other.target) {
             (Some(one), Some(other)) => [one.clone(), other.clone()],
             _ => [self, other].map(|origin| origin.results.display().to_string()),
@@ -65,7 +65,7 @@ mod tests {
             let (one, other) = (of(one.0, one.1), of(other.0, other.1));
             assert_eq!(one.is_same(&other), is_same, "{one:?} {other:?}");
         }
-        let [one, other] = of("", "a/1.json").told_apart(&of("/mnt/x", "b/1.json"));
+        let [one, other] = of("", "a/1.json").distinct_names(&of("/mnt/x", "b/1.json"));
         assert_eq!((&*one, &*other), ("a/1.json", "b/1.json"));
     }
 }

@@ -3,14 +3,15 @@
 
 use super::{DrawnPlace, Placer};
 use crate::bins;
-use crate::dice::Dice;
-use crate::ends::{Unlike, WHOLE};
+use crate::dice::RandomSource;
+use crate::ends::{MismatchPenalties, WHOLE};
 use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
 /// The penalties for ends of another operation or range.
-const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
+const UNLIKE: MismatchPenalties =
+    MismatchPenalties { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
 /// The maximum distance to search backwards for new blocks if the place is in use.
 const BACK_BLOCKS: u64 = 1024;
 
@@ -21,7 +22,7 @@ impl Placer {
         (class, range): (usize, usize),
         len: u32,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let wanted = Nearby::of(self.keys[class].draw(dice)?);
         let (of, area) = (self.classes[class], self.space.area_of_range(range));
@@ -72,7 +73,7 @@ impl Placer {
         number: u64,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> DrawnPlace {
         let cell = self.cell(range, number, dice);
         let into = self.past_block(class, len, dice);
@@ -94,7 +95,7 @@ impl Placer {
 
     /// Returns the part of a stretch between two addresses that may still get requests, or such a
     /// stretch elsewhere. If no volume has gaps, returns the addresses unchanged.
-    fn open(&self, begin: u64, end: u64, dice: &mut Dice) -> (u64, u64) {
+    fn open(&self, begin: u64, end: u64, dice: &mut RandomSource) -> (u64, u64) {
         if self.left_of_piece.is_empty() {
             return (begin, end);
         }
@@ -121,7 +122,7 @@ impl Placer {
 
     /// Draws a cell of the range from those left for this part of the trace, or any cell if none of
     /// the range is left.
-    fn cell(&mut self, range: usize, number: u64, dice: &mut Dice) -> u64 {
+    fn cell(&mut self, range: usize, number: u64, dice: &mut RandomSource) -> u64 {
         let parts = self.far.len();
         let part = (number * parts as u64 / self.requests) as usize;
         let (begin, end) = self.space.bounds(range);

@@ -4,10 +4,10 @@
 use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins::{self, log2};
 use crate::class::{PlaceKind, octave};
-use crate::dice::Dice;
+use crate::dice::RandomSource;
 use crate::ground::BLOCK_BYTES;
-use crate::past::Was;
-use crate::places::{How, Reuse};
+use crate::past::PastRequest;
+use crate::places::{Reuse, ReuseStart};
 use crate::trail::Trail;
 
 /// The number of candidates from the wanted range, and from all ranges.
@@ -19,7 +19,7 @@ const TRIES: usize = 8;
 struct Wanted {
     class: usize,
     range: usize,
-    how: How,
+    start: ReuseStart,
     age: f32,
     /// The offset within a block, if offsets are finer than blocks.
     into: Option<u64>,
@@ -34,7 +34,7 @@ impl Placer {
         len: u32,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let wanted = Reuse::of(self.keys[class.0].draw(dice)?);
         self.used(class, wanted, len, stream, trail, dice)
@@ -44,11 +44,11 @@ impl Placer {
     pub(super) fn used(
         &mut self,
         (class, range): (usize, usize),
-        Reuse { age, how }: Reuse,
+        Reuse { age, start }: Reuse,
         len: u32,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let latest = u64::from(trail.past.latest());
         // Requests that are no longer remembered count as old as the oldest remembered one.
@@ -58,10 +58,10 @@ impl Placer {
             false => dice.below(last_age + 1),
         };
         let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, len, dice));
-        let wanted = Wanted { class, range, how, age: log2(1 + age), into, len };
+        let wanted = Wanted { class, range, start, age: log2(1 + age), into, len };
         let number = (latest - age) as u32;
         let (mut best, mut least) = (0, f32::INFINITY);
-        let mut look = |number: u32, was: &Was| {
+        let mut look = |number: u32, was: &PastRequest| {
             if self.is_spent(was.address) {
                 return;
             }
@@ -82,7 +82,14 @@ impl Placer {
     /// Returns how badly an earlier request matches. Stops computing as soon as this reaches
     /// `least`.
     #[inline]
-    fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
+    fn unsuited(
+        &self,
+        wanted: &Wanted,
+        number: u32,
+        was: &PastRequest,
+        trail: &Trail,
+        least: f32,
+    ) -> f32 {
         let class = self.classes[wanted.class];
         let again = class.kind != PlaceKind::Over;
         let age = u64::from(trail.past.latest() - number);
@@ -94,14 +101,14 @@ impl Placer {
             return far;
         }
         let was_octave = octave(was.len);
-        match wanted.how {
-            How::Within if again && was_octave <= class.octave => far += 1.5,
-            How::Within => (),
-            how => {
+        match wanted.start {
+            ReuseStart::Within if again && was_octave <= class.octave => far += 1.5,
+            ReuseStart::Within => (),
+            start => {
                 if wanted.into.is_some_and(|into| was.address % BLOCK_BYTES != into) {
                     far += 2.0;
                 }
-                if was.goes_on != (how == How::Continuation) {
+                if was.goes_on != (start == ReuseStart::Continuation) {
                     far += 2.0;
                 }
                 if was_octave != class.octave {
@@ -119,7 +126,7 @@ impl Placer {
             far += 3.0;
         }
         let end = was.address + u64::from(was.len);
-        if !again && wanted.how == How::Within && trail.new_blocks(end, len / 2 + 1) == 0 {
+        if !again && wanted.start == ReuseStart::Within && trail.new_blocks(end, len / 2 + 1) == 0 {
             far += 3.0;
         }
         far
@@ -129,16 +136,16 @@ impl Placer {
     fn within(
         &self,
         wanted: &Wanted,
-        (number, was): (u32, &Was),
+        (number, was): (u32, &PastRequest),
         len: u32,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> u64 {
         let again = self.classes[wanted.class].kind != PlaceKind::Over;
         let (grain, end) = (self.grain, was.address + u64::from(was.len));
-        let address = match wanted.how {
-            How::Within if again => self.held(wanted, (number, was), len, trail, dice),
-            How::Within => {
+        let address = match wanted.start {
+            ReuseStart::Within if again => self.held(wanted, (number, was), len, trail, dice),
+            ReuseStart::Within => {
                 let overlap = dice.below(len.min(was.len).into()) / grain * grain + grain;
                 end.saturating_sub(overlap).max(was.address)
             }
@@ -157,10 +164,10 @@ impl Placer {
     fn held(
         &self,
         wanted: &Wanted,
-        (number, was): (u32, &Was),
+        (number, was): (u32, &PastRequest),
         len: u32,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> u64 {
         let (grain, begin) = (self.grain, was.address / self.grain * self.grain);
         let room = u64::from(was.len.saturating_sub(len)) / grain;

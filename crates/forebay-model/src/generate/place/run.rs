@@ -4,16 +4,16 @@
 use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins;
 use crate::class::PlaceKind;
-use crate::dice::Dice;
-use crate::ends::{ENDS_MAX, End, Unlike, WHOLE};
+use crate::dice::RandomSource;
+use crate::ends::{ENDS_MAX, End, MismatchPenalties, WHOLE};
 use crate::ground::BLOCK_BYTES;
-use crate::places::{How, Reuse, Run, age_octave, octave_ages};
+use crate::places::{Reuse, ReuseStart, Run, age_octave, octave_ages};
 use crate::trail::{Trail, ahead};
 
 /// The penalties for ends of another operation, length or range (if the range is chosen), or that
 /// differ in whether they are the latest of their stream (if there are several streams).
-const UNLIKE: Unlike =
-    Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE, own: 2 * WHOLE };
+const UNLIKE: MismatchPenalties =
+    MismatchPenalties { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE, own: 2 * WHOLE };
 /// The maximum share of used blocks ahead of an end if new ones are wanted.
 const WRONG_MAX: f32 = 0.5;
 /// The key of a rank without an end, or of one that was examined.
@@ -32,7 +32,7 @@ impl Placer {
         len: u32,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let mut wanted = Run::of(self.keys[class].draw(dice)?);
         if !self.on.has(Mechanism::Ranks) {
@@ -46,7 +46,7 @@ impl Placer {
         };
         let ends = &trail.ends[area];
         let is_chosen = !of.kind.continues();
-        let weights = Unlike {
+        let weights = MismatchPenalties {
             range: if is_chosen { UNLIKE.range } else { 0 },
             own: if self.has_streams { UNLIKE.own } else { 0 },
             ..UNLIKE
@@ -116,11 +116,11 @@ impl Placer {
         len: u32,
         stream: u16,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let (low, high) = octave_ages(wanted.age);
         let age = bins::bin(dice.between(low, high));
-        let reuse = Reuse { age, how: How::Continuation };
+        let reuse = Reuse { age, start: ReuseStart::Continuation };
         self.used(at, reuse, len, stream, trail, dice)
     }
 
@@ -132,7 +132,7 @@ impl Placer {
         end: End,
         len: u32,
         trail: &Trail,
-        dice: &mut Dice,
+        dice: &mut RandomSource,
     ) -> Option<DrawnPlace> {
         let (first, last) = ahead(end.address, len);
         let high = self.end_block().min(first + BEYOND_BLOCKS);

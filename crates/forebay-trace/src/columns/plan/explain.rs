@@ -46,7 +46,7 @@ impl Plan {
                 got: "an open quote".into(),
                 expected: "a quote that ends the field".into(),
             },
-            CellError::Name => naming::refused(title(bad.column), got),
+            CellError::Name => naming::invalid_name(title(bad.column), got),
             CellError::Length => {
                 let expected = match self.roles.get(bad.column) {
                     Some(Role::Len(2..)) => {

@@ -41,7 +41,7 @@ impl Clock {
     }
 
     /// Returns the number of complete periods of `level` within the duration.
-    pub(super) fn whole(&self, level: u32, duration_ns: u64) -> u64 {
+    pub(super) fn complete_periods(&self, level: u32, duration_ns: u64) -> u64 {
         self.finest(duration_ns) >> level
     }
 
@@ -49,7 +49,8 @@ impl Clock {
     /// above.
     pub(super) fn level(&self, least: u32, duration_ns: u64) -> u32 {
         let mut level = least;
-        while level < self.halvings && self.whole(level + 1, duration_ns) >= PERIODS_MIN {
+        while level < self.halvings && self.complete_periods(level + 1, duration_ns) >= PERIODS_MIN
+        {
             level += 1;
         }
         level
@@ -73,14 +74,14 @@ mod tests {
         let clock = Clock::new(None);
         let level = |hours: u64, least| clock.level(least, hours * HOUR);
         assert_eq!((level(4, 14), clock.seconds(level(4, 14))), (21, 1800.0));
-        assert_eq!(clock.whole(21, 4 * HOUR), 8);
+        assert_eq!(clock.complete_periods(21, 4 * HOUR), 8);
         assert_eq!(clock.seconds(clock.level(14, 4 * HOUR - 1)), 900.0);
         // In a month, periods are 2 hours long, because 512 half hours are only ten days.
         assert_eq!(clock.seconds(level(30 * 24, 23)), 7200.0);
         // In a second, there are between eight and sixteen periods.
         let second = clock.level(2, 1_000_000_000);
-        assert!((8..16).contains(&clock.whole(second, 1_000_000_000)));
-        assert_eq!((clock.whole(0, 0), clock.level(0, 0)), (0, 0));
+        assert!((8..16).contains(&clock.complete_periods(second, 1_000_000_000)));
+        assert_eq!((clock.complete_periods(0, 0), clock.level(0, 0)), (0, 0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tracks where a thread's requests on a volume begin, and whether they continue the previous one.
 
-use crate::begins::Begins;
+use crate::begins::BeginCounts;
 use crate::describe::direction;
 use crate::describe::sequential::Run;
 use crate::touched::Touched;
@@ -18,12 +18,12 @@ const SECTOR_BYTES: u64 = 512;
 pub(super) struct Place {
     /// The current runs of reads and of writes.
     runs: [Run; 2],
-    begins: Begins,
+    begins: BeginCounts,
 }
 
 impl Default for Place {
     fn default() -> Place {
-        Place { runs: Default::default(), begins: Begins::new(STRETCHES) }
+        Place { runs: Default::default(), begins: BeginCounts::new(STRETCHES) }
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_stretch_across_an_end_counts_in_parts() {
-        let mut place = Place { begins: Begins::new(1), ..Place::default() };
+        let mut place = Place { begins: BeginCounts::new(1), ..Place::default() };
         [0, 4 * MIB - 512].iter().for_each(|&offset| place.begins.add(offset));
         let counts = quarters(&used(0, 0, 4)).counts(0, &place);
         assert_eq!(counts, [0.5; 4]);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::formats::events::rwbs::category;
 use crate::formats::events::text::{Line, Unreadable, Words, device, remap, seconds};
-use crate::formats::events::{Category, Event, Span, What};
+use crate::formats::events::{Category, Event, EventKind, Span};
 
 /// The beginnings of blkparse's output lines that are not events, such as those of the summary.
 const SUMMARY: [&[u8]; 20] = [
@@ -50,13 +50,13 @@ pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
 
 /// Returns the event with this action, or None if it does not concern a request. Fails if the
 /// action is unknown.
-pub(super) fn what(action: &[u8], span: Span) -> Result<Option<What>, Unreadable> {
+pub(super) fn event_kind(action: &[u8], span: Span) -> Result<Option<EventKind>, Unreadable> {
     Ok(Some(match action {
-        b"Q" => What::Queue(span),
-        b"I" => What::Insert(span),
-        b"D" => What::Issue(span),
-        b"R" => What::Requeue(span),
-        b"C" => What::Complete(span),
+        b"Q" => EventKind::Queue(span),
+        b"I" => EventKind::Insert(span),
+        b"D" => EventKind::Issue(span),
+        b"R" => EventKind::Requeue(span),
+        b"C" => EventKind::Complete(span),
         _ if OTHERS.contains(&action) => return Ok(None),
         _ => return Err("unknown action".into()),
     }))
@@ -79,12 +79,12 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Unreadable> {
     let time_ns = words.next().and_then(seconds).ok_or("the time is not in seconds")?;
     let pid = words.number("the process id is not a number")?;
     let pid = u32::try_from(pid).map_err(|_| "the process id is out of range")?;
-    let made = |what| Event { time_ns, sequence: sequence as u32, pid, what };
+    let made = |what| Event { time_ns, sequence: sequence as u32, pid, kind: what };
     Ok(event(device, words)?.map_or(Line::Other, |(what, name)| Line::Event(made(what), name)))
 }
 
 /// An event, and the name of its process if the line contains one.
-type NamedWhat<'a> = (What, Option<&'a [u8]>);
+type NamedWhat<'a> = (EventKind, Option<&'a [u8]>);
 
 /// Parses an event, starting with its action: `Q WS 800 + 8 [process]`. Returns the event and the
 /// name of its process, or None if it does not concern a request.
@@ -95,22 +95,22 @@ pub(in crate::formats) fn event<'a>(
     let action = words.next().ok_or("no action")?;
     if action == b"A" {
         let remap = remap(device, words.rest());
-        return Ok(remap.map(|remap| (What::Remap(Box::new(remap)), None)));
+        return Ok(remap.map(|remap| (EventKind::Remap(Box::new(remap)), None)));
     }
     let nothing = Span { sector: 0, bytes: 0, device, category: Category::default() };
-    if what(action, nothing)?.is_none() {
+    if event_kind(action, nothing)?.is_none() {
         return Ok(None);
     }
     let category = words.next().and_then(category).ok_or("unknown RWBS")?;
     let (span, rest) = span(Span { category, ..nothing }, words)?;
-    if span.fault().is_some() {
+    if span.impossible_value().is_some() {
         return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
     }
     let name = match action {
         b"C" | b"R" => None,
         _ => Some(process(rest)?),
     };
-    Ok(what(action, span)?.map(|what| (what, name)))
+    Ok(event_kind(action, span)?.map(|what| (what, name)))
 }
 
 /// Parses the sectors of an event: `sector + count`, only `sector` if it transfers no data, or a
@@ -174,14 +174,14 @@ mod tests {
         let parsed = parsed("  7,6    1   258     5.2422 23264  Q FWFSM 42456536 + 8 [jbd2 [x] 8]");
         assert_eq!(parsed.1, Some(&b"jbd2 [x] 8"[..]));
         assert_eq!((parsed.0.time_ns, parsed.0.pid), (5_242_200_000, 23264));
-        let What::Queue(span) = parsed.0.what else { panic!() };
+        let EventKind::Queue(span) = parsed.0.kind else { panic!() };
         assert_eq!((span.sector, span.bytes, span.device), (42456536, 4096, 7 << 20 | 6));
         assert_eq!(span.category.0, 0x901e & !0x10);
     }
 
     #[test]
     fn the_forms_without_data_are_told_apart() {
-        let span = |line| *parsed(line).0.what.span().unwrap();
+        let span = |line| *parsed(line).0.kind.span().unwrap();
         assert_eq!(span("8,0 1 1 0.0 5 Q FWS [x]").op(), Some(forebay_core::Op::Flush));
         assert_eq!(span("8,0 1 1 0.0 0 C WFS 575480360 [0]").sector, 575480360);
         assert_eq!(span("8,0 1 1 0.0 5 D N 0 (00 ..) [x y]").op(), None);
@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_remap_has_both_places() {
-        let What::Remap(remap) = parsed("8,0 1 7 0.5 5 A WS 2056 + 8 <- (253,1) 8").0.what else {
+        let EventKind::Remap(remap) = parsed("8,0 1 7 0.5 5 A WS 2056 + 8 <- (253,1) 8").0.kind
+        else {
             panic!()
         };
         let (to, from) = (8 << 20, 253 << 20 | 1);

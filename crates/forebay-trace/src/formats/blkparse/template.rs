@@ -6,11 +6,11 @@
 //! ignored, because spaces before a field may be padding. A field ends where the text after it
 //! begins.
 
-use super::line::{summary, what};
+use super::line::{event_kind, summary};
 use crate::fields::digits;
 use crate::formats::events::rwbs::category;
 use crate::formats::events::text::{EventLine, Line, Unreadable, device, remap};
-use crate::formats::events::{Category, Event, ONLY_DEVICE, Span, UNKNOWN_THREAD, What};
+use crate::formats::events::{Category, Event, EventKind, ONLY_DEVICE, Span, UNKNOWN_THREAD};
 
 /// A part of a format string.
 enum Part {
@@ -141,15 +141,15 @@ impl EventLine for Template {
             }
             _ => ONLY_DEVICE,
         };
-        let event = |what| Event { time_ns, sequence, pid, what };
+        let event = |what| Event { time_ns, sequence, pid, kind: what };
         let action = find(b'a').unwrap_or_default();
         if action == b"A" {
-            let what = remap(device, line).map(|remap| What::Remap(Box::new(remap)));
+            let what = remap(device, line).map(|remap| EventKind::Remap(Box::new(remap)));
             return Ok(what.map_or(Line::Other, |what| Line::Event(event(what), None)));
         }
         let letters = find(b'd').unwrap_or_default();
         let nothing = Span { sector: 0, bytes: 0, device, category: Category::default() };
-        if what(action, nothing)?.is_none() {
+        if event_kind(action, nothing)?.is_none() {
             return Ok(Line::Other);
         }
         let category = category(letters).ok_or("%d is not RWBS")?;
@@ -162,11 +162,11 @@ impl EventLine for Template {
             .and_then(|bytes| u32::try_from(bytes).ok())
             .ok_or("the length is out of range")?;
         let span = Span { sector, bytes, category, ..nothing };
-        if span.fault().is_some() {
+        if span.impossible_value().is_some() {
             return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
         }
         let name = find(b'C').filter(|_| !matches!(action, b"C" | b"R"));
-        Ok(what(action, span)?.map_or(Line::Other, |what| Line::Event(event(what), name)))
+        Ok(event_kind(action, span)?.map_or(Line::Other, |what| Line::Event(event(what), name)))
     }
 
     fn is_insert(&self, line: &[u8]) -> bool {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::bad_rows::BadRowsMax;
 use crate::error::{Place, TraceError};
-use crate::formats::events::{Back, Category, Event, Remap, Source, Span, What};
+use crate::formats::events::{BackSteps, Category, Event, EventKind, Remap, Source, Span};
 use damage::Damage;
 
 /// The size of a record without its payload.
@@ -83,23 +83,23 @@ impl Head<'_> {
     }
 
     /// Decodes the event, or returns None if it does not concern a request.
-    fn what(&self, payload: &[u8]) -> Option<What> {
+    fn event_kind(&self, payload: &[u8]) -> Option<EventKind> {
         let action = self.u32(28);
         let (kind, category) = (action as u16, Category((action >> 16) as u16));
         if category.has(Category::NOTIFY) {
             return (kind == 0 && !payload.is_empty()).then(|| {
                 let end = payload.iter().position(|&byte| byte == 0).unwrap_or(payload.len());
-                What::Name(String::from_utf8_lossy(&payload[..end.min(16)]).into())
+                EventKind::Name(String::from_utf8_lossy(&payload[..end.min(16)]).into())
             });
         }
         let span =
             || Span { sector: self.u64(16), bytes: self.u32(24), device: self.u32(36), category };
         match kind & !CGROUP {
-            1 => Some(What::Queue(span())),
-            6 => Some(What::Requeue(span())),
-            7 => Some(What::Issue(span())),
-            8 => Some(What::Complete(span())),
-            12 => Some(What::Insert(span())),
+            1 => Some(EventKind::Queue(span())),
+            6 => Some(EventKind::Requeue(span())),
+            7 => Some(EventKind::Issue(span())),
+            8 => Some(EventKind::Complete(span())),
+            12 => Some(EventKind::Insert(span())),
             15 => {
                 let payload = if kind & CGROUP == 0 { payload } else { payload.get(8..)? };
                 self.remap(payload)
@@ -110,10 +110,10 @@ impl Head<'_> {
 
     /// Decodes the payload of a remap, which is always big-endian: the device above, the device of
     /// the request, and the sector above.
-    fn remap(&self, payload: &[u8]) -> Option<What> {
+    fn remap(&self, payload: &[u8]) -> Option<EventKind> {
         let (from, rest) = payload.split_first_chunk::<4>()?;
         let from_sector = rest.get(4..)?.first_chunk::<8>()?;
-        Some(What::Remap(Box::new(Remap {
+        Some(EventKind::Remap(Box::new(Remap {
             to: self.u32(36),
             sector: self.u64(16),
             from: u32::from_be_bytes(*from),
@@ -145,7 +145,7 @@ pub(crate) struct Cursor {
     ended: bool,
     /// The number of events so far, and the steps back of their clock.
     events: u64,
-    back: Back,
+    back: BackSteps,
     /// The number of records so far, including damaged ones.
     records: u64,
     damage: Damage,
@@ -168,7 +168,7 @@ impl Cursor {
             at: 0,
             ended: false,
             events: 0,
-            back: Back::default(),
+            back: BackSteps::default(),
             records: 0,
             damage: Damage::new(bad_rows_max),
             warnings: Vec::new(),
@@ -224,23 +224,23 @@ impl Cursor {
         let unread = &self.buffer[self.unread.clone()];
         let Some((bytes, rest)) = unread.split_first_chunk::<HEAD>() else { return self.end() };
         let head = Head { bytes, order };
-        let Some(what) = head.what(&rest[..size - HEAD]) else {
+        let Some(what) = head.event_kind(&rest[..size - HEAD]) else {
             self.skip(size);
             self.records += 1;
             return Ok(Step::Other);
         };
         let (time_ns, sequence, pid) = (head.u64(8), head.u32(4), head.u32(32));
-        if let Some((got, expected)) = what.span().and_then(Span::fault) {
+        if let Some((got, expected)) = what.span().and_then(Span::impossible_value) {
             let error = self.malformed(got, expected, DAMAGED);
             return self.leave_out(size, order, error);
         }
         self.skip(size);
         self.records += 1;
         self.events += 1;
-        if !matches!(what, What::Name(_)) {
+        if !matches!(what, EventKind::Name(_)) {
             self.back.follow(self.events, time_ns, sequence);
         }
-        Ok(Step::Event(Event { time_ns, sequence, pid, what }))
+        Ok(Step::Event(Event { time_ns, sequence, pid, kind: what }))
     }
 
     fn checked_order(&self, bytes: &[u8; HEAD]) -> Option<Order> {

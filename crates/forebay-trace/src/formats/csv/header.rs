@@ -82,7 +82,7 @@ impl Unsure {
 }
 
 /// Returns whether a line is neither blank, nor a comment, nor Excel's `sep=;`.
-pub(super) fn says(line: &[u8]) -> bool {
+pub(super) fn is_content(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let is_excel = line.strip_prefix(b"sep=").is_some_and(|sign| sign.len() <= 1);
     !line.is_empty() && line.first() != Some(&b'#') && !is_excel
@@ -92,7 +92,7 @@ pub(super) fn says(line: &[u8]) -> bool {
 /// of requests. Lines without columns may precede a header that leaves nothing open.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-    let lines = (1..).zip(head.split(|&byte| byte == b'\n')).filter(|(_, line)| says(line));
+    let lines = (1..).zip(head.split(|&byte| byte == b'\n')).filter(|(_, line)| is_content(line));
     let lines: Vec<(u64, &[u8])> = lines.take(ROWS + TITLES_MAX).collect();
     let is_title = |line: &[u8]| !line.iter().any(|byte| b",\t;|".contains(byte));
     let titles = lines.iter().take(TITLES_MAX).take_while(|(_, line)| is_title(line)).count();
@@ -186,20 +186,20 @@ impl Names<'_> {
         self.bytes("offset", offset, &mut said);
         match len {
             Some(len) => self.bytes("len", len, &mut said),
-            None => said.wanted.push("a name for the length (len, size, sectors, ...)".into()),
+            None => said.unclear.push("a name for the length (len, size, sectors, ...)".into()),
         }
         match op {
             Some(column) if self.is_open_pair(column) => {
                 let name = self.name(column);
                 said.put(column, "op:WORDS");
-                said.wanted.push(format!("words for reads and writes in {name}, such as R and W"));
+                said.unclear.push(format!("words for reads and writes in {name}, such as R and W"));
                 said.advise(format!(
                     "its words for reads and writes, such as 0/1, for the WORDS of {name}"
                 ));
             }
             Some(column) => said.put(column, self.op(column)),
             None => {
-                said.wanted.push("a name for the operation (op, rw, is_write, ...)".into());
+                said.unclear.push("a name for the operation (op, rw, is_write, ...)".into());
                 if let Some((column, word)) = command {
                     said.put(column, word);
                 }
@@ -213,7 +213,7 @@ impl Names<'_> {
             said.put(column, "flags");
         }
         self.once(&mut said);
-        if said.wanted.is_empty() {
+        if said.unclear.is_empty() {
             return Some(Ok(self.header(&said, &said.text(line, separator))?));
         }
         self.times_without_unit(&mut said);
@@ -241,7 +241,7 @@ impl Names<'_> {
         match at {
             Some(at) => self.arrival(at, said),
             None if said.has("end") && said.has("latency") => {}
-            None => said.wanted.push("a name for the time (time_us, timestamp_ms, ...)".into()),
+            None => said.unclear.push("a name for the time (time_us, timestamp_ms, ...)".into()),
         }
     }
 
@@ -299,7 +299,7 @@ impl Names<'_> {
             (None, Some(_)) => (unit_wanted(&name), "another unit of at if that is not a date"),
             (None, None) => (unit_wanted(&name), "ns, us, ms, s or date for the UNIT of at"),
         };
-        said.wanted.push(wanted);
+        said.unclear.push(wanted);
         said.advise(instead);
     }
 
@@ -320,7 +320,7 @@ impl Names<'_> {
             Some(512) => ":sectors",
             Some(_) => ":kib",
             None => {
-                said.wanted.push(format!("a name that gives the unit of {}", self.name(column)));
+                said.unclear.push(format!("a name that gives the unit of {}", self.name(column)));
                 said.advise(LENGTH_UNITS);
                 ":UNIT"
             }
@@ -378,7 +378,7 @@ impl Names<'_> {
         for other in (0..self.names.len()).filter(|other| self.titles.is_same(column, *other)) {
             said.put(other, word.as_str());
         }
-        said.wanted.push(format!("one column called {}", self.name(column)));
+        said.unclear.push(format!("one column called {}", self.name(column)));
         said.advise("_ for the one to ignore");
     }
 
@@ -428,7 +428,7 @@ impl Names<'_> {
                 format!("or write {text}{}", said.advice())
             }
         };
-        Unsure { line, got, expected: said.wanted.join(", and "), hint }
+        Unsure { line, got, expected: said.unclear.join(", and "), hint }
     }
 
     /// Returns the name of a preset whose column names all occur in the header, and a declaration

@@ -23,7 +23,7 @@ const WILD_LAST_EVENTS: u64 = 2;
 
 /// The steps back of a clock.
 #[derive(Clone, Default)]
-pub(crate) struct Back {
+pub(crate) struct BackSteps {
     run: Run,
     doubt: Option<Doubt>,
     /// The number of wild events, the place of the first, and the greatest distance.
@@ -61,10 +61,10 @@ struct Run {
     steps: u64,
 }
 
-impl Back {
+impl BackSteps {
     /// Creates a detector. If `is_wanted`, events after a step are placed after those before it.
-    pub(crate) fn splitting(is_wanted: bool) -> Back {
-        Back { run: Run { splits: is_wanted, ..Run::default() }, ..Back::default() }
+    pub(crate) fn splitting(is_wanted: bool) -> BackSteps {
+        BackSteps { run: Run { splits: is_wanted, ..Run::default() }, ..BackSteps::default() }
     }
 
     /// Processes the next event. Returns its time, and whether a new run begins with it.
@@ -94,7 +94,7 @@ impl Back {
 
     /// Returns the state after the last event. A few events that are earlier than those before them
     /// are wild even if none follow.
-    fn at_end(&self) -> Back {
+    fn at_end(&self) -> BackSteps {
         let mut back = self.clone();
         let last = back.doubt.take().filter(|doubt| {
             doubt.is_back(self.run.recorded_ns)
@@ -118,7 +118,7 @@ impl Back {
 
     /// Returns a sentence about wild events. `kind` is what places are called.
     pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
-        let Back { wild, wild_first, wild_ns, .. } = self.at_end();
+        let BackSteps { wild, wild_first, wild_ns, .. } = self.at_end();
         (wild > 0).then(|| {
             format!(
                 "{} {} up to {} away from those before and after (the first is at {kind} {wild_first})",
@@ -216,7 +216,7 @@ mod tests {
     /// Returns the times of events 10 ms apart, of which event 50 has the time `wild_ns`, and the
     /// sentences about wild events and steps back.
     fn followed(wild_ns: u64, splits: bool) -> (Vec<u64>, [Option<String>; 2]) {
-        let mut back = Back::splitting(splits);
+        let mut back = BackSteps::splitting(splits);
         let at = |n: u64| if n == 50 { wild_ns } else { 1000 * S + n * S / 100 };
         let times = (0..100).map(|n| back.follow(n + 1, at(n), 40).0).collect();
         (times, [back.wild_sentence("line"), back.sentence("line")])
@@ -235,7 +235,7 @@ mod tests {
             }
             // A pause is not wild, and neither is a second run.
             for (first, count) in [(50, 2), (50, 16), (98, 2), (99, 1)] {
-                let mut back = Back::splitting(splits);
+                let mut back = BackSteps::splitting(splits);
                 let is_wild = |n: u64| (first..first + count).contains(&n);
                 let at = |n: u64| if is_wild(n) { n % 2 } else { 1000 * S + n * S / 100 };
                 let times: Vec<u64> = (0..100).map(|n| back.follow(n + 1, at(n), 40).0).collect();
@@ -244,7 +244,7 @@ mod tests {
                 assert_eq!(back.sentence("line"), None, "{first} {count}");
                 assert!(is_wild(99) || times[99] == 1000 * S + 99 * S / 100);
             }
-            let mut back = Back::splitting(splits);
+            let mut back = BackSteps::splitting(splits);
             for at in [S, 2 * S, 40 * S, 41 * S, S, 2 * S, 3 * S] {
                 back.follow(1, at, 40);
             }

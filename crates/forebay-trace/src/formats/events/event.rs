@@ -21,7 +21,7 @@ pub(crate) struct Event {
     pub(crate) sequence: u32,
     /// The thread id.
     pub(crate) pid: u32,
-    pub(crate) what: What,
+    pub(crate) kind: EventKind,
 }
 
 impl Event {
@@ -32,7 +32,7 @@ impl Event {
 
 /// What an event reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// A request arrived in the block layer (Q).
     Queue(Span),
     /// A request was passed to the scheduler (I).
@@ -98,16 +98,16 @@ impl Category {
     }
 }
 
-impl What {
+impl EventKind {
     /// Returns the part of a device that the event concerns, if a request may have that size.
     pub(crate) fn span(&self) -> Option<&Span> {
         match self {
-            What::Queue(span)
-            | What::Insert(span)
-            | What::Issue(span)
-            | What::Requeue(span)
-            | What::Complete(span) => Some(span),
-            What::Remap(_) | What::Name(_) | What::Run => None,
+            EventKind::Queue(span)
+            | EventKind::Insert(span)
+            | EventKind::Issue(span)
+            | EventKind::Requeue(span)
+            | EventKind::Complete(span) => Some(span),
+            EventKind::Remap(_) | EventKind::Name(_) | EventKind::Run => None,
         }
     }
 }
@@ -139,14 +139,14 @@ impl Span {
         carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
     }
 
-    /// Returns the first sector after the span. This cannot overflow if [`Span::fault`] found
+    /// Returns the first sector after the span. This cannot overflow if [`Span::impossible_value`] found
     /// nothing.
     pub(crate) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
     }
 
     /// Checks for impossible values. Returns the value and what was expected.
-    pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
+    pub(crate) fn impossible_value(&self) -> Option<(String, &'static str)> {
         if self.category.has(Category::PASSTHROUGH) || self.bytes == 0 {
             return None;
         }

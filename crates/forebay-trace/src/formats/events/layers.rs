@@ -61,7 +61,7 @@ pub(super) struct Layers {
     below: BTreeMap<u32, BTreeSet<u32>>,
     /// The number of requests that do not count, by their device and the device at which they count
     /// instead.
-    left_out: BTreeMap<(u32, u32), u64>,
+    excluded: BTreeMap<(u32, u32), u64>,
 }
 
 /// Whether an arriving request counts.
@@ -70,7 +70,7 @@ pub(super) enum Arrival {
     /// It counts instead of this request at the layer above.
     CountsFor(u64),
     /// It counts at the layer above instead.
-    IsLeftOut,
+    IsExcluded,
 }
 
 fn place(device: u32, sector: u64, bytes: u32) -> Place {
@@ -144,7 +144,7 @@ impl Layers {
                 }
                 self.passed.insert(here, origin);
                 self.count(span.device, origin.device);
-                Arrival::IsLeftOut
+                Arrival::IsExcluded
             }
             Layer::Bottom => Arrival::CountsFor(origin.id),
             Layer::Every => Arrival::Counts,
@@ -153,7 +153,7 @@ impl Layers {
 
     /// Counts a request to `device` that counts at `other` instead.
     pub(super) fn count(&mut self, device: u32, other: u32) {
-        *self.left_out.entry((device, other)).or_default() += 1;
+        *self.excluded.entry((device, other)).or_default() += 1;
     }
 
     /// Processes a completion at a device where no request awaits it. Returns the requests that
@@ -213,7 +213,7 @@ impl Layers {
                 ),
             }
         };
-        self.left_out.iter().map(sentence).collect()
+        self.excluded.iter().map(sentence).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::event::{Event, Source, What};
+use super::event::{Event, EventKind, Source};
 use crate::error::TraceError;
 
 /// The size of the window: by how many places an event may be out of order within its file.
@@ -131,7 +131,7 @@ impl<S: Source> Merge<S> {
                 continue;
             };
             copied.push(source);
-            if !matches!(event.what, What::Name(_)) {
+            if !matches!(event.kind, EventKind::Name(_)) {
                 *self.copies.entry([source, *of]).or_default() += 1;
             }
         }
@@ -151,14 +151,15 @@ impl<S: Source> Merge<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::What;
+    use super::super::event::EventKind;
     use super::*;
 
     struct Listed(std::vec::IntoIter<(u64, u32)>);
 
     impl Source for Listed {
         fn next(&mut self) -> Result<Option<Event>, TraceError> {
-            let event = |(time_ns, sequence)| Event { time_ns, sequence, pid: 0, what: What::Run };
+            let event =
+                |(time_ns, sequence)| Event { time_ns, sequence, pid: 0, kind: EventKind::Run };
             Ok(self.0.next().map(event))
         }
     }

@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use forebay_core::{Nanos, Op};
 use rustc_hash::FxHashSet;
 
-use super::event::{Category, Event, SECTOR_BYTES, Span, What};
+use super::event::{Category, Event, EventKind, SECTOR_BYTES, Span};
 use super::layers::{Arrival, Layer, Layers};
 use super::streams::Streams;
 use crate::columns::meaning;
@@ -40,7 +40,7 @@ use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Record, SourceFacts};
 pub(crate) use waiting::ONLY_DEVICE;
-use waiting::{LeftOut, Pending, Volumes};
+use waiting::{Exclusion, Pending, Volumes};
 
 /// The maximum number of requests that wait for their completion.
 const PENDING_MAX: usize = 262_144;
@@ -162,9 +162,9 @@ impl Pairing {
     }
 
     pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
-        match &event.what {
-            What::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
-            What::Run => {
+        match &event.kind {
+            EventKind::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
+            EventKind::Run => {
                 self.take_as_issued(ready);
                 while !self.pending.is_empty() {
                     self.release(ready);
@@ -172,7 +172,7 @@ impl Pairing {
             }
             what => match &mut self.arrivals {
                 Arrivals::Queued | Arrivals::Issued => self.take(&event, ready),
-                Arrivals::Unknown(_) if matches!(what, What::Queue(_)) => {
+                Arrivals::Unknown(_) if matches!(what, EventKind::Queue(_)) => {
                     self.arrivals = Arrivals::Queued;
                     self.take(&event, ready);
                 }
@@ -208,10 +208,10 @@ impl Pairing {
     fn take_as_issued(&mut self, ready: &mut Vec<Record>) {
         let Arrivals::Unknown(prelude) = &mut self.arrivals else { return };
         let prelude = std::mem::take(prelude);
-        let has = |is: fn(&What) -> bool| prelude.iter().any(|event| is(&event.what));
-        self.inserted = !has(|what| matches!(what, What::Issue(_)));
-        if self.inserted && !has(|what| matches!(what, What::Insert(_))) {
-            self.tally.only_completes |= has(|what| matches!(what, What::Complete(_)));
+        let has = |is: fn(&EventKind) -> bool| prelude.iter().any(|event| is(&event.kind));
+        self.inserted = !has(|what| matches!(what, EventKind::Issue(_)));
+        if self.inserted && !has(|what| matches!(what, EventKind::Insert(_))) {
+            self.tally.only_completes |= has(|what| matches!(what, EventKind::Complete(_)));
             return;
         }
         self.arrivals = Arrivals::Issued;
@@ -231,26 +231,26 @@ impl Pairing {
 
     fn take(&mut self, event: &Event, ready: &mut Vec<Record>) {
         let issued = matches!(self.arrivals, Arrivals::Issued);
-        match &event.what {
-            What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
-            What::Insert(_) if !(issued && self.inserted) => return,
-            What::Issue(_) if issued && self.inserted => return,
-            What::Issue(span) if !issued => {
+        match &event.kind {
+            EventKind::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
+            EventKind::Insert(_) if !(issued && self.inserted) => return,
+            EventKind::Issue(_) if issued && self.inserted => return,
+            EventKind::Issue(span) if !issued => {
                 self.issuing.insert(span.device);
                 return;
             }
-            What::Queue(span) | What::Issue(span) | What::Insert(span) => {
+            EventKind::Queue(span) | EventKind::Issue(span) | EventKind::Insert(span) => {
                 let is_late = self.advance(event);
                 self.notes.rows_late += u64::from(is_late && span.op().is_some());
                 self.arrive(event.pid, span, ready);
             }
-            What::Requeue(span) if issued && !self.lossy => self.requeue(span),
-            What::Complete(span) => {
+            EventKind::Requeue(span) if issued && !self.lossy => self.requeue(span),
+            EventKind::Complete(span) => {
                 self.tally.completed_late += u64::from(self.advance(event));
                 self.complete(span);
             }
-            What::Remap(remap) => return self.remap(remap),
-            What::Requeue(_) | What::Name(_) | What::Run => return,
+            EventKind::Remap(remap) => return self.remap(remap),
+            EventKind::Requeue(_) | EventKind::Name(_) | EventKind::Run => return,
         }
         while self.pending.front().is_some_and(|front| front.done || self.too_old(front)) {
             self.release(ready);
@@ -283,7 +283,7 @@ impl Pairing {
             return;
         }
         let continues = match self.layers.arrive(span) {
-            Arrival::IsLeftOut => return,
+            Arrival::IsExcluded => return,
             Arrival::CountsFor(above) => {
                 self.leave_out_above(above, span.device);
                 true
@@ -320,7 +320,7 @@ impl Pairing {
             below: (0, None),
             remapped: false,
             continues,
-            left_out: None,
+            excluded: None,
         };
         self.wait(pending, ready);
     }
@@ -336,7 +336,7 @@ impl Pairing {
         if pending.record.op == Op::Flush {
             volume.flushes.push_back(id);
         } else if self.lossy {
-            volume.direction(pending.record.op).take_over(id, sector, end);
+            volume.direction(pending.record.op).supersede(id, sector, end);
         } else {
             volume.direction(pending.record.op).add(id, sector, end);
         }
@@ -449,10 +449,10 @@ impl Pairing {
         }
         pending.complete_below();
         if matches!(self.arrivals, Arrivals::Issued) && !self.lossy && pending.is_doubtful() {
-            pending.left_out.get_or_insert(LeftOut::IssuedAgain);
+            pending.excluded.get_or_insert(Exclusion::IssuedAgain);
         }
-        if let Some(reason) = pending.left_out {
-            self.tally.issued_again += u64::from(reason == LeftOut::IssuedAgain);
+        if let Some(reason) = pending.excluded {
+            self.tally.issued_again += u64::from(reason == Exclusion::IssuedAgain);
             self.tally.requests -= 1;
             return;
         }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::trace::{Dictionary, Stream};
 
 /// The id of threads whose number is not in the trace.
@@ -19,7 +19,7 @@ const OTHERS: &str = "others";
 pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
-    room: Room,
+    room: NameBudget,
     /// The stream of the threads whose names do not fit into memory.
     others: Option<u32>,
 }

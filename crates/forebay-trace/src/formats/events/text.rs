@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use super::{Back, Event, Pairing, Remap, SECTOR_BYTES, Sorted, Source, What};
+use super::{BackSteps, Event, EventKind, Pairing, Remap, SECTOR_BYTES, Sorted, Source};
 use crate::bad_rows::BadRows;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
@@ -149,7 +149,7 @@ struct Taken<P> {
     cut_short: bool,
     /// The number of lines that report lost events, and the number of events that they report.
     lost: (u64, u64),
-    back: Back,
+    back: BackSteps,
     /// The current name of each thread.
     names: FxHashMap<u32, Box<[u8]>>,
     /// Events that must be returned before any others.
@@ -174,7 +174,7 @@ impl<P: EventLine> EventLines<P> {
             bad_sentence: None,
             cut_short: false,
             lost: (0, 0),
-            back: Back::splitting(split_runs),
+            back: BackSteps::splitting(split_runs),
             names: FxHashMap::default(),
             held: VecDeque::new(),
         };
@@ -223,18 +223,18 @@ impl<P: EventLine> Taken<P> {
 
     fn event(&mut self, mut event: Event, name: Option<&[u8]>) {
         self.events += 1;
-        self.has_arrivals |= matches!(event.what, What::Queue(_) | What::Issue(_));
+        self.has_arrivals |= matches!(event.kind, EventKind::Queue(_) | EventKind::Issue(_));
         let (time_ns, begins) = self.back.follow(self.number, event.time_ns, event.sequence);
         event.time_ns = time_ns;
         if begins {
-            self.held.push_back(Event { sequence: 0, what: What::Run, ..event });
+            self.held.push_back(Event { sequence: 0, kind: EventKind::Run, ..event });
         }
         if let Some(name) = name.filter(|name| !name.is_empty())
             && self.names.get(&event.pid).is_none_or(|known| known[..] != *name)
         {
             self.names.insert(event.pid, name.into());
             let text = String::from_utf8_lossy(name).into();
-            self.held.push_back(Event { what: What::Name(text), ..event });
+            self.held.push_back(Event { kind: EventKind::Name(text), ..event });
         }
         self.held.push_back(event);
     }

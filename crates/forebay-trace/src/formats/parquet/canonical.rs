@@ -22,7 +22,7 @@ use crate::error::TraceError;
 use crate::formats::numbering::Numbering as Named;
 use crate::formats::parquet::columns::Columns;
 use crate::formats::titles;
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::{self, RowError};
 use crate::table::Field;
@@ -88,7 +88,7 @@ impl Numbering {
         &mut self,
         number: u64,
         column: &str,
-        room: &mut Room,
+        room: &mut NameBudget,
         new: &mut impl FnMut(String),
     ) -> Result<u32, RowError> {
         match self {
@@ -119,7 +119,7 @@ impl Numbering {
 pub(super) struct Canonical {
     streams: Numbering,
     volumes: Numbering,
-    room: Room,
+    room: NameBudget,
     /// Names of volumes and submitters, from columns that contain them.
     named: Named,
     /// Whether any rows were read.
@@ -155,7 +155,7 @@ impl Canonical {
                     let got = id.unwrap_or_default().to_string();
                     let wrong =
                         RowError::new(column.to_string(), got.as_bytes(), "an id below 2^32");
-                    columns.wrong(row, wrong)
+                    columns.row_error(row, wrong)
                 })
             };
             (0..columns.rows()).map(id).collect()
@@ -168,7 +168,7 @@ impl Canonical {
         let who = ids(thread)?.into_iter().zip(ids(process)?).zip(names).enumerate();
         let stream = |(row, ((thread, process), name))| {
             let stream = Stream { thread, process, name };
-            self.named.stream(stream, dictionary).map_err(|wrong| columns.wrong(row, wrong))
+            self.named.stream(stream, dictionary).map_err(|wrong| columns.row_error(row, wrong))
         };
         who.map(stream).collect()
     }
@@ -189,7 +189,7 @@ impl Canonical {
         let names = columns.meanings(column, "a name", None, |text| Some(text.to_string()))?;
         let volume = |(row, name): (usize, String)| {
             let volume = self.named.volume(name.as_bytes(), dictionary);
-            volume.map_err(|wrong| columns.wrong(row, wrong))
+            volume.map_err(|wrong| columns.row_error(row, wrong))
         };
         names.into_iter().enumerate().map(volume).collect()
     }
@@ -201,7 +201,7 @@ fn numbered(
     columns: &Columns,
     column: &str,
     numbering: &mut Numbering,
-    room: &mut Room,
+    room: &mut NameBudget,
     mut new: impl FnMut(String),
 ) -> Result<Vec<u32>, TraceError> {
     let numbers = columns.has(column).then(|| columns.numbers(column, false)).transpose()?;
@@ -211,7 +211,7 @@ fn numbered(
             None => 0,
         };
         let index = numbering.index(number, column, room, &mut new);
-        index.map_err(|wrong| columns.wrong(row, wrong))
+        index.map_err(|wrong| columns.row_error(row, wrong))
     };
     (0..columns.rows()).map(index).collect()
 }
@@ -246,7 +246,7 @@ impl Schema for Canonical {
         let volumes: Option<Vec<String>> = (table.metadata(KEY_VOLUMES))
             .map(|text| serde_json::from_str(text).map_err(|e| bad(KEY_VOLUMES, e)))
             .transpose()?;
-        let mut room = Room::default();
+        let mut room = NameBudget::default();
         let wrong = |wrong: RowError| damaged(&table.path, wrong.got, &wrong.expected);
         for stream in streams.iter().flatten() {
             room.take(KEY_STREAMS, stream.name.as_bytes()).map_err(wrong)?;
@@ -326,7 +326,7 @@ impl Schema for Canonical {
             .map_err(|mut wrong| {
                 let own = if wrong.column == "len" { len.name } else { offset.name };
                 wrong.column = own.to_string().into();
-                columns.wrong(row, wrong)
+                columns.row_error(row, wrong)
             })?;
             record.flags = flags;
             let latency = latency.as_ref().and_then(|latency| latency.get(row));

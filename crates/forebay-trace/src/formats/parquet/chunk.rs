@@ -6,7 +6,7 @@ use ::parquet::data_type::{DataType, FixedLenByteArray, Int96};
 use ::parquet::errors::ParquetError;
 use ::parquet::schema::types::ColumnDescPtr;
 
-use super::pages::{Fresh, Pages};
+use super::pages::{NewStrings, Pages};
 use crate::table::{Column, ColumnKind, Values};
 
 type Result<T> = std::result::Result<T, ParquetError>;
@@ -16,7 +16,7 @@ pub(super) struct Chunk {
     kind: ColumnKind,
     /// The reader of the values. For a column of strings, these are the strings' numbers.
     reader: ColumnReader,
-    fresh: Fresh,
+    fresh: NewStrings,
 }
 
 impl Chunk {
@@ -26,7 +26,7 @@ impl Chunk {
         pages: Box<dyn PageReader>,
         kind: ColumnKind,
     ) -> Result<Chunk> {
-        let fresh = Fresh::default();
+        let fresh = NewStrings::default();
         let (pages, column) = match kind {
             ColumnKind::Text => Pages::of_texts(pages, column, fresh.clone())?,
             _ => (Pages::new(pages), column),

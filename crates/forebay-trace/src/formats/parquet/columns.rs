@@ -72,7 +72,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Creates the error that a column is invalid in a row.
-    pub(super) fn wrong(&self, row: usize, wrong: RowError) -> TraceError {
+    pub(super) fn row_error(&self, row: usize, wrong: RowError) -> TraceError {
         wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
     }
 
@@ -143,8 +143,10 @@ impl<'a> Columns<'a> {
         }
         let Some(row) = (0..numbers.values.len()).find(beyond) else { return Ok(()) };
         let got = (numbers.get(row).unwrap_or_default() as u64).to_string();
-        Err(self
-            .wrong(row, RowError::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
+        Err(self.row_error(
+            row,
+            RowError::new(name.to_string(), got.as_bytes(), "an integer below 2^63"),
+        ))
     }
 
     /// Returns a column of floating-point numbers that are all integral. pandas converts integers
@@ -164,7 +166,7 @@ impl<'a> Columns<'a> {
         };
         let whole = |row: usize, value: f64| match value {
             value if value.fract() == 0.0 && value.abs() <= exact_max => Ok(Some(value as i64)),
-            value if !value.is_nan() => Err(self.wrong(
+            value if !value.is_nan() => Err(self.row_error(
                 row,
                 RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
             )),
@@ -231,7 +233,7 @@ impl<'a> Columns<'a> {
             let scaled = value.checked_mul(unit as i64);
             scaled.map(Some).ok_or_else(|| {
                 let expected = format!("a number below 2^63 once it is multiplied by {unit}");
-                self.wrong(
+                self.row_error(
                     row,
                     RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
                 )
@@ -254,7 +256,7 @@ impl<'a> Columns<'a> {
             scaled if scaled.abs() < 2f64.powi(63) => Ok(Some(scaled.round() as i64)),
             _ if !value.is_nan() => {
                 let expected = "a time below 2^63 ns";
-                Err(self.wrong(
+                Err(self.row_error(
                     row,
                     RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
                 ))
@@ -309,7 +311,7 @@ impl<'a> Columns<'a> {
             };
             meaning.ok_or_else(|| {
                 let text = index.map_or("", text);
-                self.wrong(row, RowError::new(name.to_string(), text.as_bytes(), expected))
+                self.row_error(row, RowError::new(name.to_string(), text.as_bytes(), expected))
             })
         };
         present(&texts.rows, &column.missing).map(found).collect()
@@ -322,7 +324,7 @@ impl<'a> Columns<'a> {
             got: "null".into(),
             expected: "a value".into(),
         };
-        Err(self.wrong(row, wrong))
+        Err(self.row_error(row, wrong))
     }
 
     /// Returns a column of numbers without nulls and negative values.
@@ -335,7 +337,7 @@ impl<'a> Columns<'a> {
         let value = numbers.get(row).unwrap_or_default();
         u64::try_from(value).map_err(|_| {
             let got = value.to_string();
-            self.wrong(
+            self.row_error(
                 row,
                 RowError::new(name.to_string(), got.as_bytes(), "a number that is not negative"),
             )

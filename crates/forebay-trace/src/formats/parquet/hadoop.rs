@@ -13,7 +13,7 @@ use forebay_core::{Nanos, Op};
 use super::{Schema, Table};
 use crate::error::TraceError;
 use crate::formats::parquet::columns::Columns;
-use crate::naming::Room;
+use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of, op_of};
 use crate::rows::{self, RowError};
 use crate::table::Field;
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 9] =
 /// The capture form of a table.
 pub(super) struct Hadoop {
     streams: BTreeMap<Stream, u32>,
-    room: Room,
+    room: NameBudget,
 }
 
 impl Schema for Hadoop {
@@ -37,7 +37,7 @@ impl Schema for Hadoop {
 
     fn new(_: &Table, dictionary: &mut Dictionary) -> Result<Hadoop, TraceError> {
         dictionary.volumes.push("disk".into());
-        Ok(Hadoop { streams: BTreeMap::new(), room: Room::default() })
+        Ok(Hadoop { streams: BTreeMap::new(), room: NameBudget::default() })
     }
 
     fn wanted(_: &[Field]) -> Vec<&str> {
@@ -71,14 +71,15 @@ impl Schema for Hadoop {
                 bytes(columns.unsigned(&lba, row, "lba")?),
                 bytes(columns.unsigned(&sectors, row, "sectors")?),
             )
-            .map_err(|wrong| columns.wrong(row, wrong))?;
+            .map_err(|wrong| columns.row_error(row, wrong))?;
             record.flags = flags;
             record.latency = columns.optional(&latency, row, "latency_ns")?.map(Nanos);
             let id = |numbers, column| {
                 let value = columns.unsigned(numbers, row, column)?;
                 u32::try_from(value).map(Some).map_err(|_| {
                     let got = value.to_string();
-                    columns.wrong(row, RowError::new(column, got.as_bytes(), "an id below 2^32"))
+                    columns
+                        .row_error(row, RowError::new(column, got.as_bytes(), "an id below 2^32"))
                 })
             };
             let stream =
@@ -87,7 +88,7 @@ impl Schema for Hadoop {
                 Some(&known) => known,
                 None => {
                     (self.room.take("name", stream.name.as_bytes()))
-                        .map_err(|wrong| columns.wrong(row, wrong))?;
+                        .map_err(|wrong| columns.row_error(row, wrong))?;
                     dictionary.streams.push(stream.clone());
                     let index = (dictionary.streams.len() - 1) as u32;
                     self.streams.insert(stream, index);

@@ -28,9 +28,9 @@ const ENTRY_BYTES: usize = 64;
 
 /// The strings that were numbered since the last call to `take`, in the order of their numbers.
 #[derive(Clone, Default)]
-pub(super) struct Fresh(Arc<Mutex<Vec<String>>>);
+pub(super) struct NewStrings(Arc<Mutex<Vec<String>>>);
 
-impl Fresh {
+impl NewStrings {
     fn push(&self, text: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
@@ -59,7 +59,7 @@ impl Pages {
     pub(super) fn of_texts(
         pages: Box<dyn PageReader>,
         column: ColumnDescPtr,
-        fresh: Fresh,
+        fresh: NewStrings,
     ) -> Result<(Pages, ColumnDescPtr)> {
         let numbers = alike(&column, Physical::INT32, column.max_def_level())?;
         let entries = alike(&column, Physical::BYTE_ARRAY, 0)?;
@@ -118,7 +118,7 @@ struct Numbering {
     known: FxHashMap<Box<str>, i32>,
     /// The number of bytes that are left for more strings.
     left_bytes: usize,
-    fresh: Fresh,
+    fresh: NewStrings,
 }
 
 impl Numbering {

@@ -1,7 +1,7 @@
 //! The report pages of `plan capacity`.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
@@ -16,7 +16,7 @@ type Curves = [Vec<(f64, u64)>];
 /// Builds the page for capacities of a constant-rate server.
 pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> Page {
     let mut page = Page {
-        title: called("Capacity", &[&answer.trace]),
+        title: page_title("Capacity", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Capacity"),
         headline: headline(answer),
         about: about_load(&answer.trace, answer.requests, (answer.duration_s, answer.active_s)),
@@ -159,7 +159,7 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
 pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     let [unit, meant] = answer.meant(costs);
     let mut page = Page {
-        title: called("Capacity", &[&answer.about.trace]),
+        title: page_title("Capacity", &[&answer.about.trace]),
         verdict: Verdict::new(Tone::Calm, "Speed"),
         headline: speed_headline(answer),
         about: vec![("Trace".into(), answer.about.trace.clone()), ("Cost".into(), unit.clone())],
@@ -230,7 +230,7 @@ const SENTENCES_MAX: usize = 2;
 pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     let told = answer.told();
     let mut page = Page {
-        title: called("Capacity", &[&answer.trace]),
+        title: page_title("Capacity", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Devices"),
         headline: device_headline(answer),
         about: vec![

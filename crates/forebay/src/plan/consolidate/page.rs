@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use forebay_core::Nanos;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar, Part};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::html::text::count;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
@@ -46,7 +46,7 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     let requests: u64 = found.clients.iter().map(|client| client.requests).sum();
     let saves = found.rows.iter().any(|row| row.every_client_iops < row.sum_iops);
     let mut page = Page {
-        title: called("Consolidation", &[&format!("{clients} clients")]),
+        title: page_title("Consolidation", &[&format!("{clients} clients")]),
         verdict: match saves {
             true => Verdict::new(Tone::Good, "Sharing saves capacity"),
             false => Verdict::new(Tone::Calm, "Sharing saves nothing"),
@@ -192,7 +192,7 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         let part = |(place, client): (usize, &Client)| {
             let need = client.rows.get(at % promises)?.capacity_iops;
             let told = format!("client {} alone: {} IOPS", called[place], count(need));
-            Some(Part { class: color(place), size: need as f64, told, label: count(need) })
+            Some(Part { class: color(place), size: need as f64, tooltip: told, label: count(need) })
         };
         let mut alone: Vec<Part> =
             found.clients.iter().enumerate().take(PARTS_MAX).filter_map(part).collect();
@@ -204,7 +204,12 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         if !rest.is_empty() {
             let (clients, label) = (count(rest.len() as u64), count(rest_iops));
             let told = format!("{clients} more clients, each alone: {label} IOPS in all");
-            alone.push(Part { class: color(PARTS_MAX), size: rest_iops as f64, told, label });
+            alone.push(Part {
+                class: color(PARTS_MAX),
+                size: rest_iops as f64,
+                tooltip: told,
+                label,
+            });
         }
         let sum = format!("{} in all", count(row.sum_iops));
         shown.push(Bar {
@@ -334,7 +339,7 @@ fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
 pub(super) fn of_cost(found: &SpeedConsolidation, costs: &Costs) -> Page {
     let clients = found.clients.len();
     let mut page = Page {
-        title: called("Consolidation", &[&format!("{clients} clients")]),
+        title: page_title("Consolidation", &[&format!("{clients} clients")]),
         verdict: Verdict::new(Tone::Calm, "Clients together"),
         headline: found.rows.first().map_or(String::new(), |row| {
             let [each, alone] = [row.shaped_speed, row.sum_speed].map(significant);

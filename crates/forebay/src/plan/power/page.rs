@@ -3,7 +3,7 @@
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
@@ -29,7 +29,7 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
         ),
     };
     let mut page = Page {
-        title: called("Power", &[&title]),
+        title: page_title("Power", &[&title]),
         verdict: match paying {
             0 => Verdict::new(Tone::Calm, "Nothing to switch off"),
             _ => Verdict::new(Tone::Good, "Switch pools off"),

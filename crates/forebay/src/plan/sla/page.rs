@@ -2,7 +2,7 @@
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
@@ -27,7 +27,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     let tiers: Vec<String> = price.least.tiers.iter().map(tier_in_words).collect();
     about.push(("Promise".into(), tiers.join(", ")));
     let mut page = Page {
-        title: called("Promise", &[&answer.trace]),
+        title: page_title("Promise", &[&answer.trace]),
         verdict,
         headline: headline(price),
         about,
@@ -184,7 +184,7 @@ fn server(tier: &TierResult, way: Way) -> Cell {
 /// Builds the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
     let mut page = Page {
-        title: called("Promise", &[&price.about.trace]),
+        title: page_title("Promise", &[&price.about.trace]),
         verdict: Verdict::new(Tone::Calm, "What the promise costs"),
         headline: format!(
             "Provide speed {} on one server, first come, first served; below speed {} no scheduler keeps the promise.",

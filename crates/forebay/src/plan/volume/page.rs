@@ -1,7 +1,7 @@
 //! The report page of `plan volume`: what to buy, why, what is uncertain, and the commands.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::html::paragraphs::called;
+use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
@@ -32,7 +32,7 @@ pub(super) fn page(answer: &Answer) -> Page {
     about.push(("Promise".into(), promise(answer)));
     about.push(("Size".into(), format!("{} GiB", answer.gib)));
     let mut page = Page {
-        title: called("Volume", &[&answer.trace]),
+        title: page_title("Volume", &[&answer.trace]),
         verdict: match best {
             Some(_) if answer.counters.is_some() => Verdict::new(Tone::Warning, "A lower bound"),
             Some(_) if answer.is_sure() => Verdict::new(Tone::Good, "What to buy"),

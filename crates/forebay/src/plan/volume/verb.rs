@@ -358,7 +358,7 @@ mod tests {
         let given = ["100ms", "0s", "100ms"].map(|text| Delay::parse(text).unwrap());
         assert_eq!(depths_ms(&given).unwrap(), [0.0, 100.0]);
         for wrong in [&[][..], &[Delay(Nanos::from_secs(11))]] {
-            let said = depths_ms(wrong).unwrap_err().said;
+            let said = depths_ms(wrong).unwrap_err().message;
             assert!(said.ends_with("expected 0 s to 10 s"), "{said}");
         }
     }

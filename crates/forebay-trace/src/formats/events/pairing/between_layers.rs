@@ -14,7 +14,7 @@ use forebay_show::plural::{counted, verb};
 use super::super::event::{Remap, Span};
 use super::super::layers::{Layer, name};
 use super::Pairing;
-use super::waiting::{LeftOut, Pending, Volume};
+use super::waiting::{Exclusion, Pending, Volume};
 
 /// If this many requests of a device had no completion of its own, the device does not complete
 /// requests itself.
@@ -62,10 +62,10 @@ impl Pairing {
 
     /// Leaves out a request that counts at the device below instead.
     pub(super) fn leave_out_above(&mut self, id: u64, below: u32) {
-        let Some(pending) = self.pending(id).filter(|pending| pending.left_out.is_none()) else {
+        let Some(pending) = self.pending(id).filter(|pending| pending.excluded.is_none()) else {
             return;
         };
-        (pending.done, pending.left_out) = (true, Some(LeftOut::Above));
+        (pending.done, pending.excluded) = (true, Some(Exclusion::Above));
         let place = pending.record.volume;
         if let Some(volume) = self.volumes.get(place) {
             self.layers.count(volume.device, below);

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::{Nanos, Op};
 
-use super::waiting::{LeftOut, Pending, Place};
+use super::waiting::{Exclusion, Pending, Place};
 use super::{Pairing, Span};
 
 /// If several flushes are outstanding, a flush may take this many times as long as one that
@@ -86,7 +86,7 @@ impl Pairing {
         let op = span.op().filter(|op| self.has_partly && *op != Op::Flush)?;
         let volume = self.volumes.find(span.device)?;
         let mut awaited: BTreeMap<u64, u64> = BTreeMap::new();
-        volume.direction(op).over(span.sector, span.end(), |id, sectors| {
+        volume.direction(op).for_each_overlapping(span.sector, span.end(), |id, sectors| {
             *awaited.entry(id).or_default() += sectors;
         });
         let all = span.end() - span.sector;
@@ -134,7 +134,7 @@ impl Pairing {
 
     fn leave_out(&mut self, id: u64) {
         let Some(pending) = self.pending(id).filter(|pending| !pending.done) else { return };
-        (pending.done, pending.left_out) = (true, Some(LeftOut::IssuedAgain));
+        (pending.done, pending.excluded) = (true, Some(Exclusion::IssuedAgain));
         let (record, sector, end) = (pending.record, pending.sector, pending.end());
         if let Some(volume) = self.volumes.get(record.volume) {
             volume.direction(record.op).forget(id, sector, end);
@@ -171,7 +171,7 @@ impl Pairing {
         let outstanding = volume.direction(op);
         outstanding.forget(id, span.sector, span.end());
         let pending = &mut self.pending;
-        outstanding.over(span.sector, span.end(), |id, sectors| {
+        outstanding.for_each_overlapping(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
             let other = index.and_then(|index| pending.get_mut(index));
             let is_near = |other: &&mut Pending| {

@@ -9,16 +9,16 @@ fn span(category: Category, sector: u64, sectors: u32) -> Span {
     Span { sector, bytes: sectors * 512, device: 8 << 20 | 16, category }
 }
 
-fn run(events: Vec<(u64, What)>) -> (Vec<Record>, Pairing) {
+fn run(events: Vec<(u64, EventKind)>) -> (Vec<Record>, Pairing) {
     let (mut pairing, mut records) = (Pairing::new("test", false), Vec::new());
     for (time_ns, what) in events {
-        pairing.feed(Event { time_ns, sequence: 0, pid: 1, what }, &mut records);
+        pairing.feed(Event { time_ns, sequence: 0, pid: 1, kind: what }, &mut records);
     }
     pairing.finish(&mut records);
     (records, pairing)
 }
 
-fn latencies(events: Vec<(u64, What)>) -> Vec<Option<u64>> {
+fn latencies(events: Vec<(u64, EventKind)>) -> Vec<Option<u64>> {
     run(events).0.iter().map(|record| record.latency.map(|latency| latency.0)).collect()
 }
 
@@ -27,8 +27,8 @@ fn a_latency_of_more_than_a_day_is_unknown() {
     let day = 86_400_000_000_000;
     for (took, latency) in [(day, Some(day)), (day + 1, None), (3472 * day, None)] {
         let events = vec![
-            (5, What::Queue(span(Category::READ, 0, 8))),
-            (5 + took, What::Complete(span(Category::READ, 0, 8))),
+            (5, EventKind::Queue(span(Category::READ, 0, 8))),
+            (5 + took, EventKind::Complete(span(Category::READ, 0, 8))),
         ];
         let (records, pairing) = run(events);
         assert_eq!(records[0].latency.map(|latency| latency.0), latency);
@@ -40,11 +40,11 @@ fn a_latency_of_more_than_a_day_is_unknown() {
 #[test]
 fn latency_runs_to_the_last_part() {
     let got = latencies(vec![
-        (10, What::Queue(span(WRITE, 0, 16384))),
-        (11, What::Queue(span(READ, 0, 8))),
-        (20, What::Complete(span(WRITE, 0, 10000))),
-        (30, What::Complete(span(READ, 0, 8))),
-        (40, What::Complete(span(WRITE, 10000, 6384))),
+        (10, EventKind::Queue(span(WRITE, 0, 16384))),
+        (11, EventKind::Queue(span(READ, 0, 8))),
+        (20, EventKind::Complete(span(WRITE, 0, 10000))),
+        (30, EventKind::Complete(span(READ, 0, 8))),
+        (40, EventKind::Complete(span(WRITE, 10000, 6384))),
     ]);
     assert_eq!(got, [Some(30), Some(19)]);
 }
@@ -52,10 +52,10 @@ fn latency_runs_to_the_last_part() {
 #[test]
 fn times_run_from_the_first_request() {
     let (records, pairing) = run(vec![
-        (5, What::Complete(span(READ, 0, 8))),
-        (10, What::Queue(span(READ, 8, 8))),
-        (17, What::Queue(span(READ, 16, 8))),
-        (12, What::Queue(span(READ, 24, 8))),
+        (5, EventKind::Complete(span(READ, 0, 8))),
+        (10, EventKind::Queue(span(READ, 8, 8))),
+        (17, EventKind::Queue(span(READ, 16, 8))),
+        (12, EventKind::Queue(span(READ, 24, 8))),
     ]);
     let at: Vec<_> = records.iter().map(|record| record.at.0).collect();
     assert_eq!(at, [0, 7, 7]);
@@ -68,12 +68,12 @@ fn times_run_from_the_first_request() {
 fn a_barrier_ends_with_its_empty_completion() {
     let barrier = WRITE.with(Category::FLUSH).with(Category::FUA);
     let (records, _) = run(vec![
-        (0, What::Queue(span(barrier, 64, 8))),
-        (0, What::Queue(span(WRITE.with(Category::FLUSH), 0, 0))),
-        (3, What::Complete(span(READ.with(Category::FLUSH), 0, 0))),
-        (5, What::Complete(span(WRITE, 64, 8))),
-        (7, What::Complete(span(WRITE, 64, 0))),
-        (9, What::Complete(span(WRITE, 2048, 0))),
+        (0, EventKind::Queue(span(barrier, 64, 8))),
+        (0, EventKind::Queue(span(WRITE.with(Category::FLUSH), 0, 0))),
+        (3, EventKind::Complete(span(READ.with(Category::FLUSH), 0, 0))),
+        (5, EventKind::Complete(span(WRITE, 64, 8))),
+        (7, EventKind::Complete(span(WRITE, 64, 0))),
+        (9, EventKind::Complete(span(WRITE, 2048, 0))),
     ]);
     assert_eq!(records[0].latency, Some(Nanos(7)));
     assert_eq!((records[1].op, records[1].latency), (Op::Flush, Some(Nanos(9))));
@@ -84,8 +84,8 @@ fn a_barrier_ends_with_its_empty_completion() {
 fn a_barrier_without_one_ends_with_its_data() {
     let barrier = WRITE.with(Category::FLUSH);
     let got = latencies(vec![
-        (0, What::Queue(span(barrier, 64, 8))),
-        (5, What::Complete(span(WRITE, 64, 8))),
+        (0, EventKind::Queue(span(barrier, 64, 8))),
+        (5, EventKind::Complete(span(WRITE, 64, 8))),
     ]);
     assert_eq!(got, [Some(5)]);
 }
@@ -94,9 +94,9 @@ fn a_barrier_without_one_ends_with_its_data() {
 fn an_old_request_is_given_up() {
     let later = AGE_MAX_NS + 1;
     let got = latencies(vec![
-        (0, What::Queue(span(READ, 0, 8))),
-        (later, What::Queue(span(READ, 0, 8))),
-        (later + 3, What::Complete(span(READ, 0, 8))),
+        (0, EventKind::Queue(span(READ, 0, 8))),
+        (later, EventKind::Queue(span(READ, 0, 8))),
+        (later + 3, EventKind::Complete(span(READ, 0, 8))),
     ]);
     assert_eq!(got, [None, Some(3)]);
 }
@@ -108,9 +108,9 @@ fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
         let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
         let span = span(category, sector, sectors);
         let what = match action {
-            'D' => What::Issue(span),
-            'R' => What::Requeue(span),
-            _ => What::Complete(span),
+            'D' => EventKind::Issue(span),
+            'R' => EventKind::Requeue(span),
+            _ => EventKind::Complete(span),
         };
         (time_ns, what)
     });
@@ -180,16 +180,16 @@ fn a_busy_place_without_completions_is_compared_with_its_newest_requests() {
 #[test]
 fn issues_are_arrivals_only_where_nothing_is_queued() {
     let events = vec![
-        (1, What::Issue(span(READ, 0, 8))),
-        (2, What::Issue(span(Category::PASSTHROUGH, 0, 0))),
-        (4, What::Complete(span(READ, 0, 8))),
+        (1, EventKind::Issue(span(READ, 0, 8))),
+        (2, EventKind::Issue(span(Category::PASSTHROUGH, 0, 0))),
+        (4, EventKind::Complete(span(READ, 0, 8))),
     ];
     let (records, pairing) = run(events.clone());
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].latency, Some(Nanos(3)));
     assert_eq!(pairing.notes.rows_skipped, 1);
     assert!(pairing.notes.warnings[0].contains("issue events (D)"));
-    let queue = (5, What::Queue(span(READ, 0, 8)));
+    let queue = (5, EventKind::Queue(span(READ, 0, 8)));
     assert_eq!(latencies(events.into_iter().chain([queue]).collect()), [None]);
 }
 
@@ -197,25 +197,26 @@ fn issues_are_arrivals_only_where_nothing_is_queued() {
 fn a_device_without_a_driver_completes_a_flush_as_it_arrived() {
     let flush = span(WRITE.with(Category::FLUSH), 0, 0);
     let events = vec![
-        (10, What::Queue(span(WRITE, 0, 8))),
-        (20, What::Complete(span(WRITE, 0, 8))),
-        (30, What::Queue(flush)),
-        (45, What::Complete(flush)),
+        (10, EventKind::Queue(span(WRITE, 0, 8))),
+        (20, EventKind::Complete(span(WRITE, 0, 8))),
+        (30, EventKind::Queue(flush)),
+        (45, EventKind::Complete(flush)),
     ];
     assert_eq!(latencies(events.clone()), [Some(10), Some(15)]);
-    let issued = [(15, What::Issue(span(WRITE, 0, 8)))];
+    let issued = [(15, EventKind::Issue(span(WRITE, 0, 8)))];
     let with_driver = [&events[..1], &issued, &events[1..]].concat();
     assert_eq!(latencies(with_driver), [Some(10), None]);
 }
 
 #[test]
 fn inserts_are_arrivals_if_there_are_no_others() {
-    let (insert, complete) = (What::Insert(span(WRITE, 0, 8)), What::Complete(span(WRITE, 0, 8)));
+    let (insert, complete) =
+        (EventKind::Insert(span(WRITE, 0, 8)), EventKind::Complete(span(WRITE, 0, 8)));
     let (records, pairing) = run(vec![(10, insert.clone()), (17, complete.clone())]);
     assert_eq!(records[0].latency, Some(Nanos(7)));
     let told = &pairing.notes.warnings[0];
     assert!(told.contains("insert events (I) are used as arrivals"), "{told}");
-    let issue = What::Issue(span(WRITE, 0, 8));
+    let issue = EventKind::Issue(span(WRITE, 0, 8));
     assert_eq!(latencies(vec![(10, insert), (12, issue), (17, complete.clone())]), [Some(5)]);
     let (records, pairing) = run(vec![(17, complete)]);
     assert!(records.is_empty());
@@ -225,9 +226,9 @@ fn inserts_are_arrivals_if_there_are_no_others() {
 
 #[test]
 fn the_rest_of_a_request_that_is_issued_again_counts_once() {
-    let issue = |at, sector, sectors| (at, What::Issue(span(WRITE, sector, sectors)));
-    let end = |at, sector, sectors| (at, What::Complete(span(WRITE, sector, sectors)));
-    let requeue = |at, sector, sectors| (at, What::Requeue(span(WRITE, sector, sectors)));
+    let issue = |at, sector, sectors| (at, EventKind::Issue(span(WRITE, sector, sectors)));
+    let end = |at, sector, sectors| (at, EventKind::Complete(span(WRITE, sector, sectors)));
+    let requeue = |at, sector, sectors| (at, EventKind::Requeue(span(WRITE, sector, sectors)));
     for parts in [vec![4, 8], vec![1, 8], vec![2, 5, 8], vec![1, 2, 3, 8]] {
         for has_requeues in [false, true] {
             let mut events = vec![issue(0, 64, 8)];
@@ -259,10 +260,10 @@ fn the_rest_of_a_request_that_is_issued_again_counts_once() {
 fn a_later_request_for_the_same_sectors_is_not_the_rest() {
     let events = |late, sector| {
         vec![
-            (0, What::Issue(span(WRITE, 64, 8))),
-            (100, What::Complete(span(WRITE, 64, 4))),
-            (late, What::Issue(span(WRITE, sector, 4))),
-            (late + 10, What::Complete(span(WRITE, sector, 4))),
+            (0, EventKind::Issue(span(WRITE, 64, 8))),
+            (100, EventKind::Complete(span(WRITE, 64, 4))),
+            (late, EventKind::Issue(span(WRITE, sector, 4))),
+            (late + 10, EventKind::Complete(span(WRITE, sector, 4))),
         ]
     };
     // The completion of the rest was lost.

@@ -36,12 +36,12 @@ pub(super) struct Pending {
     pub(super) remapped: bool,
     pub(super) continues: bool,
     /// The reason why the request does not count, if it does not.
-    pub(super) left_out: Option<LeftOut>,
+    pub(super) excluded: Option<Exclusion>,
 }
 
 /// The reason why a request does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeftOut {
+pub(super) enum Exclusion {
     /// It was issued again, and only the later request counts.
     IssuedAgain,
     /// It counts at a lower layer.

@@ -1,0 +1,72 @@
+//! Tests of the verbs whose main result is a file: `convert`, `fit`, `generate`, `device fit` and
+//! `device import`; and of `device validate`.
+
+use std::path::Path;
+
+use forebay::convert::verb::ConvertAsk;
+use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
+
+use super::{Traces, answered};
+
+/// Returns the path of a file in the folder of `traces`, as text.
+fn path(traces: &Traces, name: &str) -> String {
+    traces.0.path().join(name).to_str().unwrap().to_string()
+}
+
+#[test]
+fn traces_and_models_are_written() {
+    let traces = Traces::new();
+    let rows = traces.csv("rows.csv", (0..600).map(|n| (n * n % 7 + n * 20, 4096 << (n % 3))));
+    let [copy, model, twin] = ["t.parquet", "t.model", "twin.csv"].map(|name| path(&traces, name));
+    answered::<ConvertAsk>(&[("trace", rows.to_str().unwrap()), ("output", &copy)]);
+    answered::<FitAsk>(&[("trace", &copy), ("output", &model)]);
+    answered::<GenerateAsk>(&[("model", &model), ("output", &twin)]);
+    assert!([copy, model, twin].iter().all(|path| Path::new(path).is_file()));
+}
+
+#[test]
+fn drives_are_imported_fitted_and_compared_with_measured_times() {
+    let traces = Traces::new();
+    let seed = include_str!("../../../../fuzz/seeds/disksim/hplplus10");
+    traces.file("d.diskspecs", seed);
+    traces.file("m.trace", MEASURED);
+    traces.file("fio.json", &sweep());
+    let [drive, measured, results] =
+        ["d.diskspecs", "m.trace", "fio.json"].map(|name| path(&traces, name));
+    answered::<DeviceImportAsk>(&[("file", &drive)]);
+    answered::<DeviceImportAsk>(&[("file", &drive), ("output", &path(&traces, "d.toml"))]);
+    answered::<DeviceValidateAsk>(&[("device", "st1000nm0011"), ("trace", &measured)]);
+    let fitted = [("measurements", &*results), ("output", &*path(&traces, "ssd.toml"))];
+    answered::<DeviceFitAsk>(&fitted);
+    answered::<DeviceValidateAsk>(&[("device", "samsung-830"), ("trace", &results)]);
+}
+
+/// A DiskSim validation trace.
+const MEASURED: &str = "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n";
+
+/// Returns fio's results of random reads of an Intel D3-S4610 (fio-plot,
+/// benchmark_data/SERVER/IBM_M1015).
+fn sweep() -> String {
+    let rows = [
+        (1, 7816.3, 125.4, 110.1, 146.4),
+        (4, 29526.56, 133.5, 119.3, 203.8),
+        (32, 63110.33, 505.4, 505.9, 692.2),
+    ];
+    let job = |(depth, iops, mean, p50, p99): (u32, f64, f64, f64, f64)| {
+        format!(
+            r#"{{"jobname": "depth{depth}", "groupid": {depth}, "error": 0,
+            "job options": {{"rw": "randread", "bs": "4k", "iodepth": "{depth}", "ioengine": "libaio"}},
+            "read": {{"iops": {iops}, "clat_ns": {{"mean": {}, "max": {}, "percentile":
+                {{"50.000000": {}, "99.000000": {}}}}}}},
+            "write": {{"iops": 0.0, "clat_ns": {{"mean": 0.0}}}}}}"#,
+            mean * 1e3,
+            p99 * 3e3,
+            p50 * 1e3,
+            p99 * 1e3
+        )
+    };
+    let jobs: Vec<String> = rows.map(job).into();
+    format!("{{\"fio version\": \"fio-3.33\", \"jobs\": [{}]}}\n", jobs.join(","))
+}
