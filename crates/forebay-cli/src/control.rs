@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_serve::control::{Command, client};
-use forebay_show::quantities;
+use forebay_words::quantities;
 use serde_json::Value;
 
 use crate::output::tell;

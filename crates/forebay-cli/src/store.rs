@@ -9,11 +9,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use forebay::verb::SecondInterruption;
 use forebay_ask::{Choice, Value, named};
-use forebay_show::plural::counted;
-use forebay_show::quantities::bytes;
 use forebay_store::{
     Config, DiskOptions, Limits, Server, StoreError, StoreSimulateAsk, create, open_disks,
 };
+use forebay_words::plural::counted;
+use forebay_words::quantities::bytes;
 
 use crate::interrupt;
 use crate::output::{self, say};

@@ -20,9 +20,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::bail;
 use forebay::verb::SecondInterruption;
 use forebay_ask::{Size, named};
-use forebay_show::plural::{counted, verb};
 use forebay_store::{Config, DiskOptions, KEY_MAX, Store, StoreError, VALUE_MAX, open_disks};
 use forebay_trace::open;
+use forebay_words::plural::{counted, verb};
 
 use crate::interrupt;
 use crate::output::{self, Format, say};

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities::bytes;
 use forebay_store::{
     Checked, Config, DiskOptions, Disks, Key, Loss, OperationError, PutSpan, Spare, Store,
     StoreError, is_among, open_disks,
 };
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities::bytes;
 
 use crate::output;
 use crate::progress::Progress;

@@ -15,12 +15,12 @@ use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
     WindowFigures,
 };
-use forebay_show::quantities::achieved;
+use forebay_words::quantities::achieved;
 
 use forebay::words;
 use forebay_show::grid::{Cell, Grid, right};
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities::{self, bound, millis, or_none, percent, rate, significant};
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
 use crate::interrupt;

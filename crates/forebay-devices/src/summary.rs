@@ -4,7 +4,7 @@ use forebay_core::device::drive::Controller;
 use forebay_core::device::hdd::{self, HddSpec, Zone};
 use forebay_core::device::ssd::Ssd;
 use forebay_core::{Device, Nanos};
-use forebay_show::quantities::{bytes, millis, percent, rate, seconds};
+use forebay_words::quantities::{bytes, millis, percent, rate, seconds};
 
 pub(super) fn disk(
     spec: &HddSpec,

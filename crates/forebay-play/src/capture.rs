@@ -18,11 +18,11 @@ use forebay_live::capture::{
     self, CaptureInterface, CaptureProgress, Captured, Device, TracingPaths,
 };
 use forebay_show::page::{Page, Place, Tone, Verdict};
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities::{rate, seconds, significant};
 use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::write::{self, ProtectedFiles};
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities::{rate, seconds, significant};
 use serde::Serialize;
 
 use crate::error::Error;

@@ -39,7 +39,7 @@ use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 use forebay::input::Input;
 use forebay::progress::Meter;
 use forebay::replayed::{Replay, Replayed, Setup};
-use forebay_show::quantities::seconds;
+use forebay_words::quantities::seconds;
 
 pub use error::Error;
 pub use forebay_live::Driver;

@@ -6,9 +6,9 @@ use forebay::words;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
-use forebay_show::quantities::{millis, seconds, significant};
 use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_words::plural::counted;
+use forebay_words::quantities::{millis, seconds, significant};
 
 use crate::verdict::target_is_slow;
 use crate::{AS_RECORDED, PlayResult};

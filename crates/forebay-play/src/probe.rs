@@ -15,8 +15,8 @@ use forebay::devices::write::file as write_file;
 use forebay::verb::{Answered, LiveTell, SecondInterruption, Session, Verb, shortened};
 use forebay_live::{Driver, Lanes, Target, TargetKind, TargetOptions, Threads, Uring};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_trace::write::ProtectedFiles;
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use fit::{FittedLimits, Line, Measured};

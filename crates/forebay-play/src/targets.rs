@@ -7,7 +7,7 @@ use forebay::layout::VolumeLayout as Placement;
 use forebay_ask::named;
 use forebay_core::Lane;
 use forebay_live::{Target, TargetKind, TargetOptions};
-use forebay_show::quantities::bytes;
+use forebay_words::quantities::bytes;
 
 use crate::Plan;
 use crate::error::{Error, unfit};

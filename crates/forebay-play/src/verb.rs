@@ -11,8 +11,8 @@ use forebay::verb::{
 };
 use forebay_ask::{Takes, Value};
 use forebay_core::Nanos;
-use forebay_show::plural::counted;
-use forebay_show::quantities::millis;
+use forebay_words::plural::counted;
+use forebay_words::quantities::millis;
 use serde::Serialize;
 
 use crate::play_target::PlayTarget;

@@ -3,8 +3,8 @@
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
 use forebay_ask::named;
-use forebay_show::plural::counted;
-use forebay_show::quantities::{millis, seconds, significant};
+use forebay_words::plural::counted;
+use forebay_words::quantities::{millis, seconds, significant};
 
 /// If 1 % of the requests are issued later than this, in milliseconds, the host is too slow to play
 /// the trace.

@@ -14,9 +14,9 @@ use forebay::verb::{Answered, DeviceInput, Session, Verb};
 use forebay_ask::{Choice, Value, named};
 use forebay_core::adapt::DriveCosts;
 use forebay_core::stack::array::{DriveKind, LEVELS, Level, Update};
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities::{bytes, rate};
 use forebay_volume::{Create, Opened};
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities::{bytes, rate};
 
 use crate::error::Error;
 use answer::VolumeAnswer;
@@ -393,13 +393,13 @@ fn limit(opened: &Opened) -> String {
         [(_, first), rest @ ..] if rest.iter().all(|(_, bytes)| bytes == first) => {
             let numbers: Vec<String> =
                 opened.too_small.iter().map(|(number, _)| number.to_string()).collect();
-            let numbers = forebay_show::plural::listed(&numbers);
+            let numbers = forebay_words::plural::listed(&numbers);
             format!("Drives {numbers} are too small by {} each.", lacks(*first))
         }
         many => {
             let of = |(number, bytes): &(u8, u64)| format!("{number} by {}", lacks(*bytes));
             let many: Vec<String> = many.iter().map(of).collect();
-            format!("These drives are too small: {}.", forebay_show::plural::listed(&many))
+            format!("These drives are too small: {}.", forebay_words::plural::listed(&many))
         }
     }
 }

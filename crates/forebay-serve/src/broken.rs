@@ -2,7 +2,7 @@
 
 use forebay_core::Nanos;
 use forebay_core::contract::policy::Gauge;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 use crate::figures::ExportFigures;
 

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use forebay_core::stack::array::Label;
-use forebay_show::plural::{counted, verb};
 use forebay_volume::{drives_in, label};
+use forebay_words::plural::{counted, verb};
 
 use crate::error::{Error, unfit};
 

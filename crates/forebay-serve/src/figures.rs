@@ -4,7 +4,7 @@
 use forebay_core::Lane;
 use forebay_core::contract::policy::{Gauge, GaugeOf};
 use forebay_core::contract::volume::VolumeState;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 

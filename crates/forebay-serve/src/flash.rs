@@ -12,7 +12,7 @@ use forebay_core::stack::{
     LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
 };
 use forebay_live::checksum;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 use crate::back::{keeps_data, uses_flash};
 use crate::config::Back;

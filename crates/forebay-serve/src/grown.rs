@@ -1,7 +1,7 @@
 //! Uses the new bytes of a disk that has grown, without a restart.
 
 use forebay_core::Device;
-use forebay_show::quantities;
+use forebay_words::quantities;
 
 use crate::back::Policies;
 use crate::config::{Back, On};

@@ -20,7 +20,7 @@ use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
 use forebay_core::contract::volume::{VolumeDrive, VolumeEvent, VolumeState};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use limiter::Limiter;
 use volume_lines::volume_line;
 

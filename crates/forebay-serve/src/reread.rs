@@ -8,8 +8,8 @@ use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities;
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
 use crate::driver::Driver;

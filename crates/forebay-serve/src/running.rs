@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use forebay_show::quantities;
+use forebay_words::quantities;
 
 use crate::config::{Config, Named};
 use crate::driver::Driver;

@@ -1,6 +1,6 @@
 //! Figures with units. This module formats the figures of all renderers.
 
-use crate::quantities::{self, NONE};
+use forebay_words::quantities::{self, NONE};
 
 /// The quantity that a figure measures, and its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 //! terminal, HTML and Markdown.
 //!
 //! A verb builds one [`page::Page`], which all renderers show. Renderers know nothing about verbs,
-//! and this crate depends on no other crate of the workspace.
+//! and this crate depends only on `forebay-words`.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +11,6 @@ pub mod grid;
 pub mod html;
 pub mod markdown;
 pub mod page;
-pub mod plural;
 pub mod prose;
-pub mod quantities;
 pub mod table;
 pub mod terminal;

@@ -1,7 +1,7 @@
 //! Tables of typed cells, and the texts that all renderers print for them.
 
 use crate::figure::{Figure, Unit};
-use crate::quantities::NONE;
+use forebay_words::quantities::NONE;
 
 /// A table with typed cells.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,8 +4,8 @@
 use crate::grid::{self, Grid};
 use crate::page::{Block, Chart, ChartScale, Page, Place, Section};
 use crate::prose;
-use crate::quantities::NONE;
 use crate::table::{RowMark, Table};
+use forebay_words::quantities::NONE;
 
 /// The maximum width of prose in characters, even on wider terminals.
 const PROSE_COLUMNS_MAX: usize = 120;

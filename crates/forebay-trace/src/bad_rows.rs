@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::error::TraceError;
 use crate::trace::{Notes, Record};
 use forebay_ask::{Takes, Value, named};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The maximum share of unreadable rows: 0 to 1, or written as a percentage.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 use crate::order::clock::long;
 use crate::trace::Record;
 use forebay_core::Nanos;
-use forebay_show::plural::counted;
-use forebay_show::quantities;
+use forebay_words::plural::counted;
+use forebay_words::quantities;
 
 /// The minimum lengths of gaps in nanoseconds: an hour or, if a trace has only a few gaps of a
 /// minute, a minute.

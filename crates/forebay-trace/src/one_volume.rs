@@ -6,7 +6,7 @@ use forebay_core::Nanos;
 
 use crate::error::{Place, TraceError};
 use crate::trace::{Dictionary, Notes, Reader, Record};
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 /// The maximum number of volume names in a message.
 const NAMES_SHOWN: usize = 10;

@@ -16,7 +16,7 @@ use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use clock::{Clock, LOOK_AHEAD};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The number of records that are buffered for sorting.
 pub const WINDOW: usize = 65_536;

@@ -7,7 +7,7 @@ use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::{Place, TraceError};
 use crate::trace::Record;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The maximum plausible length of a request in bytes.
 pub(crate) const LEN_BYTES_MAX: u64 = 1 << 30;

@@ -4,7 +4,7 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// A request in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

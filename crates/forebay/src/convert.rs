@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use forebay_show::plural::counted;
 use forebay_trace::anonymize::{Extents, Key, SECRET_BYTES_MIN};
 use forebay_trace::error::Place;
 use forebay_trace::write::Writer;
 use forebay_trace::{Reader, TraceError};
+use forebay_words::plural::counted;
 
 use crate::error::Error;
 use crate::input::refuse_empty;

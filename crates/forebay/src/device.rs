@@ -6,8 +6,8 @@ pub mod verb;
 
 use std::path::{Path, PathBuf};
 
-use forebay_show::plural::counted;
 use forebay_trace::write::ProtectedFiles;
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use crate::Error;

@@ -10,11 +10,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};
-use forebay_show::quantities::bytes;
 use forebay_trace::begins::BeginCounts;
 use forebay_trace::touched::{Folded, Touched};
 use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};
+use forebay_words::quantities::bytes;
 
 use crate::error::Error;
 use crate::progress::{Meter, Progress};

@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_core::{Flags, Nanos, Op};
-use forebay_show::plural::counted;
-use forebay_show::quantities::bytes;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
@@ -18,6 +16,8 @@ use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::touched::{Folded, Stretch, Touched};
 use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
+use forebay_words::plural::counted;
+use forebay_words::quantities::bytes;
 
 use crate::error::Error;
 use crate::progress::{Meter, Progress};

@@ -1,8 +1,8 @@
 //! Formats figures for sentences: as in tables, but without trailing zeros.
 
-pub(crate) use forebay_show::plural::counted;
-use forebay_show::quantities;
-pub use forebay_show::quantities::{achieved, bound, money, promised, watts};
+pub(crate) use forebay_words::plural::counted;
+use forebay_words::quantities;
+pub use forebay_words::quantities::{achieved, bound, money, promised, watts};
 
 /// Formats a number with three significant digits.
 pub fn significant(value: f64) -> String {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::throttled::{Meter, Releases, Throttled, side, to_nanos};
 use forebay_core::{Device, Nanos, Request};
-use forebay_show::plural::listed;
+use forebay_words::plural::listed;
 use serde::Serialize;
 
 use crate::devices::OpenDevice;

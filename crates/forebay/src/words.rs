@@ -7,8 +7,8 @@
 
 use crate::quantities::promised;
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
 use forebay_show::table::Cell;
+use forebay_words::quantities::{bound, bytes, joules, percent, seconds, significant};
 
 /// What a value counts, which determines how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]

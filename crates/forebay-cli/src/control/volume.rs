@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_serve::control::Command;
 use forebay_serve::{ServedDrive, ServedDriveState, ServedVolume, VolumeHealth};
-use forebay_show::plural::{counted, listed, verb};
-use forebay_show::quantities::bytes;
+use forebay_words::plural::{counted, listed, verb};
+use forebay_words::quantities::bytes;
 use serde_json::Value;
 
 use super::client;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_show::grid::{Cell, Grid, right};
-use forebay_show::quantities::{bytes, millis, percent, rate, significant};
+use forebay_words::quantities::{bytes, millis, percent, rate, significant};
 use serde::Serialize;
 
 use super::StoreBenchAsk;

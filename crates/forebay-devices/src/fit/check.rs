@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Nanos, Op};
-use forebay_show::quantities::bytes;
+use forebay_words::quantities::bytes;
 
 use super::disk::RowCheck;
 use super::sweep::{MixedJob, Sweep, SweepRow};

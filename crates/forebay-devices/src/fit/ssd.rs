@@ -10,7 +10,7 @@ mod simplex;
 mod toml;
 
 use forebay_core::Op;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 use super::FitError;
 use super::sweep::{Sweep, SweepRow};

@@ -1,7 +1,7 @@
 use forebay_core::Lane;
 
 use super::*;
-use crate::target::Opening;
+use crate::target::TargetOptions;
 
 const LANE: Lane = 0;
 const REAL_TIME: u16 = 0x2004;
@@ -18,7 +18,7 @@ fn ios_that_a_promise_depends_on_have_the_real_time_class() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     std::fs::File::create(&path).unwrap().set_len(1 << 20).unwrap();
-    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: false };
+    let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: false };
     let target = Target::open(&path, how).unwrap();
     let Ok(mut uring) = Uring::new(vec![target], 4) else {
         return; // The kernel denies io_uring.

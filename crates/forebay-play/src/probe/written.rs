@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_show::quantities::{bytes, rate, seconds, significant};
+use forebay_words::quantities::{bytes, rate, seconds, significant};
 
 use super::fit::{FittedLimits, Line};
 

@@ -3,10 +3,10 @@
 use forebay_core::stack::array::LOST_LISTED;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::{counted, listed, verb};
-use forebay_show::quantities::bytes;
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_volume::Opened;
+use forebay_words::plural::{counted, listed, verb};
+use forebay_words::quantities::bytes;
 
 use super::answer::VolumeAnswer;
 

@@ -3,7 +3,7 @@
 
 use forebay_core::Nanos;
 use forebay_live::{Plug, SocketLanes};
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 use super::Front;
 use crate::request_memory::RequestMemory;

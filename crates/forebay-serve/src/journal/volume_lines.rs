@@ -1,8 +1,8 @@
 //! Messages about events on a volume.
 
 use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities;
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities;
 
 /// Describes an event on a volume.
 pub(super) fn volume_line(

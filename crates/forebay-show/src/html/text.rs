@@ -3,7 +3,7 @@
 //! All text from outside passes through [`escape`] or [`name`]. Figures have three significant
 //! digits and a unit; NaN is shown as a dash.
 
-use crate::quantities;
+use forebay_words::quantities;
 
 /// The text that is shown for a missing figure.
 pub const NONE: &str = "–";

@@ -3,8 +3,8 @@
 use forebay::quantities::{percent, seconds, significant};
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_words::plural::counted;
 
 use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};
 use crate::arrangement::{Arrangement, ArrangementRow};

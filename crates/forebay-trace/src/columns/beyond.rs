@@ -2,7 +2,7 @@
 //! may be caused by a comma within a name.
 
 use crate::columns::cursor::{Cursor, Separator};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// Counts rows with additional fields.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::error::{Place, TraceError};
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// What may precede the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

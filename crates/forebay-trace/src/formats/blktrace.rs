@@ -17,7 +17,7 @@ use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 
 use super::Input;
 use super::events::{Layer, Merge, Pairing};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 pub use record::sniff;
 
 /// A reader of a set of blktrace files.

@@ -19,7 +19,7 @@
 
 mod header;
 
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use std::io::BufRead;
 use std::path::Path;
 

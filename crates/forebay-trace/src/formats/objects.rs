@@ -28,7 +28,7 @@ use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
 use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;

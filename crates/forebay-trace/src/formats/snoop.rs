@@ -28,7 +28,7 @@ mod columns;
 
 use forebay_ask::named;
 use forebay_core::Nanos;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 use super::clock::{DayClock, arrival, scaled};
 use super::events::{Category, SECTOR_BYTES, Span, rwbs};

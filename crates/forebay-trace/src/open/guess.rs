@@ -14,7 +14,7 @@ use crate::columns::plan::Plan;
 use crate::rows::shorten;
 use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
-use forebay_show::quantities;
+use forebay_words::quantities;
 
 /// The first bytes of the files of recorders, a description, and how to convert them to text.
 const RECORDINGS: [(&[u8], &str, &str); 4] = [

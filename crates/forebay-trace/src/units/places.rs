@@ -21,7 +21,7 @@ use super::{
     DRIVE_BYTES_MAX, Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX,
     Rejection,
 };
-use forebay_show::quantities;
+use forebay_words::quantities;
 
 /// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
 const FEW_PLACES_LEAST: u64 = 4;

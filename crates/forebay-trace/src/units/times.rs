@@ -18,7 +18,7 @@ use super::{
 };
 use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
-use forebay_show::quantities;
+use forebay_words::quantities;
 
 /// With few records, a limit must be exceeded by this factor.
 const FAR_TIMES: f64 = 10.0;

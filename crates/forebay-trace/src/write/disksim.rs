@@ -6,7 +6,7 @@
 //! not consist of whole blocks is extended to all the blocks it touches. Flushes and trims cannot
 //! be represented and are omitted. Volumes become device numbers.
 
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use std::io::Write;
 
 use forebay_core::Op;

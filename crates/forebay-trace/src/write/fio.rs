@@ -7,7 +7,7 @@
 //! closed at the end. A flush is a `sync`. This format cannot represent streams, latencies, flags
 //! and nanoseconds.
 
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use std::io::Write;
 
 use forebay_core::{Nanos, Op};

@@ -1,7 +1,7 @@
 //! Counts what is lost in formats that contain only basic requests: streams, latencies and flags.
 
 use crate::trace::{Dictionary, Record};
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 /// The number of requests that lose each property.
 #[derive(Default)]

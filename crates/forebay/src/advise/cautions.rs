@@ -1,6 +1,6 @@
 //! The cautions of an advice: reasons why its results may not hold.
 
-use forebay_show::plural::verb;
+use forebay_words::plural::verb;
 
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};

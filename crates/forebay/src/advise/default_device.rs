@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use forebay_ask::named;
 use forebay_core::Device;
-use forebay_show::plural::listed;
+use forebay_words::plural::listed;
 
 use super::judge::shows_overload;
 use super::linux_default;

@@ -2,7 +2,7 @@
 
 use forebay_ask::named;
 use forebay_core::Device;
-use forebay_show::plural::{listed, verb};
+use forebay_words::plural::{listed, verb};
 
 mod load;
 

@@ -3,7 +3,7 @@
 //! or halved and doubled. A scheduler that is not better at both ends of a range is not recommended
 //! ([`super::choice::Choice::holds`]).
 
-use forebay_show::plural::listed;
+use forebay_words::plural::listed;
 use serde::Serialize;
 
 use super::choice::Choice;

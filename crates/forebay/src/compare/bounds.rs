@@ -5,7 +5,7 @@
 //! bounds are Forebay's own. If a second recording like the first trace can differ from it by more
 //! than such a bound ([`super::resamples`]), the bound is widened to that difference.
 
-use forebay_show::quantities::{percent, significant};
+use forebay_words::quantities::{percent, significant};
 
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
 use super::latency::LatencyFigure;

@@ -7,9 +7,9 @@ mod latencies;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
-use forebay_show::quantities::{bound, or_none};
 use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_words::plural::counted;
+use forebay_words::quantities::{bound, or_none};
 
 use super::{
     BoundCheck, Card, CardTrace, DeviationKind, LatencyAnswer, LatencyChange, Quantity, Response,

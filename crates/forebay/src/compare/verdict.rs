@@ -1,6 +1,6 @@
 //! The verdict: for which purposes the second trace may stand in for the first.
 
-use forebay_show::plural::listed;
+use forebay_words::plural::listed;
 use serde::Serialize;
 
 use super::bounds::BoundCheck;

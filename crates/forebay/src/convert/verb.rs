@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use forebay_ask::{AskError, Value, duration};
 use forebay_core::Nanos;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::ColumnMeaning;
 use forebay_trace::Reader;
@@ -13,6 +12,7 @@ use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
 use forebay_trace::between::Between;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write;
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use super::{Converted, convert, extents, read_key};

@@ -6,10 +6,10 @@ use std::path::Path;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::describe::description::{Latency, Sizes, StreamRow, VolumeRow};
 use forebay_trace::describe::{Description, printable};
+use forebay_words::plural::{counted, listed};
 
 use super::oddities::oddities;
 use super::threads;

@@ -2,10 +2,10 @@
 
 use forebay_show::figure::Unit;
 use forebay_show::page::{Block, Page, Place};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
 use forebay_trace::describe::printable;
+use forebay_words::plural::counted;
 
 use crate::quantities::{seconds, significant};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
 use forebay_core::Op;
-use forebay_show::quantities::bytes;
 use forebay_trace::write::ProtectedFiles;
+use forebay_words::quantities::bytes;
 use serde::Serialize;
 
 use super::FitOptions;

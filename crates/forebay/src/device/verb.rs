@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use forebay_ask::{Choice, Parsed, Size, Value, named};
 use forebay_show::figure::{Figure as Shown, Unit};
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use super::{

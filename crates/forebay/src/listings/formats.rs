@@ -3,9 +3,9 @@
 use forebay_ask::{named, suggestion};
 use forebay_core::SpecError;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::formats::{FORMATS, Format};
+use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
 use crate::error::Error;

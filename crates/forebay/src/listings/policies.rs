@@ -7,8 +7,8 @@ use forebay_core::catalog::{
     SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
 };
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
 use crate::error::Error;

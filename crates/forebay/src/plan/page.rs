@@ -5,7 +5,7 @@ use forebay_show::page::{KeyFigure, Page, Tone, Verdict};
 
 use crate::advise::judge::TOO_FEW;
 use crate::quantities::lasting;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 /// Returns the trace and its load, for the head of a page.
 ///

@@ -31,7 +31,7 @@ pub use verb::PowerAsk;
 
 use forebay_core::Nanos;
 use forebay_core::rtt::RATE_MAX_IOPS;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use self::pools::Profile;

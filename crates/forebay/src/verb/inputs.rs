@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named};
 use forebay_core::replay::Intensity;
-use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::bad_rows::BadRowsMax;
 use forebay_trace::formats::Layer;
@@ -14,6 +13,7 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Columns, Reader, TraceError, open};
+use forebay_words::quantities::percent;
 
 use super::{Session, warn_notes};
 use crate::error::Error;

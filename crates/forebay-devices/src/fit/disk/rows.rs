@@ -1,7 +1,7 @@
 //! Selects the rows of a sweep for a fit.
 
 use forebay_core::Op;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 use super::noun;
 use crate::fit::FitError;

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use forebay_core::Op;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 use serde_json::{Map, Value};
 
 use super::super::FitError;

@@ -2,8 +2,8 @@
 
 use crate::order::clock::{APART_NS, long};
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities;
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities;
 
 /// The minimum step back that is reported, in nanoseconds. The logs of different CPUs differ by
 /// less.

@@ -15,7 +15,7 @@ use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
 use crate::rows::{self, LongTrims, RowError};
 use crate::trace::{Dictionary, Reader, Record, Stream};
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The maximum number of requests that wait for their end.
 const BEGUN_MAX: usize = 1 << 18;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::event::{Category, Remap, SECTOR_BYTES, Span};
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The layer at which requests count if a trace shows them at several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

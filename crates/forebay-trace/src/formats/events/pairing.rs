@@ -26,7 +26,7 @@ mod between_layers;
 mod reissue;
 mod waiting;
 
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};

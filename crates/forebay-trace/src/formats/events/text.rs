@@ -19,7 +19,7 @@ use crate::formats::log::first_lines;
 use crate::lines::Lines;
 use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// What a line contains.
 pub(crate) enum Line<'a> {

@@ -13,7 +13,7 @@ use super::{guarded, kinds};
 use crate::error::TraceError;
 use crate::table::{Batch, Column, ColumnKind, Field, Source};
 use crate::trace::BATCH;
-use forebay_show::plural::counted;
+use forebay_words::plural::counted;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 

@@ -9,7 +9,7 @@ use forebay_core::Op;
 
 use super::line::Whole;
 use crate::fields::digits;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// An open file.
 #[derive(Default)]

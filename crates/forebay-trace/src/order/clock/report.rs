@@ -1,8 +1,8 @@
 //! Formats the notes for the user about the clock of a source.
 
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
-use forebay_show::quantities;
+use forebay_words::plural::{counted, verb};
+use forebay_words::quantities;
 
 use super::{APART_NS, Clock, STEPS_SHOWN};
 

@@ -1,5 +1,5 @@
 use super::*;
-use forebay_show::plural::verb;
+use forebay_words::plural::verb;
 
 const S: u64 = SECOND_NS;
 const YEARS_10: u64 = 3652 * 86_400 * S;

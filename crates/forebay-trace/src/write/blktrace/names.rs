@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::record::fitting;
 use crate::trace::Dictionary;
 use crate::write::entry;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The first id for threads without one. Linux never assigns ids this high (PID_MAX_LIMIT).
 const NAMELESS_FIRST: u32 = 1 << 22;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use forebay_show::plural::{listed, verb};
+use forebay_words::plural::{listed, verb};
 use serde::{Serialize, Serializer};
 
 use super::super::available::Provider;

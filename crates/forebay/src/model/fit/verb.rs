@@ -7,9 +7,9 @@ use forebay_ask::Face;
 use forebay_model::BUDGET_BYTES;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Draft;
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use super::{Detail, FitOptions, Fitted, fit};

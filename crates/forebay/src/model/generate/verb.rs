@@ -7,8 +7,8 @@ use forebay_core::Nanos;
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_show::page::{Page, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_trace::write::{self, Draft, ProtectedFiles};
+use forebay_words::plural::counted;
 use serde::Serialize;
 
 use crate::convert::verb::written;

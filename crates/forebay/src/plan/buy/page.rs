@@ -4,9 +4,9 @@
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
-use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_words::plural::counted;
+use forebay_words::quantities::NONE;
 
 use super::said::REASONS_FIRST;
 use super::{Answer, BuyRow, ClientNeed, ClientShare};

@@ -10,8 +10,8 @@ use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::html::text::count;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_words::plural::counted;
 
 use super::bursts::bursts;
 use super::{Begin, Client, Consolidation, Shared};

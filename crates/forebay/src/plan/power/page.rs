@@ -6,8 +6,8 @@ use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_words::plural::counted;
 
 use super::verb::{Answer, OfTrace};
 use super::{Power, PowerRow, Question};

@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use forebay_ask::{AskError, named, suggestion};
-use forebay_show::plural::{counted, verb};
 use forebay_trace::whole;
+use forebay_words::plural::{counted, verb};
 use serde::Serialize;
 
 use crate::error::Error;

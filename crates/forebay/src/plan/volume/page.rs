@@ -3,8 +3,8 @@
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_words::quantities::NONE;
 
 use super::row::{CheaperSetting, Setting, VolumeRow};
 use super::said::{choice, passes, throughput};

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Cursor, HEAD, Head, MAGIC_BYTES, Order, Step};
 use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::error::TraceError;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 /// The maximum number of damaged parts that are listed.
 const SHOWN: usize = 3;

@@ -9,7 +9,7 @@
 use forebay_core::Nanos;
 
 use forebay_ask::named;
-use forebay_show::plural::{counted, verb};
+use forebay_words::plural::{counted, verb};
 
 use super::super::event::{Remap, Span};
 use super::super::layers::{Layer, name};
