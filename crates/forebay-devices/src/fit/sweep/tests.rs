@@ -417,8 +417,8 @@ fn rows_with(mode: &str, options: &str) -> (usize, String) {
     let beside = job(
         "beside",
         1,
-        r#""rw": "randread", "direct": "1""#,
-        &side(7e3, 140.0, 150.0, 300.0),
+        r#""rw": "randread", "direct": "1", "iodepth": "2""#,
+        &side(7e3, 280.0, 300.0, 600.0),
         &none(),
     );
     let text = run("", &[job("x", 0, &options, &read, &write), beside]);
