@@ -52,6 +52,40 @@ fn a_disksim_drive_is_imported_and_validated() {
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
 
+#[test]
+fn an_import_prints_the_notes_on_its_device_file() {
+    let folder = Folder::new();
+    let text = include_str!("../../../fuzz/seeds/disksim/beside");
+    let text = text.replace("= hpl,", "= extracted,");
+    let specs = folder.file("x.diskspecs", &text);
+    folder.file("m.model", &text);
+    folder.file("c.seek", "Seek distances measured: 2\n1, 1.0\n3, 1.5\n");
+    let mut import = forebay(&["device", "import"]);
+    let said = import.arg(&specs).assert().success().get_output().stderr.clone();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("the seek table ends at 3 of"), "{said}");
+}
+
+#[test]
+fn a_solid_state_fit_that_misses_rows_says_so() {
+    let folder = Folder::new();
+    // The 99th percentiles contradict the rates.
+    let jobs = [
+        job(1, [8000.0, 124.0, 10.0, 12.0]),
+        job(4, [9000.0, 440.0, 10.0, 9000.0]),
+        job(32, [70000.0, 455.0, 450.0, 460.0]),
+    ];
+    folder.file("depth.json", results(&jobs));
+    let mut fit = forebay(&["device", "fit"]);
+    let out = fit.arg(folder.path("depth.json")).arg("-o").arg(folder.path("m.toml"));
+    let out = out.assert().success().get_output().clone();
+    let [page, notes] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("This is not one solid-state drive"), "{page}");
+    assert!(notes.contains("IOPS were measured and the model predicts"), "{notes}");
+    assert!(notes.contains("no row of random reads at depth 2"), "{notes}");
+}
+
 /// Formats a job in fio's results: random reads of 4 KiB at `depth`, with the rate and latencies in
 /// us.
 fn job(depth: u32, [iops, mean, p50, p99]: [f64; 4]) -> String {

@@ -10,6 +10,7 @@ mod layout;
 mod libparam;
 mod model;
 mod params;
+mod seek_file;
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -23,7 +24,7 @@ use crate::DevicesError;
 
 use layout::Layout;
 use libparam::{Block, Entry, LibparamError, Value};
-use model::{Notes, SeekPoint};
+use model::Notes;
 use params::Params;
 
 /// The reason why a drive cannot be imported.
@@ -135,8 +136,9 @@ pub fn import_text(
     model::list_unknown(&disk, controller::WITHOUT_EFFECT, &mut notes);
     say(path, &mut notes, &mut said);
     let (model_path, model) = model_of(&disk, path, beside)?;
-    let curve =
-        |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
+    let curve = |name: &str| {
+        seek_file::points(&beside(name).map_err(|error| format!("{name}: {error}"))?, name)
+    };
     let layout = layout_block(&model, &model_path, beside)?;
     let (hdd, format, write_seek_less) =
         model::read(&model, &layout, &curve, &mut notes).map_err(malformed(&model_path))?;
@@ -272,56 +274,6 @@ fn bus_times(path: &Path, beside: SiblingReader<'_>) -> [f64; 2] {
     times
 }
 
-/// Parses a seek file: a header line, then pairs of distance (in cylinders) and time (in ms).
-fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
-    let mut points: Vec<SeekPoint> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
-        let point = (|| {
-            let distance: u32 = fields.next()?.parse().ok()?;
-            let ms: f64 = fields.next()?.parse().ok()?;
-            (0.0..=1_000.0).contains(&ms).then_some((distance, ms))
-        })();
-        match point {
-            Some((0, _)) => {}
-            Some((cylinders, ms))
-                if points.last().is_none_or(|last| last.cylinders < cylinders) =>
-            {
-                points.push(SeekPoint { cylinders, ms, line: index + 1 });
-            }
-            Some((distance, _)) => {
-                return Err(format!(
-                    "{name}, line {}: got distance {distance}, expected a greater one than before",
-                    index + 1
-                ));
-            }
-            None if line.trim().is_empty() || index == 0 => {}
-            None => {
-                return Err(format!(
-                    "{name}, line {}: got '{}', expected a distance and a time in ms",
-                    index + 1,
-                    line.chars().take(40).collect::<String>()
-                ));
-            }
-        }
-    }
-    if points.is_empty() {
-        return Err(format!("{name}: got no points, expected distances and times in ms"));
-    }
-    // The header is `Seek distances measured: 87`.
-    let said = text.lines().next().and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
-    if let Some(said) = said
-        && points.len() + 1 < said
-    {
-        return Err(format!(
-            "{name}: got {} distances, expected the {said} that its first line states: copy the \
-             file again",
-            points.len()
-        ));
-    }
-    Ok(points)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,6 +367,35 @@ mod tests {
         assert_eq!(first, [Nanos(700_000)]);
         let average = with("Seek type", "Access time type = averageRotation, Seek type");
         assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modeled")));
+    }
+
+    #[test]
+    fn what_disksim_requires_is_noted_if_missing() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            alone(&WHOLE.replace(from, to))
+        };
+        let noted = |from: &str, to: &str, part: &str| {
+            let notes = with(from, to).unwrap().notes;
+            assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
+        };
+        assert!(!alone(WHOLE).unwrap().notes.iter().any(|note| note.contains("missing")));
+        noted("Head switch time = 0.5,", "", "missing `Head switch time`; 0 ms is assumed");
+        noted("Add. write settling delay = 0.4,", "", "missing `Add. write settling delay`; 0");
+        let first = "First ten seek times = [ 1.0, 1.2, 1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9 ],";
+        noted(first, "", "First ten seek times: got 0, expected 10");
+        let three = "First ten seek times = [ 1.0, 1.2, 1.3 ],";
+        noted(first, three, "line 20: First ten seek times: got 3, expected 10");
+        let negative =
+            WHOLE.replace("Single cylinder seek time = 1.0", "Single cylinder seek time = -1");
+        for (kind, key) in [
+            ("constant, Constant seek time = -1", "Constant seek time"),
+            ("constant", "Single cylinder seek time"),
+            ("linear", "Single cylinder seek time"),
+        ] {
+            let said = alone(&negative.replace("hplplus10", kind)).unwrap_err().to_string();
+            assert!(said.contains(&format!("{key}: got -1, expected a time in ms")), "{said}");
+        }
     }
 
     #[test]
@@ -591,12 +572,6 @@ mod tests {
             Err(std::io::ErrorKind::NotFound.into())
         });
         assert!(matches!(missing, Err(ImportError::Io { .. })));
-        let refused = |text: &str| seek_curve(text, "c").err().unwrap();
-        assert!(refused("head\n1, 2\n1, 3\n").contains("c, line 3"));
-        assert!(refused("head\n1, x\n").contains("a distance and a time"));
-        assert!(refused("head\n").contains("no points"));
-        let cut = "Seek distances measured: 87\n1, 2\n2, 3\n";
-        assert!(refused(cut).contains("got 2 distances, expected the 87"));
     }
 
     /// A quick version of the fuzz target: truncated or damaged text must not cause a panic.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::file::{TomlError, toml_error};
+use super::fit::disk::POOR_FIT;
 use super::sources::Sources;
 
 /// Where a model's figures come from.
@@ -78,6 +79,29 @@ impl Evidence {
         let told: String = errors.into_iter().flatten().collect();
         let none = if told.is_empty() { ", never compared with the drive" } else { "" };
         format!("{}{told}{none}", self.basis.name())
+    }
+}
+
+/// Errors of a 99th percentile above this share are far beyond those of any usable model.
+const POOR_P99: f64 = 1.0;
+
+impl Evidence {
+    /// Says by how much the model misses its own measurements, or returns None if the model is
+    /// usable.
+    pub fn missed(&self) -> Option<String> {
+        let above = |what: &str, share: Option<f64>, most: f64| {
+            let share = share.filter(|share| *share > most)?;
+            Some(format!("{what} by up to {:.0} %", 100.0 * share))
+        };
+        let rates = above("rates", self.rate_error_share, POOR_FIT);
+        let p99s = above("99th percentiles", self.p99_error_share, POOR_P99);
+        let missed: Vec<String> = rates.into_iter().chain(p99s).collect();
+        (!missed.is_empty()).then(|| {
+            format!(
+                "the model misses its own measurements: {}; do not rely on its times",
+                missed.join(", ")
+            )
+        })
     }
 }
 

@@ -32,6 +32,7 @@ pub use log::{Sample, parse};
 pub use seek::SeekFit;
 pub use zones::ZoneFit;
 
+use forebay_core::SpecError;
 use forebay_trace::whole;
 
 /// The reason why a drive could not be fitted.
@@ -79,6 +80,25 @@ pub enum FitError {
         /// The measurements that are required.
         expected: &'static str,
     },
+    /// Reads are too fast for a disk.
+    #[error("random reads: {what}; docs/measure-a-drive.md has the fio jobs")]
+    TooFast {
+        /// The time of a read, and what was expected.
+        what: String,
+    },
+    /// The figures that were given do not describe a disk.
+    #[error("the disk cannot be modeled: {0}; correct its capacity, data surfaces or speed")]
+    NoDisk(SpecError),
+}
+
+/// The most data per surface of a disk to assume.
+const SURFACE_BYTES: u64 = 2_000_000_000_000;
+
+/// Returns the number of data surfaces to assume for a disk: so many that none holds more than a
+/// real surface does, but not fewer than `least`.
+pub fn surfaces(capacity_bytes: u64, least: u32) -> u32 {
+    let needed = capacity_bytes.div_ceil(SURFACE_BYTES).clamp(1, 64);
+    least.max(needed as u32)
 }
 
 /// A fitted figure and its standard error, in the same unit.

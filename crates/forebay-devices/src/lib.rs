@@ -341,12 +341,13 @@ pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
 }
 
-/// Returns warnings about simulations of `devices`: unusual values in their files, and how many of
-/// their parameters are guesses.
+/// Returns warnings about simulations of `devices`: large errors, unusual values in their files,
+/// and how many of their parameters are guesses.
 pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     let notes = |device: &&OpenDevice| {
+        let missed = device.evidence.missed();
         let named = |note: &String| format!("{}: {note}", device.name);
-        device.notes.iter().map(named).collect::<Vec<_>>()
+        missed.iter().chain(&device.notes).map(named).collect::<Vec<_>>()
     };
     let mut seen = std::collections::BTreeSet::new();
     let devices: Vec<&&OpenDevice> =

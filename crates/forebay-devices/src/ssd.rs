@@ -178,8 +178,9 @@ impl<'de> Deserialize<'de> for Times {
 }
 
 impl Times {
-    fn modes(&self, key: &str, busy_share: f64) -> Result<Modes, String> {
-        let mode = |&(us, share): &(f64, f64)| Ok(Mode { time: micros(key, us)?, share });
+    fn modes(&self, most: f64, key: &str, busy_share: f64) -> Result<Modes, String> {
+        let mode =
+            |&(us, share): &(f64, f64)| Ok(Mode { time: micros_within(most, key, us)?, share });
         let modes = self.0.iter().map(mode).collect::<Result<_, String>>()?;
         Ok(Modes { modes, busy_share })
     }
@@ -266,7 +267,10 @@ impl SsdFile {
             channels: flash.channels,
             dies_per_channel: flash.dies_per_channel,
             over_provisioning_share: flash.over_provisioning_percent / 100.0,
-            read: flash.read_us.modes("read_us", flash.read_busy_share).map_err(of_flash)?,
+            read: flash
+                .read_us
+                .modes(US_MAX, "read_us", flash.read_busy_share)
+                .map_err(of_flash)?,
             program: micros("program_us", flash.program_us).map_err(of_flash)?,
             erase: micros("erase_us", flash.erase_us).map_err(of_flash)?,
             channel_bytes_per_s: (flash.channel_mb_per_s * 1e6) as u64,
@@ -303,7 +307,7 @@ impl SsdFile {
                 None => Ok(None),
             };
         };
-        let times = times.modes("entrance_us", buffer.entrance_busy_share)?;
+        let times = times.modes(ENTRANCE_US_MAX, "entrance_us", buffer.entrance_busy_share)?;
         Ok(Some(Entrance { times, lanes: buffer.entrance_lanes.unwrap_or(1) }))
     }
 
@@ -373,10 +377,20 @@ fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
     changes.finish()
 }
 
+/// The maximum time in a device file, in us.
+pub(super) const US_MAX: f64 = 1e6;
+/// The maximum time of a write at the entrance to the buffer, in us. On memory cards, some writes
+/// take many seconds.
+pub(super) const ENTRANCE_US_MAX: f64 = 60e6;
+
 fn micros(key: &str, us: f64) -> Result<Nanos, String> {
-    if (0.0..=1_000_000.0).contains(&us) {
+    micros_within(US_MAX, key, us)
+}
+
+fn micros_within(most: f64, key: &str, us: f64) -> Result<Nanos, String> {
+    if (0.0..=most).contains(&us) {
         Ok(Nanos((us * 1e3).round() as u64))
     } else {
-        Err(format!("{key}: got {us}, expected 0 to 1000000 us"))
+        Err(format!("{key}: got {us}, expected 0 to {most} us"))
     }
 }

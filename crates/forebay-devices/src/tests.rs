@@ -255,3 +255,20 @@ fn faults_of_a_queue_name_their_line() {
     assert!(with("depth = 32", "ahead = -2\ndepth = 32").contains("got -2 commands ahead"));
     assert!(with("enabled = true", "admits = \"last\"\nenabled = true").contains("`newest`"));
 }
+
+#[test]
+fn a_model_that_misses_its_own_measurements_has_a_caution() {
+    let cautions_with = |errors: &str| {
+        let text = format!("{TEST_DISK}\n[evidence]\nbasis = \"fitted\"\nrows = 6\n{errors}");
+        let device = read(Path::new("my.toml"), &text).unwrap();
+        cautions(&[&device]).join("\n")
+    };
+    let both = cautions_with("rate_error_percent = 97.4\np99_error_percent = 2916.0");
+    let said = "test: the model misses its own measurements: rates by up to 97 %, 99th percentiles by \
+        up to 2916 %";
+    assert!(both.contains(said), "{both}");
+    let one = cautions_with("rate_error_percent = 25\np99_error_percent = 101");
+    assert!(one.contains("measurements: 99th percentiles by up to 101 %;"), "{one}");
+    let none = cautions_with("rate_error_percent = 24.9\np99_error_percent = 99");
+    assert!(!none.contains("misses"), "{none}");
+}

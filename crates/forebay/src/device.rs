@@ -96,7 +96,7 @@ pub enum Fit {
     Sweep(SweepFigures),
 }
 
-/// The number of data surfaces to assume if the user does not give it.
+/// The least number of data surfaces to assume if the user does not give it.
 const HEADS: u32 = 2;
 
 /// Fits a drive to fio's measurements and writes its device file to `output`. The measurements are
@@ -131,7 +131,7 @@ fn fit_logs(
         got: "none".to_string(),
         expected: "the capacity with a folder of logs (blockdev --getsize64 DEVICE)",
     })?;
-    let heads = options.heads.unwrap_or(HEADS);
+    let heads = options.heads.unwrap_or_else(|| fit::surfaces(capacity_bytes, HEADS));
     let fitted = fit::fit(&measurements, DriveFacts { name, capacity_bytes, heads })?;
     let text = fitted.toml();
     // Parse the text again, to make sure that the fit describes a possible disk.
@@ -179,7 +179,8 @@ pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     if let Some(output) = output {
         write::file(output, &text, &imported.files_read).map_err(Error::output)?;
     }
-    Ok(Imported { device: device.name, summary: device.summary, notes: imported.notes, text })
+    let notes = imported.notes.into_iter().chain(device.notes).collect();
+    Ok(Imported { device: device.name, summary: device.summary, notes, text })
 }
 
 /// Removes the path of the files' folder from a note, because device files are shared with others.

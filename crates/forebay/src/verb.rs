@@ -250,6 +250,12 @@ pub fn warn_device(session: &mut dyn Session, device: &OpenDevice, cautions: &[S
     cautions.iter().for_each(|caution| warn_named(session, subject, caution));
 }
 
+/// Warns if the model of `device` misses its own measurements by far.
+pub fn warn_missed(session: &mut dyn Session, device: &OpenDevice) {
+    let missed = device.evidence.missed();
+    missed.iter().for_each(|missed| session.warn(Path::new(&device.name), missed));
+}
+
 /// Shows a warning about the subject that the sentence names before a colon, or else about `subject`.
 pub fn warn_named(session: &mut dyn Session, subject: &Path, sentence: &str) {
     match sentence.split_once(": ") {

@@ -64,9 +64,8 @@ pub(super) fn read(
         return Err((line, format!("rotation speed: got {rpm}, expected 60 to 1000000 rpm")));
     }
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
-    let millis =
-        |key: &str| Ok::<Nanos, LibparamError>(Nanos::from_millis_f64(mechanics.time(key)?));
-    let head_switch = millis("Head switch time")?;
+    let head_switch = mechanics.time_or_note("Head switch time", notes)?;
+    let head_switch = Nanos::from_millis_f64(head_switch);
     let [write_settle, write_less] = settle(&mechanics, notes)?;
     let spec = HddSpec {
         heads,
@@ -113,7 +112,7 @@ fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Libpa
         notes.push((mechanics.line_of(key), what));
         return Ok([Nanos::ZERO, Nanos::from_millis_f64(-ms)]);
     }
-    Ok([Nanos::from_millis_f64(mechanics.time(key)?), Nanos::ZERO])
+    Ok([Nanos::from_millis_f64(mechanics.time_or_note(key, notes)?), Nanos::ZERO])
 }
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
@@ -159,8 +158,6 @@ fn seek_of(
     let Some((kind, line)) = mechanics.word("Seek type") else {
         return Err((mechanics.line(), "missing `Seek type`, expected its name".to_string()));
     };
-    let millis =
-        |key: &str| Ok::<Nanos, LibparamError>(Nanos::from_millis_f64(mechanics.needed(key)?));
     match kind {
         "extracted" => {
             let Some((file, line)) = mechanics.word("Full seek curve") else {
@@ -180,10 +177,11 @@ fn seek_of(
         "hpl" | "hplplus10" => equation(kind, mechanics, cylinders, line, notes),
         "linear" | "curve" => three_times(kind, mechanics, cylinders, line, notes),
         "constant" => {
-            let time = match mechanics.number("Constant seek time")? {
-                Some(ms) => Nanos::from_millis_f64(ms),
-                None => millis("Single cylinder seek time")?,
+            let ms = match mechanics.number("Constant seek time")? {
+                Some(_) => mechanics.time("Constant seek time")?,
+                None => mechanics.needed_time("Single cylinder seek time")?,
             };
+            let time = Nanos::from_millis_f64(ms);
             Ok(SeekSpec::Table(vec![(1, time), (cylinders.max(2), time)]))
         }
         other => Err((
@@ -313,7 +311,7 @@ fn equation(
         false => long + each * f64::from(distance),
     };
     let mut times = match kind {
-        "hplplus10" => mechanics.numbers("First ten seek times")?,
+        "hplplus10" => first_ten(mechanics, notes)?,
         _ if first >= 0.0 => vec![first],
         _ => Vec::new(),
     };
@@ -342,6 +340,20 @@ fn equation(
     Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
 }
 
+/// Reads the seek times over one to ten cylinders, with a note unless there are ten.
+fn first_ten(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Vec<f64>, LibparamError> {
+    let key = "First ten seek times";
+    let times = mechanics.numbers(key)?;
+    if times.len() != 10 {
+        let got = times.len();
+        let what = format!(
+            "{key}: got {got}, expected 10; the times of other distances follow from the equation"
+        );
+        notes.push((mechanics.line_of(key), what));
+    }
+    Ok(times)
+}
+
 /// Returns distances from `first` to the full stroke in steps of 1 %, plus the distances on both
 /// sides of the `knee`.
 fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32> {
@@ -363,9 +375,9 @@ fn three_times(
     notes: &mut Notes,
 ) -> Result<SeekSpec, LibparamError> {
     let given = [
-        mechanics.needed("Single cylinder seek time")?,
-        mechanics.needed("Average seek time")?,
-        mechanics.needed("Full strobe seek time")?,
+        mechanics.needed_time("Single cylinder seek time")?,
+        mechanics.needed_time("Average seek time")?,
+        mechanics.needed_time("Full strobe seek time")?,
     ];
     let points = match kind {
         "linear" => three_points(cylinders, given),

@@ -59,6 +59,25 @@ impl<'a> Params<'a> {
         Err((self.line_of(key), format!("{key}: got {ms}, expected a time in ms from 0 to 1000")))
     }
 
+    /// Returns a required time of at most 1000 ms.
+    pub(super) fn needed_time(&self, key: &str) -> Result<f64, LibparamError> {
+        self.needed(key)?;
+        self.time(key)
+    }
+
+    /// Returns a time like [`Params::time`], with a note if the parameter is missing, although
+    /// DiskSim requires it.
+    pub(super) fn time_or_note(
+        &self,
+        key: &str,
+        notes: &mut Vec<(usize, String)>,
+    ) -> Result<f64, LibparamError> {
+        if self.number(key)?.is_none() {
+            notes.push((self.line(), format!("missing `{key}`; 0 ms is assumed")));
+        }
+        self.time(key)
+    }
+
     /// Returns a required whole number in `range`.
     pub(super) fn needed_count(
         &self,

@@ -45,7 +45,8 @@ pub fn check(device: &OpenDevice, sweep: &Sweep) -> Vec<RowChecked> {
     random.chain(sequential).chain(mixed).collect()
 }
 
-fn named(row: &SweepRow) -> String {
+/// Names a row by its operation, size and depth.
+pub(super) fn named(row: &SweepRow) -> String {
     let op = if row.op == Op::Write { "writes" } else { "reads" };
     format!("{op} of {} at depth {}", bytes(row.block_bytes.into()), row.depth)
 }

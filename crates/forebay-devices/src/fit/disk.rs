@@ -81,7 +81,7 @@ pub struct DiskFigures {
 }
 
 /// Rate errors above this share are reported.
-const FAR_OFF: f64 = 0.1;
+pub const FAR_OFF: f64 = 0.1;
 /// A rate error above this share shows that the model does not describe the drive.
 pub const POOR_FIT: f64 = 0.25;
 
@@ -126,7 +126,10 @@ pub struct DiskFit {
 
 impl DiskFit {
     /// Returns the complete specification of the fitted disk.
-    pub fn spec(&self) -> DriveSpec {
+    ///
+    /// # Errors
+    /// Fails if the figures were changed to invalid ones.
+    pub fn spec(&self) -> Result<DriveSpec, SpecError> {
         self.figures.spec(self.known.capacity_bytes)
     }
 
@@ -135,7 +138,7 @@ impl DiskFit {
     /// # Errors
     /// Fails if the figures were changed to invalid ones.
     pub fn check(&self, rows: &[SweepRow]) -> Result<Vec<RowCheck>, SpecError> {
-        let drive = Drive::new(&self.spec())?;
+        let drive = Drive::new(&self.spec()?)?;
         Ok(check(&drive, rows))
     }
 }
@@ -171,7 +174,7 @@ pub fn fit(rows: &[SweepRow], known: DiskFacts) -> Result<DiskFit, FitError> {
     let search::Search { figures, sources, notes, .. } = search;
     let mut fit = DiskFit { known, figures, sources, checks: Vec::new(), notes };
     let rows: Vec<SweepRow> = rows.reads.iter().chain(&rows.writes).cloned().collect();
-    fit.checks = fit.check(&rows).map_err(search::no_disk)?;
+    fit.checks = fit.check(&rows).map_err(FitError::NoDisk)?;
     fit.notes.extend(fit.checks.iter().filter_map(far_off));
     fit.notes.extend(unlike_a_disk(&fit.checks));
     Ok(fit)
@@ -186,8 +189,8 @@ fn unlike_a_disk(checks: &[RowCheck]) -> Option<String> {
     })
 }
 
-/// Describes the errors of a row that the model misses by far.
-fn far_off(check: &RowCheck) -> Option<String> {
+/// Describes the rate of a row if the model misses it by far.
+pub(super) fn far_off(check: &RowCheck) -> Option<String> {
     let error = check.iops_error();
     (error.abs() > FAR_OFF).then(|| {
         format!(
@@ -202,7 +205,7 @@ fn far_off(check: &RowCheck) -> Option<String> {
 }
 
 /// Returns the plural noun for an operation.
-fn noun(op: Op) -> &'static str {
+pub(super) fn noun(op: Op) -> &'static str {
     if op == Op::Write { "random writes" } else { "random reads" }
 }
 

@@ -13,6 +13,8 @@ use forebay_core::Op;
 use forebay_words::plural::counted;
 
 use super::FitError;
+use super::check::RowChecked;
+use super::disk::{far_off, noun};
 use super::sweep::{Sweep, SweepRow};
 
 pub use side::Side;
@@ -97,6 +99,46 @@ pub fn fit(sweep: &Sweep, known: SsdFacts) -> Result<SsdFit, FitError> {
     let written = written.map(megabytes).fold(0.0, f64::max);
     let written_mb_per_s = if written > 0.0 { written } else { WRITTEN_MB_PER_S };
     Ok(SsdFit { known, reads, writes, link_mb_per_s, queue_depth, written_mb_per_s })
+}
+
+/// Errors of a 99th percentile above this share are reported.
+pub const P99_FAR_OFF: f64 = 0.5;
+
+/// Returns notes on a fit to `sweep`: rows that the model misses by far, and a missing row that would
+/// show whether the host sleeps. `checked` is the comparison of the fit with the sweep.
+pub fn notes(sweep: &Sweep, checked: &[RowChecked]) -> Vec<String> {
+    let fitted = checked.iter().filter(|row| row.is_fitted);
+    let missed = fitted.flat_map(|row| far_off(&row.check).into_iter().chain(p99_far_off(row)));
+    missed
+        .chain([Op::Read, Op::Write].into_iter().filter_map(|op| without_depth_2(sweep, op)))
+        .collect()
+}
+
+/// Describes the 99th percentile of a row if the model misses it by far.
+fn p99_far_off(row: &RowChecked) -> Option<String> {
+    let check = &row.check;
+    let error = check.p99_error().filter(|error| error.abs() > P99_FAR_OFF)?;
+    let (measured, model) = (check.measured.p99_us?, check.model.p99_us?);
+    Some(format!(
+        "{} at depth {}: a 99th percentile of {measured:.0} us was measured and the model predicts \
+         {model:.0} us, {:+.0} %",
+        noun(check.measured.op),
+        check.measured.depth,
+        100.0 * error
+    ))
+}
+
+/// Returns a note if only a row at depth 2 would show whether the host sleeps at depth 1.
+fn without_depth_2(sweep: &Sweep, op: Op) -> Option<String> {
+    let rows = sweep.random(op);
+    let depths: Vec<u32> = rows.iter().map(|row| row.depth).collect();
+    (depths.len() > 1 && depths[0] == 1 && depths[1] > 2).then(|| {
+        format!(
+            "no row of {} at depth 2, so the fit may miss that the host sleeps at depth 1: rates at \
+             depth 2 may be a fifth off",
+            noun(op)
+        )
+    })
 }
 
 fn megabytes(row: &SweepRow) -> f64 {

@@ -7,7 +7,9 @@
 
 mod drives;
 mod fio;
+mod options;
 mod origin;
+mod series;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use forebay_core::Op;
 use forebay_trace::whole;
 
 use super::FitError;
+use super::check::named;
 use origin::Origin;
 
 /// The results for one operation, I/O size and queue depth.
@@ -164,8 +167,9 @@ impl Sweep {
             return Err(of_two(two));
         }
         let mixed_up = |two: [String; 2]| of_two([&two[0], &two[1]]);
-        sweep.rows = one_each(found.random).map_err(mixed_up)?;
-        sweep.sequential = one_each(found.sequential).map_err(mixed_up)?;
+        sweep.rows = one_each(found.random, "random", &mut sweep.notes).map_err(mixed_up)?;
+        sweep.sequential =
+            one_each(found.sequential, "sequential", &mut sweep.notes).map_err(mixed_up)?;
         sweep.mixed = found.mixed;
         Ok(sweep)
     }
@@ -274,32 +278,62 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
 
 /// Reduces the rows to one per operation, size and depth: the mean of those with the fewest jobs,
 /// because every job is another thread on the host. Fails with the names of two drives if repeated
-/// rows seem to be of different drives.
-fn one_each(rows: Vec<FoundRow>) -> Result<Vec<SweepRow>, [String; 2]> {
+/// rows seem to be of different drives. Adds a note for rows whose rates differ. `order` is random or
+/// sequential.
+fn one_each(
+    rows: Vec<FoundRow>,
+    order: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<SweepRow>, [String; 2]> {
     let mut of_kind: BTreeMap<(bool, u32, u32), Vec<FoundRow>> = BTreeMap::new();
     for found in rows {
         let (row, ..) = &found;
         let key = (row.op == Op::Write, row.block_bytes, row.depth);
         of_kind.entry(key).or_default().push(found);
     }
-    of_kind.into_values().map(mean_row).collect()
+    of_kind.into_values().map(|rows| mean_row(rows, order, notes)).collect()
 }
 
+/// Repeated rates that differ from their mean by more than this share have a note.
+const REPEATS_APART: f64 = 0.2;
+
 /// Returns the mean of repeated rows.
-fn mean_row(rows: Vec<FoundRow>) -> Result<SweepRow, [String; 2]> {
+fn mean_row(
+    rows: Vec<FoundRow>,
+    order: &str,
+    notes: &mut Vec<String>,
+) -> Result<SweepRow, [String; 2]> {
     let fewest = rows.iter().map(|(_, jobs, _)| *jobs).min();
     let mut rows = rows.into_iter().filter(|(_, jobs, _)| Some(*jobs) == fewest);
     let Some((mut mean, _, origin)) = rows.next() else { return Err(Default::default()) };
+    let mut rates = vec![mean.iops];
     for ((row, _, other), count) in rows.zip(1..) {
         if !origin.is_same(&other) {
             return Err(origin.distinct_names(&other));
         }
+        rates.push(row.iops);
         let share = f64::from(count) / f64::from(count + 1);
         let iops = mean.iops * share + row.iops * (1.0 - share);
         let max_us = mean.max_us.zip(row.max_us).map(|(a, b)| a.max(b));
         mean = SweepRow { iops, max_us, ..weighted(&mean, share, &row) };
     }
+    notes.extend(apart(&mean, &rates, order));
     Ok(mean)
+}
+
+/// Returns a note if some of the `rates` of repeated rows are far from their mean.
+fn apart(mean: &SweepRow, rates: &[f64], order: &str) -> Option<String> {
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let near = mean.iops * (1.0 - REPEATS_APART)..=mean.iops * (1.0 + REPEATS_APART);
+    (!near.contains(&least) || !near.contains(&most)).then(|| {
+        format!(
+            "{order} {}: {} results from {least:.1} to {most:.1} IOPS; their mean is used, so name \
+             only the files of the results that count",
+            named(mean),
+            rates.len()
+        )
+    })
 }
 
 /// Appends the `.json` files in `folder` and its subfolders to `files`, sorted by name.

@@ -21,6 +21,7 @@ use crate::sample;
 use crate::simulate::{Replay, Setup};
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+    warn_missed,
 };
 
 forebay_ask::ask! {
@@ -156,6 +157,7 @@ impl Verb for AdviseAsk {
         let mut advice = advise(&input, &device, reason, &flash, setup, options, &mut |told| {
             session.progress(told)
         })?;
+        warn_missed(session, &device);
         advice.stands_in = node.is_some() && !is_named;
         advice.is_device_default = is_device_default;
         if let Some(node) = node {

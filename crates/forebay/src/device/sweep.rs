@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::FitOptions;
 use crate::Error;
+use crate::devices::fit::FitError;
 use crate::devices::fit::check::{RowChecked, check, evidence_text, worst};
 use crate::devices::fit::disk::{self, DiskFacts};
 use crate::devices::fit::ssd::{self, SsdFacts};
@@ -162,7 +163,7 @@ fn fit_disk(
         rpm: options.rpm,
         ..DiskFacts::default()
     };
-    let fitted = disk::fit(&rows, known)?;
+    let fitted = disk::fit(&rows, known).map_err(|error| or_flash(error, options.kind))?;
     let mut notes = sweep.notes.clone();
     notes.extend(fitted.notes.iter().map(|note| with_option(note)));
     notes.extend(covers_a_part(sweep.covered_bytes, options.capacity_bytes));
@@ -174,6 +175,19 @@ fn fit_disk(
     let checked = check(&device, sweep);
     let text = text + &evidence_text(&checked);
     Ok((checked, notes, text))
+}
+
+/// Adds to an error of rows that no disk measures how to fit a solid-state drive, unless the user
+/// said that the drive is a disk.
+fn or_flash(error: FitError, kind: Option<DriveKind>) -> Error {
+    match error {
+        FitError::TooFast { what } if kind.is_none() => {
+            let kind = named("kind");
+            let what = format!("{what}; if it is flash, set {kind} to ssd");
+            FitError::TooFast { what }.into()
+        }
+        other => other.into(),
+    }
 }
 
 /// Adds to a note about an assumed rotational speed how to set it.
@@ -227,17 +241,33 @@ fn fit_flash(
     }
     let device = devices::read(output, &fitted.toml(&[], &[]))?;
     let checked = check(&device, sweep);
+    notes.extend(ssd::notes(sweep, &checked));
     let text = fitted.toml(&checked, &notes);
     Ok((checked, notes, text))
 }
 
+/// Names of devices that are never disks: NVMe drives and memory cards.
+const FLASH_NAMES: [&str; 2] = ["/dev/nvme", "/dev/mmcblk"];
+/// Half a revolution at 15,000 rpm plus the shortest average seek, as a rate. A disk that is faster
+/// answers from its cache, or gains from depth.
+const WITHOUT_GAIN_IOPS_MAX: f64 = 1e3 / 2.3;
+/// The least gain of a disk with a command queue, at any depth from 8 on.
+const GAIN_LEAST: f64 = 1.05;
+
 /// Infers the kind of drive from the rates: a disk cannot serve hundreds of random I/Os per second
-/// for each outstanding one.
+/// for each outstanding one, and fewer only if it gains from depth.
 fn kind_of(sweep: &Sweep) -> DriveKind {
+    let is_flash = |target: &String| FLASH_NAMES.iter().any(|name| target.starts_with(name));
+    if sweep.targets.iter().any(is_flash) {
+        return DriveKind::Ssd;
+    }
     let reads = sweep.random(Op::Read);
     let rows = if reads.is_empty() { sweep.random(Op::Write) } else { reads };
-    let each = rows.first().map(|row| row.iops / f64::from(row.depth));
-    if each.is_some_and(|each| each > DISK_IOPS_MAX) { DriveKind::Ssd } else { DriveKind::Hdd }
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return DriveKind::Hdd };
+    let each = first.iops / f64::from(first.depth);
+    let gains = last.depth < 8 || last.iops >= GAIN_LEAST * first.iops;
+    let most = if gains { DISK_IOPS_MAX } else { WITHOUT_GAIN_IOPS_MAX };
+    if each > most { DriveKind::Ssd } else { DriveKind::Hdd }
 }
 
 /// Compares a device with a sweep measured by fio.
@@ -259,7 +289,48 @@ pub(super) fn validate(
 
 #[cfg(test)]
 mod tests {
-    use super::{covers_a_part, short, validate, with_option};
+    use super::*;
+
+    /// Returns random reads at depths 1, 4 and 32 with these rates.
+    fn reads_of(rates: [f64; 3], target: &str) -> Sweep {
+        let row = |(depth, iops): (u32, f64)| SweepRow {
+            op: Op::Read,
+            block_bytes: 4096,
+            depth,
+            iops,
+            mean_us: None,
+            p50_us: None,
+            p99_us: None,
+            p999_us: None,
+            max_us: None,
+        };
+        let rows = [1, 4, 32].into_iter().zip(rates).map(row).collect();
+        Sweep { rows, targets: vec![target.to_string()], ..Sweep::default() }
+    }
+
+    #[test]
+    fn flash_that_is_as_slow_as_a_disk_is_recognized() {
+        let kind = |rates, target| kind_of(&reads_of(rates, target));
+        let (sdb, card) = ("/dev/sdb", "/dev/mmcblk0");
+        assert_eq!(kind([440.0, 450.0, 445.0], sdb), DriveKind::Ssd);
+        assert_eq!(kind([440.0, 600.0, 900.0], sdb), DriveKind::Hdd);
+        assert_eq!(kind([300.0, 300.0, 300.0], card), DriveKind::Ssd);
+        assert_eq!(kind([300.0, 300.0, 300.0], sdb), DriveKind::Hdd);
+        assert_eq!(kind([7_000.0, 20_000.0, 60_000.0], sdb), DriveKind::Ssd);
+    }
+
+    #[test]
+    fn reads_too_fast_for_a_disk_may_be_those_of_flash() {
+        let refused = |kind| {
+            let options = FitOptions { kind, rpm: Some(5_400.0), ..FitOptions::default() };
+            let sweep = reads_of([300.0, 300.0, 300.0], "/dev/sdb");
+            let found = fit_disk(&sweep, &options, "x".into(), Path::new("x.toml"));
+            found.err().unwrap().to_string()
+        };
+        let said = refused(None);
+        assert!(said.contains("3.33 ms each at 5400 rpm") && said.contains("flash"), "{said}");
+        assert!(!refused(Some(DriveKind::Hdd)).contains("flash"));
+    }
 
     #[test]
     fn writes_compared_with_a_shingled_drive_have_a_note() {
@@ -268,7 +339,7 @@ mod tests {
             let path = folder.path().join(format!("{mode}.json"));
             let job = format!(
                 r#"{{"jobs": [{{"jobname": "a", "error": 0, "job options": {{"rw": "{mode}", "bs": "4k",
-                "iodepth": "1"}}, "{side}": {{"iops": 50, "clat_ns": {{"mean": 2e7}}}}}}]}}"#
+                "iodepth": "1", "direct": "1"}}, "{side}": {{"iops": 50, "clat_ns": {{"mean": 2e7}}}}}}]}}"#
             );
             std::fs::write(&path, job).unwrap();
             validate(drive, &[path]).unwrap().1.join(" ")

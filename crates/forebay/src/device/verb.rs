@@ -13,7 +13,8 @@ use super::{
     Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, SweepFigures, compare,
     fit, import, told_of,
 };
-use crate::devices::fit::disk::POOR_FIT;
+use crate::devices::fit::disk::{FAR_OFF, POOR_FIT};
+use crate::devices::fit::ssd::P99_FAR_OFF;
 use crate::devices::validate::{Arrivals, Validation};
 use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
@@ -138,16 +139,30 @@ fn compared_with(rows: &[RowFigures]) -> String {
 fn fit_page(figures: &SweepFigures) -> Page {
     let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
     let said = compared_with(&figures.rows);
-    if figures.iops_error_share.is_none_or(|error| error.abs() <= POOR_FIT) {
+    let Some(why) = poor(figures) else {
         return sweep_page("Fit", headline, Some(said), &figures.rows, &figures.notes);
-    }
-    let why = match figures.kind {
-        DriveKind::Hdd => "This is not one disk, or not a disk of this kind.",
-        DriveKind::Ssd => "This is not one solid-state drive, or the rows contradict each other.",
     };
     let said = Some(format!("{why} {said}"));
     let page = sweep_page("Fit", headline, said, &figures.rows, &figures.notes);
     Page { verdict: Verdict::new(Tone::Warning, "Poor fit"), ..page }
+}
+
+/// Says why a fit is poor, or returns None if it is not.
+fn poor(figures: &SweepFigures) -> Option<&'static str> {
+    let is_above = |share: Option<f64>, most: f64| share.is_some_and(|share| share.abs() > most);
+    let (rates, p99s) = (figures.iops_error_share, figures.p99_error_share);
+    match figures.kind {
+        DriveKind::Hdd if is_above(rates, POOR_FIT) => {
+            Some("This is not one disk, or not a disk of this kind.")
+        }
+        DriveKind::Ssd if is_above(rates, POOR_FIT) => {
+            Some("This is not one solid-state drive, or the rows contradict each other.")
+        }
+        DriveKind::Ssd if is_above(rates, FAR_OFF) || is_above(p99s, P99_FAR_OFF) => {
+            Some("The notes name the rows that the model misses.")
+        }
+        _ => None,
+    }
 }
 
 /// Builds a page that compares the measured figures of a sweep with the model's, after what is

@@ -9,7 +9,7 @@ use crate::layout::Map;
 use crate::replayed::Replay;
 use crate::simulate::Bed;
 use crate::verb::{
-    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_missed,
 };
 
 forebay_ask::ask! {
@@ -48,6 +48,7 @@ impl Verb for RetrodictAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let device = devices::open(&self.device.0)?;
+        warn_missed(session, &device);
         let bed = Bed { disks: self.disks, ..Bed::of(&device) };
         bed.check(&self.policy)?;
         let input = self.source.read(&self.trace, self.streams.by(), session)?;

@@ -22,7 +22,7 @@ use super::walk;
 
 /// A session that only collects warnings.
 #[derive(Default)]
-pub(crate) struct Quiet(Vec<String>);
+pub(crate) struct Quiet(pub(crate) Vec<String>);
 
 impl Session for Quiet {
     fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {

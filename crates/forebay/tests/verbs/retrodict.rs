@@ -1,7 +1,8 @@
 //! Tests of `retrodict`.
 
+use forebay::advise::verb::AdviseAsk;
 use forebay::retrodict::RetrodictAsk;
-use forebay::verb::answer;
+use forebay::verb::{Verb, answer};
 use forebay_ask::{Given, Spelling, read};
 use forebay_show::page::Tone;
 
@@ -61,4 +62,30 @@ fn a_trace_without_latencies_is_refused() {
     let ask = read::<RetrodictAsk>(&given).unwrap();
     let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
     assert!(said.contains("t.csv: got no recorded latencies"), "{said}");
+}
+
+/// Runs a verb with these options and returns its warnings.
+fn warnings<V: Verb>(given: &[(&str, &str)]) -> String {
+    let mut all = Given::default();
+    for (name, text) in given {
+        all.text(name, *text);
+    }
+    let mut session = Quiet::default();
+    answer(read::<V>(&all).unwrap(), &mut session, Spelling::Command).unwrap();
+    session.0.join("\n")
+}
+
+#[test]
+fn a_model_that_misses_its_own_measurements_has_a_warning() {
+    let traces = Traces::new();
+    let trace = traces.file("t.txt", &recorded(300, "10"));
+    let disk = include_str!("../../../forebay-devices/devices/sata250.toml");
+    let evidence = "\n[evidence]\nbasis = \"fitted\"\nrate_error_percent = 97.4\n";
+    let poor = traces.file("poor.toml", &format!("{disk}{evidence}"));
+    let given = |device| [("trace", trace.to_str().unwrap()), COLUMNS, ("device", device)];
+    let said = "sata250: the model misses its own measurements: rates by up to 97 %";
+    let poor = given(poor.to_str().unwrap());
+    assert!(warnings::<RetrodictAsk>(&poor).contains(said));
+    assert!(warnings::<AdviseAsk>(&poor).contains(said));
+    assert!(!warnings::<AdviseAsk>(&given("sata250")).contains("misses"));
 }

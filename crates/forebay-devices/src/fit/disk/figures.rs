@@ -1,11 +1,11 @@
 //! Builds a disk from fitted figures and from assumptions that are common to all disks.
 
-use forebay_core::Nanos;
 use forebay_core::device::drive::{
     Admits, BufferSpec, Bus, Controller, DriveSpec, Overhead, Overheads, QueueSpec, ReadAhead,
     WriteCacheSpec,
 };
 use forebay_core::device::hdd::{self, HddSpec, LEN_MAX, Layout, Power, SeekSpec, Zone};
+use forebay_core::{Nanos, SpecError};
 
 use super::DiskFigures;
 
@@ -24,16 +24,19 @@ pub(super) const US_PER_SECTOR: f64 = 1.7;
 pub(super) const RUN_SECTORS: u64 = 1024;
 impl DiskFigures {
     /// Builds the disk with these figures.
-    pub(super) fn spec(&self, capacity_bytes: u64) -> DriveSpec {
+    ///
+    /// # Errors
+    /// Fails if no zones have these figures, as with too large a capacity for the data surfaces.
+    pub(super) fn spec(&self, capacity_bytes: u64) -> Result<DriveSpec, SpecError> {
         let ms = |ms: f64| Nanos::from_millis_f64(ms.clamp(0.0, 1e6));
         let revolution = Nanos::from_secs_f64(60.0 / self.rpm.clamp(60.0, 1e6));
         let switch = ms(SWITCH_MS);
         let each = Overhead { after_read: ms(OVERHEAD_MS), after_write: ms(OVERHEAD_MS) };
         let ns_per_sector = US_PER_SECTOR * 1e3;
-        DriveSpec {
+        Ok(DriveSpec {
             disk: HddSpec {
                 heads: self.heads,
-                zones: self.zones(capacity_bytes, revolution),
+                zones: self.zones(capacity_bytes, revolution)?,
                 revolution,
                 start_phase: Nanos::ZERO,
                 seek: SeekSpec::Datasheet {
@@ -88,7 +91,7 @@ impl DiskFigures {
                 },
                 ..Controller::default()
             },
-        }
+        })
     }
 
     /// Returns the size of the write cache: 8 MiB, or 8 KiB per place.
@@ -96,7 +99,7 @@ impl DiskFigures {
         (16 * u64::from(self.places)).max(16_384)
     }
 
-    fn zones(&self, capacity_bytes: u64, revolution: Nanos) -> Vec<Zone> {
+    fn zones(&self, capacity_bytes: u64, revolution: Nanos) -> Result<Vec<Zone>, SpecError> {
         let [outer, inner] = self.sustained_mb_per_s.map(|rate| rate * 1e6);
         let switch = Nanos::from_millis_f64(SWITCH_MS);
         let layout = Layout {
@@ -109,7 +112,6 @@ impl DiskFigures {
             inner_bytes_per_s: inner,
             zones: ZONES,
         };
-        // If the zones are invalid, so is the drive, which is reported to the caller.
-        hdd::zones(&layout).unwrap_or_default()
+        hdd::zones(&layout)
     }
 }

@@ -8,8 +8,8 @@ use super::rows::Rows;
 use super::{DiskFacts, DiskFigures, noun};
 use crate::change::MARGIN_TURNS;
 use crate::closed::play_disk;
-use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
+use crate::fit::{FitError, surfaces};
 
 /// The random error of a rate that was measured for a minute. Parameter values whose errors differ
 /// by less fit equally well.
@@ -26,6 +26,8 @@ const DEEPER_GAINS: f64 = 1.075;
 const PLACES_MAX: u32 = 4096;
 /// The number of places that the write caches of all measured disks but one stay below.
 const PLACES_USUAL: u32 = 512;
+/// The least number of data surfaces to assume.
+const HEADS: u32 = 4;
 /// The number of places to assume if random writes do not show it.
 const PLACES_ASSUMED: u32 = 64;
 
@@ -39,12 +41,6 @@ pub(super) struct Search<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// Converts an error about an invalid disk into a fit error.
-pub(super) fn no_disk(error: SpecError) -> FitError {
-    let expected = "figures that describe a disk";
-    FitError::TooLittle { what: "the drive", got: error.0, expected }
-}
-
 impl<'a> Search<'a> {
     pub(super) fn new(
         rows: &'a Rows,
@@ -53,7 +49,7 @@ impl<'a> Search<'a> {
     ) -> Result<Search<'a>, FitError> {
         let figures = DiskFigures {
             rpm: 7200.0,
-            heads: known.heads.unwrap_or(4),
+            heads: known.heads.unwrap_or_else(|| surfaces(known.capacity_bytes, HEADS)),
             sustained_mb_per_s: known.sustained_mb_per_s.unwrap_or([150.0, 75.0]),
             track_to_track_ms: 0.8,
             average_ms: 8.5,
@@ -83,7 +79,7 @@ impl<'a> Search<'a> {
         ] {
             search.says(key, if is_known { "as given".into() } else { format!("assumed: {why}") });
         }
-        search.drive().map_err(no_disk)?;
+        search.drive().map_err(FitError::NoDisk)?;
         Ok(search)
     }
 
@@ -118,7 +114,7 @@ impl<'a> Search<'a> {
     /// Builds the disk as fitted so far, but without a buffer, because random reads never hit the
     /// buffer and searching it would take most of the time.
     fn drive(&self) -> Result<Drive, SpecError> {
-        let mut spec = self.figures.spec(self.capacity_bytes);
+        let mut spec = self.figures.spec(self.capacity_bytes)?;
         spec.controller.buffer = None;
         Drive::new(&spec)
     }
@@ -149,16 +145,13 @@ impl<'a> Search<'a> {
         let each_ms = mean_ms / f64::from(row.depth);
         let average = each_ms - self.turn_ms() / 2.0 - OVERHEAD_MS;
         if average < 0.3 {
-            return Err(FitError::TooLittle {
-                what: "random reads",
-                got: format!(
-                    "{each_ms:.2} ms each at {} rpm, of which half a revolution is {:.2} ms",
-                    self.figures.rpm,
-                    self.turn_ms() / 2.0
-                ),
-                expected: "more: reads over the whole disk that bypass its cache, and its true \
-                    speed",
-            });
+            let what = format!(
+                "got {each_ms:.2} ms each at {} rpm, of which half a revolution is {:.2} ms, \
+                 expected more: reads over the whole disk that bypass its cache, and its true speed",
+                self.figures.rpm,
+                self.turn_ms() / 2.0
+            );
+            return Err(FitError::TooFast { what });
         }
         self.set_seeks(average, 1.9 * average);
         for _ in 0..5 {

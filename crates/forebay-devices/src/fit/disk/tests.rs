@@ -50,6 +50,18 @@ fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
     }
 }
 
+/// The assumed number of data surfaces grows with the capacity, which hardly matters to the rates.
+#[test]
+fn disks_of_any_size_can_be_fitted() {
+    let reads = reads_of(HDD_500GB);
+    for (terabytes, heads) in [(18, 9), (36, 18)] {
+        let known = known(7200.0, terabytes * 1_000_000_000_000);
+        let (fit, checks) = fitted(&reads, &[1, 4, 32], known);
+        judge(&checks, Op::Read, 0.05, u32::MAX);
+        assert_eq!(fit.figures.heads, heads, "{terabytes} TB");
+    }
+}
+
 #[test]
 #[ignore = "slow: make test-full"]
 fn writes_of_a_disk_are_met_with_the_newest_first() {
@@ -149,9 +161,14 @@ fn rows_that_no_disk_measures_are_refused() {
     let none = refused(&[row(Op::Read, 1, 70.0)], DiskFacts::default());
     assert!(none.contains("the drive's capacity"), "{none}");
     let odd = DiskFacts { heads: Some(0), ..disk() };
-    assert!(refused(&[row(Op::Read, 1, 70.0)], odd).contains("the drive: got"));
+    assert!(
+        refused(&[row(Op::Read, 1, 70.0)], odd).contains("modeled: heads: got 0, expected 1 to")
+    );
+    let odd = DiskFacts { heads: Some(1), capacity_bytes: 8_000_000_000_000, ..disk() };
+    let large = refused(&[row(Op::Read, 1, 70.0)], odd);
+    assert!(large.contains("8000000000000 bytes, which need") && large.contains("data surfaces"));
     let odd = DiskFacts { rpm: Some(f64::NAN), ..disk() };
-    assert!(refused(&[row(Op::Read, 1, 70.0)], odd).contains("the drive: got"));
+    assert!(refused(&[row(Op::Read, 1, 70.0)], odd).contains("the disk cannot be modeled: "));
 }
 
 #[test]
@@ -282,7 +299,7 @@ fn a_99th_percentile_shows_how_long_commands_are_passed_over() {
     let known = known(5400.0, GB_500);
     let (fit, _) = fitted(&reads_of(HDD_500GB), &[1, 2, 32], known.clone());
     let figures = DiskFigures { starvation_ms: 700.0, rpm: 5400.0, ..fit.figures };
-    let drive = Drive::new(&figures.spec(GB_500)).unwrap();
+    let drive = Drive::new(&figures.spec(GB_500).unwrap()).unwrap();
     let row = |depth| SweepRow {
         p999_us: None,
         max_us: None,

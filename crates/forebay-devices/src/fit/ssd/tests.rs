@@ -106,3 +106,60 @@ fn rows_without_latencies_are_fitted_by_their_rates() {
         assert!(row.check.iops_error().abs() < 0.1 && row.check.p99_error().is_none(), "{row:?}");
     }
 }
+
+/// Returns a row whose latencies are multiples of the mean: the median, the 99th percentile and the
+/// maximum.
+fn shaped(op: Op, depth: u32, iops: f64, [p50, p99, max]: [f64; 3]) -> SweepRow {
+    let mean = f64::from(depth) * 1e6 / iops;
+    let of = |times: f64| Some(mean * times);
+    let (mean_us, p50_us, p99_us, p999_us, max_us) = (of(1.0), of(p50), of(p99), of(max), of(max));
+    SweepRow { op, block_bytes: 4096, depth, iops, mean_us, p50_us, p99_us, p999_us, max_us }
+}
+
+/// Random writes of memory sticks and cards take tens of milliseconds, and some take seconds.
+#[test]
+fn flash_with_very_slow_writes_makes_a_valid_file() {
+    let mut all = Vec::new();
+    for depth in [1, 8] {
+        all.push(shaped(Op::Read, depth, 1_850.0, [0.97, 1.3, 20.0]));
+        all.push(shaped(Op::Write, depth, 24.0, [0.4, 9.0, 30.0]));
+    }
+    for row in judged(all.clone(), all) {
+        assert!(row.check.iops_error().abs() < 0.25, "{row:?}");
+    }
+}
+
+#[test]
+fn rows_that_a_fit_misses_have_a_note() {
+    let measured = sweep(vec![
+        shaped(Op::Read, 1, 8_000.0, [0.9, 2.0, 9.0]),
+        shaped(Op::Read, 2, 15_000.0, [0.9, 2.0, 9.0]),
+        shaped(Op::Write, 1, 9_000.0, [0.9, 2.0, 9.0]),
+        shaped(Op::Write, 4, 20_000.0, [0.9, 2.0, 9.0]),
+    ]);
+    let checked = |rate: f64, p99: f64| -> Vec<RowChecked> {
+        let row = |measured: &SweepRow| RowChecked {
+            what: String::new(),
+            is_fitted: true,
+            check: crate::fit::disk::RowCheck {
+                model: SweepRow {
+                    iops: measured.iops * rate,
+                    p99_us: measured.p99_us.map(|us| us * p99),
+                    ..measured.clone()
+                },
+                measured: measured.clone(),
+            },
+        };
+        measured.rows.iter().map(row).collect()
+    };
+    let near = notes(&measured, &checked(0.91, 1.49));
+    assert_eq!(near.len(), 1, "{near:?}");
+    assert!(near[0].starts_with("no row of random writes at depth 2"), "{near:?}");
+    let far = notes(&measured, &checked(0.89, 0.49));
+    assert_eq!(far.len(), 9, "{far:?}");
+    let rate =
+        "random reads at depth 1: 8000.0 IOPS were measured and the model predicts 7120.0, -11 %";
+    let p99 = "random reads at depth 1: a 99th percentile of 250 us was measured and the model predicts \
+        122 us, -51 %";
+    assert_eq!(far[..2], [rate, p99]);
+}

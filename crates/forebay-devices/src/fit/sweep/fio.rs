@@ -12,7 +12,7 @@ use forebay_words::plural::counted;
 use serde_json::{Map, Value};
 
 use super::super::FitError;
-use super::{HINT, MixedJob, Sweep, SweepRow};
+use super::{HINT, MixedJob, Sweep, SweepRow, options, series};
 
 /// Engines that have only one outstanding I/O, whatever `iodepth` says.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
@@ -26,6 +26,10 @@ const DEPTH_MAX: u32 = 4096;
 
 /// Mean read latencies below this, in us, come from memory rather than from a drive.
 const MEMORY_US: f64 = 3.0;
+
+/// A note on reads without an option that bypasses the page cache.
+const MAY_BE_BUFFERED: &str = "some jobs ran without direct=1, so that their reads may have come \
+    from memory (the page cache)";
 
 /// Parses the jobs of the file at `path`, grouped by those that ran at the same time. Adds to
 /// `sweep` which devices they measured, and notes.
@@ -43,7 +47,16 @@ pub(super) fn groups(
     let text = text(bytes).ok_or_else(|| refused("bytes that are not text".to_string()))?;
     let text = without_nan(text);
     let mut groups = Vec::new();
-    for run in runs(&text).map_err(&refused)? {
+    let (runs, superseded) = series::results(runs(&text).map_err(&refused)?);
+    if superseded > 0 {
+        let reports = counted(superseded as u64, "report");
+        sweep.notes.push(format!(
+            "{}: {reports} of runs that went on (status-interval) left out; the last report of a \
+             run is its result",
+            path.display()
+        ));
+    }
+    for run in runs {
         let jobs = run.get("jobs").and_then(Value::as_array);
         let jobs = jobs.ok_or_else(|| refused("JSON without \"jobs\"".to_string()))?;
         let global = run.get("global options").and_then(Value::as_object);
@@ -59,6 +72,9 @@ pub(super) fn groups(
                 }
             };
             job.add_place_to(sweep, measured.random);
+            if job.may_be_buffered() && !sweep.notes.iter().any(|note| note == MAY_BE_BUFFERED) {
+                sweep.notes.push(MAY_BE_BUFFERED.to_string());
+            }
             match of_run.iter_mut().find(|(number, _)| *number == group) {
                 Some((_, members)) => members.push(measured),
                 None => of_run.push((group, vec![measured])),
@@ -251,11 +267,6 @@ impl<'a> Job<'a> {
         if let Some(error) = self.number("error").filter(|error| *error != 0.0) {
             return Err(format!("fio ended with error {error}"));
         }
-        for held in ["rate", "rate_iops", "thinktime"] {
-            if self.option(held).is_some_and(|text| count(&text) != Some(0)) {
-                return Err(format!("its option {held} throttles it"));
-            }
-        }
         if self.is_buffered() {
             return Err("its I/Os came from memory (the page cache): set direct=1".to_string());
         }
@@ -276,6 +287,14 @@ impl<'a> Job<'a> {
             let why = if is_trim { "it only trimmed" } else { "it did no I/O" };
             return Err(why.to_string());
         }
+        let writes = rows.iter().any(|row| row.op == Op::Write);
+        if let Some(why) = options::altered(&mode, writes, |key| self.option(key)) {
+            return Err(why);
+        }
+        if writes && self.may_be_buffered() {
+            let why = "without direct=1, its writes went to memory (the page cache)";
+            return Err(why.to_string());
+        }
         self.check_outstanding(depth, &rows)?;
         let (name, target) = (self.name(), self.option("filename"));
         Ok(MixedJob { name, random: mode.starts_with("rand"), clones, rows, target })
@@ -285,6 +304,11 @@ impl<'a> Job<'a> {
     fn is_buffered(&self) -> bool {
         self.option("direct").is_some_and(|text| text == "0")
             || self.option("buffered").is_some_and(|text| text != "0")
+    }
+
+    /// Returns whether the report lists the job's options, and none of them bypasses the page cache.
+    fn may_be_buffered(&self) -> bool {
+        self.report.contains_key("job options") && !options::is_direct(|key| self.option(key))
     }
 
     /// Returns an error if the results contradict the depth: by Little's law, rate times latency
@@ -391,7 +415,7 @@ impl<'a> Job<'a> {
 }
 
 /// Parses a finite number; fio writes some numbers as strings.
-fn number(value: &Value) -> Option<f64> {
+pub(super) fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),
         other => other.as_f64(),

@@ -182,7 +182,7 @@ fn jobs_beside_each_other_and_both_ways_are_mixed() {
         &side(100.0, 9e3, 2e4, 3e4),
         &side(50.0, 18e3, 3e4, 4e4),
     );
-    let text = run(r#""ioengine": "libaio""#, &[seq, random, both]);
+    let text = run(r#""ioengine": "libaio", "direct": "1""#, &[seq, random, both]);
     let sweep = Folder::with("mixed", &[("x.json", &text)]).read().unwrap();
     assert_eq!((sweep.rows.len(), sweep.mixed.len()), (0, 2));
     let jobs = &sweep.mixed[0].jobs;
@@ -359,4 +359,135 @@ fn repeated_rows_of_two_folders_are_not_averaged() {
     assert!(said.unwrap_err().contains("results of /mnt/a/t and /mnt/b/t"));
     let one = read("one-file", [r#""filename": "/mnt/a/t""#; 2]).unwrap();
     assert_eq!((one.rows.len(), one.rows[0].iops), (1, 105.0));
+}
+
+/// Formats a report of one job that began at second 1000 and has run for `elapsed` seconds.
+fn report(jobname: &str, begun: u32, elapsed: u32, iops: f64) -> String {
+    let mean = 1e6 / iops;
+    let side = side(iops, mean, 2.0 * mean, 3.0 * mean)
+        .replace("\"total_ios\": 100", &format!("\"total_ios\": {}", 100 * elapsed));
+    let job = job(jobname, 0, r#""rw": "randread", "bs": "4k", "direct": "1""#, &side, &none());
+    let job = job.replacen('{', &format!("{{\"elapsed\": {elapsed}, "), 1);
+    run("", &[job]).replacen('{', &format!("{{\n\"timestamp\": {},", begun + elapsed), 1)
+}
+
+#[test]
+fn of_the_reports_of_a_run_the_last_counts() {
+    let read = |reports: &[String]| {
+        Folder::with("interval", &[("x.json", &reports.concat())]).read().unwrap()
+    };
+    let run = |begun: u32| {
+        // The start that the last report implies is a second off, because of rounding.
+        [(begun, 10, 900.0), (begun, 20, 500.0), (begun - 1, 31, 400.0)]
+            .map(|(begun, elapsed, iops)| report("a", begun, elapsed, iops))
+    };
+    let sweep = read(&run(1000));
+    assert_eq!((sweep.rows.len(), sweep.rows[0].iops), (1, 400.0));
+    assert_eq!(sweep.notes.len(), 1, "{:?}", sweep.notes);
+    assert!(sweep.notes[0].contains("x.json: 2 reports of runs that went on"), "{:?}", sweep.notes);
+    // A second run that was appended to the file counts as well, and so does another job.
+    let again = [run(1000).to_vec(), vec![report("a", 1040, 30, 420.0)]].concat();
+    assert_eq!(read(&again).rows[0].iops, 410.0);
+    let other = [run(1000).to_vec(), vec![report("b", 1000, 32, 420.0)]].concat();
+    assert_eq!(read(&other).rows[0].iops, 410.0);
+}
+
+#[test]
+fn repeated_rows_that_differ_much_have_a_note() {
+    let read = |rates: [f64; 3]| {
+        let files = rates.map(|iops| report("a", 1000, 30, iops));
+        let names = ["1.json", "2.json", "3.json"];
+        let files: Vec<_> =
+            names.into_iter().zip(&files).map(|(name, text)| (name, &text[..])).collect();
+        Folder::with("apart", &files).read().unwrap()
+    };
+    assert!(read([69.0, 70.0, 80.0]).notes.is_empty());
+    let sweep = read([69.8, 69.8, 27.9]);
+    let said = "random reads of 4 KiB at depth 1: 3 results from 27.9 to 69.8 IOPS";
+    assert!(sweep.notes.len() == 1 && sweep.notes[0].starts_with(said), "{:?}", sweep.notes);
+    assert_eq!(sweep.rows[0].iops.round(), 56.0);
+}
+
+/// Returns how many rows a job with these options makes, and the notes on it.
+fn rows_with(mode: &str, options: &str) -> (usize, String) {
+    let good = side(8e3, 120.0, 150.0, 300.0);
+    let (read, write) = if mode.contains("write") { (none(), good) } else { (good, none()) };
+    let options = format!(r#""rw": "{mode}", "bs": "4k"{options}"#);
+    // A second job, so that there are results in any case.
+    let beside = job(
+        "beside",
+        1,
+        r#""rw": "randread", "direct": "1", "iodepth": "2""#,
+        &side(7e3, 280.0, 300.0, 600.0),
+        &none(),
+    );
+    let text = run("", &[job("x", 0, &options, &read, &write), beside]);
+    let sweep = Folder::with("options-of", &[("x.json", &text)]).read().unwrap();
+    let mut rows = [sweep.rows, sweep.sequential].concat();
+    rows.retain(|row| row.iops == 8e3);
+    (rows.len(), sweep.notes.join("\n"))
+}
+
+#[test]
+fn jobs_that_flush_or_are_uneven_are_left_out() {
+    let direct = |mode: &str, option: &str| {
+        let [key, value] = [0, 1].map(|at| option.split('=').nth(at).unwrap());
+        rows_with(mode, &format!(r#", "direct": "1", "{key}": "{value}""#))
+    };
+    for (mode, option, why) in [
+        ("randwrite", "fsync=1", "flushes the drive's cache"),
+        ("write", "fdatasync=32", "flushes the drive's cache"),
+        ("randwrite", "sync=dsync", "flushes the drive's cache"),
+        ("randwrite", "sync_file_range=write:8", "flushes the drive's cache"),
+        ("randread", "random_distribution=zipf:1.2", "makes its positions uneven"),
+        ("randwrite", "percentage_random=100,50", "makes its positions uneven"),
+        ("randread", "zonemode=strided", "limits it to zones"),
+        ("randread", "iodepth_batch_complete_min=4", "wait for each other"),
+        ("randread", "latency_target=5ms", "changes its queue depth"),
+        ("randread", "rate=0,1m", "throttles it"),
+    ] {
+        let (rows, notes) = direct(mode, option);
+        let said = format!("job x: its option {option} ");
+        assert!(rows == 0 && notes.contains(&said) && notes.contains(why), "{option}: {notes}");
+    }
+    for (mode, option) in [
+        ("randread", "fsync=1"),
+        ("randwrite", "fsync=0"),
+        ("randwrite", "sync=none"),
+        ("randwrite", "end_fsync=1"),
+        ("randread", "random_distribution=random"),
+        ("read", "random_distribution=zipf"),
+        ("randread", "percentage_random=100"),
+        ("randread", "iodepth_batch_complete_min=1"),
+        ("randread", "zonemode=none"),
+    ] {
+        assert_eq!(direct(mode, option), (1, String::new()), "{mode} {option}");
+    }
+    let (rows, notes) = rows_with("randread:8", "");
+    assert!(rows == 0 && notes.contains("its mode randread:8"), "{notes}");
+}
+
+/// Without `direct`, fio uses the page cache: writes measure only memory, reads show it.
+#[test]
+fn writes_without_direct_are_left_out_and_reads_have_a_note() {
+    let (rows, notes) = rows_with("randwrite", r#", "ioengine": "psync""#);
+    assert!(rows == 0 && notes.contains("without direct=1, its writes"), "{notes}");
+    let (rows, notes) = rows_with("randread", r#", "ioengine": "psync""#);
+    assert!(rows == 1 && notes.contains("without direct=1, so that their reads may"), "{notes}");
+    for options in [
+        r#", "direct": "1""#,
+        r#", "buffered": "0""#,
+        r#", "ioengine": "io_uring_cmd""#,
+        r#", "ioengine": "external:/usr/lib/spdk_nvme""#,
+    ] {
+        assert_eq!(rows_with("randwrite", options), (1, String::new()), "{options}");
+    }
+    // Before fio 2.14, results do not list the options.
+    let (rows, notes) = {
+        let text = run("", &[job("x", 0, "", &none(), &side(8e3, 120.0, 150.0, 300.0))])
+            .replace(r#""job options": {},"#, "");
+        let sweep = Folder::with("unlisted", &[("randwrite-1-1.json", &text)]).read().unwrap();
+        (sweep.rows.len(), sweep.notes)
+    };
+    assert_eq!((rows, notes.len()), (1, 0), "{notes:?}");
 }

@@ -14,7 +14,7 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
 use crate::shingled;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_missed};
 
 forebay_ask::ask! {
     /// Find how much energy a promise takes if pools of disks can be switched off
@@ -84,7 +84,9 @@ impl Verb for PowerAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let mut disk = Disk::open(&self.device, self.disk_iops)?;
         disk.standby_w = self.off_w.unwrap_or(disk.standby_w);
-        let note = shingled::note(&devices::open(&self.device)?);
+        let device = devices::open(&self.device)?;
+        warn_missed(session, &device);
+        let note = shingled::note(&device);
         warn_all(session, Path::new(""), note.as_slice());
         let question = Question {
             within: self.within,
