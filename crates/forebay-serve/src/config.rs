@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use forebay_ask::shell_word;
-use forebay_core::catalog::{build, is_array, is_placement, is_shaper};
+use forebay_core::catalog::{DeviceSet, build, build_placed, is_array, is_placement, is_shaper};
 use forebay_core::{Nanos, Spec};
 use forebay_devices::OpenDevice;
 use forebay_live::Driver;
@@ -390,7 +390,8 @@ impl Back {
                 self.name, self.policy
             )));
         }
-        let built = build(&self.policy, u32::MAX).map(drop);
+        let any = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
+        let built = build_placed(&self.policy, &any).map(drop);
         built.map_err(|error| unfit(format!("'{}': policy: {error}", self.name)))
     }
 
@@ -463,6 +464,22 @@ impl Back {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shaper_above_a_scheduler_is_a_policy() {
+        let known = |policy: &str| {
+            let mut back = Back::of("data", On::Volume(Vec::new()));
+            back.policy = policy.into();
+            back.refuse_unknown_policy().map_err(|error| error.to_string())
+        };
+        for policy in ["noop", "token-bucket:rate=90", "token-bucket:rate=90:over=bfq"] {
+            assert_eq!(known(policy), Ok(()));
+        }
+        for (policy, part) in [("nope", "'nope'"), ("token-bucket:rate=90:over=nope", "over: ")] {
+            let said = known(policy).unwrap_err();
+            assert!(said.starts_with("'data': policy: ") && said.contains(part), "{said}");
+        }
+    }
 
     #[test]
     fn checks_begin_at_times_that_restarts_do_not_change() {
