@@ -48,8 +48,8 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
-        /// Check the configuration, its promises and whether its files exist, and end; nothing is
-        /// opened or changed
+        /// Check whether a start would succeed, print how much more can be promised, and end; nothing
+        /// is changed
         check: bool,
         /// Serve even if the newest data may be on a flash that is missing or has changed
         /// (docs/placement-log.md)
@@ -98,8 +98,7 @@ fn overstated(config: &Config) -> Vec<String> {
         (capacity_iops > iops + iops / 10).then(|| {
             format!(
                 "'{}': warning: capacity_iops: got {capacity_iops}, but {of} keeps only {iops} IOPS \
-                 under any workload, so promises may break; `forebay plan buy --configure` computes \
-                 the rate",
+                 under any workload, so promises may break; set capacity_iops = {iops}",
                 back.name
             )
         })

@@ -126,7 +126,14 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
     let rate = significant(total(back).saturating_sub(total(then)) as f64 / span_s);
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
+    let outstanding = back.exports.iter().map(|one| one.under_way).sum::<u64>();
     let mut text = match rate.as_str() {
+        "0" if outstanding > 0 => format!(
+            "{name} has completed no request, and {} {} outstanding; its policy is {}",
+            counted(outstanding, "request"),
+            verb(outstanding, "is", "are"),
+            back.policy
+        ),
         "0" => format!("{name} is idle; its policy is {}", back.policy),
         _ => format!("{name} serves {rate} requests a second with {}", back.policy),
     };
@@ -182,9 +189,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         // Outstanding requests beyond the bound are late already.
         let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
+        let clock = if back.late.is_some() { " by the clock of the emulated disk" } else { "" };
         let told = format!(
             "{name}: {share} of the requests covered by {iops} IOPS within {within} were \
-                in time."
+                in time{clock}."
         );
         text += &(output::wrapped(&told) + "\n");
     }
@@ -435,6 +443,7 @@ mod tests {
             "Rebuilding: 25.0 % of 4000 units",
             "The disk serves 287 requests a second; 62.5 % of each promise is kept.",
             "99 % of its I/Os completed at most 1.25 ms late",
+            "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
@@ -445,6 +454,13 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
+        let mut hangs = looked(12.0, 0);
+        hangs.backs[0].exports[0].under_way = 1;
+        let hangs = page(&looked(10.0, 0), &hangs);
+        assert!(
+            hangs.starts_with("data has completed no request, and 1 request is outstanding;"),
+            "{hangs}"
+        );
         // A disk was removed and added again, or the server was restarted and is already older than
         // it was at the first snapshot. The counters began at zero.
         let mut again = looked(12.0, 0);

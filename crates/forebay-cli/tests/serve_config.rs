@@ -125,6 +125,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
     assert!(said.contains("nonsense"), "{said}");
+    assert!(said.contains("a trace of the disks' I/Os is written to other.parquet now"), "{said}");
     assert!(
         said.contains(
             "changes of the addresses, their access or the memory take effect after a restart"

@@ -95,6 +95,18 @@ fn grouping_by_what_a_trace_does_not_know_is_warned_of() {
 }
 
 #[test]
+fn an_option_is_not_taken_for_the_name_of_a_file() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    for (verb, option) in [("plan buy", "--configure"), ("describe", "--report")] {
+        let mut command = forebay(&verb.split(' ').collect::<Vec<_>>());
+        let command = command.arg(&trace).args([option, "--explain"]).current_dir(folder.root());
+        fails(command, 2, &[option]);
+        assert!(!folder.path("--explain").exists(), "{verb}");
+    }
+}
+
+#[test]
 fn help_names_the_options_of_each_verb() {
     let reading = ["--from", "--stream-by", "--format"];
     let replaying = ["--replay", "--intensity", "--map", "--device"];

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use forebay_ask::{Choice, Value};
+use forebay_core::contract::near::suggestion;
 
 /// How I/Os are passed to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,10 @@ impl FromStr for Driver {
         match text {
             "io_uring" => Ok(Driver::Uring),
             "threads" => Ok(Driver::Threads),
-            other => Err(format!("got '{other}', expected io_uring or threads")),
+            other => {
+                let near = suggestion(other, &["io_uring", "threads"]);
+                Err(format!("got '{other}'{near}, expected io_uring or threads"))
+            }
         }
     }
 }

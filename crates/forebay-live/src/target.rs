@@ -100,20 +100,7 @@ impl Target {
     pub fn open(path: &Path, how: TargetOptions) -> Result<Target, TargetError> {
         let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
         let in_use = |what: String| TargetError { is_in_use: true, ..wrong(what) };
-        let kind = match fs::metadata(path) {
-            Ok(found) => {
-                let kind = kind_of(&found, how).map_err(wrong)?;
-                if how.writes && kind == TargetKind::File {
-                    in_use::refuse(&found).map_err(in_use)?;
-                }
-                kind
-            }
-            Err(_) if path.is_symlink() => {
-                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => TargetKind::Created,
-            Err(error) => return Err(wrong(error.to_string())),
-        };
+        let kind = Target::inspect(path, how)?;
         let mut notes = Vec::new();
         if kind == TargetKind::Created {
             place::refuse_devices(path).map_err(wrong)?;
@@ -133,6 +120,33 @@ impl Target {
         }
         let path = path.to_path_buf();
         Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })
+    }
+
+    /// Returns what the target at `path` is, if it may be used; opens nothing.
+    ///
+    /// # Errors
+    /// [`Target::open`] would refuse the target.
+    pub fn inspect(path: &Path, how: TargetOptions) -> Result<TargetKind, TargetError> {
+        let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
+        let found = match fs::metadata(path) {
+            Ok(found) => found,
+            Err(_) if path.is_symlink() => {
+                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(TargetKind::Created);
+            }
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        let kind = kind_of(&found, how).map_err(wrong)?;
+        if how.writes {
+            let refused = match kind {
+                TargetKind::BlockDevice => in_use::refuse_device(&found),
+                _ => in_use::refuse(&found),
+            };
+            refused.map_err(|what| TargetError { is_in_use: true, ..wrong(what) })?;
+        }
+        Ok(kind)
     }
 
     /// Returns the path that the user gave.

@@ -9,20 +9,21 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The maximum length of a request's head in bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// The maximum number of simultaneous connections.
+/// The maximum number of simultaneous connections. One more shuts down the oldest.
 const CONNECTIONS_MAX: usize = 8;
+/// The maximum number of threads, including those whose connections were shut down.
+const THREADS_MAX: usize = 64;
 /// The total time for one request.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// How long to wait for a rejected client, and how long to wait before accepting again when the
-/// system is out of descriptors.
+/// How long to wait before accepting again when the system is out of descriptors.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The page that a request requires.
@@ -89,45 +90,66 @@ impl Scraped {
 }
 
 fn accept<P: Pages>(listener: &TcpListener, over: &AtomicBool, pages: &Arc<P>) {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(Connections::default());
     for connection in listener.incoming() {
         if over.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(mut connection) = connection else {
+        let Ok(connection) = connection else {
             // The process may be out of descriptors, for example; waits until others are closed.
             std::thread::sleep(TICK);
             continue;
         };
-        if connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
-            // The timeout is needed because the client may not be reading.
-            let _ = connection.set_write_timeout(Some(TICK));
-            let _ = connection.write_all(&reply("503 Service Unavailable", ""));
-            continue;
-        }
-        connections.fetch_add(1, Ordering::SeqCst);
-        let guard = Counted(Arc::clone(&connections));
+        let Some(open) = connections.add(connection) else { continue };
         let pages = Arc::clone(pages);
         let thread = std::thread::Builder::new().name("scrape".into());
-        // If no thread can be created, dropping the guard ends the connection.
-        let _ = thread.spawn(move || {
-            let _guard = guard;
-            // A client that disconnects needs no report.
-            let _ = answer(connection, &*pages);
-        });
+        // If no thread can be created, dropping the connection closes it. A client that disconnects
+        // needs no report.
+        let _ = thread.spawn(move || answer(&open.stream, &*pages));
     }
 }
 
-/// Counts an open connection until it is dropped.
-struct Counted(Arc<AtomicUsize>);
+/// The connections whose threads have not ended, oldest first. Only the newest are open, so that
+/// clients that send nothing cannot keep others from being answered.
+#[derive(Default)]
+struct Connections(Mutex<Vec<Arc<TcpStream>>>);
 
-impl Drop for Counted {
+impl Connections {
+    /// Adds a connection and shuts down the oldest if there are too many; `None` if there are too
+    /// many threads.
+    fn add(self: &Arc<Self>, stream: TcpStream) -> Option<OpenConnection> {
+        let mut all = self.lock();
+        if all.len() >= THREADS_MAX {
+            return None;
+        }
+        let stream = Arc::new(stream);
+        all.push(Arc::clone(&stream));
+        let surplus = all.len().saturating_sub(CONNECTIONS_MAX);
+        for oldest in &all[..surplus] {
+            // A client that has disconnected already needs no shutdown.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        Some(OpenConnection { stream, all: Arc::clone(self) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<TcpStream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is removed from the list when it is dropped.
+struct OpenConnection {
+    stream: Arc<TcpStream>,
+    all: Arc<Connections>,
+}
+
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.all.lock().retain(|other| !Arc::ptr_eq(other, &self.stream));
     }
 }
 
-fn answer(mut connection: TcpStream, pages: &dyn Pages) -> io::Result<()> {
+fn answer(mut connection: &TcpStream, pages: &dyn Pages) -> io::Result<()> {
     let end = Instant::now() + TIME_MAX;
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
@@ -215,6 +237,46 @@ mod tests {
         assert_eq!(status("GET /metrics"), Err("400 Bad Request"));
         assert_eq!(status("GET /metrics HTTP/2"), Err("400 Bad Request"));
         assert_eq!(asked(b"GET /metrics HTTP/1.1\r\n"), Err("431 Request Header Fields Too Large"));
+    }
+
+    struct Working;
+
+    impl Pages for Working {
+        fn metrics(&self) -> String {
+            "up 1\n".into()
+        }
+
+        fn health(&self) -> Result<String, String> {
+            Ok("ok\n".into())
+        }
+    }
+
+    #[test]
+    fn clients_that_send_nothing_do_not_keep_others_from_an_answer() {
+        let scraped = Scraped::start("127.0.0.1:0".parse().unwrap(), Working).unwrap();
+        let connect = || TcpStream::connect(scraped.address()).unwrap();
+        let mut silent: Vec<TcpStream> = Vec::new();
+        for round in 0..10 {
+            silent.extend((0..30).map(|_| connect()));
+            for half in &mut silent {
+                // The server may have shut this connection down.
+                let _ = half.write_all(b"GET /health HT");
+            }
+            let mut client = connect();
+            client.write_all(b"GET /health HTTP/1.1\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "round {round}: {answer:?}");
+        }
+        // A client that is slow, but not the oldest, is answered.
+        let mut slow = connect();
+        slow.write_all(b"GET /metrics HT").unwrap();
+        let _others: Vec<TcpStream> = (1..CONNECTIONS_MAX).map(|_| connect()).collect();
+        slow.write_all(b"TP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        slow.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("up 1\n"), "{answer:?}");
+        scraped.stop();
     }
 
     proptest! {

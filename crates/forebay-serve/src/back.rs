@@ -1,26 +1,26 @@
 //! A back that has been opened: its targets or models as lanes, and the policies that can be used
 //! with them.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, build_over_array, build_paired, build_placed, is_placement,
+    DeviceSet, FlashLane, build_over_array, build_paired, build_placed, is_array, is_placement,
 };
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
 use forebay_core::{Device, Fault, Lane, Nanos, Policy};
-use forebay_live::{Driver, LEN_MAX, Target, TargetKind, TargetOptions};
-use forebay_volume::{FoundVolume, Shape, find, find_cached, is_drive, status};
+use forebay_live::{Driver, LEN_MAX, Target};
+use forebay_volume::{FoundVolume, Shape, find, find_cached, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::flash::{self, Pair};
 use crate::lanes::{Closed, Lanes};
+use crate::opening::{Purpose, target};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
@@ -169,17 +169,20 @@ impl Policies {
 
 impl Opened {
     /// Opens the targets of `back`.
-    pub(crate) fn open(back: &Back) -> Result<Opened, Error> {
+    pub(crate) fn open(back: &Back, purpose: Purpose) -> Result<Opened, Error> {
+        let target = |path: &Path, direct| target(path, back, direct, purpose);
         match &back.on {
-            On::Volume(drives) => Opened::volume(back, drives),
-            On::EmulatedVolume { drives, device } => Opened::modelled(back, drives, &device.model),
+            On::Volume(drives) => Opened::volume(back, drives, purpose),
+            On::EmulatedVolume { drives, device } => {
+                Opened::modelled(back, drives, &device.model, purpose)
+            }
             On::Target { path, flash } => {
-                let disk = target(path, back, !back.page_cache)?;
+                let disk = target(path, !back.page_cache)?;
                 let flash = flash.as_deref();
                 let mut opened = Parts::of(back, disk.capacity_bytes(), path, flash)?;
                 opened.stored = stored(&disk, back)?;
                 opened.block_bytes = disk.block_bytes().unwrap_or(1);
-                let flash = flash.map(|path| target(path, back, !back.page_cache)).transpose()?;
+                let flash = flash.map(|path| target(path, !back.page_cache)).transpose()?;
                 opened.flash = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
                 let targets: Vec<Target> = [Some(disk), flash].into_iter().flatten().collect();
                 opened.notes.extend(notes(&targets));
@@ -189,7 +192,7 @@ impl Opened {
             On::Emulated { path, device, flash } => {
                 // Only the model determines the duration of I/Os, so the data may come from the
                 // page cache.
-                let disk = target(path, back, false)?;
+                let disk = target(path, false)?;
                 let model = device.model.clone();
                 refuse_longer(&disk, &model)?;
                 let flash_path = flash.as_ref().map(|(path, _)| path.as_path());
@@ -198,7 +201,7 @@ impl Opened {
                 opened.len_max = LEN_MAX.min(Device::len_max(&model));
                 let (mut models, mut stores) = (vec![model], vec![disk]);
                 if let Some((path, device)) = flash {
-                    let store = target(path, back, false)?;
+                    let store = target(path, false)?;
                     let model = device.model.clone();
                     let bytes = store.capacity_bytes().min(Device::capacity(&model));
                     opened.flash = Some((bytes, LEN_MAX.min(Device::len_max(&model))));
@@ -212,20 +215,27 @@ impl Opened {
         }
     }
 
-    fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
+    fn volume(back: &Back, drives: &[PathBuf], purpose: Purpose) -> Result<Opened, Error> {
+        refuse_placement(back)?;
         let opened = status(drives)?;
         let close = |targets| Closed::Real { targets, depth: back.depth };
-        Opened::whole(back, drives, &opened, find(drives, true)?, close)
+        let found = find(drives, purpose == Purpose::Serve)?;
+        Opened::whole(back, drives, &opened, found, close)
     }
 
     /// Opens a volume of files whose I/Os take the time of a model.
     fn modelled(
         back: &Back,
-        drives: &[std::path::PathBuf],
+        drives: &[PathBuf],
         model: &DeviceModel,
+        purpose: Purpose,
     ) -> Result<Opened, Error> {
+        refuse_placement(back)?;
         let opened = status(drives)?;
-        let found = find_cached(drives)?;
+        let found = match purpose {
+            Purpose::Serve => find_cached(drives)?,
+            Purpose::Check => find(drives, false)?,
+        };
         let room = Device::capacity(model);
         if let Some((_, long)) = found.drives.iter().find(|(_, it)| it.capacity_bytes() > room) {
             return Err(unfit(format!(
@@ -245,7 +255,7 @@ impl Opened {
     /// Opens the volume that is found on these drives.
     fn whole(
         back: &Back,
-        drives: &[std::path::PathBuf],
+        drives: &[PathBuf],
         opened: &forebay_volume::Opened,
         mut found: FoundVolume,
         close: impl FnOnce(Vec<Target>) -> Closed,
@@ -317,6 +327,18 @@ impl Parts {
     }
 }
 
+/// Rejects a policy for a volume that needs a disk and a flash.
+fn refuse_placement(back: &Back) -> Result<(), Error> {
+    match is_placement(&back.policy) && !is_array(&back.policy) {
+        false => Ok(()),
+        true => Err(unfit(format!(
+            "'{}': policy: got '{}', which places data on a disk and a flash, expected a \
+             scheduler, a shaper or array",
+            back.name, back.policy
+        ))),
+    }
+}
+
 /// Rejects a file that is larger than the capacity of the emulated device.
 fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
     let (bytes, room) = (disk.capacity_bytes(), Device::capacity(model));
@@ -336,61 +358,6 @@ impl Opened {
         let closed = std::mem::replace(&mut self.lanes, Closed::Gone);
         closed.open(driver, &mut self.notes)
     }
-}
-
-/// Inspects an existing target.
-pub(crate) fn found(path: &Path) -> Result<Metadata, Error> {
-    let told = path.display();
-    std::fs::metadata(path).map_err(|error| {
-        unfit(match error.kind() {
-            io::ErrorKind::NotFound => format!(
-                "{told}: no such file; expected a file or block device (truncate -s 10G {told} \
-                 creates a file)"
-            ),
-            _ => format!("{told}: {error}"),
-        })
-    })
-}
-
-/// Opens an existing target and locks it.
-fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
-    found(path)?;
-    // Opening a pipe would wait for a writer.
-    let is_disk = std::fs::metadata(path)
-        .is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
-    if is_disk && is_drive(path).unwrap_or(false) {
-        return Err(unfit(format!(
-            "'{}': file: {} is a drive of a volume, expected a disk of its own; a [[volume]] serves it",
-            back.name,
-            path.display()
-        )));
-    }
-    let writes = !back.read_only;
-    let how = TargetOptions { writes, overwrite: true, need_bytes: 0, direct };
-    let target = whole(Target::open(path, how)?, how)?;
-    match target.lock(writes) {
-        Ok(true) => Ok(target),
-        Ok(false) => Err(unfit(format!("{}: another process keeps it open", path.display()))),
-        Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
-    }
-}
-
-/// Makes all bytes of a target accessible. Direct I/O transfers only whole blocks, so a file that
-/// does not end at a block boundary is reopened through the page cache.
-fn whole(target: Target, how: TargetOptions) -> Result<Target, Error> {
-    let path = target.path().to_path_buf();
-    let is_file = target.kind() != TargetKind::BlockDevice;
-    let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
-    if !is_file || target.capacity_bytes() == bytes {
-        return Ok(target);
-    }
-    let block = target.block_bytes().unwrap_or(1);
-    let mut target = Target::open(&path, TargetOptions { direct: false, ..how })?;
-    target.note(format!(
-        "its {bytes} bytes are not a multiple of the {block} that direct I/O needs: I/Os go \
-         through the page cache, so that all bytes are served"
-    ));
-    Ok(target)
 }
 
 /// Returns access to the holes of a disk, provided that blocks are at their original addresses and

@@ -8,8 +8,10 @@ use crate::figures::ExportFigures;
 
 /// How long a promise must be broken to be reported.
 const MINUTE: Nanos = Nanos::from_millis(60_000);
-/// A promise is broken if more than one in this many of the requests that it covers is late.
-const LATE_ONE_IN: u64 = 100;
+/// A promise is broken if more than this share of the requests that it covers is late.
+const LATE_SHARE: f64 = 0.01;
+/// The maximum number of late requests that counts as chance, however few requests there were.
+const CHANCE_MAX: f64 = 8.0;
 /// The share of the capacity that small requests must reach. Less shows that it is too high.
 const REACHED_SHARE: f64 = 0.8;
 
@@ -18,6 +20,8 @@ const REACHED_SHARE: f64 = 0.8;
 struct Counts {
     kept: u64,
     in_time: u64,
+    /// Covered requests that failed. They are not in time.
+    failed: u64,
     /// Outstanding requests that are late already.
     overdue: u64,
     requests: u64,
@@ -30,6 +34,7 @@ impl Counts {
         Counts {
             kept: export.kept,
             in_time: export.kept_in_time,
+            failed: export.kept_failed,
             overdue: export.overdue,
             requests: export.reads + export.writes + export.others + export.failed,
             bytes: export.read_bytes + export.written_bytes,
@@ -46,10 +51,11 @@ impl Counts {
         let late = |counts: Counts| counts.kept - counts.in_time;
         let is_new =
             self.kept < before.kept || self.in_time < before.in_time || late(self) < late(before);
-        let (kept, in_time) = if is_new { (0, 0) } else { (before.kept, before.in_time) };
+        let promised = if is_new { Counts::default() } else { before };
         Counts {
-            kept: self.kept - kept,
-            in_time: self.in_time - in_time,
+            kept: self.kept - promised.kept,
+            in_time: self.in_time - promised.in_time,
+            failed: self.failed.saturating_sub(promised.failed),
             requests: self.requests - before.requests,
             bytes: self.bytes.saturating_sub(before.bytes),
             disk_s: self.disk_s - before.disk_s,
@@ -57,13 +63,23 @@ impl Counts {
         }
     }
 
-    /// Returns the number of covered requests that were or already are late.
-    fn late(self) -> u64 {
+    /// Returns the number of covered requests that failed, were late, or already are late.
+    fn missed(self) -> u64 {
         self.kept - self.in_time + self.overdue
     }
 
+    /// Returns the number of missed requests that did not fail.
+    fn late(self) -> u64 {
+        self.missed().saturating_sub(self.failed)
+    }
+
+    /// Returns whether more requests were missed than the promise allows. If there were few requests,
+    /// chance may exceed the allowed share, so more are allowed: three standard deviations.
     fn is_broken(self) -> bool {
-        self.late() * LATE_ONE_IN > self.kept + self.overdue
+        let share = LATE_SHARE * (self.kept + self.overdue) as f64;
+        let chance = (share + 3.0 * share.sqrt()).clamp(1.0, CHANCE_MAX);
+        let is_stuck = self.kept == 0 && self.overdue > 0;
+        is_stuck || self.missed() as f64 > share.max(chance)
     }
 
     /// Returns whether the promise covered all requests.
@@ -100,7 +116,7 @@ impl BrokenPromises {
         (self.since, self.before) = (now, counts);
         let broken = (0..exports.len()).filter(|at| !is_first && minute[*at].is_broken());
         let slow = too_slow(gauges);
-        broken.map(|at| line(&exports, &minute, at) + &slow).collect()
+        broken.map(|at| line(&exports, &minute, at, &slow)).collect()
     }
 }
 
@@ -117,37 +133,50 @@ fn too_slow(gauges: &[Gauge]) -> String {
     }
 }
 
-/// Describes the broken promise of export `at`.
-fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
-    let Counts { kept, overdue, .. } = minute[at];
-    let others = (0..exports.len()).filter(|other| *other != at);
-    let busy = others.filter(|other| minute[*other].disk_s > 0.0);
-    let busy = busy.filter(|other| !minute[*other].is_within_promise());
-    let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
-    let all_s: f64 = minute.iter().map(|counts| counts.disk_s).sum();
-    let neighbour = match busiest {
-        Some(other) => format!(
-            "'{}' took {:.0} % of the disk's time in that minute, for {:.1} MB in {}",
-            exports[other].name,
-            100.0 * minute[other].disk_s / all_s,
-            minute[other].bytes as f64 / 1e6,
-            counted(minute[other].requests, "request")
-        ),
-        None => "no other export was busy beyond its promise, so the disk does not answer, or \
-             capacity_iops is too high"
-            .to_string(),
-    };
+/// Describes the broken promise of export `at`. `slow` is what is known about the disk's speed.
+fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) -> String {
+    let Counts { kept, overdue, failed, .. } = minute[at];
+    let late = minute[at].late();
     let outstanding = match overdue {
         0 => String::new(),
         _ => format!(" ({overdue} {} still outstanding)", verb(overdue, "is", "are")),
     };
+    let bound_ms = exports[at].within_ms.unwrap_or_default();
+    let was_late = format!("took longer than {bound_ms} ms{outstanding}");
+    let of = counted(kept + overdue, "kept request");
+    let (what, why) = match failed {
+        0 => (format!("{late} of {of} {was_late}"), neighbor(exports, minute, at) + slow),
+        // What failed says nothing about the disk's speed or about other exports.
+        _ if failed >= late => {
+            let others = if late > 0 { format!(", and {late} {was_late}") } else { String::new() };
+            (format!("{failed} of {of} failed{others}"), "see the errors of its disk".into())
+        }
+        _ => {
+            let what = format!("{late} of {of} {was_late}, and {failed} failed");
+            (what, neighbor(exports, minute, at) + slow)
+        }
+    };
+    format!("warning: the promise to '{}' was broken for a minute: {what}; {why}", exports[at].name)
+}
+
+/// Names the export that took most of the disk's time beyond its promise, other than export `at`.
+fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
+    let others = (0..exports.len()).filter(|other| *other != at);
+    let busy = others.filter(|other| minute[*other].disk_s > 0.0);
+    let busy = busy.filter(|other| !minute[*other].is_within_promise());
+    let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
+    let Some(other) = busiest else {
+        return "no other export was busy beyond its promise, so the disk does not answer, or \
+                capacity_iops is too high"
+            .into();
+    };
+    let all_s: f64 = minute.iter().map(|counts| counts.disk_s).sum();
     format!(
-        "warning: the promise to '{}' was broken for a minute: {} of {} took longer than {} ms, or \
-         failed{outstanding}; {neighbour}",
-        exports[at].name,
-        minute[at].late(),
-        counted(kept + overdue, "kept request"),
-        exports[at].within_ms.unwrap_or_default(),
+        "'{}' took {:.0} % of the disk's time in that minute, for {:.1} MB in {}",
+        exports[other].name,
+        100.0 * minute[other].disk_s / all_s,
+        minute[other].bytes as f64 / 1e6,
+        counted(minute[other].requests, "request")
     )
 }
 
@@ -185,7 +214,7 @@ mod tests {
             look(61, &later),
             [
                 "warning: the promise to 'db' was broken for a minute: 20 of 1000 kept requests took \
-              longer than 10 ms, or failed; 'batch' took 75 % of the disk's time in that minute, for 12.0 \
+              longer than 10 ms; 'batch' took 75 % of the disk's time in that minute, for 12.0 \
               MB in 1200 requests"
             ]
         );
@@ -215,12 +244,54 @@ mod tests {
             look(121, 1),
             [
                 "warning: the promise to 'db' was broken for a minute: 1 of 1 kept request took longer \
-                than 10 ms, or failed (1 is still outstanding); no other export was busy beyond its promise, \
+                than 10 ms (1 is still outstanding); no other export was busy beyond its promise, \
                 so the disk does not answer, or capacity_iops is too high"
             ]
         );
         assert_eq!(look(181, 1).len(), 1, "and for another minute");
         assert!(look(241, 0).is_empty());
+    }
+
+    #[test]
+    fn chance_breaks_no_promise() {
+        let is_broken = |kept: u64, late: u64| {
+            Counts { kept, in_time: kept - late, ..Counts::default() }.is_broken()
+        };
+        for (kept, allowed) in [(1, 1), (23, 1), (32, 2), (100, 4), (300, 8), (800, 8), (5000, 50)]
+        {
+            assert!(!is_broken(kept, allowed), "{allowed} of {kept}");
+            assert!(kept == allowed || is_broken(kept, allowed + 1), "{allowed} + 1 of {kept}");
+        }
+    }
+
+    #[test]
+    fn failed_requests_are_named_apart_from_late_ones() {
+        let said = |late: u64, failed: u64| {
+            let mut broken = BrokenPromises::default();
+            let db = ExportFigures {
+                kept_failed: failed,
+                ..export("db", 2000, 2000 - late - failed, 9.0)
+            };
+            let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
+            let gauges = [gauge("capacity_iops", 1000.0), gauge("small_iops", 400.0)];
+            let begin = export("db", 0, 0, 0.0);
+            broken.look(Nanos::from_millis(1000), [&begin].into_iter(), &gauges);
+            let said =
+                broken.look(Nanos::from_millis(61_000), [&db].into_iter(), &gauges).remove(0);
+            said.split_once("minute: ").unwrap().1.to_string()
+        };
+        assert_eq!(said(0, 821), "821 of 2000 kept requests failed; see the errors of its disk");
+        assert_eq!(
+            said(3, 30),
+            "30 of 2000 kept requests failed, and 3 took longer than 10 ms; see the errors of its disk"
+        );
+        let mixed = said(500, 3);
+        assert!(
+            mixed.starts_with(
+                "500 of 2000 kept requests took longer than 10 ms, and 3 failed; no other"
+            ) && mixed.contains("the disk does 400 small"),
+            "{mixed}"
+        );
     }
 
     #[test]

@@ -1,129 +1,84 @@
-//! Checks a configuration without opening or changing anything.
-
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
-
-use forebay_core::Device;
-use forebay_core::catalog::{DeviceSet, FlashLane, is_array, is_placement};
-use forebay_core::stack::Pairing;
-use forebay_live::LEN_MAX;
+//! Checks a configuration as a start does, without locking or changing anything.
 
 use crate::address::Address;
-use crate::back::{ExportRoom, Policies, above_rearranged, found};
+use crate::back::Opened;
 use crate::check_labels;
-use crate::config::{Back, Blocks, Config, On};
+use crate::config::{Back, Config, On};
+use crate::devices::Devices;
 use crate::error::{Error, unfit};
+use crate::opening::Purpose;
 use crate::outputs;
 use crate::server::refuse_doubles;
 
-/// The size that is assumed for block devices, whose size is known only once they are open.
-const DEVICE_BYTES: u64 = 1 << 30;
-/// The minimum size of a file.
-const BYTES_MIN: u64 = 4096;
-
 impl Config {
-    /// Checks what can be known without opening anything, except for reading the labels of volumes.
-    /// Returns a line for each back, as [`Config::summary`] does, and remarks on volumes.
+    /// Checks what can be known without changing anything: opens disks and volumes for reading.
+    /// Returns a line for each back, as [`Config::summary`] does, and remarks on volumes. Addresses
+    /// may be in use and files locked, because another server may use the same configuration.
     ///
     /// # Errors
     /// A start would be refused.
     pub fn check(&self) -> Result<Vec<String>, Error> {
-        refuse_doubles(self)?;
-        outputs::refuse(self)?;
+        self.refuse()?;
         let mut lines = self.summary()?;
-        self.listen.iter().try_for_each(Address::refuse_unusable)?;
+        if self.has_devices() {
+            Devices::prepare()?;
+        }
         for back in &self.backs {
             lines.extend(check(back)?);
         }
         Ok(lines)
     }
+
+    /// Rejects what is wrong whatever the disks contain.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
+    pub(crate) fn refuse(&self) -> Result<(), Error> {
+        refuse_doubles(self)?;
+        outputs::refuse(self)?;
+        self.summary()?;
+        self.listen.iter().try_for_each(Address::refuse_unusable)?;
+        self.refuse_metrics()?;
+        self.backs.iter().try_for_each(outputs::refuse_unwritable)
+    }
+
+    /// Rejects an address for metrics at which clients are served.
+    fn refuse_metrics(&self) -> Result<(), Error> {
+        let Some(metrics) = self.metrics.filter(|address| address.port() != 0) else {
+            return Ok(());
+        };
+        match self.listen.contains(&Address::Tcp(metrics)) {
+            false => Ok(()),
+            true => Err(unfit(format!(
+                "metrics: got {metrics}, which is also the address for clients (tcp), expected another port"
+            ))),
+        }
+    }
 }
 
 fn check(back: &Back) -> Result<Vec<String>, Error> {
-    outputs::refuse_unwritable(back)?;
-    if let Blocks::Learnt(trace) = &back.blocks {
-        let failed =
-            |error| unfit(format!("'{}': rearrange: {}: {error}", back.name, trace.display()));
-        std::fs::metadata(trace).map_err(failed)?;
-    }
-    match &back.on {
-        On::Target { path, flash } => {
-            check_disk(back, path, flash.as_deref(), None).map(|()| Vec::new())
-        }
-        On::Emulated { path, device, flash } => {
-            let flash = flash.as_ref().map(|(path, _)| path.as_path());
-            let most = Some(Device::capacity(&device.model));
-            check_disk(back, path, flash, most).map(|()| Vec::new())
-        }
-        On::Volume(drives) | On::EmulatedVolume { drives, .. } => {
-            drives.iter().try_for_each(|drive| found(drive).map(drop))?;
-            match is_placement(&back.policy) && !is_array(&back.policy) {
-                false => check_labels::check(&back.name, drives),
-                true => Err(unfit(format!(
-                    "'{}': policy: got '{}', which places data on a disk and a flash, expected a \
-                     scheduler, a shaper or array",
-                    back.name, back.policy
-                ))),
-            }
-        }
-    }
-}
-
-/// Checks a disk; `most` is the capacity of the emulated device.
-fn check_disk(
-    back: &Back,
-    path: &Path,
-    flash: Option<&Path>,
-    most: Option<u64>,
-) -> Result<(), Error> {
-    let bytes = size(path)?;
-    if let (Some(bytes), Some(most)) = (bytes, most)
-        && bytes > most
-    {
-        return Err(unfit(format!(
-            "{}: got {bytes} bytes, expected at most {most}, the size of the emulated device; make it \
-             shorter, or emulate a larger device",
-            path.display()
-        )));
-    }
-    if back.blocks != Blocks::InPlace && is_placement(&back.policy) {
-        return Err(above_rearranged(&back.policy));
-    }
-    let flash = flash
-        .map(size)
-        .transpose()?
-        .map(|bytes| FlashLane { len_max: LEN_MAX, capacity_bytes: bytes.unwrap_or(DEVICE_BYTES) });
-    let disk_bytes = bytes.unwrap_or(DEVICE_BYTES);
-    let (disks, disk_len_max, costs) = (1, LEN_MAX, [None; 2]);
-    let set = DeviceSet { disks, disk_len_max, disk_bytes, flash, restarts: true, costs };
-    Policies::Placed(set, Pairing::default()).build_for(back)?;
-    match bytes {
-        Some(bytes) => ExportRoom::new(bytes, 1).exports(back, false).map(drop),
-        None => Ok(()),
-    }
-}
-
-/// Returns the size of a file; None for a block device, which is not opened.
-fn size(path: &Path) -> Result<Option<u64>, Error> {
-    let found = found(path)?;
-    let wrong = |what: String| {
-        Err(unfit(format!("{}: got {what}, expected a file or block device", path.display())))
+    let opened = Opened::open(back, Purpose::Check);
+    let (On::Volume(drives) | On::EmulatedVolume { drives, .. }) = &back.on else {
+        return opened.map(|_| Vec::new());
     };
-    match (found.file_type(), found.len()) {
-        (kind, _) if kind.is_block_device() => Ok(None),
-        (kind, _) if kind.is_dir() => wrong("a folder".into()),
-        (kind, _) if !kind.is_file() => wrong("a special file".into()),
-        (_, bytes) if bytes < BYTES_MIN => wrong(format!("{bytes} bytes, less than {BYTES_MIN}")),
-        (_, bytes) => Ok(Some(bytes)),
+    match opened {
+        // The server that is to reread the configuration may be using the volume.
+        Ok(_) | Err(Error::Volume(forebay_volume::Error::InUse(_))) => {
+            check_labels::check(&back.name, drives)
+        }
+        Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
+mod verdicts;
+
+#[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::config::Named;
+    use crate::config::{Blocks, Named};
 
     fn said(change: impl FnOnce(&mut Config, &Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
@@ -200,11 +155,11 @@ mod tests {
                     config.backs.truncate(1);
                     disk(config, folder.to_path_buf());
                 },
-                "got a folder",
+                "is a folder",
             ),
             (
                 |config, folder| config.backs[0].on = On::Volume(vec![folder.join("none")]),
-                "no such file",
+                "No such file",
             ),
             (
                 |config, _| {
@@ -223,7 +178,7 @@ mod tests {
             let flash = Some(folder.join("b.img"));
             config.backs.truncate(1);
             config.backs[0].on = On::Target { path: folder.join("a.img"), flash };
-            config.backs[0].policy = "cache:write=sideways".into();
+            config.backs[0].policy = "cache:write=sideways:format=yes".into();
         };
         assert!(said(wrong).unwrap().contains("sideways"));
     }

@@ -26,6 +26,7 @@ use crate::figures::BackFigures;
 use crate::front::{Course, Front, Newcomer, Order};
 use crate::journal::Journal;
 use crate::lanes::Lanes;
+use crate::opening::Purpose;
 use crate::outputs::Outputs;
 use crate::paired::Paired;
 use crate::record::{EndedTraces, time_of_day};
@@ -271,7 +272,7 @@ struct Inbound {
 /// The main function of a back's thread: opens the back, reports, and drives the back until it is
 /// told to stop.
 fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
-    let mut opened = Opened::open(back)?;
+    let mut opened = Opened::open(back, Purpose::Serve)?;
     match opened.lanes(back.driver)? {
         Lanes::Uring(lanes) => drive(back, opened, *lanes, inbound, begun),
         Lanes::Threads(lanes) => drive(back, opened, *lanes, inbound, begun),

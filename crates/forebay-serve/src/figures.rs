@@ -191,6 +191,9 @@ pub struct ExportFigures {
     pub kept: u64,
     /// The number of covered reads and writes that were answered in time.
     pub kept_in_time: u64,
+    /// The number of covered reads and writes that failed.
+    #[serde(skip)]
+    pub kept_failed: u64,
     /// Seconds since the oldest outstanding request arrived; 0 if none is outstanding.
     #[serde(default)]
     pub oldest_request_s: f64,

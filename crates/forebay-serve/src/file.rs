@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use forebay_core::contract::near::suggestion;
 use forebay_devices as devices;
 use forebay_live::Driver;
 use serde::Deserialize;
@@ -164,6 +165,12 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
     }
     for (nth, (at, back)) in backs.iter().enumerate() {
+        if back.name.is_empty() {
+            return Err(wrong(
+                *at,
+                &"name: got an empty name, expected one for messages and exports",
+            ));
+        }
         if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
             let name = &back.name;
             return Err(wrong(*at, &format!("'{name}' is given twice; give each name once")));
@@ -179,7 +186,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         let on = export.on.clone();
         let named = export.named().map_err(|what| wrong(at, &what))?;
         let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
-            let what = format!("on: got '{on}', expected the name of a [[disk]] or [[volume]]");
+            let names: Vec<&str> = backs.iter().map(|(_, back)| back.name.as_str()).collect();
+            let (near, names) = (suggestion(&on, &names), names.join(", "));
+            let what = format!(
+                "on: got '{on}'{near}, expected the name of a [[disk]] or [[volume]]: {names}"
+            );
             return Err(wrong(at, &what));
         };
         back.exports.push(named);
@@ -264,7 +275,10 @@ impl DiskTable {
             read_only: self.read_only,
             force: self.force,
             streams: self.streams.map(streams),
-            capacity_iops: self.capacity_iops,
+            capacity_iops: self
+                .capacity_iops
+                .map(|iops| rate("capacity_iops", iops))
+                .transpose()?,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
             trace: self.trace,
             trace_issued: self.trace_issued,
@@ -287,7 +301,10 @@ impl VolumeTable {
             depth: within("depth", self.depth.unwrap_or(base.depth))?,
             driver: self.driver.as_deref().map(driver).transpose()?,
             streams: self.streams.map(streams),
-            capacity_iops: self.capacity_iops,
+            capacity_iops: self
+                .capacity_iops
+                .map(|iops| rate("capacity_iops", iops))
+                .transpose()?,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
             scrub: scrub(self.scrub.as_deref(), self.scrub_rate.as_deref())?,
             trace: self.trace,
@@ -311,7 +328,7 @@ impl ExportTable {
             }
             (Some(iops), Some(within)) => {
                 let within = span(&within).map_err(|what| format!("within: {what}"))?;
-                Some(Promise { iops, within })
+                Some(Promise { iops: rate("keep_iops", iops)?, within })
             }
             (Some(_), None) => {
                 return Err(
@@ -334,7 +351,7 @@ impl ExportTable {
             bytes: size("size", self.size)?,
             read_only: self.read_only,
             promise,
-            weight: self.weight.unwrap_or(1),
+            weight: rate("weight", self.weight.unwrap_or(1))?,
             ublk: self.ublk,
         })
     }
@@ -366,6 +383,14 @@ fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(
 /// Parses the name of a driver.
 fn driver(name: &str) -> Result<Driver, String> {
     name.parse().map_err(|what| format!("driver: {what}"))
+}
+
+/// Checks that a rate or weight is within its limits.
+fn rate(key: &str, number: u64) -> Result<u64, String> {
+    match number {
+        1..=1_000_000_000 => Ok(number),
+        _ => Err(format!("{key}: got {number}, expected 1 to 1000000000")),
+    }
 }
 
 /// Checks that a number of I/Os or requests is within its limits.
@@ -531,7 +556,7 @@ on = "safe"
             ),
             ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
             ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
-            ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
+            ("weight = 3", "weight = 0", "line 26", "weight: got 0, expected 1 to 1000000000"),
             ("read_only = false", "window = 4", "line 9", "unknown field `window`"),
             ("depth = 8", "streams = \"connections\"", "line 6", "streams: got \"connections\""),
             (

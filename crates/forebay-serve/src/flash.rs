@@ -66,6 +66,13 @@ pub(crate) fn look(
     let on_flash = on_flash.transpose()?;
     let (standing, forced) = decide(found, on_flash, wish).map_err(|why| names.refused(why))?;
     notes.extend(forced.map(|why| names.forced(why)));
+    if back.read_only && wish.uses_flash {
+        return Err(unfit(format!(
+            "'{}': read_only: got '{}', which writes to its flash, expected a scheduler; leave \
+             read_only out, or set it for the exports",
+            back.name, back.policy
+        )));
+    }
     let at = |what| mark_at(disk_bytes).ok_or_else(|| names.no_room(what));
     let (read_only, keep) = (back.read_only, flash.filter(|_| wish.keeps_data));
     let pair = |at, pairing, mark| Pair {

@@ -40,7 +40,17 @@ impl Running {
             drop(room);
             self.refit(driver)?;
         }
-        Ok(unused)
+        let all_have_sizes = back.exports.iter().all(|export| export.bytes.is_some());
+        Ok(unused.or_else(|| {
+            all_have_sizes.then(|| {
+                format!(
+                    "'{}': its disk has grown by {}, but none of its exports, because each has a size; change \
+                     a size, or add an export",
+                    back.name,
+                    quantities::bytes(more as f64)
+                )
+            })
+        }))
     }
 
     /// Makes the exports of a driver as large as its room permits, for clients that connect from now

@@ -42,6 +42,7 @@ mod laws;
 mod listen;
 mod mark;
 mod marking;
+mod opening;
 mod outputs;
 mod outstanding_ios;
 mod paired;

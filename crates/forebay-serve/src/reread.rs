@@ -79,8 +79,12 @@ impl Running {
             match self.follow_file(&driver, back) {
                 Ok(changes) => {
                     said.extend(changes);
+                    let traced = TracePaths::of(&driver.current());
                     match self.trace_as(&driver, was, back, rotates) {
-                        Ok(paths) => said.extend(paths.iter().map(|path| complete(path))),
+                        Ok(paths) => {
+                            said.extend(paths.iter().map(|path| complete(path)));
+                            said.extend(TracePaths::of(&driver.current()).begun_since(&traced));
+                        }
                         Err(error) => {
                             failures.push(error.to_string());
                             // The next reload tries again.
@@ -245,6 +249,7 @@ impl Back {
         let changed = [
             ("its files or devices", !self.on.is(&now.on)),
             ("depth", self.depth != now.depth),
+            ("driver", self.driver != now.driver),
             ("page_cache", self.page_cache != now.page_cache),
             ("read_only", self.read_only != now.read_only),
             ("force", self.force != now.force),
@@ -365,13 +370,14 @@ mod tests {
     fn what_waits_for_a_restart_is_said_each_by_its_name() {
         type Change = fn(&mut Back);
         const PLACE: &str = "export 'more': its offset, a smaller size, or its access";
-        let changes: [(Change, &str); 11] = [
+        let changes: [(Change, &str); 12] = [
             (
                 |now| now.on = On::Target { path: "other".into(), flash: None },
                 "its files or devices",
             ),
             (|now| now.on = On::Volume(vec!["disk".into()]), "its files or devices"),
             (|now| now.depth = 1, "depth"),
+            (|now| now.driver = Some(forebay_live::Driver::Threads), "driver"),
             (|now| now.page_cache = true, "page_cache"),
             (|now| now.read_only = true, "read_only"),
             (|now| now.force = true, "force"),

@@ -3,6 +3,8 @@
 // Allowed because this module works with threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -21,7 +23,6 @@ use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::figures::Figures;
 use crate::listen::Listening;
-use crate::outputs;
 use crate::reread::Reloaded;
 use crate::running::Running;
 
@@ -47,9 +48,7 @@ impl Server {
     /// The configuration, a target, a policy or an address is invalid. Nothing has been written in
     /// this case.
     pub fn start(config: &Config) -> Result<Server, Error> {
-        refuse_doubles(config)?;
-        outputs::refuse(config)?;
-        config.listen.iter().try_for_each(Address::refuse_unusable)?;
+        config.refuse()?;
         let (says, said) = channel();
         let mut server = Server {
             said: Mutex::new(said),
@@ -291,6 +290,11 @@ fn devices_of(back: &Back, prepared: &Prepared) -> Vec<Wanted> {
 
 /// Rejects duplicate names and files.
 pub(crate) fn refuse_doubles(config: &Config) -> Result<(), Error> {
+    for back in &config.backs {
+        refuse_control_characters("", &back.name)?;
+        let names = back.exports.iter().map(|export| &export.name);
+        names.into_iter().try_for_each(|name| refuse_control_characters("export ", name))?;
+    }
     let mut names: Vec<&str> = Vec::new();
     for export in config.backs.iter().flat_map(|back| &back.exports) {
         if names.contains(&export.name.as_str()) {
@@ -301,13 +305,15 @@ pub(crate) fn refuse_doubles(config: &Config) -> Result<(), Error> {
         }
         names.push(&export.name);
     }
-    let mut files: Vec<(PathBuf, &str)> = Vec::new();
+    let mut files: Vec<(FileIdentity, &str)> = Vec::new();
     for back in &config.backs {
         let named: Vec<PathBuf> = back.on.paths().map(PathBuf::from).collect();
         // Drives that cannot be inspected are reported when they are opened.
         for path in forebay_volume::drives_in(&named).unwrap_or(named) {
             // Files that cannot be found are reported when they are opened.
-            let Ok(file) = path.canonicalize() else { continue };
+            let Ok(file) = std::fs::metadata(&path).map(|found| FileIdentity::of(&found)) else {
+                continue;
+            };
             if let Some((_, other)) = files.iter().find(|(known, _)| *known == file) {
                 return Err(unfit(format!(
                     "{}: is used by '{other}' and by '{}', expected a separate file or drive for \
@@ -320,6 +326,33 @@ pub(crate) fn refuse_doubles(config: &Config) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Rejects a name that would break lines of messages and metrics.
+fn refuse_control_characters(what: &str, name: &str) -> Result<(), Error> {
+    match name.chars().any(char::is_control) {
+        false => Ok(()),
+        true => Err(unfit(format!(
+            "{what}{name:?}: got a line break or another control character in the name, expected only \
+             printable ones"
+        ))),
+    }
+}
+
+/// Identifies a file or device, whatever its name.
+#[derive(PartialEq, Eq)]
+enum FileIdentity {
+    Device(u64),
+    File { device: u64, inode: u64 },
+}
+
+impl FileIdentity {
+    fn of(found: &Metadata) -> FileIdentity {
+        match found.file_type().is_block_device() {
+            true => FileIdentity::Device(found.rdev()),
+            false => FileIdentity::File { device: found.dev(), inode: found.ino() },
+        }
+    }
 }
 
 #[cfg(test)]

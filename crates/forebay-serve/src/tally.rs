@@ -93,7 +93,7 @@ impl ExportTally {
         let iops = promise.map_or(0, |promise| promise.iops);
         let figures = &mut self.figures;
         if (self.within, figures.keep_iops) != (within, iops) {
-            (figures.kept, figures.kept_in_time) = (0, 0);
+            (figures.kept, figures.kept_in_time, figures.kept_failed) = (0, 0, 0);
         }
         figures.keep_iops = iops;
         figures.within_ms = within.map(|within| within.0 as f64 / 1e6);
@@ -148,6 +148,7 @@ impl ExportTally {
         if let Some(within) = within.filter(|_| is_covered) {
             figures.kept += 1;
             figures.kept_in_time += u64::from(!how.failed && how.took <= within);
+            figures.kept_failed += u64::from(how.failed);
         }
         match header.command {
             _ if how.failed => {
@@ -588,5 +589,6 @@ mod tests {
         tally.answered(0, Nanos::from_millis(1000), &header, how);
         let figures = &tally.exports[0].figures;
         assert_eq!((figures.kept, figures.kept_in_time, figures.reads), (3, 1, 3));
+        assert_eq!(figures.kept_failed, 1);
     }
 }

@@ -21,6 +21,19 @@ pub(crate) struct TracePaths {
 }
 
 impl TracePaths {
+    /// Returns a sentence for each trace that is written now, but was not in `before`.
+    pub(crate) fn begun_since(&self, before: &TracePaths) -> Vec<String> {
+        let traces = [
+            (&self.client, &before.client, "clients' requests"),
+            (&self.issued, &before.issued, "the disks' I/Os"),
+        ];
+        let begun = traces.into_iter().filter(|(now, before, _)| now != before);
+        let line = |(now, _, of): (&Option<PathBuf>, _, &str)| {
+            Some(format!("a trace of {of} is written to {} now", now.as_ref()?.display()))
+        };
+        begun.filter_map(line).collect()
+    }
+
     pub(crate) fn of(back: &Back) -> TracePaths {
         TracePaths { client: back.trace.clone(), issued: back.trace_issued.clone() }
     }

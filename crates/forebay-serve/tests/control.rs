@@ -399,7 +399,8 @@ fn a_trace_that_could_not_be_created_is_tried_again() {
         assert!(said.contains("'one': trace: ") && said.contains("t.csv"), "{said}");
     }
     std::fs::create_dir(served.folder.path().join("t")).unwrap();
-    served.reload(&traced);
+    let said = served.reload(&traced);
+    assert!(said.contains("a trace of clients' requests is written to "), "{said}");
     served.client("a").write(0, &pattern(1, 4096));
     served.server.stop().unwrap();
     let text = std::fs::read_to_string(served.folder.path().join("t/t.csv")).unwrap();
@@ -441,6 +442,17 @@ fn the_new_bytes_of_a_disk_that_has_grown_are_used_without_a_restart() {
         assert!(bytes[(2 << 20) - 4096..] == pattern(5, 4096));
         assert!(bytes[64 << 10..][..4096] == pattern(6, 4096));
     }
+}
+
+#[test]
+fn a_disk_that_grows_without_its_exports_says_so() {
+    let text = ONE.to_string() + &export("a", "one", "size = '64KiB'");
+    let served = Configured::new(&text);
+    resize(&served, "one", 2 << 20);
+    let said = served.reload(&text);
+    assert!(said.contains("its disk has grown by") && said.contains("each has a size"), "{said}");
+    assert!(!served.reload(&text).contains("grown"), "only once");
+    served.server.stop().unwrap();
 }
 
 #[test]

@@ -5,10 +5,12 @@
 //! of another mount namespace refers to its file by a path that may not exist here.
 
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock, major, minor};
 
 /// Rejects a file that is used by an active loop device or as swap.
 pub(super) fn refuse(found: &Metadata) -> Result<(), String> {
@@ -32,20 +34,48 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
     Ok(())
 }
 
+/// Rejects a loop device whose backing file is locked, because a server serves that file.
+pub(super) fn refuse_device(found: &Metadata) -> Result<(), String> {
+    let device = found.rdev();
+    let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    match backing_file(Path::new(&folder)) {
+        Some(file) => refuse_locked(&file),
+        None => Ok(()),
+    }
+}
+
+/// Rejects a loop device with this backing file if the file is locked.
+fn refuse_locked(file: &Path) -> Result<(), String> {
+    // A file that cannot be opened here, for example one of another mount namespace, cannot be
+    // checked.
+    let Ok(opened) = File::open(file) else { return Ok(()) };
+    match flock(&opened, FlockOperation::NonBlockingLockShared) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(
+            "is a loop device of {}, which another process keeps open for writing: nothing is written to \
+             it; name the file itself, and serve it once",
+            file.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the backing file of the block device with this folder of the kernel, if it is a loop
+/// device.
+fn backing_file(device: &Path) -> Option<PathBuf> {
+    let mut name = fs::read(device.join("loop/backing_file")).ok()?;
+    name.pop_if(|last| *last == b'\n');
+    Some(PathBuf::from(OsString::from_vec(name)))
+}
+
 /// Returns the loop devices in `blocks`, which is the kernel's folder of block devices, with the
 /// file of each.
 fn backing(blocks: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(blocks).into_iter().flatten().flatten();
-    let file_of = |device: &Path| {
-        let mut name = fs::read(device.join("loop/backing_file")).ok()?;
-        name.pop_if(|last| *last == b'\n');
-        Some(PathBuf::from(OsString::from_vec(name)))
+    let named = |entry: fs::DirEntry| {
+        let file = backing_file(&entry.path())?;
+        Some((entry.file_name().to_string_lossy().into_owned(), file))
     };
-    entries
-        .filter_map(|entry| {
-            Some((entry.file_name().to_string_lossy().into_owned(), file_of(&entry.path())?))
-        })
-        .collect()
+    entries.filter_map(named).collect()
 }
 
 /// Returns the paths in the text of `/proc/swaps`, in which spaces are encoded as octal escapes.
@@ -100,6 +130,24 @@ mod tests {
             assert!(said(name).unwrap_err().contains("in use as swap"), "{name}");
         }
         assert_eq!(said("free"), Ok(()));
+    }
+
+    #[test]
+    fn a_loop_device_is_refused_while_its_file_is_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        fs::write(&image, "x").unwrap();
+        fs::create_dir(folder.path().join("loop")).unwrap();
+        let text = format!("{}\n", image.display());
+        fs::write(folder.path().join("loop/backing_file"), text).unwrap();
+        let file = backing_file(folder.path()).unwrap();
+        assert_eq!(refuse_locked(&file), Ok(()));
+        let served = File::open(&image).unwrap();
+        flock(&served, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(refuse_locked(&file).unwrap_err().contains("is a loop device of "));
+        drop(served);
+        assert_eq!(refuse_locked(&file), Ok(()));
+        assert_eq!(backing_file(Path::new("/sys/dev/block/no")), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! are checked.
 
 use forebay_core::Nanos;
+use forebay_core::contract::near::suggestion;
 
 use crate::config::Scrub;
 use crate::protocol::PAYLOAD_MAX;
@@ -16,8 +17,10 @@ fn parts(text: &str) -> Option<(f64, &str)> {
 
 /// Parses a size, such as `10GiB` or `500MB`.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let expected =
-        || format!("got '{text}', expected a size with its unit, as in \"10GiB\" or \"512B\"");
+    let expected = || {
+        let near = with_known_unit(text);
+        format!("got '{text}'{near}, expected a size with its unit, as in \"10GiB\" or \"512B\"")
+    };
     let (number, unit) = parts(text).ok_or_else(expected)?;
     let factor: u64 = match unit {
         "B" => 1,
@@ -38,6 +41,15 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Suggests the same size with its unit in the right case.
+fn with_known_unit(text: &str) -> String {
+    const UNITS: [&str; 9] = ["B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"];
+    let Some((_, unit)) = parts(text) else { return String::new() };
+    let known = UNITS.iter().find(|known| known.eq_ignore_ascii_case(unit) && **known != unit);
+    let number = text.trim().strip_suffix(unit).unwrap_or_default();
+    known.map_or(String::new(), |known| format!(" (did you mean {number}{known}?)"))
+}
+
 /// Parses the memory for requests, which must suffice for the two longest requests.
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     let least = 2 * u64::from(PAYLOAD_MAX);
@@ -53,6 +65,9 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 pub(super) fn mode(text: &str) -> Result<u32, String> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     match u32::from_str_radix(digits, 8) {
+        Ok(mode) if mode & 0o222 == 0 => {
+            Err(format!("got '{text}', with which nobody may connect, expected e.g. \"0660\""))
+        }
         Ok(mode) if mode <= 0o777 => Ok(mode),
         _ => Err(format!("got '{text}', expected permissions in octal, as in \"0660\"")),
     }
@@ -68,14 +83,21 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
         let mut fields = line.split(':');
         (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
     });
-    let unknown = || format!("got '{text}', expected a group of /etc/group, or its number");
+    let unknown = || {
+        let names: Vec<&str> = groups.lines().filter_map(|line| line.split(':').next()).collect();
+        let near = suggestion(text, &names);
+        format!("got '{text}'{near}, expected a group of /etc/group, or its number")
+    };
     number.ok_or_else(unknown)
 }
 
 /// Parses a duration, such as `10ms` or `1.5s`.
 pub(super) fn span(text: &str) -> Result<Nanos, String> {
-    let expected =
-        || format!("got '{text}', expected a time with its unit, as in \"10ms\" or \"1s\"");
+    let expected = || {
+        format!(
+            "got '{text}', expected a time with its unit (us, ms or s), as in \"10ms\" or \"1s\""
+        )
+    };
     let (number, unit) = parts(text).ok_or_else(expected)?;
     let ms = match unit {
         "us" => number / 1e3,
@@ -112,8 +134,9 @@ pub(super) fn scrub(every: Option<&str>, rate: Option<&str>) -> Result<Option<Sc
         _ => 0.0,
     };
     if !(1.0..=24.0 * 3660.0).contains(&hours) {
+        let near = suggestion(every, &["daily", "weekly", "monthly"]);
         return Err(format!(
-            "scrub: got '{every}', expected \"daily\", \"weekly\", \"monthly\", or from 1 hour on, as in \
+            "scrub: got '{every}'{near}, expected \"daily\", \"weekly\", \"monthly\", or from 1 hour on, as in \
              \"12h\" or \"10d\""
         ));
     }
