@@ -11,6 +11,7 @@ mod toml;
 
 use forebay_core::Op;
 use forebay_words::plural::counted;
+use forebay_words::quantities::seconds;
 
 use super::FitError;
 use super::check::RowChecked;
@@ -118,10 +119,11 @@ pub fn notes(sweep: &Sweep, checked: &[RowChecked]) -> Vec<String> {
 fn p99_far_off(row: &RowChecked) -> Option<String> {
     let check = &row.check;
     let error = check.p99_error().filter(|error| error.abs() > P99_FAR_OFF)?;
-    let (measured, model) = (check.measured.p99_us?, check.model.p99_us?);
+    let of = |row: &SweepRow| row.p99_us.map(|us| seconds(us / 1e6));
+    let (measured, model) = (of(&check.measured)?, of(&check.model)?);
     Some(format!(
-        "{} at depth {}: a 99th percentile of {measured:.0} us was measured and the model predicts \
-         {model:.0} us, {:+.0} %",
+        "{} at depth {}: a 99th percentile of {measured} was measured and the model predicts {model}, \
+         {:+.0} %",
         noun(check.measured.op),
         check.measured.depth,
         100.0 * error
