@@ -402,6 +402,7 @@ fn repeated_rows_that_differ_much_have_a_note() {
         Folder::with("apart", &files).read().unwrap()
     };
     assert!(read([69.0, 70.0, 80.0]).notes.is_empty());
+    assert_eq!(read([80.0, 80.0, 50.0]).notes.len(), 1, "only the least is far from the mean");
     let sweep = read([69.8, 69.8, 27.9]);
     let said = "random reads of 4 KiB at depth 1: 3 results from 27.9 to 69.8 IOPS";
     assert!(sweep.notes.len() == 1 && sweep.notes[0].starts_with(said), "{:?}", sweep.notes);
