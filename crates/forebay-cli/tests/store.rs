@@ -480,25 +480,16 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
     // A request header that never ends.
     let said = http(metrics, &vec![b'x'; 1 << 20]);
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 431 "), "{said}");
-    // Few clients may be connected without sending anything, and not for long.
+    // Clients that send nothing are disconnected when others come.
     let silence = || -> Vec<_> { (0..8).map(|_| TcpStream::connect(metrics).unwrap()).collect() };
     let page = || http(metrics, b"GET /metrics HTTP/1.0\r\n\r\n");
-    // On a slow machine, the silent clients may be disconnected before the page is requested, so
-    // try again.
-    let refused = (0..20).find_map(|_| {
-        let (silent, said) = (silence(), page());
-        (said.is_empty() || said.starts_with("HTTP/1.1 503 ")).then_some(silent)
-    });
-    let silent = refused.expect("eight that say nothing leave no room for a ninth");
+    let silent: Vec<_> = (0..20).flat_map(|_| silence()).collect();
+    assert!(page().starts_with("HTTP/1.1 200 "));
     assert_eq!(serving.client().text("PING"), "+PONG");
     for mut stream in silent {
-        // Connections beyond the limit get an error while earlier ones are still open.
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
-        assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{said:?}");
-    }
-    while !page().starts_with("HTTP/1.1 200 ") {
-        std::thread::sleep(Duration::from_millis(10));
+        assert!(said.is_empty(), "{said:?}");
     }
 }
 

@@ -134,7 +134,8 @@ pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
             ));
         }
         if !folder(path).is_dir() {
-            return wrong("its folder does not exist; create it first".into());
+            let what = "No such file or directory: its folder does not exist; create it first";
+            return wrong(what.into());
         }
     }
     Ok(())
