@@ -1,22 +1,26 @@
 //! Tests what `advise` and `plan` say about redundancy on an array.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{MIB, forebay, json, refused, writes};
+use super::{MIB, forebay, json, refused};
 use crate::command::{Folder, HEADER};
 
-#[test]
-fn advice_says_which_redundancy_pays_on_an_array() {
-    let folder = Folder::new();
-    // Slow enough that a drive is rebuilt in the meantime.
+/// Creates a trace of writes that come slowly enough for a drive to be rebuilt in the meantime.
+fn slow_writes(folder: &Folder, count: u64) -> PathBuf {
     let row = |n: u64| {
         let (at_ms, offset, len) = (n * 40, n * 7919 % 9000 * 4096, 4096 << (n % 7));
         format!("{},write,{offset},{len},0,0,1000000,,,,\n", at_ms * 1_000_000)
     };
-    let trace = HEADER.to_string() + &(0..1000).map(row).collect::<String>();
-    let trace = folder.file("slow.csv", trace);
+    folder.file("slow.csv", HEADER.to_string() + &(0..count).map(row).collect::<String>())
+}
+
+#[test]
+fn advice_says_which_redundancy_pays_on_an_array() {
+    let folder = Folder::new();
+    let trace = slow_writes(&folder, 1000);
     let trace = trace.to_str().unwrap();
     let advise = |drives: &str| {
         let args = ["advise", trace, "--array", drives, "-o", "page.html", "--device", "sata250"];
@@ -62,7 +66,7 @@ fn advice_says_which_redundancy_pays_on_an_array() {
 fn commands_that_advice_on_an_array_prints_can_be_run() {
     let folder = Folder::new();
     crate::shell::prepared(folder.root());
-    let trace = writes(&folder, 300);
+    let trace = slow_writes(&folder, 300);
     fs::create_dir(folder.root().join("DRIVES")).unwrap();
     folder.drives("DRIVES/drive", 6, 32 * MIB);
     let asked = ["advise", trace.to_str().unwrap(), "--array", "6", "--device", "sata250"];
