@@ -63,9 +63,6 @@ const PERIOD: u32 = 16;
 /// shortest bound, it decreases by 1 / `DECAY`.
 const RISE: u64 = 2;
 const DECAY: u64 = 128;
-/// The number of I/Os in the mean excess, and how many times the mean a peak is that few I/Os reach.
-const MEAN_OF: u64 = 32;
-const FEW: u64 = 4;
 /// The number of shortest bounds within which the owed share shrinks to zero.
 const OWED_BOUNDS: u64 = 500;
 /// The minimum length of a part of a long request.
@@ -192,8 +189,6 @@ pub(super) struct DeviceTime {
     /// The excess of promised I/Os, and of those that had no unpromised ones beside them.
     tail: Peak,
     alone: Peak,
-    /// The mean excess of the latter.
-    alone_mean: Nanos,
     last_end: Nanos,
     /// What the promises leave: a share of the time, and the corresponding part of the shortest
     /// bound.
@@ -250,7 +245,6 @@ impl DeviceTime {
             unpromised: Nanos::ZERO,
             tail: Peak::default(),
             alone: Peak::default(),
-            alone_mean: Nanos::ZERO,
             last_end: Nanos::ZERO,
             spare: Share::ALL,
             surplus: Nanos::ZERO,
@@ -341,14 +335,6 @@ impl DeviceTime {
     pub(super) fn shortened(&self, window: Nanos) -> Nanos {
         let others = self.tail.most - self.alone.most;
         (window - self.tail.most).max((window - others).min(Nanos(window.0 / 4)))
-    }
-
-    /// Returns whether the window, rather than the device, limits how much enters, because a few
-    /// promised I/Os take long even without others. (On a slow device, most of them take long.)
-    pub(super) fn is_held_back_in_vain(&self, window: Nanos) -> bool {
-        let is_short = self.shortened(window).0 < window.0 / 2;
-        let is_of_few = self.alone.most.0 / FEW >= self.alone_mean.0;
-        is_short && is_of_few && self.alone.most + self.alone.most >= self.tail.most
     }
 
     /// Returns the length of the next part of a request that has `left` bytes left: as long as fits
@@ -493,8 +479,6 @@ impl DeviceTime {
         self.tail.follow(now, counted, self.shortest);
         if io.deadline.is_some() && !io.has_others {
             self.alone.follow(now, counted, self.shortest);
-            self.alone_mean =
-                Nanos(((MEAN_OF - 1) * self.alone_mean.0 + counted.0).div_ceil(MEAN_OF));
         }
         let took = now - self.last_end.max(io.issued);
         self.defer(now, &io, took, excess, window);

@@ -270,7 +270,7 @@ impl Recombine for Promised {
     }
 
     fn is_saturated(&self) -> bool {
-        self.is_saturated && !self.device.is_held_back_in_vain(self.window)
+        self.is_saturated
     }
 
     #[inline]

@@ -142,10 +142,10 @@ fn a_client_that_pauses_between_requests_says_nothing_about_the_rate() {
 
 #[test]
 fn what_promised_ios_exceed_without_others_leaves_a_quarter_of_the_window() {
-    let passes = |others: bool, every: u64| {
+    let leaves = |others: bool| {
         let mut device = device();
         for nth in 0..200 {
-            let (at, took) = (ms(100 * nth), if nth % every == 0 { ms(60) } else { ms(10) });
+            let (at, took) = (ms(100 * nth), if nth % 10 == 0 { ms(60) } else { ms(10) });
             if others {
                 device.enter(at, &small(1000), None);
             }
@@ -154,11 +154,9 @@ fn what_promised_ios_exceed_without_others_leaves_a_quarter_of_the_window() {
             device.leave(at + took, 1000, WINDOW);
         }
         assert!(device.tail() > WINDOW, "{}", device.tail());
-        (device.shortened(WINDOW), device.is_held_back_in_vain(WINDOW))
+        device.shortened(WINDOW)
     };
-    assert_eq!(passes(false, 10), (ms(5), true));
-    assert_eq!(passes(true, 10), (ms(0), false));
-    assert_eq!(passes(false, 1), (ms(5), false), "the device is slow");
+    assert_eq!((leaves(false), leaves(true)), (ms(5), ms(0)));
 }
 
 #[test]
