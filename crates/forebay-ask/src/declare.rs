@@ -29,7 +29,7 @@
 /// assert_eq!(ask.within, [Nanos::from_secs(1), Nanos::from_secs(2)]);
 /// assert_eq!((ask.fraction.as_f64(), ask.jobs), (0.99, None));
 /// given.text("jobs", "65");
-/// assert!(read::<CapacityAsk>(&given).unwrap_err().said.contains("from 1 to 64"));
+/// assert!(read::<CapacityAsk>(&given).unwrap_err().message.contains("from 1 to 64"));
 /// ```
 #[macro_export]
 macro_rules! ask {

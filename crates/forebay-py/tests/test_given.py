@@ -141,9 +141,12 @@ def test_messages_name_arguments(small, wrong, text):
     assert "--" not in str(caught.value)
 
 
-def test_warnings_name_arguments_too(small):
+def test_warnings_name_arguments_too(small, tmp_path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text('currency = "EUR"\non = "2026-11"\n[drive.990-pro]\namount = 99.0\n')
+    drives = ["990-pro", "samsung-830"]
     with pytest.warns(forebay.TraceWarning, match="Give prices"):
-        forebay.plan_buy(small, device=["hc550", "990-pro"], layout="single", devices_max=2)
+        forebay.plan_buy(small, device=drives, layout="single", devices_max=2, prices=prices)
 
 
 def test_notes_on_a_trace_name_arguments(tmp_path):
