@@ -12,7 +12,7 @@ fn a_fit_names_what_is_missing_or_wrong_and_writes_nothing() {
         fit.arg(folder.root()).arg("-o").arg(folder.path("mine.toml"));
         fit
     };
-    fails(&mut fit(), 2, &["zones*_lat.*.log", "got 0 sequential runs", "measure-a-drive.md"]);
+    fails(&mut fit(), 2, &["zones*_lat.*.log", "neither fio's results", "measure-a-drive.md"]);
     folder.file("zones_lat.1.log", "5, 2000000, 0, 131072, 0, 0\n6, 2000000, 0, 131072\n");
     fails(&mut fit(), 2, &["zones_lat.1.log, line 2", "got '6, 2", "log_offset=1"]);
     folder.file("zones_lat.1.log", "5, 2000000, 1, 131072, 0, 0\n");

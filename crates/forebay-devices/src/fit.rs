@@ -211,6 +211,13 @@ impl Measurements {
                 all.paths.push(path);
             }
         }
+        if all.paths.is_empty() {
+            return Err(FitError::TooLittle {
+                what: "the folder",
+                got: "neither fio's results nor its latency logs".into(),
+                expected: "NAME.json (--output-format=json), or zones*_lat.*.log and seek*_lat.*.log",
+            });
+        }
         Ok(all)
     }
 }

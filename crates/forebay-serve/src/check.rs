@@ -104,7 +104,7 @@ mod tests {
     type Change = fn(&mut Config, &Path);
 
     #[test]
-    fn what_a_start_would_refuse_is_refused_without_opening_anything() {
+    fn what_a_start_would_refuse_is_refused() {
         assert_eq!(said(|_, _| ()), None);
         let with_flash: Change = |config, folder| {
             let flash = Some(folder.join("b.img"));

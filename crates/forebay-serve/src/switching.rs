@@ -155,8 +155,13 @@ impl Running {
         }
         let (told, ended) = channel();
         let thread = thread::Builder::new().name(format!("switch {name}"));
-        // If nobody waits any more, the outcome is in the figures.
-        let work = move || drop(told.send(switching.run(&served, next, has_exports)));
+        let (says, late) = (self.says(), name.clone());
+        let work = move || {
+            if let Err(unheard) = told.send(switching.run(&served, next, has_exports)) {
+                // If the receiver is gone too, the server is stopping.
+                let _ = says.send(ended_late(&late, unheard.0));
+            }
+        };
         thread.spawn(work).map_err(system("starting a thread"))?;
         match ended.recv_timeout(PATIENCE) {
             Ok(outcome) => outcome.map(Some),
@@ -167,6 +172,14 @@ impl Running {
                 PATIENCE.as_secs()
             ))),
         }
+    }
+}
+
+/// Describes the end of a switch that nobody waits for any more.
+fn ended_late(name: &str, outcome: Result<Duration, Error>) -> String {
+    match outcome {
+        Ok(_) => format!("'{name}' has its new policy now"),
+        Err(error) => format!("error: {error}"),
     }
 }
 

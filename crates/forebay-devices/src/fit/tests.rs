@@ -144,6 +144,9 @@ fn logs_are_found_by_their_names() {
         std::fs::write(folder.join(name), line).unwrap();
     }
     let found = Measurements::read(&folder);
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    let empty = Measurements::read(&folder.join("empty")).unwrap_err().to_string();
+    assert!(empty.contains("the folder: got neither fio's results nor its latency"), "{empty}");
     std::fs::remove_dir_all(&folder).unwrap();
     let found = found.unwrap();
     let counts = [&found.zones, &found.back, &found.near, &found.seek].map(Vec::len);
