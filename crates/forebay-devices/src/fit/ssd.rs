@@ -1,10 +1,13 @@
 //! Fits a solid-state drive to an ordinary fio sweep: random reads and writes by queue depth.
 //!
 //! A sweep shows what the host sees: the maximum rate, two latencies and how frequent they are, how
-//! many I/Os the drive processes at a time ([`side`]), and the host's own overhead. It shows
+//! many I/Os the drive processes at a time ([`search`]), and the host's own overhead. It shows
 //! neither program and erase times nor the spare flash or the behavior of a worn drive. These are
 //! assumed, or chosen so that they never limit the measured rates, and the device file says so.
 
+mod aims;
+mod quick;
+mod search;
 mod side;
 mod simplex;
 mod toml;
@@ -18,8 +21,9 @@ use super::check::RowChecked;
 use super::disk::{far_off, noun};
 use super::sweep::{Sweep, SweepRow};
 
+use search::Search;
 pub use side::Side;
-use side::{NVME_DEPTH, SATA_DEPTH, Search};
+use side::{NVME_DEPTH, SATA_DEPTH};
 
 /// Properties of a solid-state drive that a sweep does not show. The capacity is assumed if it is
 /// None.

@@ -3,6 +3,10 @@
 
 use std::path::Path;
 
+mod agreement;
+mod evaluation;
+mod synthetic;
+
 use super::*;
 use crate::fit::check::{RowChecked, check};
 
