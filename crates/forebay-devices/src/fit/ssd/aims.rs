@@ -67,7 +67,7 @@ pub(super) fn period_us(row: &SweepRow) -> f64 {
 }
 
 /// Leaves out the 99th percentiles that exceed the median by far more than at a greater depth.
-fn plausible(rows: &[&SweepRow]) -> Vec<SweepRow> {
+pub(super) fn plausible(rows: &[&SweepRow]) -> Vec<SweepRow> {
     let excess = |row: &SweepRow| {
         let (p50, p99) = row.p50_us.zip(row.p99_us)?;
         Some((p99 - p50).max(EXCESS_LEAST * p50))

@@ -2,9 +2,6 @@
 //! and the state of each page that [`Ssd`](forebay_core::device::ssd::Ssd) has: a search needs
 //! thousands of runs. A test compares both.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use forebay_core::Op;
 
 use super::side::{CHANNEL_MB_PER_S, Side};
@@ -32,6 +29,17 @@ pub(super) struct Simulated {
 /// The data that a die reads or programs at once.
 const ROW_BYTES: u32 = 32 << 10;
 
+/// Times with what belongs to them, the latest first. There are few, so a sorted list is faster than a
+/// heap.
+struct Agenda(Vec<(u64, u64)>);
+
+impl Agenda {
+    fn add(&mut self, at: u64, with: u64) {
+        let place = self.0.partition_point(|entry| *entry > (at, with));
+        self.0.insert(place, (at, with));
+    }
+}
+
 /// The state of a run. Times are in ns.
 struct Run<'a> {
     side: &'a Side,
@@ -46,9 +54,9 @@ struct Run<'a> {
     dies_free: Vec<u64>,
     random: u64,
     /// When the host issues the next I/Os.
-    issues: BinaryHeap<Reverse<u64>>,
+    issues: Agenda,
     /// I/Os that still have to pass the controller: when they are ready, and when they were issued.
-    leaving: BinaryHeap<Reverse<(u64, u64)>>,
+    leaving: Agenda,
     /// When the last I/O passed the controller after the flash.
     left: u64,
     /// The host's time between a completion and the next I/O, and before it notices a completion.
@@ -97,8 +105,8 @@ impl Run<'_> {
             link_free: 0,
             dies_free: vec![0; side.lanes as usize],
             random: 7,
-            issues: (0..u64::from(depth)).map(|at| Reverse(500 * at)).collect(),
-            leaving: BinaryHeap::new(),
+            issues: Agenda((0..u64::from(depth)).rev().map(|at| (500 * at, 0)).collect()),
+            leaving: Agenda(Vec::new()),
             left: 0,
             gap: side.host.gap.0,
             wake: if depth == 1 { side.host.wake.0 } else { 0 },
@@ -109,24 +117,24 @@ impl Run<'_> {
     /// its completion.
     fn complete(&mut self) -> Option<(u64, u64)> {
         let (issued, done) = loop {
-            let issue = self.issues.peek().map(|Reverse(at)| *at);
-            if let Some(Reverse((ready, issued))) = self.leaving.peek().copied() {
+            let issue = self.issues.0.last();
+            if let Some((ready, issued)) = self.leaving.0.last().copied() {
                 let leaves = self.left.max(ready) + self.interval;
-                if issue.is_none_or(|at| leaves <= at) {
-                    self.leaving.pop();
+                if issue.is_none_or(|(at, _)| leaves <= *at) {
+                    self.leaving.0.pop();
                     self.left = leaves;
                     break (issued, leaves);
                 }
             }
-            let Reverse(at) = self.issues.pop()?;
+            let (at, _) = self.issues.0.pop()?;
             let ready = self.serve(at);
             if !self.side.behind {
                 break (at, ready);
             }
-            self.leaving.push(Reverse((ready, at)));
+            self.leaving.add(ready, at);
         };
         let seen = done + self.wake;
-        self.issues.push(Reverse(seen + self.gap));
+        self.issues.add(seen + self.gap, 0);
         Some((issued, seen))
     }
 

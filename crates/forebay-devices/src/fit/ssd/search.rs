@@ -40,7 +40,7 @@ const FIRST_SHARES: [f64; 2] = [0.6, 0.98];
 /// The number of rows used in the coarse search.
 const COARSE_ROWS: usize = 4;
 /// The number of I/Os simulated per row in the coarse and in the fine search.
-const COARSE_IOS: usize = 1_500;
+const COARSE_IOS: usize = 1_000;
 const FINE_IOS: usize = 3_500;
 /// The number of I/Os simulated in addition per I/O outstanding.
 const IOS_PER_DEPTH: usize = 30;

@@ -9,7 +9,7 @@ use forebay_core::Nanos;
 fn agree(op: Op, side: &Side, block_bytes: u32) {
     let link_bytes_per_s = 550_000_000;
     let fitted = SsdFit {
-        known: SsdFacts { name: "simulated".to_string(), capacity_bytes: None },
+        known: SsdFacts { name: "simulated".to_string(), capacity_bytes: Some(8 << 30) },
         reads: side.clone(),
         writes: Some(side.clone()),
         link_mb_per_s: (550.0, true),
