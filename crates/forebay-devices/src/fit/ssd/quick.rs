@@ -2,6 +2,8 @@
 //! and the state of each page that [`Ssd`](forebay_core::device::ssd::Ssd) has: a search needs
 //! thousands of runs. A test compares both.
 
+use std::collections::VecDeque;
+
 use forebay_core::Op;
 
 use super::side::{CHANNEL_MB_PER_S, Side};
@@ -29,13 +31,16 @@ pub(super) struct Simulated {
 /// The data that a die reads or programs at once.
 const ROW_BYTES: u32 = 32 << 10;
 
-/// Times with what belongs to them, the latest first. There are few, so a sorted list is faster than a
-/// heap.
-struct Agenda(Vec<(u64, u64)>);
+/// Times with what belongs to them, the earliest first. New times are later than most, so moving them
+/// up from the end is faster than a heap.
+struct Agenda(VecDeque<(u64, u64)>);
 
 impl Agenda {
     fn add(&mut self, at: u64, with: u64) {
-        let place = self.0.partition_point(|entry| *entry > (at, with));
+        let mut place = self.0.len();
+        while place > 0 && self.0[place - 1].0 > at {
+            place -= 1;
+        }
         self.0.insert(place, (at, with));
     }
 }
@@ -105,8 +110,8 @@ impl Run<'_> {
             link_free: 0,
             dies_free: vec![0; side.lanes as usize],
             random: 7,
-            issues: Agenda((0..u64::from(depth)).rev().map(|at| (500 * at, 0)).collect()),
-            leaving: Agenda(Vec::new()),
+            issues: Agenda((0..u64::from(depth)).map(|at| (500 * at, 0)).collect()),
+            leaving: Agenda(VecDeque::new()),
             left: 0,
             gap: side.host.gap.0,
             wake: if depth == 1 { side.host.wake.0 } else { 0 },
@@ -117,16 +122,16 @@ impl Run<'_> {
     /// its completion.
     fn complete(&mut self) -> Option<(u64, u64)> {
         let (issued, done) = loop {
-            let issue = self.issues.0.last();
-            if let Some((ready, issued)) = self.leaving.0.last().copied() {
+            let issue = self.issues.0.front();
+            if let Some((ready, issued)) = self.leaving.0.front().copied() {
                 let leaves = self.left.max(ready) + self.interval;
                 if issue.is_none_or(|(at, _)| leaves <= *at) {
-                    self.leaving.0.pop();
+                    self.leaving.0.pop_front();
                     self.left = leaves;
                     break (issued, leaves);
                 }
             }
-            let (at, _) = self.issues.0.pop()?;
+            let (at, _) = self.issues.0.pop_front()?;
             let ready = self.serve(at);
             if !self.side.behind {
                 break (at, ready);
