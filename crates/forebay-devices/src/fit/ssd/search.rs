@@ -14,7 +14,6 @@ use super::aims::{Aims, period_us};
 use super::quick::{Known, Simulated, simulate};
 use super::side::Side;
 use super::simplex;
-use crate::closed::Pause;
 use crate::fit::sweep::SweepRow;
 
 /// A rate error of this size, as a difference of logarithms, costs one unit.
@@ -277,6 +276,7 @@ impl<'a> Search<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closed::Pause;
 
     fn row(depth: u32, iops: f64) -> SweepRow {
         let (mean_us, p50_us, p99_us, p999_us, max_us) = (None, None, None, None, None);

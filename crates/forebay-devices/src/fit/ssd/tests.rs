@@ -49,7 +49,7 @@ fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
 }
 
 fn judged_sweep(some: &Sweep, all: Vec<SweepRow>) -> Vec<RowChecked> {
-    let known = SsdFacts { name: "judged".to_string(), capacity_bytes: Some(8 << 30) };
+    let known = SsdFacts { name: "judged".to_string(), capacity_bytes: Some(64 << 30) };
     let fitted = fit(some, known).unwrap();
     let device = crate::read(Path::new("judged.toml"), &fitted.toml(&[], &[])).unwrap();
     check(&device, &sweep(all))

@@ -128,17 +128,3 @@ fn few_rows_that_were_not_fitted_are_missed() {
     let share = |missed: usize| missed as f64 / count.held_back as f64;
     assert!(share(count.rates) < 0.05 && share(count.p99s) < 0.10, "{count:?}");
 }
-
-/// Without a row at depth 1, the host's part of a latency is unknown; the rates at greater depths are
-/// met.
-#[test]
-#[ignore = "slow: make test-full"]
-fn sweeps_without_depth_1_are_fitted() {
-    for drive in DRIVES {
-        let mut count = Count::default();
-        let all: Vec<SweepRow> =
-            both(drive).concat().into_iter().filter(|row| row.depth > 1).collect();
-        count.add(drive, &all, &[2, 16, 32]);
-        assert!(count.rates <= 1, "{drive}: {count:?}");
-    }
-}
