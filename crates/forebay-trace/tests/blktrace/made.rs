@@ -353,6 +353,20 @@ fn no_bytes_make_it_panic() {
     }
 }
 
+/// The kernel writes the number of an error, such as -5, in 16 bits.
+#[test]
+fn a_completion_with_an_error_gives_no_latency() {
+    let (queue, mut end) = (record(1, 10, 0x0811_0001, 800, 4096, &[]), Vec::new());
+    end.extend(record(2, 20, 0x0881_0008, 800, 4096, &[]));
+    end[44..46].copy_from_slice(&(-5i16).to_le_bytes());
+    let bytes = [queue, end].concat();
+    for bytes in [big_endian(&bytes), bytes] {
+        let (records, notes, _) = read(&[("s", bytes)]).unwrap();
+        assert_eq!((records.len(), records[0].latency), (1, None));
+        assert_eq!(notes.warnings, ["1 request failed, so its latency is treated as unknown"]);
+    }
+}
+
 /// Requests overlap at random, many of them never complete, and one comes an impossible time later.
 #[test]
 fn memory_and_time_stay_bounded_when_nothing_completes() {
