@@ -43,4 +43,4 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+pub use trace::{ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream};

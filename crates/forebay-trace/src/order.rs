@@ -120,7 +120,7 @@ impl<R: Reader> Ordered<R> {
         for at in 0..known {
             let (row, ahead) = (batch[at], &batch[at + 1..]);
             let ahead = &ahead[..ahead.len().min(LOOK_AHEAD)];
-            batch[at].at = Nanos(self.clock.time(row.at.0, row.latency, ahead));
+            batch[at].at = Nanos(self.clock.time(&row, ahead));
         }
         batch.truncate(known);
     }

@@ -18,7 +18,7 @@ use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_words::plural::{counted, verb};
 
 /// What may precede the first request.
@@ -57,9 +57,9 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The header line, if there is one, and the number of records before each repetition of it.
+    /// The header line, if there is one, and its repetitions.
     names: Vec<u8>,
-    headers_again: Vec<u64>,
+    headers_again: Vec<HeaderAgain>,
     beyond: ExtraFields,
     hint: String,
     bad: BadRows,
@@ -270,7 +270,8 @@ impl ColumnReader {
             return Ok(());
         }
         if self.names == line {
-            self.headers_again.push(self.read);
+            let volumes = self.dictionary.volumes.len() as u32;
+            self.headers_again.push(HeaderAgain { records: self.read, volumes });
             return Ok(());
         }
         self.notes.rows_bad += 1;

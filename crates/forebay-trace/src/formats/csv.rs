@@ -30,7 +30,7 @@ use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
 use crate::rows::{self, LongTrims, RowError, names_again_sentence, shorten, wrapped_sentence};
 use crate::suggest::ROWS;
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream};
 use header::Header;
 
 /// The columns of the canonical form.
@@ -208,7 +208,7 @@ struct Csv {
     dictionary: Dictionary,
     notes: Notes,
     ended: bool,
-    headers_again: Vec<u64>,
+    headers_again: Vec<HeaderAgain>,
     /// The number of records returned so far.
     records: u64,
     /// The number of negative latencies.
@@ -361,7 +361,10 @@ impl Reader for Csv {
             self.settle(false)?;
             if is_header(&row) && row.iter().skip(1).eq(HEADER.iter().skip(1).map(|s| s.as_bytes()))
             {
-                self.headers_again.push(self.records + batch.len() as u64);
+                self.headers_again.push(HeaderAgain {
+                    records: self.records + batch.len() as u64,
+                    volumes: self.dictionary.volumes.len() as u32,
+                });
                 continue;
             }
             match self.record(&row) {

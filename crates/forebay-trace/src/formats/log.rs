@@ -10,7 +10,7 @@ use crate::formats::Input;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
 use crate::rows::{LongTrims, RowError, names_again_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 
 /// The number of lines by which formats are recognized.
@@ -75,9 +75,9 @@ pub(super) struct LogReader<L> {
     requests: u64,
     /// The number of readable lines, without headers.
     read: u64,
-    /// The number of records so far, and how many of them preceded each header after the first.
+    /// The number of records so far, and the headers.
     records: u64,
-    headers: Vec<u64>,
+    headers: Vec<HeaderAgain>,
     bad: BadRows,
     long_trims: LongTrims,
     ended: bool,
@@ -123,7 +123,10 @@ impl<L: Log> LogReader<L> {
                 self.notes.rows_added = self.long_trims.added;
             }
             Line::Skipped => self.notes.rows_skipped += 1,
-            Line::Header => self.headers.push(self.records + batch.len() as u64),
+            Line::Header => self.headers.push(HeaderAgain {
+                records: self.records + batch.len() as u64,
+                volumes: self.dictionary.volumes.len() as u32,
+            }),
             Line::Other => {}
         }
     }

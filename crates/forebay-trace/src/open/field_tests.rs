@@ -148,6 +148,9 @@ fn latencies_below_zero_are_unknown_whoever_wrote_them() {
 
 #[test]
 fn a_clock_that_is_set_is_told() {
+    let slewed = rows((0..3000).map(|n| 900_000_000 + n * 5_003 - n / 1500 * 400_000));
+    let expected = "the clock goes back by 395 ms at request 1501 of the file: ";
+    assert!(only(&read(slewed).1).starts_with(expected));
     let us = |n: u64| 1_000_000_365 + n * 5_003;
     let back = (0..3000).map(|n| if n < 1500 { us(n) } else { us(n) - 30_000_000 });
     let (records, notes) = read(rows(back.clone()));
@@ -235,22 +238,35 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
     let row = |s: &str, sector: u64| format!("{s} a 7 sda W {sector} 4096 0.40\n");
     let run = format!("{}{}", row("0.000000", 1000), row("5.000000", 2000));
     let text = format!("{SNOOP}{run}{SNOOP}{run}");
-    let (records, notes) = read(&text);
-    assert_eq!(at(&records), [0, 0, 5 * S, 5 * S]);
     let has = |notes: &Notes, part| notes.warnings.iter().any(|told| told.contains(part));
-    assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
-    assert!(has(&notes, "the clock goes back by 5.00 s at request 3"), "{notes:?}");
-    for from in [SPLIT_RUNS, "split-runs:snoop"] {
-        let (records, notes) = read_as("t", &text, Some(from)).unwrap();
+    for from in [None, Some(SPLIT_RUNS), Some("split-runs:snoop")] {
+        let (records, notes) = read_as("t", &text, from).unwrap();
         assert_eq!(at(&records), [0, 5 * S, 6 * S, 11 * S]);
-        assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
+        assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
+        assert!(has(&notes, "the file holds 2 runs: each starts 1.00 s after"), "{notes:?}");
+        assert!(!has(&notes, "goes back"), "{notes:?}");
+    }
+    let (records, notes) = read(format!("{text}{SNOOP}{run}"));
+    assert_eq!(at(&records)[4..], [12 * S, 17 * S]);
+    assert!(has(&notes, "the file holds 3 runs"), "{notes:?}");
+    // Without the second header, the clock may have been set, and another disk, or a clock that
+    // shows the date, may have been recorded at the same time.
+    let overlaid = [
+        text.replacen(SNOOP, "", 2).replacen("", SNOOP, 1),
+        text.replacen("sda", "sdb", 2),
+        rows((0..20).map(|n| 1_700_000_000_000_000 + n * 100_001)).repeat(2),
+    ];
+    for text in overlaid {
+        let (records, notes) = read(&text);
+        assert_eq!((records[0].at.0, records[1].at.0), (0, 0), "{text}");
+        assert!(has(&notes, "the clock goes back by ") && has(&notes, "split_runs"), "{notes:?}");
     }
     let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
                      0,read,0,512,0,v,,,,,\n2000000007,read,0,512,0,v,,,,,\n";
     for csv in [&*rows((0..20).map(|n| n * 100_001)), canonical] {
         let (_, notes) = read(format!("{csv}{csv}"));
         assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
-        assert!(has(&notes, "the clock goes back by "), "{notes:?}");
+        assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
         let (_, notes) = read(format!("\u{feff}{csv}\u{feff}{csv}"));
         assert!(has(&notes, "1 header line is in the middle"), "{notes:?}");
         let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
