@@ -71,7 +71,7 @@ pub struct Notes {
     pub rows_skipped: u64,
     /// The number of rows that could not be read and were skipped.
     pub rows_bad: u64,
-    /// The number of requests beyond one per row, into which long trims were split.
+    /// The number of requests beyond one per row, into which long requests were split.
     pub rows_added: u64,
     /// The number of rows that were too late to be sorted; their times were raised.
     pub rows_late: u64,

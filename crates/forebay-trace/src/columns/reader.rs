@@ -17,7 +17,7 @@ use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
-use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
+use crate::rows::{LongRequests, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_words::plural::{counted, verb};
 
@@ -63,7 +63,7 @@ pub(crate) struct ColumnReader {
     beyond: ExtraFields,
     hint: String,
     bad: BadRows,
-    long_trims: LongTrims,
+    long_requests: LongRequests,
     /// The number of requests read so far.
     read: u64,
     dictionary: Dictionary,
@@ -101,7 +101,7 @@ impl ColumnReader {
             beyond: ExtraFields::default(),
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
-            long_trims: LongTrims::default(),
+            long_requests: LongRequests::default(),
             read: 0,
             notes: Notes {
                 format,
@@ -194,7 +194,7 @@ impl ColumnReader {
             path: self.lines.path().to_path_buf(),
             place: Place::Line(rows),
             got: format!(
-                "{wrapped} of about {rows} requests so far with a latency below zero or of more than a day"
+                "{wrapped} of about {rows} requests so far with a latency that is negative or exceeds a day"
             ),
             expected: "few of them".into(),
             hint: format!("is another column the latency, or the end? {}", self.hint),
@@ -210,7 +210,7 @@ impl ColumnReader {
         let PartialRows { wrapped } = self.plan.odd;
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
-        self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.long_requests.sentences());
         self.notes.warnings.extend(self.plan.day.sentence());
         let told = self.bad.finish(self.read + self.notes.rows_skipped)?;
         self.notes.warnings.extend(told);
@@ -238,7 +238,7 @@ impl ColumnReader {
             let Ok(record) = read else { continue };
             match (record, self.plan.long_len.take()) {
                 (Some(record), None) => batch.push(record),
-                (Some(record), Some(len)) => self.long_trims.split(record, len, batch),
+                (Some(record), Some(len)) => self.long_requests.split(record, len, batch),
                 (None, _) => self.notes.rows_skipped += 1,
             }
             self.read += u64::from(record.is_some());
@@ -408,7 +408,7 @@ impl Reader for ColumnReader {
                 match self.plan.row(&mut cursor, &mut self.dictionary) {
                     Ok(Some(record)) => match self.plan.long_len.take() {
                         None => batch.push(record),
-                        Some(len) => self.long_trims.split(record, len, batch),
+                        Some(len) => self.long_requests.split(record, len, batch),
                     },
                     Ok(None) => self.notes.rows_skipped += 1,
                     Err(bad) => {
@@ -425,7 +425,7 @@ impl Reader for ColumnReader {
             self.lines.pass(passed, lines);
             self.refuse_backwards()?;
             self.read += (batch.len() - before) as u64;
-            self.notes.rows_added = self.long_trims.added;
+            self.notes.rows_added = self.long_requests.added();
             if self.lines.cut() && batch.len() > before {
                 self.judge_cut(batch);
             }

@@ -28,7 +28,7 @@ use super::numbering::anonymous;
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::rows::{self, LongTrims, RowError};
+use crate::rows::{self, LongRequests, RowError};
 use crate::trace::{Dictionary, Reader};
 
 /// The number of nanoseconds per millisecond.
@@ -271,13 +271,13 @@ impl Log for FioLatency {
                 time",
             )
         })?;
-        let is_long = LongTrims::may_split(op, entry.len);
+        let is_long = LongRequests::may_split(op, entry.len);
         let mut record = match is_long {
-            true => rows::long_trim(at.0, offset, entry.len)?,
+            true => rows::long_request(at.0, op, offset, entry.len)?,
             false => rows::record(at.0, op, offset, entry.len)?,
         };
         record.latency = Some(Nanos(entry.value_ns)).filter(|_| self.values != Values::Submission);
-        Ok(if is_long { Line::LongTrim(record, entry.len) } else { Line::Request(record) })
+        Ok(if is_long { Line::Long(record, entry.len) } else { Line::Request(record) })
     }
 
     fn end(&mut self) -> Vec<String> {

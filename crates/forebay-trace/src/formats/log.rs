@@ -9,7 +9,7 @@ use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
-use crate::rows::{LongTrims, RowError, names_again_sentence};
+use crate::rows::{LongRequests, RowError, names_again_sentence};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 
@@ -20,8 +20,8 @@ pub(super) const FIRST_LINES: usize = 20;
 pub(super) enum Line {
     /// A request.
     Request(Record),
-    /// A trim of this many bytes, which is too long for the record.
-    LongTrim(Record, u64),
+    /// A request of this many bytes, which is too long for the record.
+    Long(Record, u64),
     /// A request that cannot be represented correctly.
     Skipped,
     /// A header line, which may be repeated.
@@ -79,7 +79,7 @@ pub(super) struct LogReader<L> {
     records: u64,
     headers: Vec<HeaderAgain>,
     bad: BadRows,
-    long_trims: LongTrims,
+    long_requests: LongRequests,
     ended: bool,
 }
 
@@ -101,7 +101,7 @@ impl<L: Log> LogReader<L> {
             records: 0,
             headers: Vec::new(),
             bad: BadRows::new(input.bad_rows_max),
-            long_trims: LongTrims::default(),
+            long_requests: LongRequests::default(),
             ended: false,
         }
     }
@@ -117,10 +117,10 @@ impl<L: Log> LogReader<L> {
                 self.requests += 1;
                 batch.push(record);
             }
-            Line::LongTrim(record, len) => {
+            Line::Long(record, len) => {
                 self.requests += 1;
-                self.long_trims.split(record, len, batch);
-                self.notes.rows_added = self.long_trims.added;
+                self.long_requests.split(record, len, batch);
+                self.notes.rows_added = self.long_requests.added();
             }
             Line::Skipped => self.notes.rows_skipped += 1,
             Line::Header => self.headers.push(HeaderAgain {
@@ -142,7 +142,7 @@ impl<L: Log> LogReader<L> {
         let read = if self.requests + self.notes.rows_skipped > 0 { self.read } else { 0 };
         let told = self.bad.finish(read)?;
         self.notes.warnings.extend(told);
-        self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.long_requests.sentences());
         self.notes.warnings.extend(self.log.end());
         self.notes.warnings.extend(names_again_sentence(self.headers.len().saturating_sub(1)));
         self.notes.warnings.extend(self.lines.cut_note());

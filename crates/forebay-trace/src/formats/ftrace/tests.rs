@@ -177,7 +177,7 @@ fn a_damaged_line_is_left_out_and_shown() {
         let told = |w: &String| w.contains("line 9 (got") && w.contains(reason);
         assert!(notes.warnings.iter().any(told), "{bad}: {notes:?}");
         let text = message(leniently(open), format!("{FTRACE}{bad}\n{bad}\n").as_bytes());
-        assert!(text.contains("2 of 7 rows so far cannot be read"), "{text}");
+        assert!(text.contains("2 of the first 7 rows cannot be read"), "{text}");
     }
     assert!(sniff(FTRACE.as_bytes()) && sniff(PERF.as_bytes()));
     assert!(!sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n") && !sniff(b"time: 1.0: x\n"));

@@ -49,7 +49,7 @@ fn msr_messages_name_line_and_column() {
     for (bad, expected) in [
         ("1,hm,0,Trim,0,512,1", "got \"Trim\" in column Type, expected Read or Write"),
         ("1,hm,0,Read,-512,512,1", "got \"-512\" in column Offset"),
-        ("1,hm,0,Read,0,1073741825,1", "column Size, expected at most 1 GiB"),
+        ("1,hm,0,Read,0,4294967297,1", "column Size, expected at most 4 GiB"),
         ("1,hm,0,Read,9223372036854775807,512,1", "column Offset, expected a request that"),
         ("1,hm,0,Read,0,512", "got the end of the line in column ResponseTime"),
         ("1,hm,x,Read,0,512,1", "got \"x\" in column DiskNumber, expected a whole number"),

@@ -32,7 +32,7 @@ fn a_latency_of_more_than_a_day_is_unknown() {
         ];
         let (records, pairing) = run(events);
         assert_eq!(records[0].latency.map(|latency| latency.0), latency);
-        let told = pairing.notes.warnings.iter().any(|told| told.contains("more than a day"));
+        let told = pairing.notes.warnings.iter().any(|told| told.contains("exceeds a day"));
         assert_eq!(told, latency.is_none(), "{:?}", pairing.notes);
     }
 }
