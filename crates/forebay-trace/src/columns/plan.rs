@@ -445,12 +445,16 @@ impl Plan {
         !is_request && (self.is_titled(line) || self.has_no_number(line))
     }
 
-    /// Returns whether the number of fields in a line equals the number of columns.
+    /// Returns whether the number of fields in a line equals the number of columns. Columns that
+    /// have a title but no role may be missing.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
-        for column in 0..self.roles.len() {
-            if column > 0 && cursor.next().is_err() || cursor.field().is_err() {
+        for column in 0..self.roles.len().max(self.titles.len()) {
+            if column > 0 && cursor.next().is_err() {
+                return column >= self.roles.len();
+            }
+            if cursor.field().is_err() {
                 return false;
             }
         }

@@ -10,6 +10,7 @@ use crate::columns::beyond::ExtraFields;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
 use crate::columns::meaning;
+use crate::columns::name_words;
 use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
 use crate::columns::plan::{FieldError, PartialRows, Plan};
@@ -147,14 +148,18 @@ impl ColumnReader {
         }
     }
 
-    /// Adds a note if rows have more columns than the preset declares.
+    /// Adds a note if the first rows have more columns than the preset knows.
     fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
-        let known = self.columns.roles.len();
-        if self.header != Header::Preset || self.lines.block()?.1 == 0 {
+        let known = self.columns.roles.len().max(self.columns.titles.len());
+        if self.header != Header::Preset {
             return Ok(());
         }
-        let (text, _) = self.lines.block()?;
-        let more = Cursor::new(text, separator).fields().saturating_sub(known) as u64;
+        let (text, whole) = self.lines.block()?;
+        let rows = text.get(..whole).unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
+        // A name that contains the separator adds a field to its own row only.
+        let fields = rows.take(SEPARATED_LINES).map(|row| Cursor::new(row, separator).fields());
+        let fields = fields.filter(|&fields| fields >= self.columns.roles.len()).min();
+        let more = fields.unwrap_or(0).saturating_sub(known) as u64;
         if more > 0 {
             self.notes.warnings.push(format!(
                 "the rows have {} after those of format {}, which {} ignored",
@@ -236,16 +241,39 @@ impl ColumnReader {
             row.push(b' ');
             let read = self.plan.row(&mut Cursor::new(&joined, separator), &mut self.dictionary);
             let Ok(record) = read else { continue };
-            match (record, self.plan.long_len.take()) {
-                (Some(record), None) => batch.push(record),
-                (Some(record), Some(len)) => self.long_requests.split(record, len, batch),
-                (None, _) => self.notes.rows_skipped += 1,
-            }
-            self.read += u64::from(record.is_some());
+            self.add(record, batch);
             self.lines.pass(bytes, lines);
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Reads the next row if it has too many words because its name consists of several. Returns
+    /// whether that succeeded.
+    #[cold]
+    fn join_name(&mut self, batch: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let separator = self.separator.unwrap_or(Separator::Blanks);
+        let (text, _) = self.lines.block()?;
+        let line = line_at(text, 0);
+        let bytes = line.len() + 1;
+        for row in name_words::quoted(line, &self.columns, separator) {
+            let read = self.plan.row(&mut Cursor::new(&row, separator), &mut self.dictionary);
+            let Ok(record) = read else { continue };
+            self.add(record, batch);
+            self.lines.pass(bytes, 1);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Adds what a row contains that was read on its own.
+    fn add(&mut self, record: Option<Record>, batch: &mut Vec<Record>) {
+        match (record, self.plan.long_len.take()) {
+            (Some(record), None) => batch.push(record),
+            (Some(record), Some(len)) => self.long_requests.split(record, len, batch),
+            (None, _) => self.notes.rows_skipped += 1,
+        }
+        self.read += u64::from(record.is_some());
     }
 
     /// Skips the next row, which cannot be read. If it is another header, this is an error, because
@@ -431,6 +459,7 @@ impl Reader for ColumnReader {
             }
             if let Some(bad) = failed
                 && !(bad.is_open_quote() && self.join(batch)?)
+                && !self.join_name(batch)?
             {
                 self.leave_out(bad)?;
             }
