@@ -261,7 +261,7 @@ mod tests {
     fn one_record() {
         let d = describe(&[read(77, 4096, 512)]);
         assert_eq!((d.requests, d.streams, d.threads, d.processes, d.volumes), (1, 1, 1, 0, 1));
-        assert_eq!((d.duration_s, d.mean_iops, d.sequential_share), (0.0, None, None));
+        assert_eq!((d.duration_s, d.mean_iops, d.sequential_share), (0.0, None, Some(0.0)));
         assert_eq!((d.sequential_share_by_stream, d.runs.count), (Some(0.0), 1));
         assert_eq!((d.inter_arrival.mean_ms, d.by_volume[0].extent_bytes), (None, 4608));
         assert_eq!((d.rows_skipped, d.rows_late, d.format.as_str()), (3, 2, "test"));

@@ -21,6 +21,7 @@ mod fields;
 pub mod formats;
 pub mod gaps;
 mod in_step;
+mod interrupted;
 
 mod lines;
 mod naming;

@@ -14,9 +14,10 @@ use crate::columns::name_words;
 use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
 use crate::columns::plan::{FieldError, PartialRows, Plan};
-use crate::columns::spec::Columns;
+use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
+use crate::interrupted::PythonMessages;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongRequests, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
@@ -65,6 +66,7 @@ pub(crate) struct ColumnReader {
     hint: String,
     bad: BadRows,
     long_requests: LongRequests,
+    python: PythonMessages,
     /// The number of requests read so far.
     read: u64,
     dictionary: Dictionary,
@@ -103,6 +105,7 @@ impl ColumnReader {
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
             long_requests: LongRequests::default(),
+            python: PythonMessages::default(),
             read: 0,
             notes: Notes {
                 format,
@@ -156,9 +159,12 @@ impl ColumnReader {
         }
         let (text, whole) = self.lines.block()?;
         let rows = text.get(..whole).unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
-        // A name that contains the separator adds a field to its own row only.
-        let fields = rows.take(SEPARATED_LINES).map(|row| Cursor::new(row, separator).fields());
-        let fields = fields.filter(|&fields| fields >= self.columns.roles.len()).min();
+        let mut plan = Plan::new(&self.columns);
+        let mut unused = plan.dictionary();
+        // A name of several words adds fields to its own row only.
+        let mut reads = |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut unused).is_ok();
+        let rows = rows.take(SEPARATED_LINES).filter(|row| reads(row));
+        let fields = rows.map(|row| Cursor::new(row, separator).fields()).min();
         let more = fields.unwrap_or(0).saturating_sub(known) as u64;
         if more > 0 {
             self.notes.warnings.push(format!(
@@ -171,9 +177,16 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Removes the last row if it has no line end and its last number was truncated.
+    /// Removes the last row if it has no line end and its last number was truncated. If that number
+    /// is the latency, the latency becomes unknown instead.
     fn judge_cut(&mut self, batch: &mut Vec<Record>) {
-        let Some((last, before)) = batch.split_last() else { return };
+        let Some((last, before)) = batch.split_last_mut() else { return };
+        // A wrong latency would be the only one of its size.
+        if matches!(self.columns.roles.last(), Some(Role::Latency(_))) && last.latency.is_some() {
+            last.latency = None;
+            self.notes.warnings.extend(self.lines.cut_latency_note());
+            return;
+        }
         let fits = self.columns.roles.last().is_none_or(|role| cut::fits(role, last, before));
         if fits {
             self.notes.warnings.extend(self.lines.cut_note());
@@ -216,6 +229,7 @@ impl ColumnReader {
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_requests.sentences());
+        self.notes.warnings.extend(self.python.sentence());
         self.notes.warnings.extend(self.plan.day.sentence());
         let told = self.bad.finish(self.read + self.notes.rows_skipped)?;
         self.notes.warnings.extend(told);
@@ -295,6 +309,9 @@ impl ColumnReader {
         if line.starts_with(b"@") {
             // bpftrace prints its maps at the end.
             self.notes.rows_skipped += 1;
+            return Ok(());
+        }
+        if self.python.has(text.trim_ascii_end(), number) {
             return Ok(());
         }
         if self.names == line {

@@ -172,6 +172,8 @@ struct Evidence {
     impossible: u64,
     /// The number of entries with an offset.
     offsets: u64,
+    /// Whether the last of five fields is an offset in any entry, so that zeros are offsets too.
+    has_bare_offsets: bool,
 }
 
 /// A bandwidth in bytes per nanosecond that no device reaches: 64 GB/s, four times that of a
@@ -189,7 +191,9 @@ impl Evidence {
         for entry in entries.filter(|entry| entry.direction < 2) {
             let Entry { value_ns: value, len, .. } = entry;
             evidence.entries += 1;
-            evidence.offsets += u64::from(entry.offset().is_ok());
+            let has_offset = entry.offset().is_ok();
+            evidence.offsets += u64::from(has_offset);
+            evidence.has_bare_offsets |= has_offset && entry.rest.len() == 1;
             evidence.ones += u64::from(value == 1);
             evidence.impossible += u64::from(value.saturating_mul(BYTES_PER_NS_MAX) < len);
         }
@@ -303,7 +307,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     if let Some(refusal) = values.refusal(&input.path, head) {
         return Err(refusal);
     }
-    let log = FioLatency { values, ..FioLatency::default() };
+    let bare_offsets = Evidence::of(head).has_bare_offsets;
+    let log = FioLatency { values, bare_offsets, ..FioLatency::default() };
     Ok(ordered(input, log, anonymous(Some("disk"))))
 }
 

@@ -7,6 +7,7 @@ use crate::bad_rows::BadRows;
 use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
+use crate::interrupted::PythonMessages;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
 use crate::rows::{LongRequests, RowError, names_again_sentence};
@@ -50,6 +51,12 @@ pub(super) trait Log: Send {
         true
     }
 
+    /// Returns whether lines end with the latency, which cannot be known if the last line has no
+    /// line end.
+    fn ends_with_latency(&self) -> bool {
+        false
+    }
+
     /// Returns requests that are still open after the last line.
     fn rest(&mut self) -> Vec<Line> {
         Vec::new()
@@ -80,6 +87,7 @@ pub(super) struct LogReader<L> {
     headers: Vec<HeaderAgain>,
     bad: BadRows,
     long_requests: LongRequests,
+    python: PythonMessages,
     ended: bool,
 }
 
@@ -102,6 +110,7 @@ impl<L: Log> LogReader<L> {
             headers: Vec::new(),
             bad: BadRows::new(input.bad_rows_max),
             long_requests: LongRequests::default(),
+            python: PythonMessages::default(),
             ended: false,
         }
     }
@@ -113,7 +122,11 @@ impl<L: Log> LogReader<L> {
                 let (line, why) = (self.lines.number(), "its last number is unlike those before");
                 self.notes.warnings.extend(self.lines.left_out_note(line, why));
             }
-            Line::Request(record) => {
+            Line::Request(mut record) => {
+                if self.lines.cut() && self.log.ends_with_latency() && record.latency.is_some() {
+                    record.latency = None;
+                    self.notes.warnings.extend(self.lines.cut_latency_note());
+                }
                 self.requests += 1;
                 batch.push(record);
             }
@@ -143,6 +156,7 @@ impl<L: Log> LogReader<L> {
         let told = self.bad.finish(read)?;
         self.notes.warnings.extend(told);
         self.notes.warnings.extend(self.long_requests.sentences());
+        self.notes.warnings.extend(self.python.sentence());
         self.notes.warnings.extend(self.log.end());
         self.notes.warnings.extend(names_again_sentence(self.headers.len().saturating_sub(1)));
         self.notes.warnings.extend(self.lines.cut_note());
@@ -190,6 +204,7 @@ impl<L: Log> Reader for LogReader<L> {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
         while batch.len() < BATCH {
+            let number = self.lines.number() + 1;
             let Some((line, is_cut)) = self.lines.next_or_cut()? else {
                 self.finish(batch)?;
                 break;
@@ -202,7 +217,10 @@ impl<L: Log> Reader for LogReader<L> {
                 self.notes.warnings.extend(self.lines.truncated_note(line));
                 continue;
             }
-            let parsed = self.log.line(line, &mut self.dictionary);
+            let parsed = match self.log.line(line, &mut self.dictionary) {
+                Err(_) if self.python.has(line, number) => continue,
+                parsed => parsed,
+            };
             self.read += u64::from(!matches!(parsed, Ok(Line::Header) | Err(_)));
             match parsed {
                 Ok(line) => self.take(line, batch),

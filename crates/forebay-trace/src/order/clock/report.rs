@@ -9,6 +9,9 @@ use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
 /// If there are more steps back than this, they do not separate runs.
 const RUNS_MAX: u64 = 16;
 const DAY_S: f64 = 86_400.0;
+/// The effect of wild timestamps that were not changed.
+pub(crate) const WILD_EFFECT: &str =
+    "this makes the trace look that long, and its rates and figures over time mean little";
 
 impl Clock {
     /// Returns notes for the user. `late` is the number of rows that were too late to be sorted.
@@ -19,9 +22,7 @@ impl Clock {
 
     fn wild_sentence(&self) -> Option<String> {
         let effect = match self.wild > self.placed {
-            true => {
-                "this makes the trace look that long, and its rates and figures over time mean little"
-            }
+            true => WILD_EFFECT,
             false if self.wild == 1 => {
                 "it is treated as if it had the time of the request before it"
             }
