@@ -14,7 +14,7 @@ use forebay_core::Nanos;
 
 use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use clock::{Clock, LOOK_AHEAD};
 use forebay_words::plural::{counted, verb};
 
@@ -178,6 +178,10 @@ impl<R: Reader> Reader for Ordered<R> {
 
     fn notes(&self) -> &Notes {
         &self.notes
+    }
+
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { wild_ns: self.clock.wild_ns(), ..self.inner.facts() }
     }
 }
 

@@ -115,6 +115,8 @@ pub struct SourceFacts {
     pub headers_again: Vec<HeaderAgain>,
     /// For each volume that is a layer above others, the names of the volumes below it.
     pub legs: Vec<Vec<String>>,
+    /// How far off timestamps are at most that look wrong, were reported and were not changed.
+    pub wild_ns: u64,
 }
 
 /// Reads a trace in batches.

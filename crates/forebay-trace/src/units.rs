@@ -37,7 +37,6 @@ use crate::columns::unit::TimeUnit;
 use crate::error::{Place, TraceError};
 use crate::formats::Format;
 use crate::gaps::Gaps;
-use crate::order::clock::WILD_EFFECT;
 use crate::in_step::InStep;
 use crate::order::WINDOW;
 use crate::trace::{Dictionary, Notes, Reader, Record};
@@ -331,9 +330,7 @@ impl Reader for Checked {
         self.gaps.add(batch);
         self.follow_volumes(batch);
         if batch.is_empty() {
-            // Wild timestamps make gaps, and were reported.
-            let has_wild = self.inner.notes().warnings.iter().any(|told| told.ends_with(WILD_EFFECT));
-            self.warnings.extend(self.gaps.sentence().filter(|_| !has_wild));
+            self.warnings.extend(self.gaps.sentence(self.inner.facts().wild_ns));
         }
         if !self.warnings.is_empty() {
             self.notes.clone_from(self.inner.notes());

@@ -29,7 +29,7 @@ mod wild;
 use forebay_core::Nanos;
 
 pub(super) use again::LOOK_AHEAD;
-pub(crate) use report::{WILD_EFFECT, long};
+pub(crate) use report::long;
 
 use crate::formats::BIAS_NS;
 use crate::trace::{HeaderAgain, Record};

@@ -9,9 +9,6 @@ use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
 /// If there are more steps back than this, they do not separate runs.
 const RUNS_MAX: u64 = 16;
 const DAY_S: f64 = 86_400.0;
-/// The effect of wild timestamps that were not changed.
-pub(crate) const WILD_EFFECT: &str =
-    "this makes the trace look that long, and its rates and figures over time mean little";
 
 impl Clock {
     /// Returns notes for the user. `late` is the number of rows that were too late to be sorted.
@@ -20,9 +17,16 @@ impl Clock {
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
     }
 
+    /// Returns how far off wild rows are at most that kept their times.
+    pub(in crate::order) fn wild_ns(&self) -> u64 {
+        if self.wild > self.placed { self.wild_ns } else { 0 }
+    }
+
     fn wild_sentence(&self) -> Option<String> {
         let effect = match self.wild > self.placed {
-            true => WILD_EFFECT,
+            true => {
+                "this makes the trace look that long, and its rates and figures over time mean little"
+            }
             false if self.wild == 1 => {
                 "it is treated as if it had the time of the request before it"
             }
