@@ -224,7 +224,7 @@ fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
     folder.refused(
         "long",
         format!("{SPC}0,5,9999999999,R,0.1\n0,5,9999999999,R,0.1\n"),
-        &["line 4", "1 GiB"],
+        &["line 4", "4 GiB"],
     );
     folder.refused(
         "far",

@@ -63,7 +63,8 @@ mod tests {
 
     fn told(lines: &[&str]) -> (usize, Option<String>) {
         let mut messages = PythonMessages::default();
-        let belongs = (1..).zip(lines).filter(|(number, line)| messages.has(line.as_bytes(), *number));
+        let belongs =
+            (1..).zip(lines).filter(|(number, line)| messages.has(line.as_bytes(), *number));
         (belongs.count(), messages.sentence())
     }
 
@@ -73,7 +74,8 @@ mod tests {
         let (count, sentence) = told(&["x", begin, "  File \"a\", line 3", "KeyboardInterrupt"]);
         assert_eq!(count, 3);
         assert!(sentence.unwrap().starts_with("the tracer was interrupted"));
-        let (count, sentence) = told(&["^CTraceback (most recent call last):", "  x", "OSError: a\u{1b}"]);
+        let (count, sentence) =
+            told(&["^CTraceback (most recent call last):", "  x", "OSError: a\u{1b}"]);
         assert_eq!(count, 3);
         assert!(sentence.unwrap().starts_with("the tracer failed (OSError: a\\u{1b})"));
         assert_eq!(told(&["x", "KeyboardInterrupt"]), (0, None));

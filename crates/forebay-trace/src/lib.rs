@@ -44,4 +44,6 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream};
+pub use trace::{
+    ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream,
+};

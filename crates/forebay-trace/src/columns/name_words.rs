@@ -28,8 +28,7 @@ fn with_quotes(words: &[&[u8]], place: usize, named: usize) -> Option<Vec<u8>> {
         return None;
     }
     let name = [b"\"", &name[..], b"\""].concat();
-    let mut row =
-        [&words[..place], &[&name[..]], words.get(place + named..)?].concat().join(&b' ');
+    let mut row = [&words[..place], &[&name[..]], words.get(place + named..)?].concat().join(&b' ');
     row.push(b'\n');
     Some(row)
 }
@@ -49,7 +48,9 @@ mod tests {
         let longer = columns.clone().titled("a,b,c,d,e,f");
         let both = ["5 \"a b\" 8 512 R x\n", "5 \"a b 8\" 512 R x\n"];
         assert_eq!(rows(b"5 a b 8 512 R x", &longer), both);
-        for line in [&b"5 a 8 512 R"[..], b"5 a", b"", b"5 \"a b\" 8 512 R", b"1 2 3 4 5 6 7 8 9 8 7 6 5"] {
+        for line in
+            [&b"5 a 8 512 R"[..], b"5 a", b"", b"5 \"a b\" 8 512 R", b"1 2 3 4 5 6 7 8 9 8 7 6 5"]
+        {
             assert_eq!(rows(line, &columns), [""; 0]);
         }
         assert!(quoted(b"5 a b 8 512 R", &columns, Separator::Byte(b' ')).is_empty());

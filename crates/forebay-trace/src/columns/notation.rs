@@ -24,8 +24,19 @@ const NUMBER_BYTES_MAX: usize = 64;
 const LINES: usize = 1000;
 /// Words that mean that a value is unknown.
 const UNKNOWN: [&[u8]; 13] = [
-    b"nan", b"-nan", b"null", b"none", b"na", b"n/a", b"<na>", b"nat", b"inf", b"-inf", b"infinity",
-    b"-", b"\\N",
+    b"nan",
+    b"-nan",
+    b"null",
+    b"none",
+    b"na",
+    b"n/a",
+    b"<na>",
+    b"nat",
+    b"inf",
+    b"-inf",
+    b"infinity",
+    b"-",
+    b"\\N",
 ];
 /// Characters that group thousands regardless of the decimal mark: apostrophes, underscores, and
 /// various spaces.

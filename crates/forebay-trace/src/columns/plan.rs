@@ -231,7 +231,9 @@ impl Plan {
                     empty = if bytes.is_none() { Some((column, from)) } else { empty };
                     len = bytes.unwrap_or(0);
                 }),
-                Step::Op(code) => operation(cursor, code).map(|found| (op, op_from) = (found, from)),
+                Step::Op(code) => {
+                    operation(cursor, code).map(|found| (op, op_from) = (found, from))
+                }
                 Step::Volume(part) => volume.part(*part, cursor),
                 Step::Stream(part) => stream.part(*part, cursor),
                 Step::Flags => letters(cursor).map(|found| flags = found),
@@ -251,9 +253,8 @@ impl Plan {
                 op = Some(Op::Trim);
             }
             // A long read or write in other units is most likely in bytes.
-            let is_long = |op: Op| {
-                (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len)
-            };
+            let is_long =
+                |op: Op| (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len);
             match op {
                 Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
                 Some(op) if is_long(op) => self.long_len = Some(len),

@@ -162,7 +162,8 @@ impl ColumnReader {
         let mut plan = Plan::new(&self.columns);
         let mut unused = plan.dictionary();
         // A name of several words adds fields to its own row only.
-        let mut reads = |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut unused).is_ok();
+        let mut reads =
+            |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut unused).is_ok();
         let rows = rows.take(SEPARATED_LINES).filter(|row| reads(row));
         let fields = rows.map(|row| Cursor::new(row, separator).fields()).min();
         let more = fields.unwrap_or(0).saturating_sub(known) as u64;

@@ -108,7 +108,9 @@ impl Preset {
             }
             let mut reads =
                 |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut dictionary).is_ok();
-            if !reads(&text) && name_words::quoted(line, &columns, separator).iter().any(|row| reads(row)) {
+            if !reads(&text)
+                && name_words::quoted(line, &columns, separator).iter().any(|row| reads(row))
+            {
                 return true;
             }
             let reads = reads(&text);

@@ -532,7 +532,9 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
             (0..4_000).map(|n| format!("{},W,{},4096,{below}\n", n * 1_000, n * 4096)).collect();
         let told = read_as("t", format!("time_us,op,offset,len,latency_{unit}\n{rows}"), None);
         assert!(
-            told.as_ref().is_err_and(|told| told.contains("with a latency that is negative or exceeds a day")),
+            told.as_ref().is_err_and(
+                |told| told.contains("with a latency that is negative or exceeds a day")
+            ),
             "{told:?}"
         );
     }

@@ -51,7 +51,9 @@ fn many_odd_rows_are_an_error_that_shows_them() {
         let line = head.lines().count() + 100;
         assert!(error.contains(&format!("line {line}: got ")), "{error}");
         assert!(
-            error.contains(" cannot be read; at most 1 % (and always one row) is skipped; also line"),
+            error.contains(
+                " cannot be read; at most 1 % (and always one row) is skipped; also line"
+            ),
             "{error}"
         );
         let (records, notes) = read_as("trace", &text, Some("bad-rows:2%:")).unwrap();
@@ -83,8 +85,7 @@ fn trims_of_any_length_are_split() {
     // Reads and writes are split, too.
     for text in [
         "time_us,op,offset,len\n5,R,0,2147483648\n9,W,4096,3221225473\n".to_owned(),
-        HEADER.join(",")
-            + "\n5,read,0,2147483648,0,,,,,,\n9,write,4096,3221225473,0,,,,,,\n",
+        HEADER.join(",") + "\n5,read,0,2147483648,0,,,,,,\n9,write,4096,3221225473,0,,,,,,\n",
         "fio version 2 iolog\nf add\nf open\nf read 0 2147483648\nf write 4096 3221225473\n".into(),
     ] {
         let (records, notes) = read(&text);
@@ -94,7 +95,8 @@ fn trims_of_any_length_are_split() {
         let (one, last) = (gib as u32, 1);
         let writes = [write(0, one), write(1, one), write(2, one), write(3, last)];
         assert_eq!(seen, [&[(Op::Read, 0, one), (Op::Read, gib, one)][..], &writes].concat());
-        let split = "2 reads or writes of more than 1 GiB are split into 6 requests of at most 1 GiB";
+        let split =
+            "2 reads or writes of more than 1 GiB are split into 6 requests of at most 1 GiB";
         assert!(notes.warnings.iter().any(|note| note == split), "{notes:?}");
         assert_eq!((notes.rows_added, notes.rows_bad), (4, 0), "{notes:?}");
     }

@@ -12,7 +12,9 @@ fn rows_of_fiu_need_no_hash_and_their_names_may_have_several_words() {
         format!("{} 48 {name} {} 8 W 6 0{end}\n", n * 1_000_000, n * 8)
     };
     for end in ["", HASH] {
-        for names in [["syslogd"; 6], ["rs:main Q"; 6], ["a", "rs:main Q", "b 5 c", "d", "e 7", "f"]] {
+        for names in
+            [["syslogd"; 6], ["rs:main Q"; 6], ["a", "rs:main Q", "b 5 c", "d", "e 7", "f"]]
+        {
             let rows: String = (0..).zip(names).map(|(n, name)| row(n, name, end)).collect();
             let (records, notes) = read(&rows);
             let case = format!("{rows}{notes:?}");
@@ -23,7 +25,8 @@ fn rows_of_fiu_need_no_hash_and_their_names_may_have_several_words() {
     }
     // A declared column of names, too.
     let rows = "5 my job 8 512 R\n9 job 16 512 W\n";
-    let (records, notes) = read_as("t", rows, Some("columns:at:ms,name,offset,len,op,sep=blank")).unwrap();
+    let (records, notes) =
+        read_as("t", rows, Some("columns:at:ms,name,offset,len,op,sep=blank")).unwrap();
     assert_eq!((records.len(), records[0].offset, notes.rows_bad), (2, 8, 0), "{notes:?}");
 }
 
@@ -65,7 +68,8 @@ fn the_message_of_an_interrupted_tracer_is_no_row() {
                    <module>\n    b.perf_buffer_poll()\nKeyboardInterrupt\n";
     let snoop = format!("{SNOOP}1.0 a 7 sda W 8 4096 0.40\n");
     for text in [&snoop[..], "time_us,op,offset,len\n0,R,0,512\n"] {
-        for message in [message.to_owned(), format!("^C{message}"), format!("{message}\n{message}")] {
+        for message in [message.to_owned(), format!("^C{message}"), format!("{message}\n{message}")]
+        {
             let (records, notes) = read(format!("{text}{message}"));
             assert_eq!((records.len(), notes.rows_bad), (1, 0), "{notes:?}");
             assert!(only(&notes).starts_with("the tracer was interrupted"), "{notes:?}");

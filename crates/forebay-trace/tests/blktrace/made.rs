@@ -271,7 +271,8 @@ fn damage_in_the_middle_is_skipped_up_to_the_next_record() {
     hollow[20_000..40_000].fill(0);
     let error = opened(&hollow, "1%").unwrap_err();
     assert!(
-        error.contains("byte ") && error.contains("cannot be read; at most 1 % (and always one row) is skipped"),
+        error.contains("byte ")
+            && error.contains("cannot be read; at most 1 % (and always one row) is skipped"),
         "{error}"
     );
     assert!(opened(&hollow, "20%").unwrap().0.len() > 1500);

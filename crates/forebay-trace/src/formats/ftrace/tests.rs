@@ -202,7 +202,8 @@ fn requests_that_fail_are_told() {
         for error in ["0", error] {
             let issue = line.replace("TIME", "1.000000").replace("LAST", "a");
             let issue = issue.replace("EVENT", "block_rq_issue").replace("BYTES", "4096");
-            let issue = issue.replace("error=a", "comm=a").replace("block_rq_issue: 8,0 C", "8,0 D");
+            let issue =
+                issue.replace("error=a", "comm=a").replace("block_rq_issue: 8,0 C", "8,0 D");
             let end = line.replace("TIME", "1.000500").replace("LAST", error).replace("BYTES ", "");
             let end = match is_blk {
                 true => end.replace("EVENT: ", ""),

@@ -26,7 +26,8 @@ impl Clock {
         }
         let times = || ahead.iter().map(|record| record.at.0.saturating_add(self.shift_ns));
         let mut last_ns = row.at_ns;
-        let falls = times().map(|at_ns| std::mem::replace(&mut last_ns, at_ns).saturating_sub(at_ns));
+        let falls =
+            times().map(|at_ns| std::mem::replace(&mut last_ns, at_ns).saturating_sub(at_ns));
         let falls_ns = falls.max().unwrap_or(0).max(self.run.shaken_ns);
         let stays = times().take(STAY_ROWS).all(|at_ns| at_ns < self.last.at_ns);
         // A step of one or two ticks of a coarse clock says nothing.

@@ -276,9 +276,8 @@ fn a_later_request_for_the_same_sectors_is_not_the_rest() {
 
 #[test]
 fn a_request_that_fails_has_no_latency() {
-    let failed = |sector, sectors| {
-        EventKind::Complete(span(READ.with(Category::FAILED), sector, sectors))
-    };
+    let failed =
+        |sector, sectors| EventKind::Complete(span(READ.with(Category::FAILED), sector, sectors));
     let end = |sector, sectors| EventKind::Complete(span(READ, sector, sectors));
     for arrive in [EventKind::Queue, EventKind::Issue] {
         let events = vec![
