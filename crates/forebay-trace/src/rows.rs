@@ -104,18 +104,22 @@ impl LongRequests {
 
     /// Returns the notes about requests that were split.
     pub(crate) fn sentences(self) -> impl Iterator<Item = String> {
-        let split = |[count, parts]: [u64; 2], what: &str, least: &str, piece: &str| {
+        let split = |[count, parts]: [u64; 2], what: &str, piece: &str| {
             (count > 0).then(|| {
-                format!(
-                    "{} of {least} {} split into {} of at most {piece}",
-                    counted(count, what),
-                    verb(count, "is", "are"),
-                    counted(parts, "request")
-                )
+                let are = verb(count, "is", "are");
+                let parts = counted(parts, "request");
+                format!("{count} {what} {are} split into {parts} of at most {piece}")
             })
         };
-        let trims = split(self.trims, "trim", "4 GiB or more", "2 GiB");
-        let data = split(self.data, "read or write", "more than 1 GiB", "1 GiB");
+        let one_or_more = |[count, _]: [u64; 2], one, more| verb(count, one, more);
+        let trims = one_or_more(self.trims, "trim of 4 GiB or more", "trims of 4 GiB or more");
+        let trims = split(self.trims, trims, "2 GiB");
+        let data = one_or_more(
+            self.data,
+            "read or write of more than 1 GiB",
+            "reads or writes of more than 1 GiB",
+        );
+        let data = split(self.data, data, "1 GiB");
         trims.into_iter().chain(data)
     }
 }

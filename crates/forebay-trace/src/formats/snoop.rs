@@ -114,8 +114,10 @@ impl Snoop {
             self.lost += lost(line).unwrap_or(0);
             return Ok(Some(Line::Other));
         }
-        let known = begins(&[b"#", b"Tracing ", b"Ending tracing", b"^C"]);
-        Ok(known.then_some(Line::Other))
+        // A message of Python may follow the sign for Ctrl-C.
+        let is_interrupt = begins(&[b"^C"]) && !begins(&[b"^CTraceback"]);
+        let is_known = is_interrupt || begins(&[b"#", b"Tracing ", b"Ending tracing"]);
+        Ok(is_known.then_some(Line::Other))
     }
 
     /// Parses a row, unless it reports lost events.

@@ -25,14 +25,14 @@ impl Clock {
             return false;
         }
         let times = || ahead.iter().map(|record| record.at.0.saturating_add(self.shift_ns));
-        let mut last_ns = row.at_ns;
-        let falls =
-            times().map(|at_ns| std::mem::replace(&mut last_ns, at_ns).saturating_sub(at_ns));
-        let falls_ns = falls.max().unwrap_or(0).max(self.run.shaken_ns);
+        let gaps = || std::iter::once(row.at_ns).chain(times()).zip(times());
+        let falls_ns = gaps().map(|(last, next)| last.saturating_sub(next)).max().unwrap_or(0);
+        let jumps_ns = gaps().map(|(last, next)| next.saturating_sub(last)).max().unwrap_or(0);
+        let is_orderly = falls_ns.max(self.run.shaken_ns) <= back_ns / ORDERLY_SHARE;
         let stays = times().take(STAY_ROWS).all(|at_ns| at_ns < self.last.at_ns);
         // A step of one or two ticks of a coarse clock says nothing.
         let is_tick = |at_ns: u64| at_ns.is_multiple_of(back_ns / 2);
         let is_coarse = is_tick(row.at_ns) && is_tick(self.last.at_ns) && times().all(is_tick);
-        falls_ns <= back_ns / ORDERLY_SHARE && stays && !is_coarse && !self.returns(row, ahead)
+        is_orderly && stays && jumps_ns < back_ns / 2 && !is_coarse
     }
 }
