@@ -299,6 +299,10 @@ fn small_disorder_is_no_step() {
     let chunk = |chunk: u64| (0..100).map(move |n| chunk / 2 * S / 10 + n * S / 1000 + chunk % 2);
     let (_, said) = run((0..200).flat_map(chunk));
     assert!(said.is_empty(), "{said:?}");
+    // A few requests that waited together.
+    let waited = (0..1000).chain(1006..1106).chain(1000..1006).chain(1106..3000);
+    let (_, said) = run(waited.map(|n| S + n * S / 1000));
+    assert!(said.is_empty(), "{said:?}");
     // A coarse clock.
     let (_, said) = run((0..1000).map(|n| if n == 500 { 51 } else { n / 10 + 5 } * S / 100));
     assert!(said.is_empty(), "{said:?}");
