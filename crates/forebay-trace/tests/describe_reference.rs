@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(by_volume, d.footprint_bytes);
 
         let (firsts, continued) = sequential(&data, |r| r.volume);
-        prop_assert_eq!(d.sequential_share, ratio(continued, data.len()));
+        prop_assert_eq!(d.sequential_share, ratio(continued, data.len() - firsts));
         prop_assert_eq!(d.seeks.count as usize, data.len() - firsts - continued);
         let stream = |r: &Record| (GROUP[r.stream as usize], r.op, r.volume);
         let (_, continued) = sequential(&data, stream);

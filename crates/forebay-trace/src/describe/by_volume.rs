@@ -54,8 +54,7 @@ impl Volumes {
     }
 
     pub(super) fn sequential_share(&self) -> Option<f64> {
-        let sum = |of: fn(&Volume) -> u64| -> u64 { self.volumes.iter().map(of).sum() };
-        share(sum(|volume| volume.sequential), sum(Volume::requests))
+        self.distances.sequential_share()
     }
 
     pub(super) fn seeks(&self) -> Seeks {
@@ -100,7 +99,7 @@ impl Volume {
             writes: self.requests[1],
             read_bytes: self.bytes[0],
             write_bytes: self.bytes[1],
-            sequential_share: share(self.sequential, self.requests()),
+            sequential_share: share(self.sequential, self.requests().saturating_sub(1)),
             mean_kib: mean_kib(self.bytes.iter().sum(), self.requests()),
             request_share: share(self.requests(), of_requests),
             footprint_bytes,
@@ -130,11 +129,11 @@ mod tests {
             ],
             &dictionary,
         );
-        assert_eq!((v.count(), v.nameless, v.sequential_share()), (2, 1, Some(0.25)));
+        assert_eq!((v.count(), v.nameless, v.sequential_share()), (2, 1, Some(0.5)));
         assert_eq!((v.runs().count, v.seeks().p50_bytes), (3, Some(3072)));
         let rows = v.rows(&dictionary, &[1536, 0, 1024]);
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[0].label.as_str(), rows[0].sequential_share), ("a", Some(0.5)));
+        assert_eq!((rows[0].label.as_str(), rows[0].sequential_share), ("a", Some(1.0)));
         assert_eq!((rows[0].extent_bytes, rows[0].mean_kib), (1536, Some(0.75)));
         assert_eq!((rows[1].reads, rows[1].writes, rows[1].footprint_bytes), (1, 1, 1024));
         assert_eq!((rows[1].sequential_share, rows[1].request_share), (Some(0.0), Some(0.5)));

@@ -63,7 +63,8 @@ pub struct Description {
     /// The relative standard error of the footprint, estimated from the sample, or 0 if the
     /// footprint is exact.
     pub footprint_error_share: f64,
-    /// The share of requests that start where the previous request on their volume ended.
+    /// The share of requests that start where the previous request on their volume ended, among
+    /// those that have a previous request.
     pub sequential_share: Option<f64>,
     /// The share of requests that start where the previous request of their stream, direction and
     /// volume ended.
@@ -173,7 +174,7 @@ pub struct Runs {
 pub struct Seeks {
     /// The number of requests that do not start where the previous one ended.
     pub count: u64,
-    /// The share of distances that are zero, because a request continues the previous one.
+    /// The share of requests with a distance of zero, which is the sequential share.
     pub zero_share: Option<f64>,
     /// Quantiles of the distances other than zero, regardless of direction.
     pub p10_bytes: Option<u64>,

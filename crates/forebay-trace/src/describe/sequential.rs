@@ -133,11 +133,15 @@ impl Distances {
         }
     }
 
+    pub(super) fn sequential_share(&self) -> Option<f64> {
+        share(self.sequential, self.sequential + self.distances.count())
+    }
+
     pub(super) fn figures(&self) -> Seeks {
         let histogram = (0u32..).zip(&self.powers).filter(|(_, counts)| **counts != [0, 0]);
         Seeks {
             count: self.distances.count(),
-            zero_share: share(self.sequential, self.sequential + self.distances.count()),
+            zero_share: self.sequential_share(),
             p10_bytes: self.distances.quantile(0.1),
             p50_bytes: self.distances.quantile(0.5),
             p90_bytes: self.distances.quantile(0.9),
