@@ -219,12 +219,12 @@ fn what_the_units_cannot_be_is_refused_with_what_to_type() {
 fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
     let (found, err) = described(format!("{SPC}0,5,0,R,0.003\n0,6,0,W,0.004\n"));
     assert_eq!((&found["requests"], &found["rows_skipped"]), (&3.into(), &2.into()));
-    assert!(err.contains("2 rows skipped"), "{err}");
+    assert!(err.contains("2 rows without data were skipped"), "{err}");
     let folder = Folder::new();
     folder.refused(
         "long",
         format!("{SPC}0,5,9999999999,R,0.1\n0,5,9999999999,R,0.1\n"),
-        &["line 4", "1 GiB"],
+        &["line 4", "4 GiB"],
     );
     folder.refused(
         "far",
@@ -244,6 +244,6 @@ fn a_trace_of_nothing_but_skipped_rows_is_refused_by_every_verb() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
     for mut verb in folder.verbs(&trace) {
-        fails(&mut verb, 2, &["trace.spc", "no requests", "1 row skipped"]);
+        fails(&mut verb, 2, &["trace.spc", "no requests", "1 row without data was skipped"]);
     }
 }

@@ -344,7 +344,7 @@ def test_losses_are_warnings(command, tmp_path):
         forebay.convert(spc, tmp_path / "python.csv")
     said = command("convert", spc, tmp_path / "command.csv").stderr.splitlines()
     assert [f"forebay: {warning.message}" for warning in told] == said[: len(told)]
-    assert "1 row skipped" in str(told[0].message)
+    assert "1 row without data was skipped" in str(told[0].message)
 
 
 def test_plan_buy(answer, trace, tmp_path):

@@ -183,7 +183,8 @@ impl BadRows {
             _ => String::new(),
         };
         let told = format!(
-            "{} of {} so far cannot be read, and {} % may be{told}; to leave them out, use {}",
+            "{} of the first {} cannot be read; at most {} % (and always one row) is skipped{told}; \
+             to leave them out, use {}",
             self.count,
             counted(self.count + read, "row"),
             (self.share_max.0 * 1e6).round() / 1e4,
@@ -228,12 +229,9 @@ mod tests {
             let refused = told(0.01, bad, rows).unwrap_err();
             assert!(refused.starts_with("t, line 1: got \"x1\", expected a number; "), "{refused}");
             let early = bad.min(EARLY);
-            let count = format!("; {early} of {} row", rows - bad + early);
-            assert!(
-                refused.contains(&count)
-                    && refused.contains(" so far cannot be read, and 1 % may be"),
-                "{refused}"
-            );
+            let count = format!("; {early} of the first {} row", rows - bad + early);
+            let limit = " cannot be read; at most 1 % (and always one row) is skipped";
+            assert!(refused.contains(&count) && refused.contains(limit), "{refused}");
             assert!(refused.ends_with("; is it one?"), "{refused}");
         }
         assert!(told(0.0, 1, 1000).unwrap_err().ends_with("expected a number; is it one?"));

@@ -26,6 +26,7 @@ pub(crate) mod cursor;
 mod cut;
 pub(crate) mod date;
 pub(crate) mod meaning;
+pub(crate) mod name_words;
 pub(crate) mod names;
 pub(crate) mod notation;
 pub(crate) mod op_words;

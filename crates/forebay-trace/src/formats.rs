@@ -32,6 +32,7 @@ pub mod xperf;
 use std::io::BufRead;
 use std::path::PathBuf;
 
+pub(crate) use self::clock::BIAS_NS;
 pub use self::events::Layer;
 pub use self::list::FORMATS;
 pub(crate) use self::log::first_lines;

@@ -103,9 +103,10 @@ impl Gaps {
         Some(self.rest_ns(self.nearly_all()?) as f64 / 1e9).filter(|rest_s| *rest_s > 0.0)
     }
 
-    /// Returns a warning if one or two gaps make up nearly the whole trace.
-    pub(crate) fn sentence(&self) -> Option<String> {
-        let of_most = self.nearly_all()?;
+    /// Returns a warning if one or two gaps make up nearly the whole trace, unless timestamps that
+    /// are off by up to `wild_ns` explain them.
+    pub(crate) fn sentence(&self, wild_ns: u64) -> Option<String> {
+        let of_most = self.nearly_all().filter(|of_most| of_most.longest.0 > wild_ns)?;
         let (longest_ns, before) = of_most.longest;
         Some(format!(
             "only {} of the whole trace is outside {}; {} lasts {} and ends at request {} \
@@ -141,7 +142,7 @@ mod tests {
         let records: Vec<Record> = times_s.into_iter().map(record).collect();
         let mut gaps = Gaps::default();
         records.chunks(7).for_each(|batch| gaps.add(batch));
-        gaps.sentence()
+        gaps.sentence(0)
     }
 
     #[test]

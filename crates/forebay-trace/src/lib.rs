@@ -21,6 +21,7 @@ mod fields;
 pub mod formats;
 pub mod gaps;
 mod in_step;
+mod interrupted;
 
 mod lines;
 mod naming;
@@ -43,4 +44,6 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+pub use trace::{
+    ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream,
+};

@@ -152,6 +152,18 @@ impl Lines {
         std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
+    /// Returns the note about a last line without a line end that ends with a latency. Returns it
+    /// only once.
+    pub(crate) fn cut_latency_note(&mut self) -> Option<String> {
+        std::mem::take(&mut self.cut).then(|| {
+            format!(
+                "the last line, {}, has no newline: its latency may be truncated, and is treated as \
+                 unknown",
+                self.number
+            )
+        })
+    }
+
     /// Returns the note about a last line without a line end that was skipped because of `why`.
     /// Returns it only once.
     pub(crate) fn left_out_note(&mut self, line: u64, why: &str) -> Option<String> {

@@ -321,8 +321,10 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
         let (expected, hint) = ("a trace".into(), instead.into());
         return TraceError::Malformed { path, place, got: what.into(), expected, hint };
     }
-    let is_text = !head.contains(&0);
-    let hint = if is_text && head.contains(&b'\r') && !head.contains(&b'\n') {
+    if head.contains(&0) {
+        return binary(path, head);
+    }
+    let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
         "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
     } else if let Some(guessed) = guess::hint(head) {
         format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))
@@ -334,9 +336,29 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
             forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
         )
     };
-    let got = format!("content that begins {}", shorten(first_line(head)));
+    let got = format!("content that begins {}", beginning(head));
     let expected = expected(&nearest::by_shape(head));
     TraceError::Malformed { path, place, got, expected, hint }
+}
+
+/// Creates the error about a file that is neither text nor in any of the binary formats.
+fn binary(path: PathBuf, head: &[u8]) -> TraceError {
+    const SHOWN: usize = 4;
+    let bytes: Vec<String> = head.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let got = format!("a binary file of no known format (begins {})", bytes.join(" "));
+    let hint = format!("if it has a format, name it with {}", forebay_ask::named("from"));
+    TraceError::Malformed { path, place: Place::File, got, expected: expected(&[]), hint }
+}
+
+/// Quotes the beginning of a text's first line.
+fn beginning(head: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let line = shorten(first_line(head));
+    // The quotes are two characters.
+    match line.chars().count() > SHOWN + 2 {
+        true => line.chars().take(SHOWN + 1).chain("…\"".chars()).collect(),
+        false => line,
+    }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -384,6 +406,8 @@ mod layer_tests;
 #[cfg(test)]
 mod odd_tests;
 #[cfg(test)]
+mod rest_tests;
+#[cfg(test)]
 mod value_tests;
 
 #[cfg(test)]
@@ -406,8 +430,13 @@ mod tests {
         let noise: Vec<u8> =
             (0..5000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let text = message(&noise, None);
-        assert!(text.contains("begins \"") && text.contains("--from"), "{text}");
+        assert!(text.contains("a binary file of no known format (begins "), "{text}");
+        assert!(text.contains("--from") && !text.contains("--columns"), "{text}");
         assert!(text.contains("formats that `forebay formats` lists"), "{text}");
+        let text = message(b"\x7fELF\x02\x01\x01\0", None);
+        assert!(text.contains("(begins 7f 45 4c 46), expected one of"), "{text}");
+        let text = message("lorem ipsum ".repeat(20).as_bytes(), None);
+        assert!(text.contains("begins \"lorem ipsum lorem ipsum lorem ipsum lore…\","), "{text}");
         let text = message(b"TIME(ms)     DISK    COMM             PID    LAT(ms)\n", None);
         assert!(text.contains("has no sectors") && text.contains("biosnoop.bt"), "{text}");
         let text = message(b"x", Some("blk-parse"));

@@ -14,7 +14,7 @@ use forebay_core::Nanos;
 
 use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use clock::{Clock, LOOK_AHEAD};
 use forebay_words::plural::{counted, verb};
 
@@ -120,7 +120,7 @@ impl<R: Reader> Ordered<R> {
         for at in 0..known {
             let (row, ahead) = (batch[at], &batch[at + 1..]);
             let ahead = &ahead[..ahead.len().min(LOOK_AHEAD)];
-            batch[at].at = Nanos(self.clock.time(row.at.0, row.latency, ahead));
+            batch[at].at = Nanos(self.clock.time(&row, ahead));
         }
         batch.truncate(known);
     }
@@ -178,6 +178,10 @@ impl<R: Reader> Reader for Ordered<R> {
 
     fn notes(&self) -> &Notes {
         &self.notes
+    }
+
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { wild_ns: self.clock.wild_ns(), ..self.inner.facts() }
     }
 }
 

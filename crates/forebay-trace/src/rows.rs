@@ -37,10 +37,10 @@ pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
 pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} below zero or of more than a day (a negative difference may be written like \
-             that), {} treated as unknown",
+            "{} {} a day; {} treated as unknown",
             counted(count, "latency"),
-            verb(count, "is", "are")
+            verb(count, "is negative or exceeds", "are negative or exceed"),
+            verb(count, "it is", "they are")
         )
     })
 }
@@ -50,44 +50,77 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
 const PIECE_BYTES: u64 = 1 << 31;
 /// The maximum length of a trim that is split: 64 TiB, which exceeds any drive.
 const TRIM_BYTES_MAX: u64 = 1 << 46;
+/// The maximum length of a read or write that is split: 4 GiB, the most that a program can request
+/// in one call.
+const DATA_BYTES_MAX: u64 = 1 << 32;
+/// A read or write that is shorter than [`DATA_BYTES_MAX`] by less than this has a negative length
+/// that wrapped around in 32 bits.
+const WRAPPED_BYTES: u64 = 1 << 20;
 
-/// Splits trims that are too long for one record.
+/// Splits requests that are too long for one record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LongTrims {
-    trims: u64,
-    /// The number of records beyond one for each trim.
-    pub(crate) added: u64,
+pub(crate) struct LongRequests {
+    /// The number of trims that were split, and that of their parts.
+    trims: [u64; 2],
+    /// The same for reads and writes.
+    data: [u64; 2],
 }
 
-impl LongTrims {
-    /// Returns whether a request of this length is a trim that must and can be split.
+impl LongRequests {
+    /// Returns whether a request of this length must and can be split.
     pub(crate) fn may_split(op: Op, len: u64) -> bool {
-        op == Op::Trim && len > u64::from(u32::MAX) && len <= TRIM_BYTES_MAX
+        match op {
+            Op::Trim => len > u64::from(u32::MAX) && len <= TRIM_BYTES_MAX,
+            Op::Flush => false,
+            _ => {
+                let is_wrapped = len < DATA_BYTES_MAX && len > DATA_BYTES_MAX - WRAPPED_BYTES;
+                len > LEN_BYTES_MAX && len <= DATA_BYTES_MAX && !is_wrapped
+            }
+        }
     }
 
-    /// Splits a trim of `len` bytes into records and appends them to `batch`. `record` contains
+    /// Returns the number of records beyond one for each request that was split.
+    pub(crate) fn added(self) -> u64 {
+        let [[trims, trim_parts], [data, data_parts]] = [self.trims, self.data];
+        trim_parts + data_parts - trims - data
+    }
+
+    /// Splits a request of `len` bytes into records and appends them to `batch`. `record` contains
     /// everything but the length.
     pub(crate) fn split(&mut self, record: Record, len: u64, batch: &mut Vec<Record>) {
-        self.trims += 1;
-        self.added += len.div_ceil(PIECE_BYTES) - 1;
-        let begins = (0..len).step_by(PIECE_BYTES as usize);
+        let (piece, counts) = match record.op {
+            Op::Trim => (PIECE_BYTES, &mut self.trims),
+            _ => (LEN_BYTES_MAX, &mut self.data),
+        };
+        counts[0] += 1;
+        counts[1] += len.div_ceil(piece);
+        let begins = (0..len).step_by(piece as usize);
         batch.extend(begins.map(|begin| Record {
             offset: record.offset + begin,
-            len: PIECE_BYTES.min(len - begin) as u32,
+            len: piece.min(len - begin) as u32,
             ..record
         }));
     }
 
-    /// Returns the note about trims that were split, if there were any.
-    pub(crate) fn sentence(self) -> Option<String> {
-        (self.trims > 0).then(|| {
-            format!(
-                "{} of 4 GiB or more {} split into {} of at most 2 GiB",
-                counted(self.trims, "trim"),
-                verb(self.trims, "is", "are"),
-                counted(self.trims + self.added, "request")
-            )
-        })
+    /// Returns the notes about requests that were split.
+    pub(crate) fn sentences(self) -> impl Iterator<Item = String> {
+        let split = |[count, parts]: [u64; 2], what: &str, piece: &str| {
+            (count > 0).then(|| {
+                let are = verb(count, "is", "are");
+                let parts = counted(parts, "request");
+                format!("{count} {what} {are} split into {parts} of at most {piece}")
+            })
+        };
+        let one_or_more = |[count, _]: [u64; 2], one, more| verb(count, one, more);
+        let trims = one_or_more(self.trims, "trim of 4 GiB or more", "trims of 4 GiB or more");
+        let trims = split(self.trims, trims, "2 GiB");
+        let data = one_or_more(
+            self.data,
+            "read or write of more than 1 GiB",
+            "reads or writes of more than 1 GiB",
+        );
+        let data = split(self.data, data, "1 GiB");
+        trims.into_iter().chain(data)
     }
 }
 
@@ -160,10 +193,10 @@ pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0
 }
 
-/// Checks the limits of a trim of `len` bytes that will be split, and returns its record.
-pub(crate) fn long_trim(at: u64, offset: u64, len: u64) -> Result<Record, RowError> {
-    record(at, Op::Trim, offset.saturating_add(len).saturating_sub(1), 1)?;
-    record(at, Op::Trim, offset, 1)
+/// Checks the limits of a request of `len` bytes that will be split, and returns its record.
+pub(crate) fn long_request(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, RowError> {
+    record(at, op, offset.saturating_add(len).saturating_sub(1), 1)?;
+    record(at, op, offset, 1)
 }
 
 /// Checks the limits of a request that moves data, and returns its record on a single unnamed

@@ -71,7 +71,7 @@ pub struct Notes {
     pub rows_skipped: u64,
     /// The number of rows that could not be read and were skipped.
     pub rows_bad: u64,
-    /// The number of requests beyond one per row, into which long trims were split.
+    /// The number of requests beyond one per row, into which long requests were split.
     pub rows_added: u64,
     /// The number of rows that were too late to be sorted; their times were raised.
     pub rows_late: u64,
@@ -92,20 +92,31 @@ impl Notes {
     /// Returns notes for the user: about skipped rows, and all warnings.
     pub fn sentences(&self) -> Vec<String> {
         let skipped = (self.rows_skipped > 0).then(|| {
-            let which = verb(self.rows_skipped, "which is no request", "which are no requests");
-            format!("{} skipped, {which} for data", counted(self.rows_skipped, "row"))
+            let rows = counted(self.rows_skipped, "row");
+            format!("{rows} without data {} skipped", verb(self.rows_skipped, "was", "were"))
         });
         skipped.into_iter().chain(self.warnings.iter().cloned()).collect()
     }
 }
 
+/// A header line in the middle of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderAgain {
+    /// The number of records before it.
+    pub records: u64,
+    /// The number of volumes before it.
+    pub volumes: u32,
+}
+
 /// Facts that a reader of a source knows and the readers above it need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFacts {
-    /// The number of records before each repeated header, after which a new run may begin.
-    pub headers_again: Vec<u64>,
+    /// The repeated headers, after each of which a new run may begin.
+    pub headers_again: Vec<HeaderAgain>,
     /// For each volume that is a layer above others, the names of the volumes below it.
     pub legs: Vec<Vec<String>>,
+    /// How far off timestamps are at most that look wrong, were reported and were not changed.
+    pub wild_ns: u64,
 }
 
 /// Reads a trace in batches.

@@ -330,7 +330,7 @@ impl Reader for Checked {
         self.gaps.add(batch);
         self.follow_volumes(batch);
         if batch.is_empty() {
-            self.warnings.extend(self.gaps.sentence());
+            self.warnings.extend(self.gaps.sentence(self.inner.facts().wild_ns));
         }
         if !self.warnings.is_empty() {
             self.notes.clone_from(self.inner.notes());

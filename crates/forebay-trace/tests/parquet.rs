@@ -613,5 +613,5 @@ fn a_latency_below_zero_is_unknown_and_told() {
     }
     assert_eq!(all, [Some(5), None, Some(7)]);
     let told = &reader.notes().warnings;
-    assert!(told.iter().any(|told| told.starts_with("1 latency below zero")), "{told:?}");
+    assert!(told.iter().any(|told| told.starts_with("1 latency is negative")), "{told:?}");
 }

@@ -23,8 +23,21 @@ const NUMBER_BYTES_MAX: usize = 64;
 /// The number of lines from which the decimal mark is derived.
 const LINES: usize = 1000;
 /// Words that mean that a value is unknown.
-const UNKNOWN: [&[u8]; 10] =
-    [b"nan", b"null", b"none", b"na", b"n/a", b"<na>", b"nat", b"inf", b"-", b"\\N"];
+const UNKNOWN: [&[u8]; 13] = [
+    b"nan",
+    b"-nan",
+    b"null",
+    b"none",
+    b"na",
+    b"n/a",
+    b"<na>",
+    b"nat",
+    b"inf",
+    b"-inf",
+    b"infinity",
+    b"-",
+    b"\\N",
+];
 /// Characters that group thousands regardless of the decimal mark: apostrophes, underscores, and
 /// various spaces.
 const GROUPS: [&[u8]; 6] = [b"'", b"_", b" ", b"\xc2\xa0", b"\xe2\x80\xaf", b"\xe2\x80\x99"];

@@ -69,9 +69,22 @@ const USUAL: &[(&str, Op)] = &[
     ("Trim", Op::Trim),
     ("Discard", Op::Trim),
     ("Unmap", Op::Trim),
+    ("Write_zeroes", Op::Write),
+    ("Write-zeroes", Op::Write),
+    ("Write zeroes", Op::Write),
+    ("WriteZeroes", Op::Write),
+    ("Write_zeros", Op::Write),
+    ("Secure_erase", Op::Trim),
+    ("Zone_append", Op::Write),
     ("F", Op::Flush),
     ("Flush", Op::Flush),
 ];
+
+/// Returns whether a word for a write says that it writes zeroes, so that no data are transferred.
+pub(crate) fn is_write_zeroes(word: &[u8]) -> bool {
+    let word = word.to_ascii_lowercase();
+    word.starts_with(b"wz") || memchr::memmem::find(&word, b"zero").is_some()
+}
 
 /// The operations of the words in a declaration, in order.
 const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
@@ -254,6 +267,10 @@ mod tests {
             ("DDIR_SYNC", Some(Op::Flush)),
             ("IRP_MJ_FLUSH_BUFFERS", Some(Op::Flush)),
             ("WZ", Some(Op::Write)),
+            ("write_zeroes", Some(Op::Write)),
+            ("WRITE_ZEROES", Some(Op::Write)),
+            ("zone_append", Some(Op::Write)),
+            ("secure_erase", Some(Op::Trim)),
             ("WSMU", Some(Op::Write)),
             ("REQ_OP_", None),
             ("READ_ZEROES", None),

@@ -7,7 +7,7 @@ use forebay_core::{Flags, Nanos, Op};
 use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::notation::Mark;
-use crate::columns::op_words::OpCode;
+use crate::columns::op_words::{OpCode, is_write_zeroes};
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::{CLOCK, TimeUnit};
 use crate::columns::values::{
@@ -16,7 +16,7 @@ use crate::columns::values::{
 use crate::fields::digits;
 use crate::formats::clock::DayClock;
 use crate::naming::NameBudget;
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, is_placeless, is_wrapped};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongRequests, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// An error in a field of a row.
@@ -118,7 +118,7 @@ pub(crate) struct Plan {
     room: NameBudget,
     /// Counts of rows that were read only in part.
     pub(crate) odd: PartialRows,
-    /// The length of the trim in the last row, if it is too long for a record.
+    /// The length of the request in the last row, if it is too long for a record.
     pub(crate) long_len: Option<u64>,
 }
 
@@ -197,8 +197,8 @@ impl Plan {
     ) -> Result<Option<Record>, FieldError> {
         let (mut at, mut end, mut latency) = (None, None, None::<u64>);
         let (mut offset, mut offset_from, mut end_from) = (0, 0, 0);
-        let (mut len, mut len_bad, mut empty) = (self.len, None, None);
-        let (mut op, mut flags) = (self.op, Flags::NONE);
+        let (mut len, mut len_bad, mut len_unit, mut empty) = (self.len, None, 1, None);
+        let (mut op, mut op_from, mut flags) = (self.op, 0, Flags::NONE);
         let (mut volume, mut stream) = (Name::NONE, Name::NONE);
         cursor.first();
         for (column, step) in self.steps.iter().enumerate() {
@@ -227,10 +227,13 @@ impl Plan {
                 }),
                 Step::Len(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
                     len_bad = Some(FieldError { column, from, fault: CellError::Length });
+                    len_unit = *unit;
                     empty = if bytes.is_none() { Some((column, from)) } else { empty };
                     len = bytes.unwrap_or(0);
                 }),
-                Step::Op(code) => operation(cursor, code).map(|found| op = found),
+                Step::Op(code) => {
+                    operation(cursor, code).map(|found| (op, op_from) = (found, from))
+                }
                 Step::Volume(part) => volume.part(*part, cursor),
                 Step::Stream(part) => stream.part(*part, cursor),
                 Step::Flags => letters(cursor).map(|found| flags = found),
@@ -245,9 +248,16 @@ impl Plan {
             return Err(FieldError { column, from, fault: CellError::Field });
         }
         if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
+            // Like a trim, writing zeroes transfers no data.
+            if op == Some(Op::Write) && is_write_zeroes(field_at(cursor, op_from)) {
+                op = Some(Op::Trim);
+            }
+            // A long read or write in other units is most likely in bytes.
+            let is_long =
+                |op: Op| (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len);
             match op {
                 Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
-                Some(Op::Trim) if LongTrims::may_split(Op::Trim, len) => self.long_len = Some(len),
+                Some(op) if is_long(op) => self.long_len = Some(len),
                 _ => return Err(bad),
             }
         }
@@ -436,12 +446,16 @@ impl Plan {
         !is_request && (self.is_titled(line) || self.has_no_number(line))
     }
 
-    /// Returns whether the number of fields in a line equals the number of columns.
+    /// Returns whether the number of fields in a line equals the number of columns. Columns that
+    /// have a title but no role may be missing.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
-        for column in 0..self.roles.len() {
-            if column > 0 && cursor.next().is_err() || cursor.field().is_err() {
+        for column in 0..self.roles.len().max(self.titles.len()) {
+            if column > 0 && cursor.next().is_err() {
+                return column >= self.roles.len();
+            }
+            if cursor.field().is_err() {
                 return false;
             }
         }

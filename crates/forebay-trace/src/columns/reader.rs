@@ -10,15 +10,17 @@ use crate::columns::beyond::ExtraFields;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
 use crate::columns::meaning;
+use crate::columns::name_words;
 use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
 use crate::columns::plan::{FieldError, PartialRows, Plan};
-use crate::columns::spec::Columns;
+use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
+use crate::interrupted::PythonMessages;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
-use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::rows::{LongRequests, names_again_sentence, shorten, wrapped_sentence};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_words::plural::{counted, verb};
 
 /// What may precede the first request.
@@ -57,13 +59,14 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The header line, if there is one, and the number of records before each repetition of it.
+    /// The header line, if there is one, and its repetitions.
     names: Vec<u8>,
-    headers_again: Vec<u64>,
+    headers_again: Vec<HeaderAgain>,
     beyond: ExtraFields,
     hint: String,
     bad: BadRows,
-    long_trims: LongTrims,
+    long_requests: LongRequests,
+    python: PythonMessages,
     /// The number of requests read so far.
     read: u64,
     dictionary: Dictionary,
@@ -101,7 +104,8 @@ impl ColumnReader {
             beyond: ExtraFields::default(),
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
-            long_trims: LongTrims::default(),
+            long_requests: LongRequests::default(),
+            python: PythonMessages::default(),
             read: 0,
             notes: Notes {
                 format,
@@ -147,14 +151,22 @@ impl ColumnReader {
         }
     }
 
-    /// Adds a note if rows have more columns than the preset declares.
+    /// Adds a note if the first rows have more columns than the preset knows.
     fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
-        let known = self.columns.roles.len();
-        if self.header != Header::Preset || self.lines.block()?.1 == 0 {
+        let known = self.columns.roles.len().max(self.columns.titles.len());
+        if self.header != Header::Preset {
             return Ok(());
         }
-        let (text, _) = self.lines.block()?;
-        let more = Cursor::new(text, separator).fields().saturating_sub(known) as u64;
+        let (text, whole) = self.lines.block()?;
+        let rows = text.get(..whole).unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
+        let mut plan = Plan::new(&self.columns);
+        let mut unused = plan.dictionary();
+        // A name of several words adds fields to its own row only.
+        let mut reads =
+            |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut unused).is_ok();
+        let rows = rows.take(SEPARATED_LINES).filter(|row| reads(row));
+        let fields = rows.map(|row| Cursor::new(row, separator).fields()).min();
+        let more = fields.unwrap_or(0).saturating_sub(known) as u64;
         if more > 0 {
             self.notes.warnings.push(format!(
                 "the rows have {} after those of format {}, which {} ignored",
@@ -166,9 +178,16 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Removes the last row if it has no line end and its last number was truncated.
+    /// Removes the last row if it has no line end and its last number was truncated. If that number
+    /// is the latency, the latency becomes unknown instead.
     fn judge_cut(&mut self, batch: &mut Vec<Record>) {
-        let Some((last, before)) = batch.split_last() else { return };
+        let Some((last, before)) = batch.split_last_mut() else { return };
+        // A wrong latency would be the only one of its size.
+        if matches!(self.columns.roles.last(), Some(Role::Latency(_))) && last.latency.is_some() {
+            last.latency = None;
+            self.notes.warnings.extend(self.lines.cut_latency_note());
+            return;
+        }
         let fits = self.columns.roles.last().is_none_or(|role| cut::fits(role, last, before));
         if fits {
             self.notes.warnings.extend(self.lines.cut_note());
@@ -194,7 +213,7 @@ impl ColumnReader {
             path: self.lines.path().to_path_buf(),
             place: Place::Line(rows),
             got: format!(
-                "{wrapped} of about {rows} requests so far with a latency below zero or of more than a day"
+                "{wrapped} of about {rows} requests so far with a latency that is negative or exceeds a day"
             ),
             expected: "few of them".into(),
             hint: format!("is another column the latency, or the end? {}", self.hint),
@@ -210,7 +229,8 @@ impl ColumnReader {
         let PartialRows { wrapped } = self.plan.odd;
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
-        self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.long_requests.sentences());
+        self.notes.warnings.extend(self.python.sentence());
         self.notes.warnings.extend(self.plan.day.sentence());
         let told = self.bad.finish(self.read + self.notes.rows_skipped)?;
         self.notes.warnings.extend(told);
@@ -236,16 +256,39 @@ impl ColumnReader {
             row.push(b' ');
             let read = self.plan.row(&mut Cursor::new(&joined, separator), &mut self.dictionary);
             let Ok(record) = read else { continue };
-            match (record, self.plan.long_len.take()) {
-                (Some(record), None) => batch.push(record),
-                (Some(record), Some(len)) => self.long_trims.split(record, len, batch),
-                (None, _) => self.notes.rows_skipped += 1,
-            }
-            self.read += u64::from(record.is_some());
+            self.add(record, batch);
             self.lines.pass(bytes, lines);
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Reads the next row if it has too many words because its name consists of several. Returns
+    /// whether that succeeded.
+    #[cold]
+    fn join_name(&mut self, batch: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let separator = self.separator.unwrap_or(Separator::Blanks);
+        let (text, _) = self.lines.block()?;
+        let line = line_at(text, 0);
+        let bytes = line.len() + 1;
+        for row in name_words::quoted(line, &self.columns, separator) {
+            let read = self.plan.row(&mut Cursor::new(&row, separator), &mut self.dictionary);
+            let Ok(record) = read else { continue };
+            self.add(record, batch);
+            self.lines.pass(bytes, 1);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Adds what a row contains that was read on its own.
+    fn add(&mut self, record: Option<Record>, batch: &mut Vec<Record>) {
+        match (record, self.plan.long_len.take()) {
+            (Some(record), None) => batch.push(record),
+            (Some(record), Some(len)) => self.long_requests.split(record, len, batch),
+            (None, _) => self.notes.rows_skipped += 1,
+        }
+        self.read += u64::from(record.is_some());
     }
 
     /// Skips the next row, which cannot be read. If it is another header, this is an error, because
@@ -269,8 +312,12 @@ impl ColumnReader {
             self.notes.rows_skipped += 1;
             return Ok(());
         }
+        if self.python.has(text.trim_ascii_end(), number) {
+            return Ok(());
+        }
         if self.names == line {
-            self.headers_again.push(self.read);
+            let volumes = self.dictionary.volumes.len() as u32;
+            self.headers_again.push(HeaderAgain { records: self.read, volumes });
             return Ok(());
         }
         self.notes.rows_bad += 1;
@@ -407,7 +454,7 @@ impl Reader for ColumnReader {
                 match self.plan.row(&mut cursor, &mut self.dictionary) {
                     Ok(Some(record)) => match self.plan.long_len.take() {
                         None => batch.push(record),
-                        Some(len) => self.long_trims.split(record, len, batch),
+                        Some(len) => self.long_requests.split(record, len, batch),
                     },
                     Ok(None) => self.notes.rows_skipped += 1,
                     Err(bad) => {
@@ -424,12 +471,13 @@ impl Reader for ColumnReader {
             self.lines.pass(passed, lines);
             self.refuse_backwards()?;
             self.read += (batch.len() - before) as u64;
-            self.notes.rows_added = self.long_trims.added;
+            self.notes.rows_added = self.long_requests.added();
             if self.lines.cut() && batch.len() > before {
                 self.judge_cut(batch);
             }
             if let Some(bad) = failed
                 && !(bad.is_open_quote() && self.join(batch)?)
+                && !self.join_name(batch)?
             {
                 self.leave_out(bad)?;
             }

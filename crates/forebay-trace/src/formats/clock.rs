@@ -8,7 +8,7 @@ use crate::rows::RowError;
 
 /// Added to arrivals that are computed from completions, so that arrivals before the log's zero are
 /// not negative. Readers of such logs are sorted afterwards, which subtracts it again.
-const BIAS_NS: u64 = 1 << 62;
+pub(crate) const BIAS_NS: u64 = 1 << 62;
 
 /// Parses a decimal number without sign or exponent and multiplies it by ten to the power `places`.
 /// Further digits are dropped. Milliseconds become nanoseconds with 6 places, seconds with 9.

@@ -28,9 +28,9 @@ use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, LongTrims, RowError, names_again_sentence, shorten, wrapped_sentence};
+use crate::rows::{self, LongRequests, RowError, names_again_sentence, shorten, wrapped_sentence};
 use crate::suggest::ROWS;
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream};
 use header::Header;
 
 /// The columns of the canonical form.
@@ -133,7 +133,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         read: 0,
         bad: BadRows::new(input.bad_rows_max),
         open: None,
-        long_trims: LongTrims::default(),
+        long_requests: LongRequests::default(),
     };
     Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
@@ -208,7 +208,7 @@ struct Csv {
     dictionary: Dictionary,
     notes: Notes,
     ended: bool,
-    headers_again: Vec<u64>,
+    headers_again: Vec<HeaderAgain>,
     /// The number of records returned so far.
     records: u64,
     /// The number of negative latencies.
@@ -218,7 +218,7 @@ struct Csv {
     bad: BadRows,
     /// The error about the last row, if it cannot be read.
     open: Option<TraceError>,
-    long_trims: LongTrims,
+    long_requests: LongRequests,
 }
 
 impl Csv {
@@ -231,7 +231,7 @@ impl Csv {
         self.settle(true)?;
         let told = self.bad.finish(self.read)?;
         self.notes.warnings.extend(told);
-        self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.long_requests.sentences());
         self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(self.latencies_below));
         if self.source.get_ref().last != b'\n' && !was_left_out {
@@ -257,9 +257,9 @@ impl Csv {
         };
         let op = op_of(field(1)).ok_or_else(|| RowError::new("op", field(1), OP_EXPECTED))?;
         let (at, offset, len) = (number(0)?, number(2)?, number(3)?);
-        let long = Some(len).filter(|len| LongTrims::may_split(op, *len));
+        let long = Some(len).filter(|len| LongRequests::may_split(op, *len));
         let mut record = match long {
-            Some(len) => rows::long_trim(at, offset, len)?,
+            Some(len) => rows::long_request(at, op, offset, len)?,
             None => rows::record(at, op, offset, len)?,
         };
         let is_below = field(6).strip_prefix(b"-").is_some_and(|rest| digits(rest).is_some());
@@ -361,7 +361,10 @@ impl Reader for Csv {
             self.settle(false)?;
             if is_header(&row) && row.iter().skip(1).eq(HEADER.iter().skip(1).map(|s| s.as_bytes()))
             {
-                self.headers_again.push(self.records + batch.len() as u64);
+                self.headers_again.push(HeaderAgain {
+                    records: self.records + batch.len() as u64,
+                    volumes: self.dictionary.volumes.len() as u32,
+                });
                 continue;
             }
             match self.record(&row) {
@@ -374,8 +377,8 @@ impl Reader for Csv {
                 }
                 Ok((record, None)) => batch.push(record),
                 Ok((record, Some(len))) => {
-                    self.long_trims.split(record, len, batch);
-                    self.notes.rows_added = self.long_trims.added;
+                    self.long_requests.split(record, len, batch);
+                    self.notes.rows_added = self.long_requests.added();
                 }
                 Err(wrong) => {
                     let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));

@@ -20,7 +20,7 @@ use super::numbering::{Numbering, anonymous};
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::rows::{self, LongTrims, RowError};
+use crate::rows::{self, LongRequests, RowError};
 use crate::trace::{Dictionary, Reader, Record};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,10 +98,10 @@ impl Fio {
         if length == 0 && op != Op::Flush {
             return Ok(Line::Skipped);
         }
-        let is_long = LongTrims::may_split(op, length);
+        let is_long = LongRequests::may_split(op, length);
         let record = match op {
             Op::Flush => rows::record(ns, op, 0, 0)?,
-            Op::Trim if is_long => rows::long_trim(ns, offset, length)?,
+            _ if is_long => rows::long_request(ns, op, offset, length)?,
             _ => rows::record(ns, op, offset, length)?,
         };
         self.untimed += u64::from(self.version == Some(Version::Two));
@@ -111,9 +111,9 @@ impl Fio {
         {
             self.lens.insert(place, len);
         }
-        self.last_len = (op != Op::Flush).then_some(record.len);
+        self.last_len = (op != Op::Flush && !is_long).then_some(record.len);
         let record = Record { volume, ..record };
-        Ok(if is_long { Line::LongTrim(record, length) } else { Line::Request(record) })
+        Ok(if is_long { Line::Long(record, length) } else { Line::Request(record) })
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
             ("1 /a wait 3 0", "no wait"),
             ("1 /a read 0", "column length"),
             ("1 /a read -1 5", "column offset"),
-            ("1 /a read 0 1073741825", "1 GiB"),
+            ("1 /a read 0 4294967297", "1 GiB"),
             ("1 /a read 9223372036854775807 1", "2^63"),
             ("1 /a trim 9223372036854775807 1", "2^63"),
             ("1 /a b read 0 1", "action"),

@@ -28,7 +28,7 @@ use super::numbering::anonymous;
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::rows::{self, LongTrims, RowError};
+use crate::rows::{self, LongRequests, RowError};
 use crate::trace::{Dictionary, Reader};
 
 /// The number of nanoseconds per millisecond.
@@ -172,6 +172,8 @@ struct Evidence {
     impossible: u64,
     /// The number of entries with an offset.
     offsets: u64,
+    /// Whether the last of five fields is an offset in any entry, so that zeros are offsets too.
+    has_bare_offsets: bool,
 }
 
 /// A bandwidth in bytes per nanosecond that no device reaches: 64 GB/s, four times that of a
@@ -189,7 +191,9 @@ impl Evidence {
         for entry in entries.filter(|entry| entry.direction < 2) {
             let Entry { value_ns: value, len, .. } = entry;
             evidence.entries += 1;
-            evidence.offsets += u64::from(entry.offset().is_ok());
+            let has_offset = entry.offset().is_ok();
+            evidence.offsets += u64::from(has_offset);
+            evidence.has_bare_offsets |= has_offset && entry.rest.len() == 1;
             evidence.ones += u64::from(value == 1);
             evidence.impossible += u64::from(value.saturating_mul(BYTES_PER_NS_MAX) < len);
         }
@@ -271,13 +275,13 @@ impl Log for FioLatency {
                 time",
             )
         })?;
-        let is_long = LongTrims::may_split(op, entry.len);
+        let is_long = LongRequests::may_split(op, entry.len);
         let mut record = match is_long {
-            true => rows::long_trim(at.0, offset, entry.len)?,
+            true => rows::long_request(at.0, op, offset, entry.len)?,
             false => rows::record(at.0, op, offset, entry.len)?,
         };
         record.latency = Some(Nanos(entry.value_ns)).filter(|_| self.values != Values::Submission);
-        Ok(if is_long { Line::LongTrim(record, entry.len) } else { Line::Request(record) })
+        Ok(if is_long { Line::Long(record, entry.len) } else { Line::Request(record) })
     }
 
     fn end(&mut self) -> Vec<String> {
@@ -303,7 +307,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     if let Some(refusal) = values.refusal(&input.path, head) {
         return Err(refusal);
     }
-    let log = FioLatency { values, ..FioLatency::default() };
+    let bare_offsets = Evidence::of(head).has_bare_offsets;
+    let log = FioLatency { values, bare_offsets, ..FioLatency::default() };
     Ok(ordered(input, log, anonymous(Some("disk"))))
 }
 

@@ -133,7 +133,7 @@ mod tests {
             );
             let bytes = [TEXT, bad.as_bytes(), b"\n", bad.as_bytes(), b"\n"].concat();
             assert!(
-                message(leniently(open), &bytes).contains("2 of 5 rows so far cannot be read"),
+                message(leniently(open), &bytes).contains("2 of the first 5 rows cannot be read"),
                 "{bad}"
             );
         }

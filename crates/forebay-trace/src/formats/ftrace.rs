@@ -47,6 +47,9 @@ const TRACEPOINTS: [&[u8]; 9] = [
     b"block_io_done",
 ];
 
+/// Those of them that end with an error number in brackets, instead of a name.
+const COMPLETIONS: [&[u8]; 3] = [b"block_rq_complete", b"block_rq_error", b"block_bio_complete"];
+
 /// The ftrace format.
 struct Ftrace;
 
@@ -83,7 +86,10 @@ impl EventLine for Ftrace {
         if !TRACEPOINTS.contains(&event) {
             return Ok(Line::Other);
         }
-        let (span, comm) = span(rest)?;
+        let (mut span, comm) = span(rest)?;
+        if COMPLETIONS.contains(&event) {
+            span.category = span.category.completed_with(comm);
+        }
         // Completed requests may have no sectors left.
         if event == b"block_io_done" && span.bytes == 0 {
             return Ok(Line::Other);
@@ -278,7 +284,7 @@ fn span_of_fields(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
     let span = Span { sector, bytes, device, category };
     match span.impossible_value() {
         Some(_) => Err("a request over 1 GiB, or beyond 2^64 bytes".into()),
-        None => Ok((span, field("comm").unwrap_or_default())),
+        None => Ok((span, field("error").or(field("comm")).unwrap_or_default())),
     }
 }
 

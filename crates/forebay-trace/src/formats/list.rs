@@ -319,8 +319,8 @@ pub static FORMATS: &[Format] = &[
             recognition: presets::Recognition::Whole,
             block_bytes: Some(512),
             warnings: &[
-                "the format has no times: requests are assumed to be 1 ms apart; the columns \
-                 offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
+                "the format has no times: requests are assumed to be 1 ms apart; to assume another \
+                 interval, declare the columns offset:sectors,len:sectors,_,_,every=TIME,op=read",
                 "the format has no operations: every request is assumed to be a read",
                 "the format does not give the size of its blocks: 512 bytes are assumed",
             ],
@@ -328,12 +328,12 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("230027 8 0 0\n230035 8 0 1\n"),
     // FIU (Koller and Rangaswami, FAST '10), as published by SNIA. Times are in ns, sectors have
-    // 512 bytes, and there is a hash of the content.
+    // 512 bytes. A hash of the content may follow.
     Format::of_columns(
         "fiu",
-        "FIU's traces with hashes (ns pid process lba blocks R/W major minor md5)",
+        "FIU's traces (ns pid process lba blocks R/W major minor, and maybe a hash)",
         Preset {
-            columns: "at:ns,process,name,offset:sectors,len:sectors,op:R/W,volume,volume,_,sep=blank",
+            columns: "at:ns,process,name,offset:sectors,len:sectors,op:R/W,volume,volume,sep=blank",
             titles: "time,pid,process,lba,blocks,op,major,minor,hash",
             recognition: presets::Recognition::Exact,
             block_bytes: None,

@@ -7,10 +7,11 @@ use crate::bad_rows::BadRows;
 use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
+use crate::interrupted::PythonMessages;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
-use crate::rows::{LongTrims, RowError, names_again_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::rows::{LongRequests, RowError, names_again_sentence};
+use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 
 /// The number of lines by which formats are recognized.
@@ -20,8 +21,8 @@ pub(super) const FIRST_LINES: usize = 20;
 pub(super) enum Line {
     /// A request.
     Request(Record),
-    /// A trim of this many bytes, which is too long for the record.
-    LongTrim(Record, u64),
+    /// A request of this many bytes, which is too long for the record.
+    Long(Record, u64),
     /// A request that cannot be represented correctly.
     Skipped,
     /// A header line, which may be repeated.
@@ -50,6 +51,12 @@ pub(super) trait Log: Send {
         true
     }
 
+    /// Returns whether lines end with the latency, which cannot be known if the last line has no
+    /// line end.
+    fn ends_with_latency(&self) -> bool {
+        false
+    }
+
     /// Returns requests that are still open after the last line.
     fn rest(&mut self) -> Vec<Line> {
         Vec::new()
@@ -75,11 +82,12 @@ pub(super) struct LogReader<L> {
     requests: u64,
     /// The number of readable lines, without headers.
     read: u64,
-    /// The number of records so far, and how many of them preceded each header after the first.
+    /// The number of records so far, and the headers.
     records: u64,
-    headers: Vec<u64>,
+    headers: Vec<HeaderAgain>,
     bad: BadRows,
-    long_trims: LongTrims,
+    long_requests: LongRequests,
+    python: PythonMessages,
     ended: bool,
 }
 
@@ -101,7 +109,8 @@ impl<L: Log> LogReader<L> {
             records: 0,
             headers: Vec::new(),
             bad: BadRows::new(input.bad_rows_max),
-            long_trims: LongTrims::default(),
+            long_requests: LongRequests::default(),
+            python: PythonMessages::default(),
             ended: false,
         }
     }
@@ -113,17 +122,24 @@ impl<L: Log> LogReader<L> {
                 let (line, why) = (self.lines.number(), "its last number is unlike those before");
                 self.notes.warnings.extend(self.lines.left_out_note(line, why));
             }
-            Line::Request(record) => {
+            Line::Request(mut record) => {
+                if self.lines.cut() && self.log.ends_with_latency() && record.latency.is_some() {
+                    record.latency = None;
+                    self.notes.warnings.extend(self.lines.cut_latency_note());
+                }
                 self.requests += 1;
                 batch.push(record);
             }
-            Line::LongTrim(record, len) => {
+            Line::Long(record, len) => {
                 self.requests += 1;
-                self.long_trims.split(record, len, batch);
-                self.notes.rows_added = self.long_trims.added;
+                self.long_requests.split(record, len, batch);
+                self.notes.rows_added = self.long_requests.added();
             }
             Line::Skipped => self.notes.rows_skipped += 1,
-            Line::Header => self.headers.push(self.records + batch.len() as u64),
+            Line::Header => self.headers.push(HeaderAgain {
+                records: self.records + batch.len() as u64,
+                volumes: self.dictionary.volumes.len() as u32,
+            }),
             Line::Other => {}
         }
     }
@@ -139,7 +155,8 @@ impl<L: Log> LogReader<L> {
         let read = if self.requests + self.notes.rows_skipped > 0 { self.read } else { 0 };
         let told = self.bad.finish(read)?;
         self.notes.warnings.extend(told);
-        self.notes.warnings.extend(self.long_trims.sentence());
+        self.notes.warnings.extend(self.long_requests.sentences());
+        self.notes.warnings.extend(self.python.sentence());
         self.notes.warnings.extend(self.log.end());
         self.notes.warnings.extend(names_again_sentence(self.headers.len().saturating_sub(1)));
         self.notes.warnings.extend(self.lines.cut_note());
@@ -187,6 +204,7 @@ impl<L: Log> Reader for LogReader<L> {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
         while batch.len() < BATCH {
+            let number = self.lines.number() + 1;
             let Some((line, is_cut)) = self.lines.next_or_cut()? else {
                 self.finish(batch)?;
                 break;
@@ -199,7 +217,10 @@ impl<L: Log> Reader for LogReader<L> {
                 self.notes.warnings.extend(self.lines.truncated_note(line));
                 continue;
             }
-            let parsed = self.log.line(line, &mut self.dictionary);
+            let parsed = match self.log.line(line, &mut self.dictionary) {
+                Err(_) if self.python.has(line, number) => continue,
+                parsed => parsed,
+            };
             self.read += u64::from(!matches!(parsed, Ok(Line::Header) | Err(_)));
             match parsed {
                 Ok(line) => self.take(line, batch),

@@ -27,7 +27,7 @@ use super::numbering::anonymous;
 use crate::columns::meaning;
 use crate::error::TraceError;
 use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::trace::{Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_words::plural::counted;
 
 /// The size of a sector.
@@ -71,9 +71,9 @@ struct Objects<S> {
     dictionary: Dictionary,
     notes: Notes,
     is_told: bool,
-    /// The number of records so far, and how many of them preceded each repeated header.
+    /// The number of records so far, and the repeated headers.
     records: u64,
-    headers_again: Vec<u64>,
+    headers_again: Vec<HeaderAgain>,
 }
 
 impl<S: Source> Objects<S> {
@@ -115,7 +115,8 @@ impl<S: Source> Reader for Objects<S> {
             }
             for used in self.uses.drain(..) {
                 if used.begins {
-                    self.headers_again.push(self.records + batch.len() as u64);
+                    let records = self.records + batch.len() as u64;
+                    self.headers_again.push(HeaderAgain { records, volumes: 1 });
                 }
                 if used.size == 0 {
                     self.notes.rows_skipped += 1;

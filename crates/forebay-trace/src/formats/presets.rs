@@ -12,6 +12,7 @@
 
 use crate::columns::cursor::Cursor;
 use crate::columns::cursor::Separator;
+use crate::columns::name_words;
 use crate::columns::plan::Plan;
 use crate::columns::reader::{ColumnReader, Header};
 use crate::columns::spec::Columns;
@@ -101,12 +102,18 @@ impl Preset {
         let lines = head.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
         for (number, line) in lines.take(4).enumerate() {
             let text = [line, b"\n"].concat();
-            let mut cursor = Cursor::new(&text, separator);
-            let begun = cursor;
+            let begun = Cursor::new(&text, separator);
             if self.recognition == Recognition::Titled {
                 return number == 0 && plan.is_titled(&begun) && plan.fits(&begun);
             }
-            let reads = plan.row(&mut cursor, &mut dictionary).is_ok();
+            let mut reads =
+                |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut dictionary).is_ok();
+            if !reads(&text)
+                && name_words::quoted(line, &columns, separator).iter().any(|row| reads(row))
+            {
+                return true;
+            }
+            let reads = reads(&text);
             let first = line.trim_ascii_start().split(|&b| b <= b' ').next().unwrap_or_default();
             let looks = match self.recognition {
                 Recognition::OrLonger => true,

@@ -19,7 +19,8 @@
 //! times is rejected; other unknown columns are listed in a note.
 //!
 //! A latency may be negative because of different CPU clocks. It is printed as a negative number or
-//! as nearly 2^64 ns. Such a request has no latency, and arrives when it completed.
+//! as nearly 2^64 ns. Such a request has no latency, and arrives when it completed. The same is true
+//! if a word such as `-` or `nan` says that the latency is unknown.
 //!
 //! `T` and `TYPE` contain RWBS letters of the kernel, or only R and W. Rows without sectors that
 //! are not flushes, and rows without a disk, are skipped and counted.
@@ -34,6 +35,7 @@ use super::clock::{DayClock, arrival, scaled};
 use super::events::{Category, SECTOR_BYTES, Span, rwbs};
 use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::Numbering;
+use crate::columns::notation::is_unknown;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
@@ -72,8 +74,11 @@ fn lost(line: &[u8]) -> Option<u64> {
 }
 
 /// Parses a latency in units of 10^`decimals` ns. The inner value is `None` if the latency is
-/// negative, printed as such or wrapped around.
+/// unknown or negative, printed as such or wrapped around.
 fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
+    if is_unknown(word) {
+        return Some(None);
+    }
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, decimals).map(|_| None),
         None => {
@@ -109,8 +114,10 @@ impl Snoop {
             self.lost += lost(line).unwrap_or(0);
             return Ok(Some(Line::Other));
         }
-        let known = begins(&[b"#", b"Tracing ", b"Ending tracing", b"^C"]);
-        Ok(known.then_some(Line::Other))
+        // A message of Python may follow the sign for Ctrl-C.
+        let is_interrupt = begins(&[b"^C"]) && !begins(&[b"^CTraceback"]);
+        let is_known = is_interrupt || begins(&[b"#", b"Tracing ", b"Ending tracing"]);
+        Ok(is_known.then_some(Line::Other))
     }
 
     /// Parses a row, unless it reports lost events.
@@ -185,7 +192,10 @@ impl Snoop {
             self.wrapped += u64::from(latency_ns.is_none());
             return Ok((arrival(start, 0).ok_or_else(late)?.0, latency_ns));
         }
-        self.wrapped += u64::from(latency_ns.is_none());
+        let is_known = [Column::Latency, Column::Queued]
+            .into_iter()
+            .all(|column| !cells.find(column).is_some_and(is_unknown));
+        self.wrapped += u64::from(latency_ns.is_none() && is_known);
         let at = match (start, end) {
             (Some(start), _) => arrival(start, 0),
             (None, Some(end)) => arrival(end, latency_ns.unwrap_or(0)),
@@ -200,7 +210,7 @@ impl Snoop {
     }
 
     /// Returns the latency in nanoseconds, including the time in the queue, or `None` if it is
-    /// negative.
+    /// unknown or negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, RowError> {
         const EXPECTED: &str = "a latency such as 0.74";
         let (cell, decimals) = (cells.get(Column::Latency), cells.decimals());
@@ -262,6 +272,10 @@ impl Log for Snoop {
             self.lost = self.lost.saturating_add(lost);
             Ok(Line::Other)
         })
+    }
+
+    fn ends_with_latency(&self) -> bool {
+        self.layout.as_ref().is_some_and(Layout::ends_with_latency)
     }
 
     fn end(&mut self) -> Vec<String> {

@@ -51,7 +51,9 @@ fn many_odd_rows_are_an_error_that_shows_them() {
         let line = head.lines().count() + 100;
         assert!(error.contains(&format!("line {line}: got ")), "{error}");
         assert!(
-            error.contains(" rows so far cannot be read, and 1 % may be; also line"),
+            error.contains(
+                " cannot be read; at most 1 % (and always one row) is skipped; also line"
+            ),
             "{error}"
         );
         let (records, notes) = read_as("trace", &text, Some("bad-rows:2%:")).unwrap();
@@ -59,7 +61,7 @@ fn many_odd_rows_are_an_error_that_shows_them() {
         // The error occurs before all of a long file has been read.
         let long = head + good + &bad.repeat(200_000);
         let error = read_as("trace", long, None).unwrap_err();
-        assert!(error.contains("100 of 10"), "{error}");
+        assert!(error.contains("100 of the first 10"), "{error}");
     }
     let nothing = read_as("trace", "time_us,op,offset,len\n1,R,a,b\n", None).unwrap_err();
     assert!(nothing.contains("line 2: got \"a\""), "{nothing}");
@@ -80,6 +82,36 @@ fn trims_of_any_length_are_split() {
         let split = "1 trim of 4 GiB or more is split into 3 requests of at most 2 GiB";
         assert!(notes.warnings.iter().any(|note| note == split), "{notes:?}");
     }
+    // Reads and writes are split, too.
+    for text in [
+        "time_us,op,offset,len\n5,R,0,2147483648\n9,W,4096,3221225473\n".to_owned(),
+        HEADER.join(",") + "\n5,read,0,2147483648,0,,,,,,\n9,write,4096,3221225473,0,,,,,,\n",
+        "fio version 2 iolog\nf add\nf open\nf read 0 2147483648\nf write 4096 3221225473\n".into(),
+    ] {
+        let (records, notes) = read(&text);
+        let seen: Vec<_> = records.iter().map(|r| (r.op, r.offset, r.len)).collect();
+        let gib = 1 << 30;
+        let write = |n: u64, len| (Op::Write, 4096 + n * gib, len);
+        let (one, last) = (gib as u32, 1);
+        let writes = [write(0, one), write(1, one), write(2, one), write(3, last)];
+        assert_eq!(seen, [&[(Op::Read, 0, one), (Op::Read, gib, one)][..], &writes].concat());
+        let split =
+            "2 reads or writes of more than 1 GiB are split into 6 requests of at most 1 GiB";
+        assert!(notes.warnings.iter().any(|note| note == split), "{notes:?}");
+        assert_eq!((notes.rows_added, notes.rows_bad), (4, 0), "{notes:?}");
+    }
+    // Writing zeroes transfers no data. A negative length is no request.
+    let (records, notes) = read(
+        "time_us,op,offset,len\n0,write_zeroes,0,4096\n5,write_zeroes,0,2147483648\n\
+         6,REQ_OP_WRITE_ZEROES,0,8589934592\n7,W,0,4294963200\n",
+    );
+    let seen: Vec<_> = records.iter().map(|r| (r.op, r.len)).collect();
+    let long = (Op::Trim, 1 << 31);
+    assert_eq!(seen, [&[(Op::Write, 4096)][..], &[long; 5]].concat(), "{notes:?}");
+    assert_eq!(notes.rows_bad, 1);
+    // A long write in other units may be one in bytes.
+    let (_, notes) = read("time_us,op,lba,sectors\n0,R,0,8\n5,W,0,4194304\n");
+    assert_eq!(notes.rows_bad, 1, "{notes:?}");
     // This trim is longer than any drive, so the row cannot be read.
     let (records, notes) = read("time_us,op,offset,len\n0,R,0,4096\n5,D,0,140737488355328\n");
     assert_eq!((records.len(), notes.rows_bad), (1, 1));
@@ -115,7 +147,7 @@ fn a_text_may_be_cut_at_every_byte() {
 fn only_rows_are_counted() {
     let text = format!("# made by hand\n\ntime_us,op,offset,len\n{}", "1,R,x,4096\n".repeat(3));
     let error = read_as("trace", text, None).unwrap_err();
-    assert!(error.contains("3 of 3 rows so far cannot be read"), "{error}");
+    assert!(error.contains("3 of the first 3 rows cannot be read"), "{error}");
 }
 
 /// Unreadable insert events count only if there are no other arrivals.

@@ -208,7 +208,7 @@ fn spans_of_time_are_read() {
             "{notes:?}"
         );
         assert!(
-            notes.warnings.iter().any(|note| note.starts_with("1 latency below zero")),
+            notes.warnings.iter().any(|note| note.starts_with("1 latency is negative")),
             "{notes:?}"
         );
     }

@@ -9,8 +9,12 @@
 //!   are known, also in that of completion. If the clock counts whole seconds, it must be more than
 //!   two seconds.
 //! - A smaller step counts if a run begins *again* with it: it goes back almost to the beginning of
-//!   the run, and the following rows stay there ([`again`]).
-//! - Any step back counts in the first row after a repeated header.
+//!   the run, and the following rows stay there ([`again`]). One of at least [`SMALL_STEP_NS`] also
+//!   counts if the rows before and after it are in order, and stay in order ([`set_back`]).
+//! - Any step back counts in the first row after a repeated header. If the clock starts *anew* there,
+//!   a second recording begins, which is placed after the first: the time is near the clock's zero,
+//!   and the row is not the first of its volume. On a clock that shows the date or the uptime, and
+//!   for another volume, both recordings may have been made at the same time.
 //! - None of the others counts if the time soon *returns* by a jump to where it was, because this
 //!   is a slow request in the order of completions ([`again`]).
 //! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later, or at least
@@ -19,6 +23,7 @@
 
 mod again;
 mod report;
+mod set_back;
 mod wild;
 
 use forebay_core::Nanos;
@@ -26,10 +31,14 @@ use forebay_core::Nanos;
 pub(super) use again::LOOK_AHEAD;
 pub(crate) use report::long;
 
-use crate::trace::Record;
+use crate::formats::BIAS_NS;
+use crate::trace::{HeaderAgain, Record};
 
 /// The minimum step back that is reported.
 const STEP_NS: u64 = 900_000_000;
+/// The minimum step back that is reported if rows are in order otherwise. Several CPUs and queues
+/// change the order of rows by less.
+const SMALL_STEP_NS: u64 = 10_000_000;
 /// The minimum step ahead of a wild timestamp.
 const AHEAD_NS: u64 = 10_000_000_000;
 /// The minimum step back of a wild timestamp, unless it precedes the first row. Shorter steps back
@@ -76,8 +85,15 @@ struct Run {
     before: u64,
     first_ns: u64,
     newest_ns: u64,
-    /// Whether any row of the run came after a row with a later time.
-    is_shaken: bool,
+    /// How much earlier than the row before it any row of the run is at most.
+    shaken_ns: u64,
+}
+
+impl Run {
+    /// Returns whether any row of the run came after a row with a later time.
+    fn is_shaken(&self) -> bool {
+        self.shaken_ns > 0
+    }
 }
 
 /// Tracks the clock of a source.
@@ -95,13 +111,16 @@ pub(super) struct Clock {
     /// most.
     moved: u64,
     moved_ns: u64,
-    /// The first steps back, and the number of all.
+    /// The first steps back, and the number of all, except those after which a run was placed
+    /// after the previous one.
     back: Vec<Step>,
     steps: u64,
+    /// The number of runs that were placed after the previous one.
+    appended: u64,
     /// The last step ahead.
     ahead: Option<Step>,
-    /// The number of rows before each repeated header.
-    headers_again: Vec<u64>,
+    /// The repeated headers.
+    headers_again: Vec<HeaderAgain>,
     /// The number of wild rows, the first of them, and how far off they are at most.
     wild: u64,
     wild_first: u64,
@@ -116,10 +135,9 @@ impl Clock {
         self.splits = true;
     }
 
-    /// Sets the number of rows before each repeated header. After a header, any step back begins a
-    /// run.
-    pub(super) fn repeat_headers(&mut self, rows: Vec<u64>) {
-        self.headers_again = rows;
+    /// Sets the repeated headers. After a header, any step back begins a run.
+    pub(super) fn repeat_headers(&mut self, headers: Vec<HeaderAgain>) {
+        self.headers_again = headers;
     }
 
     /// Processes the next rows of the file if nothing about them is unusual, which is nearly always
@@ -143,15 +161,16 @@ impl Clock {
     /// Returns the time of the next row in the file. If the row begins a new run, its time is after
     /// the previous one. `ahead` contains the following rows, as far as they are known.
     #[inline(always)]
-    pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>, ahead: &[Record]) -> u64 {
-        let mut at_ns = at_ns.saturating_add(self.shift_ns);
+    pub(super) fn time(&mut self, record: &Record, ahead: &[Record]) -> u64 {
+        let Record { at, latency, volume, .. } = *record;
+        let mut at_ns = at.0.saturating_add(self.shift_ns);
         self.rows += 1;
         if self.rows == 1 {
             self.run.first_ns = at_ns;
         }
         // The subtraction turns a step back into a large step ahead.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
-            at_ns = self.step(ArrivalRow { at_ns, latency }, ahead);
+            at_ns = self.step(ArrivalRow { at_ns, latency }, volume, ahead);
         }
         self.run.newest_ns = self.run.newest_ns.max(at_ns);
         self.moved += u64::from(at_ns < self.newest_ns);
@@ -162,7 +181,7 @@ impl Clock {
 
     #[cold]
     #[inline(never)]
-    fn step(&mut self, row: ArrivalRow, ahead: &[Record]) -> u64 {
+    fn step(&mut self, row: ArrivalRow, volume: u32, ahead: &[Record]) -> u64 {
         if self.rows == 1 {
             return row.at_ns;
         }
@@ -178,7 +197,10 @@ impl Clock {
             return row.at_ns;
         }
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
-        let is_first = self.headers_again.binary_search(&(self.rows - 1)).is_ok();
+        let header = self.headers_again.binary_search_by_key(&(self.rows - 1), |one| one.records);
+        let header = header.ok().map(|place| self.headers_again[place]);
+        let is_first = header.is_some();
+        let is_anew = header.is_some_and(|header| self.starts_anew(row, volume, header));
         if !is_first && self.is_wild(row, ahead) {
             let newest_ns = self.newest_ns;
             self.count_wild(Step { row: self.rows, ns: back_ns, newest_ns }, 1);
@@ -186,7 +208,7 @@ impl Clock {
             return newest_ns;
         }
         let is_step = is_first || self.is_step(row, ahead);
-        self.run.is_shaken = true;
+        self.run.shaken_ns = self.run.shaken_ns.max(self.last.at_ns - row.at_ns);
         let begins_wild =
             !self.splits && !is_first && self.rows <= WILD_FIRST_ROWS + 1 && back_ns >= AHEAD_NS;
         if is_step && begins_wild {
@@ -196,12 +218,14 @@ impl Clock {
             return row.at_ns;
         }
         if is_step {
-            self.steps += 1;
             self.run = Run { before: self.rows - 1, first_ns: row.at_ns, ..Run::default() };
-            if self.splits {
+            if self.splits || is_anew {
+                self.appended += 1;
                 self.shift_ns = self.shift_ns.saturating_add(back_ns).saturating_add(APART_NS);
-                return self.newest_ns.saturating_add(APART_NS);
+                self.run.first_ns = self.newest_ns.saturating_add(APART_NS);
+                return self.run.first_ns;
             }
+            self.steps += 1;
             if self.back.len() < STEPS_SHOWN {
                 let newest_ns = self.newest_ns;
                 self.back.push(Step { row: self.rows, ns: self.last.at_ns - row.at_ns, newest_ns });
@@ -222,9 +246,18 @@ impl Clock {
             true => !self.is_explained(row, STEP_NS) && !self.returns(row, ahead),
             false => {
                 let is_explained = self.is_explained(row, back_ns / 2);
-                !is_coarse && !is_explained && self.begins_again(row, ahead)
+                !is_coarse
+                    && !is_explained
+                    && (self.begins_again(row, ahead) || self.is_set_back(row, ahead))
             }
         }
+    }
+
+    /// Returns whether the clock starts anew in the first row after a repeated header.
+    fn starts_anew(&self, row: ArrivalRow, volume: u32, header: HeaderAgain) -> bool {
+        let at_ns = row.at_ns - self.shift_ns;
+        let from_zero_ns = at_ns.min(at_ns.abs_diff(BIAS_NS));
+        from_zero_ns < FAR_NS && volume < header.volumes
     }
 
     /// Returns whether the row completed after the previous one, or less than `by_ns` before it, so

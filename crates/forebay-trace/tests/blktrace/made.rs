@@ -172,7 +172,7 @@ fn what_can_be_kept_is_kept_and_counted() {
     warned([&first[..], &named[..52]].concat(), "byte 48: the last record is truncated");
     warned([&first[..], &[0; 100]].concat(), "100 zero bytes from byte 48");
     let zero = record(2, 11, 0x0811_0001, 800, 0, &[]);
-    assert_eq!(warned([first.clone(), zero].concat(), "1 of 1").rows_skipped, 1);
+    assert_eq!(warned([first.clone(), zero].concat(), "has no completions").rows_skipped, 1);
 
     let files = [("s.blktrace.0", vec![]), ("s.blktrace.3", first)];
     let (records, notes, _) = read(&files).unwrap();
@@ -271,7 +271,8 @@ fn damage_in_the_middle_is_skipped_up_to_the_next_record() {
     hollow[20_000..40_000].fill(0);
     let error = opened(&hollow, "1%").unwrap_err();
     assert!(
-        error.contains("byte ") && error.contains("so far cannot be read, and 1 % may be"),
+        error.contains("byte ")
+            && error.contains("cannot be read; at most 1 % (and always one row) is skipped"),
         "{error}"
     );
     assert!(opened(&hollow, "20%").unwrap().0.len() > 1500);
@@ -350,6 +351,20 @@ fn no_bytes_make_it_panic() {
             damaged[at] = value;
             let _ = read(&[("s", damaged)]);
         }
+    }
+}
+
+/// The kernel writes the number of an error, such as -5, in 16 bits.
+#[test]
+fn a_completion_with_an_error_gives_no_latency() {
+    let (queue, mut end) = (record(1, 10, 0x0811_0001, 800, 4096, &[]), Vec::new());
+    end.extend(record(2, 20, 0x0881_0008, 800, 4096, &[]));
+    end[44..46].copy_from_slice(&(-5i16).to_le_bytes());
+    let bytes = [queue, end].concat();
+    for bytes in [big_endian(&bytes), bytes] {
+        let (records, notes, _) = read(&[("s", bytes)]).unwrap();
+        assert_eq!((records.len(), records[0].latency), (1, None));
+        assert_eq!(notes.warnings, ["1 request failed, so its latency is treated as unknown"]);
     }
 }
 

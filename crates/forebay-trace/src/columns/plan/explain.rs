@@ -52,7 +52,7 @@ impl Plan {
                     Some(Role::Len(2..)) => {
                         "at most 1 GiB per request, and 64 TiB per trim; are lengths in bytes?"
                     }
-                    _ => "at most 1 GiB per request, and 64 TiB per trim",
+                    _ => "at most 4 GiB per request, and 64 TiB per trim",
                 };
                 RowError::new(title(bad.column), got, expected)
             }

@@ -102,12 +102,16 @@ pub(in crate::formats) fn event<'a>(
         return Ok(None);
     }
     let category = words.next().and_then(category).ok_or("unknown RWBS")?;
-    let (span, rest) = span(Span { category, ..nothing }, words)?;
+    let (mut span, rest) = span(Span { category, ..nothing }, words)?;
     if span.impossible_value().is_some() {
         return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
     }
     let name = match action {
-        b"C" | b"R" => None,
+        b"C" => {
+            span.category = span.category.completed_with(process(rest).unwrap_or_default());
+            None
+        }
+        b"R" => None,
         _ => Some(process(rest)?),
     };
     Ok(event_kind(action, span)?.map(|what| (what, name)))

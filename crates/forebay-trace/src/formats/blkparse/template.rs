@@ -2,8 +2,8 @@
 //!
 //! The format string contains blkparse's fields: `%a` action, `%d` RWBS, `%D` device, or `%M` and
 //! `%m` for its numbers, `%T` seconds and `%t` nanoseconds, `%S` sector, `%n` sectors or `%N`
-//! bytes, `%p` process id, `%C` command, `%s` sequence. Other fields are skipped. Widths are
-//! ignored, because spaces before a field may be padding. A field ends where the text after it
+//! bytes, `%p` process id, `%C` command, `%s` sequence, `%e` error. Other fields are skipped. Widths
+//! are ignored, because spaces before a field may be padding. A field ends where the text after it
 //! begins.
 
 use super::line::{event_kind, summary};
@@ -161,6 +161,10 @@ impl EventLine for Template {
         let bytes = bytes
             .and_then(|bytes| u32::try_from(bytes).ok())
             .ok_or("the length is out of range")?;
+        let category = match action {
+            b"C" => category.completed_with(find(b'e').unwrap_or_default()),
+            _ => category,
+        };
         let span = Span { sector, bytes, category, ..nothing };
         if span.impossible_value().is_some() {
             return Err("a request over 1 GiB, or beyond 2^64 bytes".into());

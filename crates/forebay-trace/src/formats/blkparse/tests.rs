@@ -246,3 +246,17 @@ fn sniffs_its_own() {
     assert!(!sniff(b"0,1234,512,R,0.5\n1,2,3,W,0.6\n"));
     assert!(!sniff(b"\x07\x74\x61\x65"));
 }
+
+#[test]
+fn a_completion_with_an_error_gives_no_latency() {
+    for (error, latency) in [("0", Some(100)), ("65531", None), ("-5", None)] {
+        let end = format!("8,16 1 2 0.0000002 0 C RA 800 + 8 [{error}]\n");
+        let (records, notes) = read(&format!("{Q}{end}")).unwrap();
+        assert_eq!(records[0].latency.map(|latency| latency.0), latency);
+        let is_told = notes.warnings.iter().any(|told| told.starts_with("1 request failed"));
+        assert_eq!(is_told, latency.is_none(), "{notes:?}");
+        let text = format!("0.0000001 8,0 Q R 8 8 0\n0.0000002 8,0 C R 8 8 {error}\n");
+        let (records, _) = read_as("%T.%t %D %a %d %S %n %e\\n", &text).unwrap();
+        assert_eq!(records[0].latency.is_some(), latency.is_some(), "{text}");
+    }
+}

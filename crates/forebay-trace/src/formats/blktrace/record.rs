@@ -74,12 +74,21 @@ impl Head<'_> {
         }
     }
 
-    fn payload(&self) -> usize {
-        let bytes = [self.bytes[46], self.bytes[47]];
-        usize::from(match self.order {
+    fn u16(&self, at: usize) -> u16 {
+        let bytes = [self.bytes[at], self.bytes[at + 1]];
+        match self.order {
             Order::Little => u16::from_le_bytes(bytes),
             Order::Big => u16::from_be_bytes(bytes),
-        })
+        }
+    }
+
+    fn payload(&self) -> usize {
+        usize::from(self.u16(46))
+    }
+
+    /// Returns the category of a completion, which has an error number.
+    fn completed(&self, category: Category) -> Category {
+        if self.u16(44) == 0 { category } else { category.with(Category::FAILED) }
     }
 
     /// Decodes the event, or returns None if it does not concern a request.
@@ -98,7 +107,7 @@ impl Head<'_> {
             1 => Some(EventKind::Queue(span())),
             6 => Some(EventKind::Requeue(span())),
             7 => Some(EventKind::Issue(span())),
-            8 => Some(EventKind::Complete(span())),
+            8 => Some(EventKind::Complete(Span { category: self.completed(category), ..span() })),
             12 => Some(EventKind::Insert(span())),
             15 => {
                 let payload = if kind & CGROUP == 0 { payload } else { payload.get(8..)? };

@@ -13,7 +13,7 @@ use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
-use crate::rows::{self, LongTrims, RowError};
+use crate::rows::{self, LongRequests, RowError};
 use crate::trace::{Dictionary, Reader, Record, Stream};
 use forebay_words::plural::{counted, verb};
 
@@ -129,8 +129,8 @@ impl<P: CallLine> Log for CallLog<P> {
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         let mut made = |request: Request<'_>| {
             let Request { at_ns, op, offset, len, flags, volume, stream } = request;
-            let record = match LongTrims::may_split(op, len) {
-                true => rows::long_trim(at_ns, offset, len)?,
+            let record = match LongRequests::may_split(op, len) {
+                true => rows::long_request(at_ns, op, offset, len)?,
                 false => rows::record(at_ns, op, offset, len)?,
             };
             let volume = self.who.volume(volume, dictionary)?;
@@ -179,8 +179,8 @@ type Made = (Record, u64);
 /// Returns what a request means for the log. Requests that transfer nothing although their
 /// operation should are skipped.
 fn line_of((record, len): Made) -> Line {
-    match LongTrims::may_split(record.op, len) {
-        true => Line::LongTrim(record, len),
+    match LongRequests::may_split(record.op, len) {
+        true => Line::Long(record, len),
         false if record.len == 0 && record.op != Op::Flush => Line::Skipped,
         false => Line::Request(record),
     }

@@ -5,6 +5,8 @@
 
 use forebay_core::{Flags, Op};
 
+use crate::fields::digits;
+
 /// The maximum plausible length of a request other than a discard, in bytes. Today's kernels queue
 /// up to 8 MiB.
 const LEN_MAX_BYTES: u32 = 1 << 30;
@@ -87,6 +89,9 @@ impl Category {
     pub(crate) const AHEAD: Category = Category(1 << 11);
     pub(crate) const META: Category = Category(1 << 12);
     pub(crate) const DISCARD: Category = Category(1 << 13);
+    /// The completion reports an error. The kernel uses this bit only for data of drivers, which is
+    /// no part of a trace of requests.
+    pub(crate) const FAILED: Category = Category(1 << 14);
     pub(crate) const FUA: Category = Category(1 << 15);
 
     pub(crate) fn has(self, other: Category) -> bool {
@@ -95,6 +100,16 @@ impl Category {
 
     pub(crate) fn with(self, other: Category) -> Category {
         Category(self.0 | other.0)
+    }
+
+    /// Marks a completion whose error is `error`: a number that may have a sign, and is 0 if the
+    /// request succeeded.
+    pub(crate) fn completed_with(self, error: &[u8]) -> Category {
+        let number = error.strip_prefix(b"-").unwrap_or(error);
+        match digits(number) {
+            Some(1..) => self.with(Category::FAILED),
+            _ => self,
+        }
     }
 }
 

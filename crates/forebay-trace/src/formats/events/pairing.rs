@@ -17,6 +17,7 @@
 //!   with its latency from the first issue. The same is true for the rest of a request of which a
 //!   part has completed.
 //! - A request that the trace shows at several layers counts at one of them ([`super::layers`]).
+//! - The latency of a request is unknown if any of its parts completed with an error.
 //!
 //! Records are returned in order of arrival, each as soon as it and all before it have completed. A
 //! record is returned without a latency [`AGE_MAX_NS`] after its arrival, or when [`PENDING_MAX`]
@@ -95,6 +96,7 @@ enum Arrivals {
 #[derive(Default)]
 struct Tally {
     requests: u64,
+    has_completions: bool,
     without_latency: u64,
     /// The number of completions that were late.
     completed_late: u64,
@@ -104,6 +106,8 @@ struct Tally {
     /// Whether there were completions but no arrivals.
     only_completes: bool,
     issued_again: u64,
+    /// The number of requests that completed with an error.
+    failed: u64,
 }
 
 impl Pairing {
@@ -162,6 +166,7 @@ impl Pairing {
     }
 
     pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
+        self.tally.has_completions |= matches!(event.kind, EventKind::Complete(_));
         match &event.kind {
             EventKind::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
             EventKind::Run => {
@@ -313,6 +318,7 @@ impl Pairing {
             sector,
             awaited: 0,
             partly: None,
+            failed: false,
             trailing,
             done: false,
             covered: 0,
@@ -403,6 +409,7 @@ impl Pairing {
             if let Some(pending) = pending.filter(|pending| !pending.done) {
                 let took = at - pending.record.at;
                 pending.record.latency = Some(took);
+                pending.failed |= span.category.has(Category::FAILED);
                 pending.done = true;
                 if issued && !self.lossy {
                     self.doubt_flushes(span, at, took);
@@ -423,6 +430,7 @@ impl Pairing {
             let index = id.checked_sub(first).map(|index| index as usize);
             let Some(pending) = index.and_then(|index| pending.get_mut(index)) else { return };
             is_awaited = true;
+            pending.failed |= span.category.has(Category::FAILED);
             pending.awaited = pending.awaited.saturating_sub(sectors);
             pending.partly = (pending.awaited > 0).then_some(at);
             is_partly |= pending.awaited > 0;
@@ -461,7 +469,12 @@ impl Pairing {
             volume.own += u64::from(!pending.continues);
         }
         pending.record.volume = self.volumes.number(pending.record.volume, &mut self.dictionary);
-        self.tally.without_latency += u64::from(pending.record.latency.is_none());
+        if pending.failed {
+            pending.record.latency = None;
+            self.tally.failed += 1;
+        } else {
+            self.tally.without_latency += u64::from(pending.record.latency.is_none());
+        }
         if pending.record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
             pending.record.latency = None;
             self.tally.too_long += 1;
@@ -481,13 +494,22 @@ impl Tally {
                 "the trace holds no requests".to_owned()
             });
         }
-        if self.without_latency > 0 {
+        if self.without_latency > 0 && !self.has_completions {
+            sentences.push("the trace has no completions, so latencies are unknown".to_owned());
+        } else if self.without_latency > 0 {
             let share = 100.0 * self.without_latency as f64 / self.requests.max(1) as f64;
             sentences.push(format!(
                 "{} of {} ({share:.1} %) {} no completion in the trace: the latency is unknown",
                 self.without_latency,
                 counted(self.requests, "request"),
                 verb(self.without_latency, "has", "have")
+            ));
+        }
+        if self.failed > 0 {
+            sentences.push(format!(
+                "{} failed, so {} treated as unknown",
+                counted(self.failed, "request"),
+                verb(self.failed, "its latency is", "their latencies are")
             ));
         }
         sentences.extend(wrapped_sentence(self.too_long));

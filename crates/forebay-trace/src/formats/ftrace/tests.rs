@@ -177,7 +177,7 @@ fn a_damaged_line_is_left_out_and_shown() {
         let told = |w: &String| w.contains("line 9 (got") && w.contains(reason);
         assert!(notes.warnings.iter().any(told), "{bad}: {notes:?}");
         let text = message(leniently(open), format!("{FTRACE}{bad}\n{bad}\n").as_bytes());
-        assert!(text.contains("2 of 7 rows so far cannot be read"), "{text}");
+        assert!(text.contains("2 of the first 7 rows cannot be read"), "{text}");
     }
     assert!(sniff(FTRACE.as_bytes()) && sniff(PERF.as_bytes()));
     assert!(!sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n") && !sniff(b"time: 1.0: x\n"));
@@ -187,4 +187,34 @@ fn a_damaged_line_is_left_out_and_shown() {
 fn an_unknown_thread_of_perf_is_not_thread_1() {
     assert_eq!(thread(b":-1    -1"), Some((u32::MAX, &b"<...>"[..])));
     assert_eq!(thread(b"init-1"), Some((1, &b"init"[..])));
+}
+
+/// Completions end with the number of an error, which the kernel prints with or without a sign.
+#[test]
+fn requests_that_fail_are_told() {
+    for (line, error) in [
+        ("a 7 [001] TIME: block:EVENT: 8,0 R BYTES () 800 + 8 [LAST]", "-5"),
+        ("a-7 [001] ..... TIME: EVENT: 8,0 R BYTES () 800 + 8 none,0,0 [LAST]", "-5"),
+        ("a-7 [001] TIME: EVENT: dev=8,0 sector=800 nr_sector=8 error=LAST rwbs=R", "-5"),
+        ("a-7 [001] TIME: EVENT: 8,0 C R 800 + 8 [LAST]", "65531"),
+    ] {
+        let is_blk = line.contains(" C ");
+        for error in ["0", error] {
+            let issue = line.replace("TIME", "1.000000").replace("LAST", "a");
+            let issue = issue.replace("EVENT", "block_rq_issue").replace("BYTES", "4096");
+            let issue =
+                issue.replace("error=a", "comm=a").replace("block_rq_issue: 8,0 C", "8,0 D");
+            let end = line.replace("TIME", "1.000500").replace("LAST", error).replace("BYTES ", "");
+            let end = match is_blk {
+                true => end.replace("EVENT: ", ""),
+                false => end.replace("EVENT", "block_rq_complete"),
+            };
+            let text = format!("{issue}\n{end}\n");
+            let (records, _, notes) = read(open, text.as_bytes());
+            let latency = records[0].latency.map(|latency| latency.0);
+            assert_eq!(latency, (error == "0").then_some(500_000), "{text}{notes:?}");
+            let is_told = notes.warnings.iter().any(|told| told.starts_with("1 request failed"));
+            assert_eq!(is_told, error != "0", "{text}{notes:?}");
+        }
+    }
 }

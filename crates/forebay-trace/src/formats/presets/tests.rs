@@ -23,7 +23,9 @@ fn every_declaration_stands_and_is_listed() {
     let declared = FORMATS.iter().filter_map(|format| Some((format.name, format.preset()?)));
     for (name, preset) in declared {
         let columns = preset.declared().unwrap();
-        assert_eq!(columns.roles.len(), columns.titles.len(), "{name}");
+        // The hash in FIU's traces has a title, but need not be present.
+        let optional = usize::from(name == "fiu");
+        assert_eq!(columns.roles.len() + optional, columns.titles.len(), "{name}");
     }
 }
 
@@ -32,7 +34,7 @@ fn msr_rows_keep_every_field() {
     let text = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n\
                 128166385295514663,hm,0,Write,9056014336,2048,2833\r\n\n\
                 128166385295514662,hm,1,read,512,0,1\n\
-                128166385295514672,hm,1,read,512,1024,7";
+                128166385295514672,hm,1,read,512,1024,7\n";
     let (records, dictionary, notes) = read("msr", text);
     assert_eq!(dictionary.volumes, ["hm.0", "hm.1"]);
     assert_eq!((notes.format, notes.rows_skipped), ("msr", 1));
@@ -49,7 +51,7 @@ fn msr_messages_name_line_and_column() {
     for (bad, expected) in [
         ("1,hm,0,Trim,0,512,1", "got \"Trim\" in column Type, expected Read or Write"),
         ("1,hm,0,Read,-512,512,1", "got \"-512\" in column Offset"),
-        ("1,hm,0,Read,0,1073741825,1", "column Size, expected at most 1 GiB"),
+        ("1,hm,0,Read,0,4294967297,1", "column Size, expected at most 4 GiB"),
         ("1,hm,0,Read,9223372036854775807,512,1", "column Offset, expected a request that"),
         ("1,hm,0,Read,0,512", "got the end of the line in column ResponseTime"),
         ("1,hm,x,Read,0,512,1", "got \"x\" in column DiskNumber, expected a whole number"),

@@ -191,6 +191,12 @@ impl Layout {
         Ok(Cells { tool: self.tool, is_csv: true, decimals: self.decimals, line, cells })
     }
 
+    /// Returns whether the latency is the last column.
+    pub(super) fn ends_with_latency(&self) -> bool {
+        let last = Some(self.before + self.behind);
+        self.places.get(Column::Latency as usize).copied().flatten() == last
+    }
+
     /// Returns the headings of the columns that are ignored.
     pub(super) fn unread(&self) -> impl Iterator<Item = &str> {
         self.unread.iter().map(|(_, heading)| heading.as_str())

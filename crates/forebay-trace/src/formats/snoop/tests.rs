@@ -121,7 +121,7 @@ fn latencies_below_zero_are_unknown_and_counted() {
     let unknown = [100_500_000, 200_500_000, 300_500_000, 400_500_000, 500_500_000];
     let expected = [(0, Some(Nanos(500_000)))].into_iter();
     assert_eq!(seen, expected.chain(unknown.map(|at| (at, None))).collect::<Vec<_>>());
-    assert!(notes.warnings[0].starts_with("5 latencies below zero"), "{:?}", notes.warnings);
+    assert!(notes.warnings[0].starts_with("5 latencies are negative"), "{:?}", notes.warnings);
     let both = "STARTs ENDs COMM PID TYPE DEV BLOCK BYTES LATms\n9.2 9.1 a 7 R 1,1 16 512 0.62\n";
     let (records, _, notes) = read(open, both.as_bytes());
     assert_eq!((records[0].latency, notes.warnings.len()), (None, 1));

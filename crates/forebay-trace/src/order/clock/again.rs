@@ -53,7 +53,7 @@ impl Clock {
             let next_ns = ahead.first().map(|record| record.at.0.saturating_add(self.shift_ns));
             return run_rows > ALONE_ROWS && next_ns >= Some(self.newest_ns);
         }
-        if self.run.is_shaken && run_rows >= SHAKEN_ROWS {
+        if self.run.is_shaken() && run_rows >= SHAKEN_ROWS {
             // Rows are far out of order throughout, so few of those after this one stay close to
             // it.
             let window = (run_rows as usize / SHAKEN_SHARE).min(LOOK_AHEAD);
@@ -85,7 +85,7 @@ impl Clock {
         let run = &self.run;
         let (rows, span_ns) =
             (self.rows - 1 - run.before, run.newest_ns.saturating_sub(run.first_ns));
-        let (rows_least, stay) = match run.is_shaken {
+        let (rows_least, stay) = match run.is_shaken() {
             true => (SHAKEN_ROWS, STAY_SHAKEN_ROWS),
             false => (RUN_ROWS, STAY_ROWS),
         };
@@ -99,6 +99,6 @@ impl Clock {
         let times = || follow.iter().map(|record| record.at.0.saturating_add(self.shift_ns));
         let stays = times().all(|at_ns| from_begin_ns(at_ns) < span_ns / 2);
         let is_in_order = times().is_sorted();
-        follow.len() * 2 >= stay && stays && (run.is_shaken || is_in_order)
+        follow.len() * 2 >= stay && stays && (run.is_shaken() || is_in_order)
     }
 }

@@ -4,7 +4,7 @@ use forebay_ask::named;
 use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
-use super::{APART_NS, Clock, STEPS_SHOWN};
+use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
 
 /// If there are more steps back than this, they do not separate runs.
 const RUNS_MAX: u64 = 16;
@@ -15,6 +15,11 @@ impl Clock {
     pub(in crate::order) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
         let back = self.back_sentence(self.moved.saturating_sub(late));
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
+    }
+
+    /// Returns how far off wild rows are at most that kept their times.
+    pub(in crate::order) fn wild_ns(&self) -> u64 {
+        if self.wild > self.placed { self.wild_ns } else { 0 }
     }
 
     fn wild_sentence(&self) -> Option<String> {
@@ -40,17 +45,19 @@ impl Clock {
     }
 
     fn split_sentence(&self) -> Option<String> {
-        (self.splits && self.steps > 0).then(|| {
+        (self.appended > 0).then(|| {
             format!(
                 "the file holds {}: each starts {} after the previous one",
-                counted(self.steps + 1, "run"),
+                counted(self.appended + 1, "run"),
                 quantities::seconds(APART_NS as f64 / 1e9)
             )
         })
     }
 
     fn back_sentence(&self, moved: u64) -> Option<String> {
-        if self.back.is_empty() {
+        // Many small steps are those of a log that is out of order.
+        let is_shuffled = self.steps > RUNS_MAX && self.moved_ns < STEP_NS;
+        if self.back.is_empty() || is_shuffled {
             return None;
         }
         let most = self.back.iter().map(|step| step.ns).max().unwrap_or(0);

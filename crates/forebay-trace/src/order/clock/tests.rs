@@ -21,7 +21,7 @@ fn clock(
     let records: Vec<Record> = records.collect();
     let times = records.iter().enumerate().map(|(row, record)| {
         let ahead = &records[row + 1..];
-        clock.time(record.at.0, record.latency, &ahead[..ahead.len().min(LOOK_AHEAD)])
+        clock.time(record, &ahead[..ahead.len().min(LOOK_AHEAD)])
     });
     let times = times.collect();
     (times, clock.sentences(0).collect())
@@ -263,4 +263,47 @@ fn no_time_is_too_large() {
     let times = [u64::MAX - 9 * S, 5 * 3600 * S, u64::MAX, 5 * 3600 * S];
     let (read, _) = clock(splitting, times.map(|at| (at, Some(at))));
     assert!(read.iter().all(|&at| at >= u64::MAX - 9 * S), "{read:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_back_a_little_is_told_if_rows_are_in_order() {
+    for (back_ms, told) in [(50, "49.0 ms"), (400, "395 ms"), (800, "795 ms")] {
+        for latency in [None, Some(100_000)] {
+            let row = |n: u64| {
+                let back = if n < 1500 { 0 } else { back_ms * 1_000_000 };
+                // Some rows change places with the next one.
+                let n = if n % 10 / 2 == 2 { n ^ 1 } else { n };
+                (5000 * S + n * 5_000_001 / if back_ms == 50 { 5 } else { 1 } - back, latency)
+            };
+            let (_, said) = clock(Clock::default(), (0..3000).map(row));
+            let [only] = &said[..] else { panic!("{back_ms}: {said:?}") };
+            let expected = format!("goes back by {told} at request 1501 of the file");
+            assert!(only.contains(&expected) && only.contains("split_runs"), "{only}");
+        }
+    }
+}
+
+#[test]
+fn small_disorder_is_no_step() {
+    for rate in [50, 500, 5_000] {
+        for slow_ms in [20, 60, 100, 400, 700] {
+            for (slow, burst) in [(97, 1), (500, 1), (900, 3), (5_000, 8)] {
+                let rows = by_completion(rate, 20_000, slow, slow_ms * 1_000_000, burst);
+                let (_, said) = run(rows);
+                let case = format!("{rate}/s, {burst} of {slow} take {slow_ms} ms");
+                assert!(said.is_empty(), "{case}: {said:?}");
+            }
+        }
+    }
+    // The buffers of two CPUs, written in turn.
+    let chunk = |chunk: u64| (0..100).map(move |n| chunk / 2 * S / 10 + n * S / 1000 + chunk % 2);
+    let (_, said) = run((0..200).flat_map(chunk));
+    assert!(said.is_empty(), "{said:?}");
+    // A few requests that waited together.
+    let waited = (0..1000).chain(1006..1106).chain(1000..1006).chain(1106..3000);
+    let (_, said) = run(waited.map(|n| S + n * S / 1000));
+    assert!(said.is_empty(), "{said:?}");
+    // A coarse clock.
+    let (_, said) = run((0..1000).map(|n| if n == 500 { 51 } else { n / 10 + 5 } * S / 100));
+    assert!(said.is_empty(), "{said:?}");
 }

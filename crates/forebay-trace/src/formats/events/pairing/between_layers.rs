@@ -11,7 +11,7 @@ use forebay_core::Nanos;
 use forebay_ask::named;
 use forebay_words::plural::{counted, verb};
 
-use super::super::event::{Remap, Span};
+use super::super::event::{Category, Remap, Span};
 use super::super::layers::{Layer, name};
 use super::Pairing;
 use super::waiting::{Exclusion, Pending, Volume};
@@ -72,9 +72,14 @@ impl Pairing {
         }
     }
 
-    /// Processes a completion that no request to its device awaits.
+    /// Processes a completion that no request to its device awaits. One with an error ends nothing,
+    /// because the device above may send the request elsewhere.
     pub(super) fn complete_below(&mut self, span: &Span, at: Nanos) {
-        for (origin, sectors) in self.layers.complete(span) {
+        let completed = self.layers.complete(span);
+        if span.category.has(Category::FAILED) {
+            return;
+        }
+        for (origin, sectors) in completed {
             let Some(volume) = self.volumes.find(origin.device) else { continue };
             if volume.completes {
                 continue;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use forebay_core::{Nanos, Op};
 
 use super::waiting::{Exclusion, Pending, Place};
-use super::{Pairing, Span};
+use super::{Category, Pairing, Span};
 
 /// If several flushes are outstanding, a flush may take this many times as long as one that
 /// completed.
@@ -165,6 +165,7 @@ impl Pairing {
         let Some((id, issued)) = oldest else { return false };
         let Some(pending) = self.pending(id) else { return false };
         pending.record.latency = Some(at - issued);
+        pending.failed |= span.category.has(Category::FAILED);
         (pending.done, pending.awaited) = (true, 0);
         let Some(volume) = self.volumes.find(span.device) else { return false };
         volume.completes = true;

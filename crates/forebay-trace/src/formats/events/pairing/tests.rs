@@ -32,7 +32,7 @@ fn a_latency_of_more_than_a_day_is_unknown() {
         ];
         let (records, pairing) = run(events);
         assert_eq!(records[0].latency.map(|latency| latency.0), latency);
-        let told = pairing.notes.warnings.iter().any(|told| told.contains("more than a day"));
+        let told = pairing.notes.warnings.iter().any(|told| told.contains("exceeds a day"));
         assert_eq!(told, latency.is_none(), "{:?}", pairing.notes);
     }
 }
@@ -272,4 +272,35 @@ fn a_later_request_for_the_same_sectors_is_not_the_rest() {
     assert_eq!(latencies(events(200, 72)), [None, Some(10)]);
     assert_eq!(latencies(events(200, 64)), [None, Some(10)]);
     assert_eq!(latencies(events(200, 68)), [Some(210)]);
+}
+
+#[test]
+fn a_request_that_fails_has_no_latency() {
+    let failed =
+        |sector, sectors| EventKind::Complete(span(READ.with(Category::FAILED), sector, sectors));
+    let end = |sector, sectors| EventKind::Complete(span(READ, sector, sectors));
+    for arrive in [EventKind::Queue, EventKind::Issue] {
+        let events = vec![
+            (0, arrive(span(READ, 0, 8))),
+            (10, failed(0, 8)),
+            // The first part of this one fails, the second does not.
+            (20, arrive(span(READ, 64, 8))),
+            (30, failed(64, 4)),
+            (40, end(68, 4)),
+            (50, arrive(span(READ, 0, 8))),
+            (60, end(0, 8)),
+        ];
+        let (records, pairing) = run(events);
+        let seen: Vec<_> = records.iter().map(|r| r.latency).collect();
+        assert_eq!(seen, [None, None, Some(Nanos(10))]);
+        let told = "2 requests failed, so their latencies are treated as unknown";
+        assert_eq!(pairing.notes.warnings.last().unwrap(), told);
+    }
+}
+
+#[test]
+fn a_trace_without_completions_says_so() {
+    let (_, pairing) = run(vec![(0, EventKind::Queue(span(READ, 0, 8)))]);
+    let told = "the trace has no completions, so latencies are unknown";
+    assert_eq!(pairing.notes.warnings, [told]);
 }

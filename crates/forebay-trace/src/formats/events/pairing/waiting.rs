@@ -21,6 +21,8 @@ pub(super) struct Pending {
     pub(super) awaited: u64,
     /// When the last of its parts completed, if others are still awaited.
     pub(super) partly: Option<Nanos>,
+    /// Whether any of its parts completed with an error.
+    pub(super) failed: bool,
     /// Whether an empty completion must follow.
     pub(super) trailing: bool,
     pub(super) done: bool,
