@@ -265,6 +265,10 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
         Err(error) => error,
     };
     let (source, spool) = by_tracefs().map_err(|error| match error {
+        // Without root, blktrace(8) fails for the same reason.
+        CaptureError::Refused(why) if why.starts_with(error::NEEDS_ROOT) => {
+            CaptureError::Refused(why)
+        }
         CaptureError::Refused(why) => CaptureError::Refused(format!(
             "{why}\n  and blktrace(8), the alternative, does not work either: {without}"
         )),

@@ -9,6 +9,7 @@ use crate::places::Places;
 use crate::sizes::Sizes;
 use crate::space::{Form, Transitions, Volume, Volumes};
 use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
+use forebay_words::quantities;
 
 /// A small generative model of a trace.
 ///
@@ -69,17 +70,17 @@ impl Model {
             1 => format!("1 {one}"),
             _ => format!("{count} {more}"),
         };
-        let seconds = self.duration_ns() as f64 / 1e9;
         let names = self.streams.iter().any(|stream| stream.name.is_some())
             || self.volumes.volumes.iter().any(|volume| volume.name.is_some());
         let epochs = plural(self.chain.epochs.len(), "part", "parts");
         vec![
             format!(
-                "how much: {} in {seconds:.0} s, how many of them in each of {} and how many write, \
-                 and how many by each of {}",
+                "how much: {} in {}, requests and writes per block of time ({}), requests per stream \
+                 ({})",
                 plural(self.requests as usize, "request", "requests"),
-                plural(self.arrivals.blocks(), "block", "blocks"),
-                plural(self.streams.len(), "stream", "streams"),
+                quantities::seconds(self.duration_ns() as f64 / 1e9),
+                self.arrivals.blocks(),
+                self.streams.len(),
             ),
             format!(
                 "what: how often each of {} occurs in {epochs} of the trace, how often one follows \

@@ -50,7 +50,8 @@ impl Parts {
     /// Reads a division of at most `units_max` units.
     pub(crate) fn get(bytes: &mut Bytes, units_max: usize, what: &str) -> Result<Parts, ByteError> {
         let units = bytes.number(units_max as u64, what)?;
-        let joined = bytes.number(units, what)?;
+        // Doubling may exceed the number of units.
+        let joined = bytes.number(units.next_power_of_two(), what)?;
         if joined == 0 {
             return bytes.bad(format!("{what} {units}, {joined} joined"), "at least 1 of each");
         }
@@ -64,6 +65,15 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn any_division_can_be_read(units in 1u64..100, times in 0u32..10) {
+            let parts = (0..times).fold(Parts::new(units), |parts, _| parts.joined());
+            let mut writer = Writer::default();
+            parts.put(&mut writer);
+            let read = Parts::get(&mut Bytes::new(&writer.0), 100, "parts");
+            prop_assert!(read.is_ok_and(|read| read == parts), "{parts:?}");
+        }
+
         #[test]
         fn a_joined_part_is_the_two_it_was(units in 1u64..400, times in 0u32..10, requests in 1u64..100_000) {
             let fine = (0..times).fold(Parts::new(units), |parts, _| parts.joined());

@@ -27,7 +27,7 @@ pub enum Unit {
     Achieved,
     /// A promised share, written as a percentage with all its digits.
     Promise,
-    /// Requests per second, rounded to a whole number.
+    /// Requests per second, rounded to a whole number from 10 on, and to three digits below.
     Iops,
     /// A power in watts.
     Watts,
@@ -69,7 +69,7 @@ impl Figure {
             Unit::Share => quantities::percent(value),
             Unit::Achieved => quantities::achieved(value),
             Unit::Promise => quantities::promised(value),
-            Unit::Iops => format!("{value:.0} IOPS"),
+            Unit::Iops => format!("{} IOPS", iops(value)),
             Unit::Watts => quantities::watts(value),
             Unit::Joules => quantities::joules(value),
             Unit::Money(currency) => quantities::money(value, &String::from_utf8_lossy(&currency)),
@@ -128,9 +128,19 @@ impl Unit {
             Unit::Seconds | Unit::Bytes | Unit::ByteRate | Unit::Joules | Unit::Watts => {
                 quantities::significant(value / worth)
             }
-            Unit::Iops => format!("{value:.0}"),
+            Unit::Iops => iops(value),
             unit => Figure::new(value, unit).text(),
         }
+    }
+}
+
+/// Formats a rate of requests, without its unit.
+fn iops(per_s: f64) -> String {
+    let is_whole = per_s.fract() == 0.0;
+    if is_whole || per_s.abs() >= 10.0 {
+        format!("{per_s:.0}")
+    } else {
+        quantities::significant(per_s)
     }
 }
 
@@ -146,10 +156,22 @@ mod tests {
             Figure::new(0.9995, Unit::Promise),
             Figure::new(0.12345, Unit::Share),
             Figure::new(1521.0, Unit::Iops),
+            Figure::new(7.8612, Unit::Iops),
+            Figure::new(8.0, Unit::Iops),
             Figure::new(994.5, Unit::Money(*b"EUR")),
             Figure::new(f64::NAN, Unit::Bytes),
         ];
-        let expected = ["12.3 ms", "10 ms", "99.95 %", "12.3 %", "1521 IOPS", "994.50 EUR", "-"];
+        let expected = [
+            "12.3 ms",
+            "10 ms",
+            "99.95 %",
+            "12.3 %",
+            "1521 IOPS",
+            "7.86 IOPS",
+            "8 IOPS",
+            "994.50 EUR",
+            "-",
+        ];
         assert_eq!(shown.map(Figure::text), expected);
     }
 

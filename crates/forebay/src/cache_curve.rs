@@ -103,7 +103,8 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
 }
 
-/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits.
+/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits, or
+/// a larger one if it has many more hits for little more size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
     /// The cache size in blocks.
@@ -121,15 +122,46 @@ pub struct Recommended {
 /// The share of the largest cache's hits that the recommended cache must have.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
+/// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
+pub(crate) const NEARLY_ALL: f64 = 0.99;
+
+/// A larger cache is recommended while another quarter of the size adds this share of the largest
+/// cache's hits.
+const HITS_WORTH_A_QUARTER: f64 = 0.05;
+
+/// The share of the largest cache's hits that the last of that quarter must add.
+const HITS_WORTH_THE_REST: f64 = 0.005;
+
+/// Returns the index of the smallest size with `share` of the largest cache's hits. `misses` holds
+/// the misses by size.
+fn smallest_with(misses: &[u64], share: f64) -> usize {
+    let (Some(none), Some(most)) = (misses.first(), misses.last()) else { return 0 };
+    let enough = none - ((none - most) as f64 * share).ceil() as u64;
+    misses.partition_point(|&misses| misses > enough)
+}
+
+/// Returns the index of the size to recommend.
+fn worthwhile(misses: &[u64]) -> usize {
+    let (Some(none), Some(most)) = (misses.first(), misses.last()) else { return 0 };
+    let share = |hits: u64| hits as f64 / (none - most).max(1) as f64;
+    let mut size = smallest_with(misses, HITS_THAT_SUFFICE);
+    loop {
+        let next = (size + size.div_ceil(4)).min(misses.len() - 1);
+        if share(misses[size] - misses[next]) < HITS_WORTH_A_QUARTER {
+            return size;
+        }
+        let is_enough = |at: &usize| share(misses[*at] - misses[next]) <= HITS_WORTH_THE_REST;
+        size = (size + 1..next).find(is_enough).unwrap_or(next);
+    }
+}
+
 impl Recommended {
     fn of(lru: &MissRatioCurve, block_bytes: u64, distinct_blocks: u64) -> Option<Recommended> {
-        let accesses = lru.accesses();
-        let found_most = accesses - lru.misses().last()?;
-        let enough = accesses - (found_most as f64 * HITS_THAT_SUFFICE).ceil() as u64;
-        let (size, misses) = lru.misses().enumerate().find(|&(_, misses)| misses <= enough)?;
+        let misses: Vec<u64> = lru.misses().collect();
+        let size = worthwhile(&misses);
         let size_blocks = size as u64 * lru.sample().one_in();
-        let lru_miss_ratio = misses as f64 / accesses as f64;
-        (found_most > 0).then(|| Recommended {
+        let lru_miss_ratio = misses[size] as f64 / lru.accesses().max(1) as f64;
+        (misses.last() < misses.first()).then(|| Recommended {
             size_blocks,
             size_mib: mib(size_blocks, block_bytes),
             lru_miss_ratio,
@@ -201,17 +233,17 @@ impl Curve {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// Returns the size, in blocks, of the smallest cache that reaches 99.5 % of the largest
+    /// Returns the size, in blocks, of the smallest cache that reaches [`NEARLY_ALL`] of the largest
     /// cache's hit ratio.
     fn nearly_all(&self) -> u64 {
-        const NEARLY: f64 = 0.995;
-        let enough = |point: &&CurvePoint| point.lru_hit_ratio >= NEARLY * self.findable();
+        let least = NEARLY_ALL * self.findable() * (1.0 - 1e-9);
+        let enough = |point: &&CurvePoint| point.lru_hit_ratio >= least;
         self.points.iter().find(enough).map_or(self.distinct_blocks, |point| point.size_blocks)
     }
 }
 
 /// The shares of the largest cache's hits for which [`Curve::handful`] returns a point.
-const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
+const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, NEARLY_ALL, 1.0];
 
 /// Sorts points by cache size and removes duplicates.
 fn by_size(mut points: Vec<CurvePoint>) -> Vec<CurvePoint> {
@@ -328,10 +360,11 @@ fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<C
     let mut sizes: Vec<u64> = (0..=POINTS).map(even).collect();
     sizes.extend(others.iter().map(|other| u64::from(other.size)));
     sizes.extend(Recommended::of(lru, block_bytes, blocks).map(|size| size.size_blocks));
-    sizes.sort_unstable();
-    sizes.dedup();
     let misses: Vec<u64> = lru.misses().collect();
     let (last, one_in) = (misses.len() as u64 - 1, lru.sample().one_in());
+    sizes.push((smallest_with(&misses, NEARLY_ALL) as u64 * one_in).clamp(1, blocks.max(1)));
+    sizes.sort_unstable();
+    sizes.dedup();
     let most = 1.0 - misses[last as usize] as f64 / accesses;
     let point = |size: u64| {
         let other = others.iter().find(|other| u64::from(other.size) == size);
@@ -386,9 +419,33 @@ mod tests {
         let least = 1.0 - HITS_THAT_SUFFICE * curve.findable();
         let at = curve.points.iter().position(|p| p.size_blocks == found.size_blocks).unwrap();
         assert_eq!(curve.points[at].lru_miss_ratio, found.lru_miss_ratio);
-        assert!(found.lru_miss_ratio <= least && curve.points[at - 1].lru_miss_ratio > least);
+        assert!(found.lru_miss_ratio <= least);
+        // The size beyond which little is gained is exact, and one of the sizes that are shown first.
+        let nearly = curve.nearly_all();
+        let shown = curve.handful();
+        let shown = shown.iter().find(|point| point.size_blocks == nearly).unwrap();
+        assert!(shown.lru_findable_share >= NEARLY_ALL - 1e-9, "{shown:?}");
+        let at = curve.points.iter().position(|point| point.size_blocks == nearly).unwrap();
+        assert!(curve.points[at - 1].lru_findable_share < NEARLY_ALL, "{shown:?}");
         let simulated = curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some());
         assert_eq!(simulated.count(), 2);
+    }
+
+    #[test]
+    fn a_size_just_below_a_cliff_is_not_recommended() {
+        // 81 of 100 hits need 100 blocks; 110 blocks have all but one of them, and 400 have all.
+        let mut misses = vec![200];
+        misses.extend((1..=100).map(|size| 200 - size * 81 / 100));
+        misses.extend((101..=110).map(|size| if size < 110 { 119 } else { 101 }));
+        misses.extend((111..=400).map(|size| if size < 400 { 101 } else { 100 }));
+        assert_eq!(misses.len(), 401);
+        assert_eq!(smallest_with(&misses, HITS_THAT_SUFFICE), 99);
+        assert_eq!((worthwhile(&misses), smallest_with(&misses, NEARLY_ALL)), (110, 110));
+        // An even curve has no cliff, and neither has a cache of which a quarter more finds nothing.
+        let even: Vec<u64> = (0..=2000).map(|size| 2000 - size).collect();
+        let flat: Vec<u64> = (0..=1000).map(|size| 1000 - size.min(100)).collect();
+        assert_eq!((worthwhile(&even), worthwhile(&flat)), (1990, 100));
+        assert_eq!((worthwhile(&[7]), smallest_with(&[7], 1.0)), (0, 0));
     }
 
     #[test]

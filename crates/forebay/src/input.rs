@@ -181,12 +181,14 @@ impl Input {
     pub(crate) fn told_of_gaps(&self) -> Option<String> {
         let reached = self.extents.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
         let used = self.used_bytes();
-        let [reached_said, used_said] = [reached, used].map(|size| bytes(size as f64));
+        let touched = self.description.footprint_bytes;
+        let [reached_said, used_said, touched_said] =
+            [reached, used, touched].map(|size| bytes(size as f64));
         (used < reached / 2).then(|| {
             format!(
                 "Drives are counted for all {reached_said} up to the highest address of each \
-                 volume, but requests use only {used_said}, not counting long gaps. If a few \
-                 outliers are errors, remove them from the trace."
+                 volume. Without long unused gaps it is {used_said}, of which requests touch \
+                 {touched_said}. If a few outliers are errors, remove them from the trace."
             )
         })
     }

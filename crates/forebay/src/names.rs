@@ -35,10 +35,15 @@ pub fn numbered(paths: &[&str]) -> Vec<String> {
 }
 
 /// Names clients by their number, counted from 1, and their trace, as in "2 (monday/web.parquet)".
-/// Several clients may have the same trace.
+/// Several clients may have the same trace. A volume of a trace has a number of its own, so it is
+/// named without the client's: "fin1.spc volume 5".
 pub fn clients(traces: &[&str]) -> Vec<String> {
     let named = told_apart(traces).into_iter().enumerate();
-    named.map(|(at, name)| format!("{} ({name})", at + 1)).collect()
+    let client = |(at, name): (usize, String)| match name.contains(" volume ") {
+        true => name,
+        false => format!("{} ({name})", at + 1),
+    };
+    named.map(client).collect()
 }
 
 /// Yields the last component of a path, the last two, and so on.
@@ -70,5 +75,6 @@ mod tests {
         assert_eq!(names, ["a/x", "b/x", "a/x#2", "y", "a/x#3"]);
         assert_eq!(numbered(&["x#2", "x", "x"]), ["x#2", "x", "x#3"]);
         assert_eq!(clients(&["a/x", "b/x", "b/x"]), ["1 (a/x)", "2 (b/x)", "3 (b/x)"]);
+        assert_eq!(clients(&["a/x volume 0", "a/x volume 5"]), ["x volume 0", "x volume 5"]);
     }
 }

@@ -65,7 +65,7 @@ const CALLED: &[(&str, &str)] = &[
     ("recommended.lru_miss_ratio", "missed by the recommended cache"),
     ("recommended.size_mib", "recommended cache"),
     ("size_share", "requests of"),
-    ("state_weight", "requests in part"),
+    ("state_weight", "requests in"),
     ("stream_weight", "requests of"),
 ];
 
@@ -102,7 +102,23 @@ pub fn words(key: &str) -> String {
     match size {
         _ if which.is_empty() => words,
         Some(size) if what == "size_share" => format!("{words} {}", bytes(size)),
+        _ if what == "state_weight" => format!("{words} {}", part_of_disk(which)),
         _ => format!("{words} {which}"),
+    }
+}
+
+/// Returns the words for a part of the disk: "16/16" becomes "last sixteenth".
+fn part_of_disk(part: &str) -> String {
+    let Some((part, parts)) = part.split_once('/') else { return part.into() };
+    let name = match parts {
+        "4" => "quarter".into(),
+        "16" => "sixteenth".into(),
+        parts => format!("{parts}th"),
+    };
+    match part {
+        "1" => format!("first {name}"),
+        last if last == parts => format!("last {name}"),
+        part => format!("{name} {part}"),
     }
 }
 
@@ -198,7 +214,9 @@ mod tests {
             ("sequential_share_by_stream", "sequential share by stream"),
             ("mean_inter_arrival_ms", "mean gap between arrivals"),
             ("stream_weight:a_b<c", "requests of a_b<c"),
-            ("state_weight:1/16", "requests in part 1/16"),
+            ("state_weight:1/16", "requests in first sixteenth"),
+            ("state_weight:2/4", "requests in quarter 2"),
+            ("state_weight:16/16", "requests in last sixteenth"),
             ("bound_ms", "bound"),
             ("recommended.size_mib", "recommended cache"),
             ("read_size.p50_kib", "read size p50"),

@@ -162,6 +162,7 @@ fn what_to_buy_for_the_bundled_trace() {
             begin: forebay::plan::consolidate::Begin::Together,
             trust_times: false,
             growth: 1.0,
+            gib: None,
             spare: 1,
             survives: 0,
             drives,

@@ -22,7 +22,7 @@ pub enum CaptureError {
     },
 }
 
-const NEEDS_ROOT: &str = "needs root (CAP_SYS_ADMIN): run the command with sudo";
+pub(super) const NEEDS_ROOT: &str = "needs root (CAP_SYS_ADMIN): run the command with sudo";
 
 impl CaptureError {
     /// Returns whether the request was invalid, rather than refused by the system.

@@ -411,6 +411,7 @@ def plan_buy(
     fraction: str | float = 0.99,
     promise: str | Mapping[str, tuple[str, str | float]] | Sequence[str | Mapping[str, tuple[str, str | float]]] | None = None,
     growth: float = 1,
+    gib: int | None = None,
     spare: int = 0,
     headroom: str | float = 0.3,
     survives: int = 0,

@@ -6,6 +6,7 @@ use super::card::{
 use super::dispersion::{BINS_LEAST, BINS_MS, bin_count};
 use super::distance::{Apart, total_variation_by_counting};
 use super::latency::{LatencyAnswer, latency_answer, sentence};
+use super::layout::Layout;
 use super::measure::{Measure, measures, relative};
 use super::profile::{Profile, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
 use super::resamples::{Against, Apartness, Resamples, two_samples};
@@ -17,6 +18,7 @@ use crate::input::Input;
 use crate::names;
 use crate::quantities::percent;
 use forebay_ask::named;
+use forebay_words::plural::counted;
 
 pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) -> Card {
     let weights = resamples(options.seed);
@@ -52,7 +54,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         mrc_mean_error: found.mrc,
         mrc_mean_error_itself: drawn.itself(|apart| Some(apart.mrc)).unwrap_or(0.0),
         mrc: curves(&against, &whole_b, measured.block_bytes),
-        heat: heat([&against.whole, &whole_b], found.heat, &drawn, measured.layout.range_bytes),
+        heat: heat([&against.whole, &whole_b], found.heat, &drawn, &measured.layout),
         responses: measured
             .responses
             .iter()
@@ -165,14 +167,15 @@ fn curves(against: &Against, b: &Sample, block_bytes: u64) -> Vec<MissRatio> {
     cache_sizes().into_iter().zip(ratios).map(point).collect()
 }
 
-fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, range_bytes: u64) -> Heat {
+fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, layout: &Layout) -> Heat {
     let [a, b] = samples.map(|sample| {
         let requests = sample.of(Sum::Requests).max(1) as f64;
         sample.heat().into_iter().map(|count| count as f64 / requests).collect()
     });
     let total_variation_itself = drawn.itself(|apart| Some(apart.heat)).unwrap_or(0.0);
     let by_counting = total_variation_by_counting(&samples[0].heat(), &samples[1].heat());
-    Heat { range_bytes, total_variation, total_variation_itself, by_counting, a, b }
+    let (range_bytes, comparable) = (layout.range_bytes, layout.shared);
+    Heat { range_bytes, total_variation, total_variation_itself, by_counting, comparable, a, b }
 }
 
 /// Returns two lists: comparisons that were left out, and cautions.
@@ -205,9 +208,10 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     let volumes = inputs.map(|input| input.extents.len());
     if !measured.layout.shared {
         cautions.push(format!(
-            "the first trace has {} volumes and the second {}: they are laid end to end, and places \
-             on the disk mean little",
-            volumes[0], volumes[1]
+            "the first trace has {} and the second {}: they are laid end to end, so positions on the \
+             disk are not comparable",
+            counted(volumes[0] as u64, "volume"),
+            volumes[1]
         ));
     }
     for (profile, input) in measured.profiles.iter().zip(inputs) {

@@ -32,6 +32,9 @@ const CHANGING_SHARE_MAX: f64 = 0.15;
 /// exceed [`CHANGING_SHARE_MAX`], because a trace of few requests has few in each range.
 const COUNTING_TIMES: f64 = 1.25;
 
+/// The relative bound from which on a figure is not tested.
+const DOUBLED: f64 = 1.0;
+
 /// The number of standard deviations within which 95 % of a normal distribution lies.
 const TWO_SIDED: f64 = 1.96;
 
@@ -89,6 +92,13 @@ pub struct BoundCheck {
 }
 
 impl BoundCheck {
+    /// Returns whether the figure was tested: not if it is within a bound that would also allow twice
+    /// the first trace's figure.
+    pub(super) fn is_tested(&self) -> bool {
+        let is_wide = self.kind == Some(DeviationKind::Relative) && self.allowed >= DOUBLED;
+        !(is_wide && self.holds())
+    }
+
     /// Returns whether the figure is within its bound.
     pub fn holds(&self) -> bool {
         self.found.abs() <= self.allowed
@@ -237,6 +247,16 @@ mod tests {
         }
         let nothing = Quantity { deviation: None, ..quantity(0.0) };
         assert!(!within("".into(), &nothing, 0.1, true).holds());
+    }
+
+    #[test]
+    fn a_bound_that_allows_twice_the_figure_tests_nothing() {
+        let wide = |deviation| Quantity { a_high: 25.0, ..quantity(deviation) };
+        let check = |deviation| within("".into(), &wide(deviation), 0.1, true);
+        assert!(!check(0.0).is_tested() && !check(1.4).is_tested());
+        // What exceeds even that bound is off in any case, and downwards the bound is narrow.
+        assert!(check(1.6).is_tested() && check(-0.1).is_tested());
+        assert!(within("".into(), &quantity(0.0), 0.1, true).is_tested());
     }
 
     #[test]

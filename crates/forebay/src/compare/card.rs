@@ -166,6 +166,8 @@ pub struct Heat {
     /// The total variation to expect if requests are independent.
     #[serde(skip)]
     pub(super) by_counting: f64,
+    /// Whether both traces have the same volumes, so that positions can be compared.
+    pub comparable: bool,
     /// The first trace's share of requests in each range.
     pub a: Vec<f64>,
     /// The second trace's share of requests in each range.

@@ -18,12 +18,18 @@ use crate::names;
 use crate::quantities::{bytes, percent, seconds, significant};
 use crate::words;
 
+const NOT_TESTED: &str =
+    " Not tested: too few requests to notice twice the figure, or positions in different volumes.";
+
 pub(super) fn page(card: &Card) -> Page {
     // If latencies changed, the page leads with that: most people compare a trace before and after
     // a change.
     let changed = card.latencies.as_ref().filter(|of| latencies::tone(of.change).is_some());
     let has_answer = |of: &&LatencyAnswer| of.change != LatencyChange::TooFew;
-    let headline = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
+    let latency = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
+    // Loads that differ are hardly recordings before and after a change, so an unclear difference in
+    // speed does not come first.
+    let headline = latency.filter(|_| changed.is_some() || !differs(card));
     let twin = card.verdict.text.clone();
     let mut page = Page {
         title: page_title("Comparison", &[&card.a.trace, &card.b.trace]),
@@ -39,12 +45,16 @@ pub(super) fn page(card: &Card) -> Page {
         "Allowed: the difference that chance can cause between two recordings of {}, or a fixed limit for each aspect, whichever is larger.",
         names::numbered(&[&card.a.trace, &card.b.trace])[0]
     );
+    let untested = card.verdict.aspects.iter().any(|one| !one.tested);
+    let allowed = allowed + if untested { NOT_TESTED } else { "" };
     let place = if changed.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(changed) = changed {
         let blocks = vec![Block::Table(latencies::foremost(changed)), Block::Text(twin)];
         page.add("Recorded latencies", Place::FirstScreen, blocks);
     } else if headline.is_some() {
         page.add("Twin", Place::FirstScreen, vec![Block::Text(twin)]);
+    } else if let Some(text) = latency {
+        page.add("Recorded latencies", Place::FirstScreen, vec![Block::Text(text.clone())]);
     }
     let aspects = vec![Block::Table(aspects(card)), Block::Text(allowed)];
     page.add("What B may stand in for", place, aspects);
@@ -69,12 +79,25 @@ pub(super) fn page(card: &Card) -> Page {
     page
 }
 
+/// The share of the aspects that were tested from which on two loads differ.
+const DIFFERENT_SHARE: f64 = 1.0 / 3.0;
+
+/// Returns whether the loads differ: they are not the same requests over time, and the verdict is
+/// negative in a third of the aspects.
+fn differs(card: &Card) -> bool {
+    let is_paired = card.latencies.as_ref().is_some_and(|of| of.is_paired);
+    let tested = card.verdict.aspects.iter().filter(|one| one.tested);
+    let (all, bad) = tested.fold((0, 0), |(all, bad), one| (all + 1, bad + u32::from(!one.holds)));
+    !is_paired && f64::from(bad) >= f64::from(all) * DIFFERENT_SHARE && bad > 0
+}
+
 /// States in how many aspects trace B may stand in for trace A.
 fn badge(card: &Card) -> Verdict {
     if super::verdict::too_few(card).is_some() {
         return Verdict::new(Tone::Warning, "Too few requests");
     }
-    let holds = |holds| card.verdict.aspects.iter().filter(|one| one.holds == holds).count();
+    let tested = || card.verdict.aspects.iter().filter(|one| one.tested);
+    let holds = |holds| tested().filter(|one| one.holds == holds).count();
     let (tone, words) = match (holds(true), holds(false)) {
         (_, 0) => (Tone::Good, "A faithful twin"),
         (0, _) => (Tone::Calm, "No twin"),
@@ -98,15 +121,22 @@ fn aspects(card: &Card) -> Table {
     ]);
     for aspect in &card.verdict.aspects {
         let figure = match aspect.is_points {
-            true => format!("{}, in points", aspect.figure),
+            true => format!("{} (points)", aspect.figure),
             false => aspect.figure.clone(),
+        };
+        let (holds, allowed) = match aspect.tested {
+            true => (
+                Cell::judged(if aspect.holds { "yes" } else { "no" }, aspect.holds),
+                aspect.allowed.into(),
+            ),
+            false => ("not tested".into(), Cell::Missing),
         };
         table.rows.push(Row::new([
             aspect.aspect.trim_start_matches("the distribution of ").into(),
-            Cell::judged(if aspect.holds { "yes" } else { "no" }, aspect.holds),
+            holds,
             figure.into(),
             aspect.found.into(),
-            aspect.allowed.into(),
+            allowed,
         ]));
     }
     table

@@ -4,7 +4,7 @@ use forebay_words::plural::listed;
 use serde::Serialize;
 
 use super::bounds::BoundCheck;
-use super::card::{Card, Response};
+use super::card::{Card, Feature, Response};
 use crate::advise::judge::TOO_FEW;
 use crate::names;
 
@@ -26,6 +26,10 @@ pub struct Aspect {
     pub aspect: &'static str,
     /// Whether all figures of this aspect are within their bounds.
     pub holds: bool,
+    /// Whether the aspect was tested. It was not if the traces have too few requests for a bound that
+    /// would notice twice the figure, or if they have different volumes, so that positions are not
+    /// comparable.
+    pub tested: bool,
     /// The figure of this aspect that exceeds its bound most, or comes nearest to it, in words.
     pub worst: String,
     /// The name of the worst figure.
@@ -53,24 +57,28 @@ pub(super) fn verdict(card: &Card) -> Verdict {
             .map(|found| found.bound_check())
             .collect()
     };
+    let is_position = |feature: &Feature| feature.name.starts_with("state_weight:");
+    let features =
+        card.features.iter().filter(|feature| card.heat.comparable || !is_position(feature));
     let aspects: Vec<Aspect> = [
-        ("request features", card.features.iter().map(|feature| feature.bound_check()).collect()),
+        ("request features", features.map(|feature| feature.bound_check()).collect()),
         ("the distribution of sizes", distance("size_bytes")),
         ("the distribution of inter-arrival times", distance("inter_arrival_ms")),
         ("burstiness", card.dispersion.iter().map(|scale| scale.bound_check()).collect()),
         ("caching", vec![card.miss_ratio_check()]),
-        ("where requests fall on the disk", vec![card.heat.bound_check()]),
+        (POSITIONS, vec![card.heat.bound_check()]),
         ("mean responses", card.responses.iter().map(Response::mean_check).collect()),
         ("99th percentile responses", card.responses.iter().map(Response::p99_check).collect()),
         ("recorded latencies", card.latencies.as_ref().map_or(Vec::new(), |of| of.bound_checks())),
     ]
     .into_iter()
     .filter_map(|(aspect, held)| judge(aspect, &held))
+    .map(|aspect| Aspect { tested: aspect.tested && comparable(card, &aspect), ..aspect })
     .collect();
     match too_few(card) {
         Some(text) => Verdict { faithful: false, text, aspects },
         None => {
-            let faithful = aspects.iter().all(|aspect| aspect.holds);
+            let faithful = aspects.iter().filter(|aspect| aspect.tested).all(|aspect| aspect.holds);
             Verdict { faithful, text: sentence(card, &aspects), aspects }
         }
     }
@@ -88,11 +96,22 @@ pub(super) fn too_few(card: &Card) -> Option<String> {
     })
 }
 
+/// The name of the aspect of the requests' positions.
+const POSITIONS: &str = "where requests fall on the disk";
+
+/// Returns whether the two traces can be compared in an aspect.
+fn comparable(card: &Card, aspect: &Aspect) -> bool {
+    card.heat.comparable || aspect.aspect != POSITIONS
+}
+
 fn judge(aspect: &'static str, held: &[BoundCheck]) -> Option<Aspect> {
-    let worst = held.iter().max_by(|a, b| a.severity().total_cmp(&b.severity()))?;
+    let by_severity = |a: &&BoundCheck, b: &&BoundCheck| a.severity().total_cmp(&b.severity());
+    let tested = held.iter().filter(|check| check.is_tested()).max_by(by_severity);
+    let worst = tested.or_else(|| held.iter().max_by(by_severity))?;
     Some(Aspect {
         aspect,
         holds: held.iter().all(BoundCheck::holds),
+        tested: tested.is_some(),
         worst: format!("{} {}", worst.what, worst.shown()),
         figure: worst.what.clone(),
         is_points: worst.is_points(),
@@ -103,8 +122,9 @@ fn judge(aspect: &'static str, held: &[BoundCheck]) -> Option<Aspect> {
 }
 
 fn sentence(card: &Card, aspects: &[Aspect]) -> String {
+    let tested: Vec<&Aspect> = aspects.iter().filter(|aspect| aspect.tested).collect();
     let names = |holds| -> Vec<&str> {
-        aspects.iter().filter(|a| a.holds == holds).map(|a| a.aspect).collect()
+        tested.iter().filter(|a| a.holds == holds).map(|a| a.aspect).collect()
     };
     let traces = names::numbered(&[&card.a.trace, &card.b.trace]);
     let (a, b) = (&traces[0], &traces[1]);
@@ -119,7 +139,7 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
         }
         ([], _) => format!("{b} is not a twin of {a} in any aspect that was compared."),
         (good, bad) => {
-            let count = format!("in {} of {} aspects", good.len(), aspects.len());
+            let count = format!("in {} of {} aspects", good.len(), tested.len());
             let named = format!("{b} may stand in for {a} {count}, but not for {}.", listed(bad));
             match named.split_whitespace().count() <= WORDS_MAX {
                 true => named,
@@ -131,7 +151,7 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::card::{Feature, Quantity};
+    use super::super::card::Quantity;
     use super::super::measure::DeviationKind;
     use super::*;
 
@@ -147,6 +167,6 @@ mod tests {
         assert!(judged.holds && judged.found == -0.04 && judged.allowed == 0.05);
         assert_eq!((judged.worst.as_str(), judged.bound.as_str()), ("f -4.00 %", "5 %"));
         assert!(!judge("one", &[held(0.0), held(0.2)]).unwrap().holds);
-        assert!(judge("none", &[]).is_none());
+        assert!(judge("none", &[]).is_none() && judged.tested);
     }
 }

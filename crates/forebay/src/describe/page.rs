@@ -105,14 +105,11 @@ fn load(of: &Description) -> String {
 }
 
 fn submitters(of: &Description) -> String {
-    format!(
-        "{} by {}, {}, {}, {}",
-        counted(of.streams, "stream"),
-        of.stream_by,
-        counted(of.threads, "thread"),
-        counted(of.processes, "process"),
-        counted(of.volumes, "volume")
-    )
+    let counts = [(of.threads, "thread"), (of.processes, "process"), (of.volumes, "volume")];
+    let recorded = counts.into_iter().filter(|(count, _)| *count > 0);
+    let recorded: String =
+        recorded.map(|(count, name)| format!(", {}", counted(count, name))).collect();
+    format!("{} by {}{recorded}", counted(of.streams, "stream"), of.stream_by)
 }
 
 fn key_figures(of: &Description) -> Vec<KeyFigure> {
@@ -286,7 +283,7 @@ pub(crate) fn all(of: &Description) -> Table {
         add("standard error of that", Unit::Share, Some(of.footprint_error_share));
     }
     add("jumps", Unit::Count, Some(of.seeks.count as f64));
-    add("half of them over", Unit::Bytes, of.seeks.p50_bytes.map(|bytes| bytes as f64));
+    add("median jump", Unit::Bytes, of.seeks.p50_bytes.map(|bytes| bytes as f64));
     add("mean gap between arrivals", Unit::Seconds, seconds(of.inter_arrival.mean_ms));
     add("p99 of the gaps", Unit::Seconds, seconds(of.inter_arrival.p99_ms));
     add("coefficient of variation of the gaps", Unit::Number, of.inter_arrival.variation);
@@ -354,10 +351,11 @@ fn volumes(of: &Description) -> Table {
     table
 }
 
-/// Lists what was lost or changed while the trace was read, or states that nothing was.
+/// Lists what was lost or changed while the trace was read.
 fn losses(of: &Description) -> Vec<String> {
     let read = format!("rows skipped: {}; late rows moved: {}.", of.rows_skipped, of.rows_late);
-    [read].into_iter().chain(of.warnings.iter().cloned()).collect()
+    let is_something = of.rows_skipped + of.rows_late > 0;
+    is_something.then_some(read).into_iter().chain(of.warnings.iter().cloned()).collect()
 }
 
 #[cfg(test)]

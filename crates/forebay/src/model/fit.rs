@@ -4,6 +4,7 @@ pub mod verb;
 
 use std::path::Path;
 
+use forebay_ask::named;
 use forebay_model::fit::{Fitter, Survey};
 use forebay_model::{BUDGET_BYTES, Model, USED_MIB_MAX};
 use forebay_trace::streams::{Grouping, StreamBy};
@@ -120,9 +121,10 @@ pub fn fit(
     // trace.
     if let Err(error) = Model::from_file(name, &file) {
         return Err(Error::Unfit(format!(
-            "{}: got a trace that exceeds the limits of a model: {}",
+            "{}: got a trace that exceeds the limits of a model: {}; try another size ({})",
             name.display(),
-            beyond(&error)
+            beyond(&error),
+            named("budget_kib")
         )));
     }
     if options.budget_bytes.is_some() && file.len() > budget {

@@ -221,6 +221,7 @@ mod tests {
     #[test]
     fn most_twins_decide_and_a_verdict_on_a_part_says_so() {
         let aspect = |aspect, holds| Aspect {
+            tested: true,
             aspect,
             holds,
             figure: String::new(),

@@ -98,6 +98,9 @@ pub struct Question<'a> {
     pub trust_times: bool,
     /// The factor by which both the data and the request rate are assumed to grow.
     pub growth: f64,
+    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to the
+    /// highest of each volume.
+    pub gib: Option<u64>,
     /// The number of spare drives per set-up.
     pub spare: usize,
     /// The minimum number of drives that must be able to fail without data loss.
@@ -175,6 +178,9 @@ pub struct Answer {
     pub refused: Vec<String>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
+    /// The cautions about the size of the data.
+    #[serde(skip)]
+    of_size: Vec<String>,
     /// The configuration for the drives in the first row; `None` if no row keeps the promises.
     pub configuration: Option<Configuration>,
 }
@@ -202,6 +208,7 @@ pub fn answer(
         promise: question.promise,
         own: question.own,
         trust_times: question.trust_times,
+        bytes: question.gib.map(|gib| gib as f64 * f64::from(1 << 30) / question.growth),
     };
     let clients = &Clients::new(inputs, told)?;
     let intensity = Intensity::new(question.growth).ok_or_else(|| wrong_growth(question.growth))?;
@@ -234,7 +241,8 @@ pub fn answer(
         }
         None => None,
     };
-    let cautions = cautions(clients, question, &rows)?;
+    let of_size = clients.told_of_gaps(question.growth);
+    let cautions = cautions(clients, question, &rows, &of_size)?;
     let writes = inputs.iter().any(|input| input.description.writes > 0);
     let refused_rows = rows.iter().filter(|row| row.refusal.is_some());
     let reads_first = said::reads_first(refused_rows).filter(|_| writes);
@@ -262,6 +270,7 @@ pub fn answer(
         rows,
         refused,
         cautions,
+        of_size,
         configuration,
     })
 }
@@ -439,8 +448,10 @@ fn cautions(
     clients: &Clients<'_>,
     question: &Question<'_>,
     rows: &[BuyRow],
+    of_size: &[String],
 ) -> Result<Vec<String>, Error> {
     let mut told = clients.cautions(question.begin)?;
+    told.extend(of_size.iter().cloned());
     let wide = too_wide(question);
     if !wide.is_empty() {
         let (names, most) = (wide.join(", "), question.drives_max);
@@ -457,7 +468,7 @@ fn cautions(
     }
     let own = |row: &&BuyRow| row.price.is_some();
     if let Some(dated) = rows.iter().filter(own).filter_map(|row| row.priced_on.as_ref()).min() {
-        told.push(format!("Prices are of days from {dated} on."));
+        told.push(format!("Prices as of {dated}."));
     }
     let bytes = clients.clients.iter().map(|client| client.bytes).fold(0, u64::saturating_add);
     if rows.iter().any(|row| rank::is_any_pressed(row, bytes)) {

@@ -120,6 +120,15 @@ pub struct HeldOut {
     pub held_out_capacity_iops: Option<u64>,
 }
 
+/// The highest number of requests that arrive within a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Busiest {
+    /// The time, which is one of the promised bounds.
+    pub within_ms: f64,
+    /// The number of requests.
+    pub requests: u64,
+}
+
 /// The answer of `plan capacity` for a constant-rate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -136,6 +145,8 @@ pub struct Answer {
     pub mean_iops: Option<f64>,
     /// The highest number of requests that arrive within any second.
     pub busiest_second_iops: u64,
+    /// The highest number of requests that arrive within each time bound.
+    pub busiest: Vec<Busiest>,
     /// Cautions about the capacities, one sentence each.
     pub cautions: Vec<String>,
     /// The capacities, in the order of [`table`].
@@ -163,18 +174,44 @@ pub fn answer(
         duration_s,
         active_s,
         mean_iops: mean_iops(requests, active_s.unwrap_or(duration_s)),
-        busiest_second_iops: busiest_second(&arrivals.whole),
+        busiest_second_iops: busiest(&arrivals.whole, Nanos::from_secs(1)),
+        busiest: promises
+            .within
+            .iter()
+            .map(|within| Busiest::of(&arrivals.whole, *within))
+            .collect(),
         cautions: cautions.chain(missing(&rows, doubt)).collect(),
         rows,
     })
 }
 
-/// Returns the highest number of requests that arrive within any second.
-fn busiest_second(gaps: &Gaps) -> u64 {
-    let second = Nanos::from_secs(1);
+impl Busiest {
+    fn of(gaps: &Gaps, within: Nanos) -> Busiest {
+        Busiest { within_ms: within.as_millis_f64(), requests: busiest(gaps, within) }
+    }
+}
+
+/// The duration, in seconds, from which on a trace has a busiest second.
+const SECONDS_LEAST_S: f64 = 2.0;
+
+impl Answer {
+    /// Returns whether the trace is long enough for its busiest second to mean something.
+    fn has_seconds(&self) -> bool {
+        self.duration_s >= SECONDS_LEAST_S
+    }
+
+    /// Returns the highest number of requests that arrive within the time bound of `row`.
+    fn busiest_within(&self, row: &CapacityRow) -> Option<u64> {
+        let of_bound = self.busiest.iter().find(|of| of.within_ms == row.within_ms);
+        of_bound.map(|of| of.requests)
+    }
+}
+
+/// Returns the highest number of requests that arrive within any period of length `window`.
+fn busiest(gaps: &Gaps, window: Nanos) -> u64 {
     let (mut starts, mut most) = (gaps.times().zip(0u64..).peekable(), 0);
     for (at, nth) in gaps.times().zip(0u64..) {
-        while starts.next_if(|(start, _)| *start + second <= at).is_some() {}
+        while starts.next_if(|(start, _)| *start + window <= at).is_some() {}
         most = most.max(nth + 1 - starts.peek().map_or(nth, |(_, first)| *first));
     }
     most
@@ -403,8 +440,9 @@ mod tests {
     #[test]
     fn the_busiest_second_may_begin_at_any_request() {
         let ms = |times: &[u64]| times.iter().map(|at| Nanos::from_millis(*at)).collect::<Gaps>();
-        assert_eq!(busiest_second(&ms(&[0, 900, 1000, 1100, 1899, 2000, 9000])), 4);
-        assert_eq!((busiest_second(&ms(&[5; 7])), busiest_second(&ms(&[0, 1000]))), (7, 1));
+        let second = |times: &[u64]| busiest(&ms(times), Nanos::from_secs(1));
+        assert_eq!(second(&[0, 900, 1000, 1100, 1899, 2000, 9000]), 4);
+        assert_eq!((second(&[5; 7]), second(&[0, 1000])), (7, 1));
     }
 
     #[test]

@@ -30,6 +30,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
+use self::clients::OneClient;
 use self::merged::Merged;
 pub use self::verb::ConsolidateAsk;
 use super::arrival_times::{ArrivalTimes, Span, size_caution};
@@ -156,14 +157,10 @@ pub fn consolidate(
         rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
     }
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
-    let own = merged(clients.iter().map(|client| (client.path.as_path(), client.cautions())));
-    let shared = cautions(&spans, begin, shifts).into_iter();
-    let cautions = once(
-        own.into_iter()
-            .chain(shared)
-            .chain(size_caution(clients.iter().copied(), &["cost_us"]))
-            .collect(),
-    );
+    let mut told = own_cautions(clients);
+    told.extend(cautions(&spans, begin, shifts));
+    told.extend(size_caution(clients.iter().copied(), &["cost_us"]));
+    let cautions = once(told);
     Ok(Consolidation { clients: alone, cautions, rows })
 }
 
@@ -186,6 +183,11 @@ pub fn together(
     })?;
     let rows = found.into_iter().flatten();
     Ok(rows.map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }).collect())
+}
+
+/// Returns the cautions about each client by itself.
+pub(super) fn own_cautions<C: OneClient>(clients: &[&C]) -> Vec<String> {
+    merged(clients.iter().map(|client| (client.span().path, client.cautions())))
 }
 
 /// Names the client of each caution. Cautions that differ only in their figures are merged into the

@@ -29,6 +29,7 @@ use forebay_core::rtt::Gaps;
 use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
+pub(super) use self::told::beside_headline;
 use self::trial::{Teller, Trial};
 use super::arrival_times::{self, Clock, timed, told_apart};
 use super::capacity::Promises;

@@ -8,8 +8,22 @@ use forebay_trace::by_export::ByExport;
 use forebay_trace::by_stream::ByStream;
 
 /// Reads the requests of `trace`, and separately those of each of its parts if `by` names a kind of
-/// part. Notes are passed to `session`.
+/// part. Notes and cautions are passed to `session`.
 pub(super) fn read<C: OneClient>(
+    source: &SourceAsk,
+    trace: &TraceInput,
+    by: Option<TracePart>,
+    clock: Clock,
+    session: &mut dyn Session,
+) -> Result<C, Error> {
+    let read: C = read_uncautioned(source, trace, by, clock, session)?;
+    warn_all(session, trace.name(), &read.cautions());
+    Ok(read)
+}
+
+/// Reads like [`read`], but leaves the cautions to the caller, for parts that are judged by
+/// themselves.
+pub(super) fn read_uncautioned<C: OneClient>(
     source: &SourceAsk,
     trace: &TraceInput,
     by: Option<TracePart>,
@@ -29,6 +43,5 @@ pub(super) fn read<C: OneClient>(
     let read = &mut |records| session.read(name, records);
     let read = C::read(name, &mut *reader, by.is_some(), clock, read)?;
     warn_notes(session, name, read.notes());
-    warn_all(session, name, &read.cautions());
     Ok(read)
 }

@@ -67,6 +67,9 @@ pub struct Division {
     pub capacity_iops: u64,
     /// Whether the promise of every tier is kept.
     pub kept: bool,
+    /// The policy that keeps the promise in this way, for `forebay serve`; `None` if no special policy is
+    /// needed.
+    pub policy: Option<String>,
     /// The tiers, in order of increasing time.
     pub tiers: Vec<TierResult>,
 }
@@ -86,8 +89,12 @@ pub struct Price {
     pub fcfs_iops: Option<u64>,
     /// The capacity that one server with Miser needs, if that is less than the other ways need.
     pub miser_iops: Option<u64>,
-    /// How well the promise is kept at the capacity that the user gave.
+    /// How well the promise is kept at the capacity that the user gave: in the simplest way that keeps it,
+    /// or else on one server, first come, first served.
     pub checked: Option<Division>,
+    /// All ways that were checked at that capacity, from the simplest on, up to the first that keeps the
+    /// promise.
+    pub checked_ways: Vec<Division>,
 }
 
 /// Finds the capacity that `sla` needs for `arrivals`. Also checks the promise at `capacity_iops`,
@@ -127,25 +134,45 @@ pub fn price(
         }
         _ => separate.clone(),
     };
-    let checked = capacity_iops.map(|capacity| checked(whole, &sla.tiers, &servers, capacity));
+    let checked_ways = capacity_iops
+        .map_or_else(Vec::new, |capacity| checked(whole, &sla.tiers, &servers, capacity));
+    let checked = checked_ways.iter().find(|way| way.kept).or(checked_ways.first()).cloned();
     let cautions =
         arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us"])).collect();
-    Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
+    Ok(Price {
+        cautions,
+        floor_iops,
+        least,
+        separate_iops,
+        fcfs_iops,
+        miser_iops,
+        checked,
+        checked_ways,
+    })
 }
 
-/// Evaluates the promise at `capacity_iops`, in the first way that keeps it, or else on one server,
-/// first come, first served.
-fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Division {
-    let mut separate = divide(whole, tiers, &handed_out(servers, capacity_iops));
-    separate.capacity_iops = capacity_iops;
+/// Evaluates the promise at `capacity_iops` in each way, from the simplest on, up to the first that
+/// keeps it.
+fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Vec<Division> {
     let mut ways = vec![Way::Fcfs];
     if servers.len() > 1 && whole.len() <= one_server::MISER_REQUESTS_MAX {
         ways.push(Way::Miser);
     }
-    let on_one = |way| on_one(whole, tiers, servers, (way, capacity_iops));
-    let shared = ways.into_iter().map(on_one);
-    let mut all = std::iter::once(separate).chain(shared);
-    all.find(|division| division.kept).unwrap_or_else(|| on_one(Way::Fcfs))
+    ways.push(Way::SeparateServers);
+    let mut checked: Vec<Division> = Vec::new();
+    for way in ways {
+        if checked.last().is_some_and(|last| last.kept) {
+            break;
+        }
+        checked.push(match way {
+            Way::SeparateServers => {
+                let divided = divide(whole, tiers, &handed_out(servers, capacity_iops));
+                Division { capacity_iops, ..divided }
+            }
+            shared => on_one(whole, tiers, servers, (shared, capacity_iops)),
+        });
+    }
+    checked
 }
 
 /// Evaluates each tier if one server serves all of them.
@@ -169,7 +196,8 @@ fn on_one(
         kept: *in_time >= tier.fraction.of(requests),
     });
     let kept_all = one_server::keeps(tiers, &counts);
-    Division { way, capacity_iops, kept: kept_all, tiers: kept.collect() }
+    let policy = (way == Way::Miser).then(|| one_server::miser_spec(tiers, servers));
+    Division { way, capacity_iops, kept: kept_all, policy, tiers: kept.collect() }
 }
 
 /// One of the separate servers: the tier that it is for, and its capacity.
@@ -250,7 +278,8 @@ fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
         });
     }
     let all = kept.iter().all(|tier| tier.kept);
-    Division { way: Way::SeparateServers, capacity_iops: sum(servers), kept: all, tiers: kept }
+    let (way, capacity_iops) = (Way::SeparateServers, sum(servers));
+    Division { way, capacity_iops, kept: all, policy: None, tiers: kept }
 }
 
 #[cfg(test)]
@@ -302,7 +331,13 @@ mod tests {
     fn a_capacity_below_the_least_breaks_a_tier_and_the_least_none() {
         let (trace, sla) = (bursty(), sla(&[(0.9, 10.0), (0.99, 50.0), (1.0, 500.0)]));
         let least = price(&trace, &sla, None).unwrap().least.capacity_iops;
-        let kept = |capacity| price(&trace, &sla, Some(capacity)).unwrap().checked.unwrap();
+        let checked = |capacity| price(&trace, &sla, Some(capacity)).unwrap();
+        let kept = |capacity| checked(capacity).checked.unwrap();
+        // The simplest way that keeps the promise is named, and no other is checked then.
+        let roomy = checked(100_000);
+        assert_eq!(roomy.checked.unwrap().way, Way::Fcfs);
+        assert_eq!(roomy.checked_ways.len(), 1);
+        assert_eq!(checked(1).checked_ways.len(), 3);
         assert!(kept(least).kept && kept(2 * least).kept);
         for less in [least - 1, least / 2, 1] {
             let checked = kept(less);

@@ -64,8 +64,8 @@ pub enum Credit {
 }
 
 impl Answer {
-    /// Returns the row of the volume to buy: the cheapest one at the smallest bucket depth at which
-    /// any volume keeps the promise.
+    /// Returns the row of the volume to buy: the cheapest one of the user's provider, or of all if
+    /// none is known, at the smallest bucket depth at which any volume keeps the promise.
     pub fn best(&self) -> Option<&VolumeRow> {
         self.rows.iter().find(|row| row.keeps)
     }
@@ -123,6 +123,14 @@ pub struct Question<'a> {
     pub trust_times: bool,
 }
 
+impl Question<'_> {
+    /// Returns the user's provider: that of the present volume, or AWS if an EC2 instance is given.
+    fn provider(&self) -> Option<&'static str> {
+        let current = self.current.and_then(|chosen| apply::provider(&chosen.volume.name));
+        current.or(self.instance.map(|_| apply::AWS))
+    }
+}
+
 /// The answer of `plan volume`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -165,8 +173,12 @@ pub struct Answer {
     /// promise.
     pub apply: Option<apply::Apply>,
     /// The settings found, ordered by bucket depth, then by price. Settings without a price follow,
-    /// and types that cannot keep the promise come last.
+    /// and types that cannot keep the promise come last. If the user's provider is known, other
+    /// providers' types follow those of that provider.
     pub rows: Vec<VolumeRow>,
+    /// The user's provider, if known, as the prefix of the names of its types.
+    #[serde(skip)]
+    provider: Option<&'static str>,
     /// The cautions that concern only the trace.
     #[serde(skip)]
     of_trace: Vec<String>,
@@ -195,7 +207,7 @@ pub fn answer(
     let bound = Bound { within: question.within, late_max };
     let finders = offered.iter().flat_map(|of| of.finders(question, bound, &counted));
     let finders: Vec<Finder<'_>> = finders.collect();
-    let mut rows = found(&finders, progress)?;
+    let mut rows = found(&finders, question.provider(), progress)?;
     if let Some(bootstrap) = question.bootstrap {
         add_intervals(&mut rows, &finders, question.fraction, bootstrap);
     }
@@ -235,13 +247,15 @@ pub fn answer(
             .chain(of_trace.iter().cloned())
             .collect(),
         said: {
-            let gaps = best.and_then(|_| said::gaps(input.used_bytes(), question));
+            let touched = input.description.footprint_bytes;
+            let gaps = best.and_then(|_| said::gaps((input.used_bytes(), touched), question));
             gaps.into_iter().chain(said::said(&rows, &owned, question)).collect()
         },
         current: owned,
         shaped,
         apply: best.map(apply::apply),
         rows,
+        provider: question.provider(),
         of_trace,
     })
 }
@@ -265,12 +279,16 @@ fn add_intervals(
     }
 }
 
-/// Searches all types, and ranks the rows.
-fn found(finders: &[Finder<'_>], progress: Telling<'_>) -> Result<Vec<VolumeRow>, Error> {
+/// Searches all types, and ranks the rows for a customer of the provider `here`.
+fn found(
+    finders: &[Finder<'_>],
+    here: Option<&str>,
+    progress: Telling<'_>,
+) -> Result<Vec<VolumeRow>, Error> {
     let called = |finder: &Finder<'_>| finder.case.kind.name.clone();
     let found = each_told(finders, called, 0.0..0.8, Finder::find, progress)?;
     let mut rows: Vec<VolumeRow> = found.into_iter().flatten().collect();
-    row::rank(&mut rows);
+    row::rank(&mut rows, here);
     Ok(rows)
 }
 
@@ -293,7 +311,7 @@ fn answer_of_counters(
     if finders.is_empty() {
         return Err(nothing_to_try());
     }
-    let rows = found(&finders, progress)?;
+    let rows = found(&finders, question.provider(), progress)?;
     let mut owned = Vec::new();
     if let Some(of) = question.current.and_then(Offered::of_chosen) {
         for case in of.cases(question, bound) {
@@ -325,6 +343,7 @@ fn answer_of_counters(
         shaped: None,
         apply: best.map(apply::apply),
         rows,
+        provider: question.provider(),
         of_trace: counters.read.cautions(),
     })
 }

@@ -123,7 +123,7 @@ fn off(one: &Compared) -> String {
 fn key(one: &Compared) -> KeyFigure {
     let figure = |ms: f64| Figure::new(ms / 1e3, Unit::Seconds);
     KeyFigure {
-        name: format!("{}, recorded → modelled", one.name),
+        name: format!("{}, recorded → modeled", one.name),
         before: Some(figure(one.recorded_ms)),
         figure: figure(one.modelled_ms),
     }

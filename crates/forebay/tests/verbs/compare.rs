@@ -23,7 +23,8 @@ fn a_trace_is_its_own_twin() {
     }
     // Every feature and every response time has a name in words.
     let everything = terminal::text(page, 100, Extent::Everything);
-    for said in ["requests in part 1/16", "p99.9", "Kolmogorov-Smirnov, size", "deviation, points"]
+    for said in
+        ["requests in first sixteenth", "p99.9", "Kolmogorov-Smirnov, size", "deviation, points"]
     {
         assert!(everything.contains(said), "{said}: {everything}");
     }

@@ -23,7 +23,7 @@ fn capacity_says_what_the_last_requests_cost() {
     // Answering a burst of thirty within 20 ms takes at least 1,500 IOPS.
     assert!(rows.len() == 6 && iops(2) >= 1500 && iops(0) < 100, "{rows:?}");
     let headline = &found.page.headline;
-    let all = [2, 5].map(|nth| format!("all of them takes {}, ", iops(nth)));
+    let all = [2, 5].map(|nth| format!("all of them requires {}, ", iops(nth)));
     assert!(all.iter().any(|said| headline.contains(said)), "{headline}");
     assert!(!headline.contains("--"), "{headline}");
     for only in [&["0.9"][..], &["0.95", "0.9"]] {
@@ -58,7 +58,7 @@ fn capacity_counts_lengths_where_they_cost() {
     let trace = ("trace", trace.to_str().unwrap());
     let found =
         answered::<CapacityAsk>(&[trace, ("cost_us", "100+20/KiB"), ("within", "20ms,50ms")]);
-    assert!(found.page.headline.starts_with("Answering 99 % of the requests takes speed "));
+    assert!(found.page.headline.starts_with("Answering 99 % of the requests requires speed "));
     let found = answered::<CapacityAsk>(&[trace, ("within", "20ms")]);
     let data = found.data.to_string();
     assert!(data.contains("each counts as one"), "{data}");
@@ -91,7 +91,9 @@ fn sla_prices_a_promise_of_tiers_in_three_ways() {
         let said = match capacity {
             None => format!("Provide {} IOPS on ", least["capacity_iops"]),
             Some("1") => format!("1 IOPS are not enough: provide {} IOPS", least["capacity_iops"]),
-            Some(iops) => format!("{iops} IOPS are enough, on "),
+            Some(iops) => {
+                format!("{iops} IOPS are enough on one server, first come, first served; ")
+            }
         };
         assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
         let everything = terminal::text(&found.page, 80, Extent::Everything);
@@ -183,8 +185,8 @@ fn consolidate_leads_with_what_keeps_every_promise_and_names_who_binds() {
     assert!(headline.split_whitespace().count() <= 25, "{headline}");
     let why = &found.page.sections[0].blocks[0];
     let Block::Text(why) = why else { panic!("{why:?}") };
-    assert!(why.starts_with("Client 2 (bursts.csv) binds"), "{why}");
-    assert!(why.contains("but client 2 (bursts.csv) gets only "), "{why}");
+    assert!(why.starts_with("Client 2 (bursts.csv) decides"), "{why}");
+    assert!(why.contains("but client 2 (bursts.csv) then gets only "), "{why}");
     assert!(why.ends_with(&format!("buy {each}.")), "{why}");
 }
 
@@ -199,6 +201,20 @@ fn capacity_says_how_fast_requests_come() {
     assert!((50.0..55.0).contains(&mean), "{mean}");
     let shown: Vec<&str> = found.page.key_figures.iter().map(|key| key.name.as_str()).collect();
     assert_eq!(shown, ["mean rate", "busiest second"]);
+    // The burst of thirty takes 1,500 IOPS, far more than that second has.
+    let Block::Text(why) = &found.page.sections[0].blocks[0] else { panic!("{:?}", found.page) };
+    assert!(why.contains(" more than the 79 of the busiest second, because up to 30 "), "{why}");
+    assert_eq!(found.data["busiest"][0]["requests"], 30);
+    // A tenth of a second has no busiest second, and a slow trace has a rate all the same.
+    let keys = |rows: &mut dyn Iterator<Item = (u64, u64)>| -> Vec<String> {
+        let trace = traces.csv("u.csv", rows);
+        let given = [("trace", trace.to_str().unwrap()), ("within", "20ms")];
+        let keys = answered::<CapacityAsk>(&given).page.key_figures;
+        keys.into_iter().map(|key| format!("{} {}", key.name, key.figure.text())).collect()
+    };
+    assert_eq!(keys(&mut (0..200).map(|n| (n / 2, 4096))).len(), 1);
+    let slow = keys(&mut (0..200).map(|n| (n * 40_000, 4096)));
+    assert_eq!(slow, ["mean rate 0.0251 IOPS", "busiest second 1 IOPS"]);
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn what_the_users_volume_does_is_said_beside() {
     assert_eq!((&current[0]["price_month"], &found.data["gib"]), (&20.0.into(), &200.into()));
     let said = found.data["said"][0].as_str().unwrap();
     assert!(said.starts_with("Your ebs-gp2, 200 GiB, answers "), "{said}");
-    assert!(said.ends_with("; this one costs 4.00 USD less."), "{said}");
+    assert!(said.ends_with("; ebs-gp3 costs 4.00 USD less."), "{said}");
     assert!(commands(&found.page)[0].starts_with("aws ec2 modify-volume "));
     let other = [given[0], ("type", "pd-ssd"), given[2]];
     let other = answered::<VolumeAsk>(&other);
@@ -157,6 +157,56 @@ fn what_the_users_volume_does_is_said_beside() {
     let instance = "ebs-instance:baseline-iops=9:maximum-iops=9:baseline-mbps=9:maximum-mbps=9";
     for spec in ["gp9:gib=1", "gp2:gib=0", "iotune:total-iops-sec=100", "gp2", instance] {
         assert!(wrong(spec).starts_with(&format!("--current: got '{spec}': ")), "{}", wrong(spec));
+    }
+}
+
+/// A customer of one provider is not told to move to another for a lower price.
+#[test]
+fn customers_stay_with_their_provider() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let text = "currency = \"USD\"\non = \"2026-11\"\n[volume.ebs-gp3]\ngib = 1\niops = [[80000, 0]]\n\
+                mibps = [[2000, 0]]\n[volume.ebs-gp2]\ngib = 2\n[volume.gcp-pd-ssd]\ngib = 0.0001\n";
+    let prices = traces.file("prices.toml", text);
+    let given = [
+        ("trace", trace.to_str().unwrap()),
+        ("type", "gp3,gp2,pd-ssd"),
+        ("prices", prices.to_str().unwrap()),
+    ];
+    let answer = |more: &[(&str, &str)]| answered::<VolumeAsk>(&[&given[..], more].concat());
+    assert!(answer(&[]).page.headline.starts_with("Buy gcp-pd-ssd, "));
+    for (option, value) in [("current", "gp3:gib=100"), ("instance", "m7i.large")] {
+        let found = answer(&[(option, value)]);
+        let headline = &found.page.headline;
+        assert!(headline.contains(" ebs-gp3, ") && !headline.contains("gcp"), "{headline}");
+        let said = found.data["said"].to_string();
+        assert!(said.contains("\"Elsewhere: gcp-pd-ssd, "), "{said}");
+        let table = &tables(&found.page)[0];
+        assert_eq!(table.rows.len(), 2, "{table:?}");
+        assert_eq!(table.rows[0].mark, RowMark::Best("cheapest ebs-*".into()));
+        assert!(commands(&found.page).iter().all(|line| !line.contains("gcloud")));
+    }
+    assert_eq!(rows(&answer(&[("current", "gp3:gib=100")]).data)[2]["type"], "gcp-pd-ssd");
+    // Google's customers stay as well, and a provider without a suitable volume is named.
+    let found = answer(&[("current", "pd-ssd:gib=100")]);
+    assert!(!found.data["said"].to_string().contains("Elsewhere"), "{}", found.data["said"]);
+    let given = [given[0], ("type", "pd-ssd"), ("current", "gp3:gib=100")];
+    let said = answered::<VolumeAsk>(&given).data["said"].to_string();
+    assert!(said.contains("No volume of your provider (ebs-*) keeps the promise."), "{said}");
+}
+
+/// The column of prices at another bucket depth is explained on the same screen.
+#[test]
+fn the_unknown_depth_is_explained_on_the_first_screen() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    for more in [&[][..], &[("current", "gp2:gib=200")], &[("type", "gp2,premium")]] {
+        let given = [&[("trace", trace.to_str().unwrap())], more].concat();
+        let found = answered::<VolumeAsk>(&given);
+        let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+        assert!(screen.contains("may burst"), "{screen}");
+        assert!(screen.contains("No provider says how much passes"), "{screen}");
+        assert!(screen.lines().count() <= 24, "{screen}");
     }
 }
 
@@ -206,7 +256,10 @@ fn a_size_of_mostly_unused_addresses_is_said_to_be_one() {
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp2,gp3"), ("depth", "0s")];
     let found = answered::<VolumeAsk>(&given);
     let said = found.data["said"][0].as_str().unwrap().to_string();
-    assert!(said.starts_with("The 4001 GiB are the highest address of the trace, but"), "{said}");
+    let begins =
+        "The 4001 GiB are the highest address of the trace. Without long unused gaps it is ";
+    assert!(said.starts_with(begins), "{said}");
+    assert!(said.contains(", of which requests touch 200 KiB."), "{said}");
     assert!(said.ends_with("name the size (--gib 1)."), "{said}");
     let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
     assert!(screen.contains("(--gib 1)"), "{screen}");

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::super::bounds::BoundCheck;
+use super::super::bounds::{BoundCheck, RELATIVE_MAX};
+use crate::advise::judge::TOO_FEW;
 use crate::quantities::seconds;
 
 /// Whether latencies are higher or lower in the second trace.
@@ -109,6 +110,13 @@ pub struct LatencyFigure {
     pub deviation_high: Option<f64>,
 }
 
+impl LatencyGroup {
+    /// Returns whether either trace has too few requests in this group for a conclusion.
+    fn is_too_small(&self) -> bool {
+        self.a_requests.min(self.b_requests) < TOO_FEW
+    }
+}
+
 impl LatencyAnswer {
     /// Returns the group of all requests.
     pub fn all(&self) -> &LatencyGroup {
@@ -126,13 +134,25 @@ impl LatencyAnswer {
         }
     }
 
-    /// Checks the latencies of all requests, and the means of reads and of writes, against their
-    /// bounds.
+    /// Returns reads or writes that are too few to judge, if their mean changed by more than its bound.
+    pub(super) fn unjudged(&self) -> Option<&LatencyGroup> {
+        let is_changed = |group: &LatencyGroup| {
+            group.mean_ms.deviation.is_none_or(|deviation| deviation.abs() > RELATIVE_MAX)
+        };
+        self.operations().find(|group| group.is_too_small() && is_changed(group))
+    }
+
+    fn operations(&self) -> impl Iterator<Item = &LatencyGroup> {
+        self.groups.iter().filter(|group| group.kind == GroupKind::Operation)
+    }
+
+    /// Checks the latencies of all requests, and the means of reads and of writes unless these are
+    /// too few, against their bounds.
     pub fn bound_checks(&self) -> Vec<BoundCheck> {
         let all = self.all();
         let figures = [("mean", all.mean_ms), ("p50", all.p50_ms), ("p99", all.p99_ms)];
         let of_all = figures.map(|(what, figure)| BoundCheck::latency(what, figure));
-        let operations = self.groups.iter().filter(|group| group.kind == GroupKind::Operation);
+        let operations = self.operations().filter(|group| !group.is_too_small());
         let of_operation = |group: &LatencyGroup| {
             BoundCheck::latency(&format!("mean of {}", group.group), group.mean_ms)
         };

@@ -98,6 +98,46 @@ fn the_same_latencies_are_told_beside_the_twin() {
     assert_eq!((&page.headline, &*page.verdict.words), (&found.text, "A faithful twin"));
 }
 
+/// Forty writes are too few to call a trace slower, and too few to call it a poor twin.
+#[test]
+fn a_few_slow_requests_are_named_but_not_judged() {
+    let rare = |record: &Record| {
+        let is_write = record.at.0.is_multiple_of(12_500 * MS);
+        let (op, stream) = if is_write { (Op::Write, 2) } else { (Op::Read, 0) };
+        Record { op, stream, ..*record }
+    };
+    let a: Vec<Record> = recording(1).iter().map(rare).collect();
+    let b = changed(&a, |record| if record.op == Op::Write { 2.0 } else { 1.0 });
+    let card = card(a, b);
+    let found = card.latencies.as_ref().unwrap();
+    assert_eq!(found.change, LatencyChange::Same);
+    assert!(found.text.contains("; writes (40, too few to judge): mean "), "{}", found.text);
+    assert!(found.text.split_whitespace().count() <= 25, "{}", found.text);
+    assert!(holds(&card) && card.verdict.faithful, "{}", card.verdict.text);
+}
+
+/// Whether B is as fast as A comes second if B is another load.
+#[test]
+fn another_load_is_told_before_its_speed() {
+    let a = recording(1);
+    let other = |(number, record): (usize, &Record)| Record {
+        at: Nanos(number as u64 * number as u64 * 14 * US),
+        offset: number as u64 * 512,
+        len: 512,
+        ..*record
+    };
+    let b = a.iter().enumerate().map(other).collect();
+    let card = card(a, b);
+    let found = card.latencies.as_ref().unwrap();
+    assert!(!found.is_paired && found.change == LatencyChange::Same, "{}", found.text);
+    let page = page::page(&card);
+    assert_eq!(page.headline, card.verdict.text);
+    let forebay_show::page::Block::Text(second) = &page.sections[0].blocks[0] else {
+        panic!("{page:?}")
+    };
+    assert_eq!(second, &found.text);
+}
+
 /// A slow moment in one recording makes the traces differ, but it may be chance.
 #[test]
 fn a_difference_that_may_be_chance_is_neither_alike_nor_slower() {
@@ -111,7 +151,7 @@ fn a_difference_that_may_be_chance_is_neither_alike_nor_slower() {
         found.text
     );
     assert!(
-        found.text.starts_with("after.csv may be as fast as before.csv; the difference"),
+        found.text.starts_with("No significant difference in latency between before.csv and after"),
         "{}",
         found.text
     );

@@ -15,7 +15,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
     let whom = match (&answer.changed_for, answer.mix_of) {
         (Some(whom), _) => format!(", mainly {whom}"),
         (None, Some(kind)) => format!(", because the mix of {} changed", plural(kind)),
-        (None, None) => String::new(),
+        (None, None) => unjudged(answer).unwrap_or_default(),
     };
     let [whole, _] = figures(answer, answer.all());
     let [figures, most_changed] = figures(answer, answer.in_span.as_ref().unwrap_or(answer.all()));
@@ -26,9 +26,9 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
             format!("{b} is slower than {a} in part and faster in part: {figures}.")
         }),
         LatencyChange::Unsure => {
-            format!("{b} may be as fast as {a}; the difference may be chance: {figures}.")
+            format!("No significant difference in latency between {a} and {b}: {figures}.")
         }
-        LatencyChange::Same => format!("{b} is as fast as {a}: {figures}."),
+        LatencyChange::Same => format!("{b} is as fast as {a}: {figures}{whom}."),
         LatencyChange::TooFew => {
             format!(
                 "{b} and {a} have too few recorded latencies to say which is faster: {figures}."
@@ -49,6 +49,14 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         said("", &whole, &without_size),
     ];
     all.into_iter().find(fits).unwrap_or_else(|| said("", &whole, ""))
+}
+
+/// Names reads or writes that are too few to judge although their mean differs.
+fn unjudged(answer: &LatencyAnswer) -> Option<String> {
+    let group = answer.unjudged().filter(|_| answer.change == LatencyChange::Same)?;
+    let (name, requests) = (&group.group, group.a_requests.min(group.b_requests));
+    let [a, b] = [group.mean_ms.a, group.mean_ms.b].map(millis);
+    Some(format!("; {name} ({requests}, too few to judge): mean {b} (was {a})"))
 }
 
 /// Says which groups are slower and which faster, if groups of one kind changed in opposite

@@ -137,11 +137,19 @@ impl FitAsk {
     }
 }
 
+/// States how good a twin from the model is; `None` if twins were not compared.
+fn twin(answer: &FitAnswer) -> Option<String> {
+    let aspects = &answer.verdict.as_ref()?.aspects;
+    let good = aspects.iter().filter(|one| one.aspect.holds).count();
+    Some(format!("A twin may stand in for the trace in {good} of {} aspects.", aspects.len()))
+}
+
 fn page(answer: &FitAnswer, trace: &Path, replaced: &str) -> Page {
     let size = Figure::new(answer.model_bytes as f64, Unit::Bytes);
     let called = answer.model.clone().unwrap_or_else(|| "The model".into());
     let requests = counted(answer.requests, "request");
-    let headline = format!("{called}: {} for {requests}{replaced}.", size.text());
+    let file = format!("{called}: {} for {requests}{replaced}.", size.text());
+    let headline = twin(answer).map_or(file.clone(), |twin| format!("{twin} {file}"));
     let mut page = Page {
         title: format!("Model: {}", trace.display()),
         verdict: Verdict::new(Tone::Good, "Model"),
@@ -162,7 +170,7 @@ fn page(answer: &FitAnswer, trace: &Path, replaced: &str) -> Page {
         })
         .into();
     if let Some(said) = &answer.stands_in {
-        let verdict = vec![Block::Text(format!("A twin of the trace {said}"))];
+        let verdict = vec![Block::Text(format!("A twin of the trace {said}."))];
         page.add("What a twin stands in for", Place::FirstScreen, verdict);
     }
     page.add("It reveals", Place::FirstScreen, vec![Block::List(answer.reveals.clone())]);

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use forebay_ask::{AskError, Share};
+use forebay_ask::{AskError, Share, named};
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::Record;
@@ -61,6 +61,9 @@ pub(super) struct Clients<'a> {
     client_of: Vec<Option<usize>>,
     /// The clients, in the order in which the user gave them.
     pub(super) clients: Vec<Client>,
+    /// The factor by which the clients' data are larger than their extents, or smaller, because the user
+    /// gave their size.
+    pub(super) scale: f64,
     /// When the last request of all clients arrives.
     pub(super) lasts: Nanos,
     /// The length of one or two gaps that are nearly all of that time, as when a recording was stopped
@@ -81,6 +84,8 @@ pub(super) struct ClientOptions<'a> {
     pub(super) own: &'a [(String, Promise)],
     /// Whether to trust the traces' times even if a clock seems too coarse for the promises.
     pub(super) trust_times: bool,
+    /// The size in bytes of the data of all clients before growth; `None` for their extents.
+    pub(super) bytes: Option<f64>,
 }
 
 impl<'a> Clients<'a> {
@@ -102,10 +107,12 @@ impl<'a> Clients<'a> {
             first_volume: Vec::new(),
             client_of: Vec::new(),
             clients: Vec::new(),
+            scale: 1.0,
             lasts: Nanos::ZERO,
             paused: Nanos::ZERO,
         };
         clients.named(told);
+        clients.resize(told.bytes);
         clients.count()?;
         clients.promised(told.own)?;
         Ok(clients)
@@ -145,6 +152,16 @@ impl<'a> Clients<'a> {
             let name = self.clients[at].name.clone();
             let mut free = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}#{n}") });
             self.clients[at].name = free.find(|name| !is_taken(name)).unwrap_or(name);
+        }
+    }
+
+    /// Makes the data of all clients together as large as `bytes`, if given.
+    fn resize(&mut self, bytes: Option<f64>) {
+        let all = self.clients.iter().map(|client| client.bytes as f64).sum::<f64>();
+        let Some(bytes) = bytes.filter(|_| all > 0.0) else { return };
+        self.scale = bytes / all;
+        for client in &mut self.clients {
+            client.bytes = (client.bytes as f64 * self.scale).ceil() as u64;
         }
     }
 
@@ -230,6 +247,24 @@ impl<'a> Clients<'a> {
         Ok(merged)
     }
 
+    /// Returns a caution for each trace of which more than half is unused, unless the user gave the
+    /// size of the data. Data grow by `growth`.
+    pub(super) fn told_of_gaps(&self, growth: f64) -> Vec<String> {
+        if self.scale != 1.0 {
+            return Vec::new();
+        }
+        let used = self.inputs.iter().map(Input::used_bytes).fold(0, u64::saturating_add);
+        let gib = (used as f64 * growth / f64::from(1 << 30)).ceil().max(1.0) as u64;
+        let told = |input: &Input| {
+            let said = input.told_of_gaps()?;
+            let (path, option) = (input.path.display(), named("gib"));
+            Some(format!(
+                "{path}: {said} If your data fit into less, name the size ({option} {gib})."
+            ))
+        };
+        self.inputs.iter().filter_map(told).collect()
+    }
+
     /// Returns cautions about the clients, one sentence each.
     ///
     /// # Errors
@@ -239,8 +274,7 @@ impl<'a> Clients<'a> {
         for input in self.inputs {
             let described = &input.description;
             let lasts = Nanos((described.duration_s * 1e9) as u64);
-            let mut said = cautions(described.records, lasts, Times::of(input)?);
-            said.extend(input.told_of_gaps());
+            let said = cautions(described.records, lasts, Times::of(input)?);
             let path = input.path.display();
             told.extend(said.into_iter().map(|said| format!("{path}: {said}")));
         }

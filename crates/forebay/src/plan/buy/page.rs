@@ -8,8 +8,9 @@ use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 use forebay_words::plural::counted;
 use forebay_words::quantities::NONE;
 
+use super::rank::Binds;
 use super::said::REASONS_FIRST;
-use super::{Answer, BuyRow, ClientNeed, ClientShare};
+use super::{Answer, BuyRow, ClientNeed, ClientShare, Layout};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
@@ -51,7 +52,10 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     page.add("Who is served", Place::Detail, vec![Block::Table(clients(answer))]);
     let is_few = answer.cautions.len() <= FIRST_NOTES;
     let place = if is_few { Place::FirstScreen } else { Place::Detail };
-    page.add_notes("Keep in mind", place, answer.cautions.clone());
+    let of_size = of_size(answer);
+    let others = answer.cautions.iter().filter(|said| !of_size.contains(said)).cloned();
+    page.add_notes("Keep in mind", place, others.collect());
+    page.add_notes("The size of the data", Place::FirstScreen, of_size.to_vec());
     page.add("", Place::FirstScreen, written.into_iter().map(Block::Text).collect());
     if let Some(configuration) = &answer.configuration {
         let texts = [
@@ -82,6 +86,12 @@ fn texts(all: &[String]) -> Vec<Block> {
 
 fn best(answer: &Answer) -> Option<&BuyRow> {
     answer.rows.first().filter(|row| row.drives.is_some())
+}
+
+/// Returns the cautions about the size of the data, if that decides the number of drives.
+pub(super) fn of_size(answer: &Answer) -> &[String] {
+    let is_by_size = |row: &BuyRow| matches!(row.binds, Some(Binds::Bytes | Binds::Redundancy));
+    if best(answer).is_some_and(is_by_size) { &answer.of_size } else { &[] }
 }
 
 /// Returns the price of a row's drives, rounded to the cent.
@@ -148,7 +158,15 @@ fn add_rows(page: &mut Page, answer: &Answer) {
 /// share drives.
 fn name(row: &BuyRow, several: bool) -> String {
     let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
-    format!("{}, {}{sharing}", row.drive, row.layout.name())
+    format!("{}, {}{sharing}", row.drive, layout(row, "striped"))
+}
+
+/// Returns the name of a row's layout. Several drives of one set-up without redundancy are `striped`.
+fn layout(row: &BuyRow, striped: &'static str) -> &'static str {
+    match row.layout {
+        Layout::Single if row.drives_each.iter().any(|drives| *drives > 1) => striped,
+        layout => layout.name(),
+    }
 }
 
 /// Formats the drives to buy, including flash and spares.
@@ -317,6 +335,6 @@ pub(super) fn headline(rows: &[BuyRow], needs: &[ClientNeed], drives_max: usize)
         "Buy {} {}{with} ({}){spare}{price}, to keep {promise}.",
         best.drives.unwrap_or(0),
         best.drive,
-        best.layout.name(),
+        layout(best, "striped, no redundancy"),
     )
 }

@@ -19,7 +19,13 @@ pub(super) fn reasons(
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
     let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
     let mut all = vec![
-        format!("{}{sharing}. {}{}", layout_words(best), why(best), headroom(best, question)),
+        format!(
+            "{}{}{sharing}. {}{}",
+            layout_words(best),
+            safer(best, rows),
+            why(best),
+            headroom(best, question)
+        ),
         failures(best),
         checked(best),
     ];
@@ -124,6 +130,18 @@ fn layout_words(row: &BuyRow) -> String {
     }
 }
 
+/// Names the cheapest drives that tolerate a failure, if the best ones do not.
+fn safer(best: &BuyRow, rows: &[BuyRow]) -> String {
+    let safe = |row: &&BuyRow| row.survives > 0 && row.drives.is_some() && row.has_headroom;
+    let Some(row) = rows.iter().find(safe).filter(|_| best.survives == 0) else {
+        return String::new();
+    };
+    let price =
+        super::page::price(row).map_or(String::new(), |price| format!(", {}", price.text()));
+    let (drives, drive) = (row.drives.unwrap_or(0), &row.drive);
+    format!(" ({drives} {drive} as {} do{price})", row.layout.name())
+}
+
 fn sharing_words(sharing: Sharing) -> &'static str {
     match sharing {
         Sharing::Shared => "; all clients share the drives",
@@ -137,19 +155,14 @@ fn why(best: &BuyRow) -> String {
     if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
         return "One holds the bytes and is fast enough.".to_string();
     }
-    let decides = match best.binds {
-        Some(Binds::Bytes) => "the bytes decide",
-        Some(Binds::Redundancy) => "the redundancy decides",
-        Some(Binds::Time) => "the time decides",
-        Some(Binds::Headroom) => "the headroom decides",
-        _ => "no single one decides",
-    };
     let redundancy = match best.survives {
         0 => String::new(),
-        _ => format!(", with redundancy {}", number(best.drives_for_redundancy.map(|n| n as u64))),
+        _ => format!(", {} with redundancy", number(best.drives_for_redundancy.map(|n| n as u64))),
     };
+    let hold = if best.drives_for_bytes == Some(1) { "drive holds" } else { "drives hold" };
+    let are = if best.drives_for_time == Some(1) { "is" } else { "are" };
     format!(
-        "The bytes take {}{redundancy}, the time {}: {decides}.",
+        "{} {hold} the data{redundancy}, {} {are} fast enough.",
         number(best.drives_for_bytes),
         number(best.drives_for_time.map(|n| n as u64)),
     )
@@ -221,18 +234,16 @@ fn sentence(
     let list = list.join(", ");
     match reason {
         BuyRefusal::AnyNumber => format!(
-            "No number of these does: requests one at a time are answered too late, even if no arm ever had to move \
-             (in brackets, the largest share in time of the client that gets least): {list}."
+            "Too slow in any number, even if no arm ever had to move (share of requests in time, worst client): {list}."
         ),
         BuyRefusal::UpToMost => format!(
-            "Up to {drives_max} of these do not: requests one at a time are answered too late (in brackets, the \
-             largest share in time of the client that gets least): {list}."
+            "Too slow up to {drives_max} drives, even one request at a time (share of requests in time, worst client): {list}."
         ),
         BuyRefusal::Bytes => {
-            format!("The data take more than the {drives_max} drives that were allowed of: {list}.")
+            format!("Too small: the data need more than {drives_max} of {list}.")
         }
         BuyRefusal::MoreMight => format!(
-            "{drives_max} of these do not (in brackets, the largest share in time of the client that gets least); more might: {list}."
+            "Too slow with {drives_max} drives, but more may be enough (share of requests in time, worst client): {list}."
         ),
     }
 }

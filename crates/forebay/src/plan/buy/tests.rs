@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use forebay_core::{Flags, Nanos, Op};
+use forebay_show::terminal::{self, Extent};
 use forebay_trace::Record;
 use proptest::prelude::*;
 
@@ -76,6 +77,7 @@ impl Ask {
             begin: Begin::Together,
             trust_times: true,
             growth: 1.0,
+            gib: None,
             spare: 0,
             survives: 0,
             drives: &self.drives,
@@ -275,7 +277,7 @@ fn what_is_too_slow_alone_is_so_in_any_number() {
         "{}",
         found.said
     );
-    assert!(found.refused[0].starts_with("No number of these does") && found.refused.len() == 1);
+    assert!(found.refused[0].starts_with("Too slow in any number") && found.refused.len() == 1);
     assert!(found.refused[0].contains("fixed:50 (0 %)"), "{}", found.refused[0]);
 }
 
@@ -402,16 +404,19 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     // The cheapest drives come first, although they draw the most power.
     assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
-        found.said.starts_with("Buy 4 fixed:100 (single), 1 spare, for 50.00 EUR, to keep "),
+        found.said.starts_with(
+            "Buy 4 fixed:100 (striped, no redundancy), 1 spare, for 50.00 EUR, to keep "
+        ),
         "{}",
         found.said
     );
     let (mut best, client) = (found.rows[0].clone(), found.clients[0].clone());
     (best.cache_drives, best.cache_drive) = (2, Some("d7-p5520".into()));
+    best.layout = Layout::FlashCache;
     let said = page::headline(&[best.clone()], &[client.clone(), client.clone()], 64);
     assert_eq!(
         said,
-        "Buy 4 fixed:100 with 2 d7-p5520 (single), 1 spare, for 50.00 EUR, to keep 100 % within 20 ms for each of 2 \
+        "Buy 4 fixed:100 with 2 d7-p5520 (flash-cache), 1 spare, for 50.00 EUR, to keep 100 % within 20 ms for each of 2 \
          clients."
     );
     assert!(said.split_whitespace().count() <= 25);
@@ -447,6 +452,24 @@ fn reservations_are_cut_where_all_do_not_fit() {
     }
     assert!(text.cgroup.contains("riops=200 wiops=200"), "{}", text.cgroup);
     assert!(text.cgroup.contains("(memory)#2/io.weight\ndefault 1000"), "{}", text.cgroup);
+}
+
+/// If the size decides, and most of the addresses are unused, the first screen says so.
+#[test]
+fn a_size_that_decides_is_explained_first() {
+    let far: Vec<(u64, u64, u32)> = (0..200).map(|n| (n * 50, n % 2 * (40 << 40), 0)).collect();
+    let inputs = [input_at(Op::Read, 4096, &far)];
+    let ask = Ask::of(&["hc550"], &[Layout::Single]);
+    let found = asked(&inputs, &Question { promise: promise(500, "0.9"), ..ask.question() });
+    assert_eq!((found.rows[0].drives, found.rows[0].binds), (Some(3), Some(Binds::Bytes)));
+    let page = page::page(&found, None);
+    let screen = terminal::text(&page, 80, Extent::FirstScreen);
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("of which requests touch 8 KiB."), "{screen}");
+    let named = Question { gib: Some(1), promise: promise(500, "0.9"), ..ask.question() };
+    let named = asked(&inputs, &named);
+    assert_eq!((named.rows[0].drives, named.clients[0].bytes), (Some(1), 1 << 30));
+    assert!(named.of_size.is_empty() && named.cautions.len() < found.cautions.len());
 }
 
 #[test]
@@ -603,7 +626,7 @@ fn layouts_with_more_redundancy_lose_less() {
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let found = asked(&[input(&burst(12))], &ask.question());
     assert_eq!(found.rows[0].drives, Some(6));
-    assert!(found.said.contains(", the time 6: the time decides."), "{}", found.said);
+    assert!(found.said.contains(", 6 are fast enough."), "{}", found.said);
     assert!(!found.said.contains("with redundancy"), "{}", found.said);
 }
 

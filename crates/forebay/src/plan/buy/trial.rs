@@ -77,7 +77,7 @@ impl<'a, 't> Trial<'a, 't> {
     /// Finds the least number of drives and what determines it.
     pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
-        let needed = (bytes as f64 * self.case.growth).ceil() as u64;
+        let needed = (bytes as f64 * self.case.clients.scale * self.case.growth).ceil() as u64;
         let for_bytes = self.for_bytes(needed);
         let mut found = TrialResult { for_bytes, bytes: needed, ..TrialResult::default() };
         found.for_redundancy = self.for_redundancy(needed)?;

@@ -37,6 +37,8 @@ forebay_ask::ask! {
         promise: Vec<OwnPromise> [.repeated()],
         /// How many times as much data and as many requests per second there will be
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
+        /// The size in GiB of the data of all clients together, with the growth
+        gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of each volume, times the growth")],
         /// Spare drives that stand ready to replace one that fails
         spare: u16 = "0" [.between(0.0, 1024.0)],
         /// The share of time that each drive is to be idle; for flash, by how much faster requests may come: 0.3 by 1/0.7
@@ -210,6 +212,7 @@ impl Verb for BuyAsk {
             begin: if self.keep_times { Begin::OwnClocks } else { Begin::Together },
             trust_times: self.trust_times,
             growth: self.growth,
+            gib: self.gib,
             spare: self.spare.into(),
             survives: self.survives.into(),
             drives: &drives,
@@ -231,7 +234,10 @@ impl Verb for BuyAsk {
         session.begin("simulating", None);
         let answer =
             answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
-        warn_all(session, Path::new(""), &answer.cautions);
+        // Cautions that the page shows first are no warnings as well.
+        let first = page::of_size(&answer);
+        let others = answer.cautions.iter().filter(|said| !first.contains(said)).cloned();
+        warn_all(session, Path::new(""), &others.collect::<Vec<_>>());
         let data_requests = inputs.iter().map(|input| input.description.requests).sum();
         let written = self.configured(&answer, session)?;
         Answered::new(&answer, undecided(page::page(&answer, written), data_requests))

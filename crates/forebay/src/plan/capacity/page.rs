@@ -5,6 +5,8 @@ use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
+use forebay_words::plural::counted;
+
 use super::{Answer, CapacityRow, Promises};
 use crate::plan::page::{about_load, key, mean_rate};
 use crate::plan::{costed, devices};
@@ -22,10 +24,11 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         about: about_load(&answer.trace, answer.requests, (answer.duration_s, answer.active_s)),
         ..Page::default()
     };
-    page.key_figures = vec![
-        mean_rate(answer.mean_iops),
-        key("busiest second", answer.busiest_second_iops as f64, Unit::Iops),
-    ];
+    page.key_figures = vec![mean_rate(answer.mean_iops)];
+    if answer.has_seconds() {
+        page.key_figures.push(key("busiest second", answer.busiest_second_iops as f64, Unit::Iops));
+    }
+    page.add("Why", Place::FirstScreen, burst(answer).into_iter().collect());
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
@@ -38,26 +41,26 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
     aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
     real device is not such a server: name a device to find how many are needed.";
 
+/// Explains a capacity above the rate of the busiest second.
+fn burst(answer: &Answer) -> Option<Block> {
+    let (most, last) = knee(answer)?;
+    let mut rows = [most, last].into_iter().filter(|_| answer.has_seconds());
+    let row = rows.find(|row| row.capacity_iops > answer.busiest_second_iops)?;
+    let requests = counted(answer.busiest_within(row)?, "request");
+    Some(Block::Text(format!(
+        "{} IOPS are more than the {} of the busiest second, because up to {requests} arrive within {}.",
+        row.capacity_iops,
+        answer.busiest_second_iops,
+        bound(row.within_ms)
+    )))
+}
+
 /// Compares the capacity for 99 % of the requests (or the largest share below that) with the
 /// capacity for all of them, at the time bound where these differ most.
 fn headline(answer: &Answer) -> String {
-    let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.part().is_none()).collect();
-    let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
-    let knees = by_bound.filter_map(|rows| {
-        let by_fraction =
-            |one: &&&CapacityRow, other: &&&CapacityRow| one.fraction.total_cmp(&other.fraction);
-        let last = rows.iter().max_by(by_fraction)?;
-        let most = rows.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction);
-        Some((*most.unwrap_or(last), *last))
-    });
-    let times = |(most, last): &(&CapacityRow, &CapacityRow)| {
-        last.capacity_iops as f64 / most.capacity_iops.max(1) as f64
-    };
-    let Some((most, last)) = knees.max_by(|one, other| times(one).total_cmp(&times(other))) else {
-        return String::new();
-    };
+    let Some((most, last)) = knee(answer) else { return String::new() };
     let kept = format!(
-        "Answering {} of the requests within {} takes {} IOPS",
+        "Answering {} of the requests within {} requires {} IOPS",
         promised(most.fraction),
         bound(most.within_ms),
         most.capacity_iops
@@ -70,7 +73,27 @@ fn headline(answer: &Answer) -> String {
         return format!("{kept}, and so does answering {what}.");
     }
     let times = significant(times(&(most, last)));
-    format!("{kept}; answering {what} takes {}, {times} times as many.", last.capacity_iops)
+    format!("{kept}; answering {what} requires {}, {times} times as many.", last.capacity_iops)
+}
+
+/// Returns how many times as much capacity the last requests need.
+fn times((most, last): &(&CapacityRow, &CapacityRow)) -> f64 {
+    last.capacity_iops as f64 / most.capacity_iops.max(1) as f64
+}
+
+/// Returns the rows for 99 % of the requests (or the largest share below that) and for the largest
+/// share, at the time bound where their capacities differ most.
+fn knee(answer: &Answer) -> Option<(&CapacityRow, &CapacityRow)> {
+    let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.part().is_none()).collect();
+    let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
+    let knees = by_bound.filter_map(|rows| {
+        let by_fraction =
+            |one: &&&CapacityRow, other: &&&CapacityRow| one.fraction.total_cmp(&other.fraction);
+        let last = rows.iter().max_by(by_fraction)?;
+        let most = rows.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction);
+        Some((*most.unwrap_or(last), *last))
+    });
+    knees.max_by(|one, other| times(one).total_cmp(&times(other)))
 }
 
 /// Builds the table with time bounds as rows and shares as columns. Results of checks are below
@@ -220,7 +243,7 @@ fn speed_headline(answer: &costed::Answer) -> String {
     let each = chosen
         .map(|row| format!("speed {} within {}", significant(row.speed), bound(row.within_ms)));
     let each: Vec<String> = each.collect();
-    format!("Answering {} of the requests takes {}.", promised(share), each.join(", "))
+    format!("Answering {} of the requests requires {}.", promised(share), each.join(", "))
 }
 
 /// The maximum number of promises that are described on the first screen of a terminal.
@@ -228,7 +251,7 @@ const SENTENCES_MAX: usize = 2;
 
 /// Builds the page for numbers of devices; `notes` are about the devices' model.
 pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
-    let told = answer.told();
+    let told = told(answer);
     let mut page = Page {
         title: page_title("Capacity", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Devices"),
@@ -257,6 +280,26 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     page
 }
 
+/// Describes each promise in one sentence, without repeating the headline.
+fn told(answer: &devices::Answer) -> Vec<String> {
+    let (device, max) = (&answer.device, answer.devices_max);
+    let first = strictest(answer);
+    let sentence = |row: &devices::DevicesRow| match first == Some(row) {
+        true => devices::beside_headline(row, device, max),
+        false => Some(row.told(device, max)),
+    };
+    answer.rows.iter().filter_map(sentence).collect()
+}
+
+/// Returns the row of the strictest promise that can be kept.
+fn strictest(answer: &devices::Answer) -> Option<&devices::DevicesRow> {
+    let kept = answer.rows.iter().filter(|row| row.devices.is_some());
+    kept.max_by(|one, other| {
+        let by_bound = other.within_ms.total_cmp(&one.within_ms);
+        one.devices.cmp(&other.devices).then(by_bound)
+    })
+}
+
 /// Formats a number of devices. If no number keeps the promise, formats the highest number that was
 /// tried, with the share that it answers in time.
 fn number(row: &devices::DevicesRow, devices_max: usize) -> Cell {
@@ -273,16 +316,11 @@ fn number(row: &devices::DevicesRow, devices_max: usize) -> Cell {
 
 /// States the number of devices for the strictest promise that can be kept.
 fn device_headline(answer: &devices::Answer) -> String {
-    let kept = answer.rows.iter().filter(|row| row.devices.is_some());
-    let strictest = kept.max_by(|one, other| {
-        let by_bound = other.within_ms.total_cmp(&one.within_ms);
-        one.devices.cmp(&other.devices).then(by_bound)
-    });
-    let Some(row) = strictest else {
+    let Some(row) = strictest(answer) else {
         let bytes = answer.rows.iter().filter_map(|row| row.devices_for_bytes).max();
         if let Some(bytes) = bytes.filter(|bytes| *bytes > answer.devices_max as u64) {
             return format!(
-                "The data alone take {bytes} {}, more than the {} allowed.",
+                "The data alone need {bytes} {}, more than the {} allowed.",
                 answer.device, answer.devices_max
             );
         }

@@ -77,9 +77,9 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page
 }
 
-const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client \
-    that binds misses it. Pooled: enough for that share of all requests, no matter whose; least is \
-    the share that the client that fares worst gets then.";
+const WORDS: &str = "Separate: a server for each client. Shared: one server that keeps the promise \
+    to every client. Pooled: enough for that share of all requests, no matter whose; the last \
+    column is what the worst client then gets.";
 
 const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
 
@@ -100,7 +100,7 @@ fn headline(clients: usize, row: &Shared) -> String {
             "Sharing saves nothing: {clients} clients need {each} IOPS together or apart, for {promise}."
         ),
         Ordering::Greater => format!(
-            "Do not share: {promise} for each of {clients} clients takes {each} IOPS together, {sum} apart."
+            "Do not share: {promise} for each of {clients} clients requires {each} IOPS together, {sum} apart."
         ),
     }
 }
@@ -111,7 +111,7 @@ fn why(found: &Consolidation, row: &Shared) -> String {
     let names = client_names(&found.clients);
     let (each, pooled) = (row.every_client_iops, row.merged_iops);
     let binds = format!(
-        "Client {} binds: with one IOPS less it misses its promise.",
+        "Client {} decides: with one IOPS less it misses its promise.",
         names[row.binding_client - 1]
     );
     if row.worst_fraction() >= row.fraction {
@@ -119,7 +119,7 @@ fn why(found: &Consolidation, row: &Shared) -> String {
     }
     let gets = Figure::new(row.worst_fraction(), Unit::Achieved).text();
     format!(
-        "{binds} {pooled} IOPS are enough for {} of all requests, but client {} gets only {gets} then: buy {each}.",
+        "{binds} {pooled} IOPS are enough for {} of all requests, but client {} then gets only {gets}: buy {each}.",
         promised(row.fraction),
         names[row.worst_client - 1],
     )
@@ -258,11 +258,11 @@ fn together(found: &Consolidation) -> Table {
     let iops = |head: &str| Column::of(head, Unit::Count);
     let (columns, promise) = promises(found.rows.iter());
     let mut table = Table::new(columns.into_iter().chain([
-        iops("alone"),
-        iops("each kept"),
-        Column::words("binds"),
+        iops("separate"),
+        iops("shared"),
+        Column::words("decided by"),
         iops("pooled"),
-        Column::of("least", Unit::Achieved),
+        Column::of("worst gets", Unit::Achieved),
     ]));
     let is_one_trace = found.clients.windows(2).all(|two| two[0].trace == two[1].trace);
     let names = match is_one_trace {

@@ -7,14 +7,14 @@ use forebay_core::Nanos;
 
 use super::clients::{OneClient, clients};
 use super::page::{self, Shown};
-use super::{Begin, cautions, consolidate};
+use super::{Begin, cautions, consolidate, own_cautions};
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::page::undecided;
-use crate::plan::read::read;
+use crate::plan::read::read_uncautioned;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
 
@@ -113,7 +113,8 @@ impl ConsolidateAsk {
         let (by_volume, by) = (self.by.is_some(), self.by.map(|_| TracePart::Volume));
         let clock = Clock::of(self.within.iter().copied(), self.trust_times);
         let traces = self.traces.iter();
-        let traces = traces.map(|trace| read::<C>(&self.source, trace, by, clock, session));
+        let traces =
+            traces.map(|trace| read_uncautioned::<C>(&self.source, trace, by, clock, session));
         let (each, begin) = clients(traces.collect::<Result<_, _>>()?, by_volume, self.keep_times)?;
         let copies = match (each.len(), by_volume) {
             (1, false) => usize::from(self.clients.unwrap_or(2)),
@@ -126,6 +127,7 @@ impl ConsolidateAsk {
         };
         let clients = Clients { each, copies, begin, shifts };
         let spans: Vec<Span<'_>> = clients.all().iter().map(|client| client.span()).collect();
+        warn_all(session, Path::new(""), &own_cautions(&clients.all()));
         warn_all(session, Path::new(""), &cautions(&spans, begin, &clients.shifts));
         Ok(clients)
     }

@@ -12,6 +12,32 @@ impl DevicesRow {
     }
 }
 
+/// Adds to a headline that gives the number of devices and what one fewer would do.
+pub(in crate::plan) fn beside_headline(
+    row: &DevicesRow,
+    device: &str,
+    max: usize,
+) -> Option<String> {
+    let devices = row.devices?;
+    let rate =
+        row.capacity_iops.map(|iops| format!("A server of constant rate would need {iops} IOPS."));
+    let decides = match (row.binds?, row.devices_for_bytes, row.devices_for_time) {
+        (Binds::Bytes, _, Some(time)) => {
+            Some(format!("The data decide: {time} would be fast enough."))
+        }
+        (Binds::Time, Some(data), _) => Some(format!("{data} {device} would hold the data.")),
+        _ => None,
+    };
+    let price = row.price.map(|price| {
+        let verb = if devices == 1 { "It costs" } else { "Together they cost" };
+        format!("{verb} {}.", money(price, "in the currency of the price"))
+    });
+    let power = row.mean_power_w.map(|power| format!("Mean power: {}.", watts(power)));
+    let cache = write_cache(row, devices, max).map(|said| said.trim_start().to_string());
+    let all: Vec<String> = [rate, decides, price, power, cache].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
 fn sentence(row: &DevicesRow, device: &str, max: usize) -> String {
     let promise = format!("{} within {}", promised(row.fraction), bound(row.within_ms));
     let rate = match row.capacity_iops {
@@ -77,7 +103,7 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
             named("devices_max")
         ),
         (_, Some(bytes)) if bytes > max as u64 => format!(
-            "the data alone take {bytes} {device}, more than the {max} allowed; raise {}.",
+            "the data alone need {bytes} {device}, more than the {max} allowed; raise {}.",
             named("devices_max")
         ),
         _ if row.apart_fraction.is_some_and(|apart| apart < row.fraction) => format!(

@@ -72,13 +72,18 @@ pub(super) fn miser_in_time(
     servers: &[Server],
     capacity_iops: u64,
 ) -> Option<Counts> {
+    let spec = format!("{}:dependencies=no", miser_spec(tiers, servers));
+    let device = Fixed::new(capacity_iops as f64).ok()?;
+    Some(counted(gaps, tiers, device, build(&spec, u32::MAX).ok()?))
+}
+
+/// Returns the spec of Miser with the classes of `servers`.
+pub(super) fn miser_spec(tiers: &[Tier], servers: &[Server]) -> String {
     let listed =
         |show: &dyn Fn(&Server) -> String| servers.iter().map(show).collect::<Vec<_>>().join("/");
     let rates = listed(&|server| server.capacity_iops.to_string());
     let bounds = listed(&|server| tiers[server.tier].within.as_millis_f64().to_string());
-    let spec = format!("miser:cmin={rates}:delta-ms={bounds}:dependencies=no");
-    let device = Fixed::new(capacity_iops as f64).ok()?;
-    Some(counted(gaps, tiers, device, build(&spec, u32::MAX).ok()?))
+    format!("miser:cmin={rates}:delta-ms={bounds}")
 }
 
 /// The duration of a service, in units of `1 / rate` nanoseconds.

@@ -41,7 +41,8 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     // If the user gave a capacity, its result comes first.
     let place = if price.checked.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(checked) = &price.checked {
-        let blocks = vec![Block::Text(check(checked)), Block::Table(tiers_of(checked))];
+        let said = check(checked, price.checked_ways.len());
+        let blocks = vec![Block::Text(said), Block::Table(tiers_of(checked))];
         let title = format!("The tiers at the {} IOPS to check", checked.capacity_iops);
         page.add(&title, Place::FirstScreen, blocks);
     }
@@ -49,6 +50,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     page.add("Ways to keep the promise", place, ways);
     let title = format!("The tiers at the smallest capacity, {} IOPS", price.least.capacity_iops);
     page.add(&title, place, vec![Block::Table(tiers_of(&price.least))]);
+    add_command(&mut page, price.checked.as_ref().filter(|of| of.kept).unwrap_or(&price.least));
     page.add_notes("Keep in mind", Place::FirstScreen, price.cautions.clone());
     page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
@@ -67,7 +69,7 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Way::Fcfs => "one server, first come, first served",
-            Way::Miser => "one server, urgent requests first (policy miser)",
+            Way::Miser => "one server, urgent requests first",
             Way::SeparateServers => "separate servers",
         }
     }
@@ -77,14 +79,15 @@ fn headline(price: &Price) -> String {
     let (least, way) = (price.least.capacity_iops, price.least.way.name());
     let floor = price.floor_iops;
     match &price.checked {
-        Some(checked) if checked.kept => format!(
-            "{} IOPS are enough, on {}; the smallest capacity is {least} IOPS, on {way}.",
-            checked.capacity_iops,
-            match checked.way {
-                Way::Fcfs => "one server",
-                way => way.name(),
-            },
-        ),
+        Some(checked) if checked.kept => {
+            let (iops, ways) = (checked.capacity_iops, (checked.way, price.least.way));
+            let rest = match ways {
+                _ if iops == least => "that is the smallest capacity".into(),
+                (checked, least_way) if checked == least_way => format!("{least} would do"),
+                _ => format!("{least} would do on {way}"),
+            };
+            format!("{iops} IOPS are enough on {}; {rest}.", checked.way.name())
+        }
         Some(checked) => {
             format!("{} IOPS are not enough: provide {least} IOPS on {way}.", checked.capacity_iops)
         }
@@ -95,13 +98,33 @@ fn headline(price: &Price) -> String {
     }
 }
 
-/// Returns the caption of the table of tiers at the capacity that the user gave.
-fn check(checked: &Division) -> String {
+/// The maximum length of a command's line on the first screen of a terminal, in characters.
+const COMMAND_COLUMNS: usize = 76;
+
+/// Adds the command that serves a device in the way of `division`, if that needs a policy.
+fn add_command(page: &mut Page, division: &Division) {
+    let Some(policy) = &division.policy else { return };
+    let lines = vec![
+        "forebay serve /dev/DEVICE --socket volume.sock \\".to_string(),
+        format!("    --policy {policy}:depth=64"),
+    ];
+    let fits = lines.iter().all(|line| line.chars().count() <= COMMAND_COLUMNS);
+    let place = if fits { Place::FirstScreen } else { Place::Detail };
+    page.add("To serve urgent requests first", place, vec![Block::Commands(lines)]);
+}
+
+/// Returns the caption of the table of tiers at the capacity that the user gave, after `ways` ways
+/// were checked.
+fn check(checked: &Division, ways: usize) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
         false => {
             let (iops, way) = (checked.capacity_iops, checked.way.name());
-            format!("{iops} IOPS keep it in none of the three ways. On {way}:")
+            let ways = match ways {
+                2 => "neither of the two ways",
+                _ => "none of the three ways",
+            };
+            format!("{iops} IOPS keep it in {ways}. On {way}:")
         }
     }
 }
@@ -216,6 +239,55 @@ pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_is_named_once() {
+        let division = |way, capacity_iops| Division {
+            way,
+            capacity_iops,
+            kept: true,
+            policy: None,
+            tiers: Vec::new(),
+        };
+        let said = |checked, least| {
+            headline(&Price {
+                cautions: Vec::new(),
+                floor_iops: 9,
+                separate_iops: 900,
+                fcfs_iops: None,
+                miser_iops: None,
+                least,
+                checked: Some(checked),
+                checked_ways: Vec::new(),
+            })
+        };
+        let miser = |iops| division(Way::Miser, iops);
+        let urgent = "600 IOPS are enough on one server, urgent requests first;";
+        assert_eq!(said(miser(600), miser(590)), format!("{urgent} 590 would do."));
+        assert_eq!(
+            said(miser(600), miser(600)),
+            format!("{urgent} that is the smallest capacity.")
+        );
+        let fcfs = division(Way::Fcfs, 700);
+        assert_eq!(
+            said(fcfs, miser(590)),
+            "700 IOPS are enough on one server, first come, first served; 590 would do on one \
+             server, urgent requests first."
+        );
+    }
+
+    #[test]
+    fn a_policy_that_is_needed_comes_with_its_command() {
+        let mut page = Page::default();
+        let policy = Some("miser:cmin=200/90:delta-ms=10/50".to_string());
+        let division =
+            Division { way: Way::Miser, capacity_iops: 250, kept: true, policy, tiers: Vec::new() };
+        add_command(&mut page, &division);
+        let Block::Commands(lines) = &page.sections[0].blocks[0] else { panic!("{page:?}") };
+        assert_eq!(lines[1], "    --policy miser:cmin=200/90:delta-ms=10/50:depth=64");
+        add_command(&mut page, &Division { policy: None, ..division });
+        assert_eq!(page.sections.len(), 1);
+    }
 
     #[test]
     fn a_tier_without_a_server_of_its_own_says_which_it_shares() {

@@ -24,6 +24,16 @@ pub struct Apply {
     pub cgroup: String,
 }
 
+/// Returns the prefix of the provider that sells the type `kind`; `None` for other types.
+pub(super) fn provider(kind: &str) -> Option<&'static str> {
+    [AWS, AZURE, GOOGLE].into_iter().find(|provider| kind.starts_with(provider))
+}
+
+/// Returns whether the type `kind` is sold only by another provider than `here`.
+pub(super) fn is_elsewhere(kind: &str, here: Option<&str>) -> bool {
+    here.is_some() && provider(kind).is_some_and(|provider| Some(provider) != here)
+}
+
 /// Returns whether the user already has the volume to buy.
 pub(super) fn is_same(current: &VolumeRow, best: &VolumeRow) -> bool {
     current.kind == best.kind && current.setting == best.setting

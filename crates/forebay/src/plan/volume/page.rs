@@ -50,7 +50,7 @@ pub(super) fn page(answer: &Answer) -> Page {
         let rows: Vec<&VolumeRow> =
             answer.rows.iter().filter(|row| row.depth_ms == *depth_ms).collect();
         let title = format!("Every type, if {} passes at once beyond the rate", passes(*depth_ms));
-        page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows))]);
+        page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows, answer.provider))]);
     }
     if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {
         let table = Block::Table(cheaper(best));
@@ -122,9 +122,17 @@ fn key_figures(best: &VolumeRow) -> Vec<KeyFigure> {
     price.into_iter().chain([in_time]).chain(p999).collect()
 }
 
+/// Returns the rows that keep the promise at the depth of the best one: those of the user's provider
+/// if the best one is, or else all.
+fn shown(answer: &Answer) -> Vec<&VolumeRow> {
+    let elsewhere = |row: &VolumeRow| apply::is_elsewhere(&row.kind, answer.provider);
+    let is_best_elsewhere = answer.best().is_some_and(elsewhere);
+    answer.kept().filter(|row| is_best_elsewhere || !elsewhere(row)).collect()
+}
+
 /// Adds the sections of the first screen.
 fn add_first(page: &mut Page, answer: &Answer) {
-    let kept: Vec<&VolumeRow> = answer.kept().collect();
+    let kept = shown(answer);
     let mut shown = answer.said.len();
     if !kept.is_empty() {
         let first = &kept[..kept.len().min(REPLAYED_ROWS)];
@@ -194,11 +202,13 @@ fn fitting(said: &[String], lines: usize) -> usize {
     said.iter().take(FIRST_SENTENCES).take_while(fits).count()
 }
 
-fn mark(nth: usize, row: &VolumeRow) -> RowMark {
-    match (nth, row.setting.price_month) {
-        (0, Some(_)) => RowMark::Best("cheapest".into()),
-        _ => RowMark::Plain,
+fn mark(nth: usize, row: &VolumeRow, here: Option<&str>) -> RowMark {
+    if nth > 0 || row.setting.price_month.is_none() {
+        return RowMark::Plain;
     }
+    let here = here.filter(|_| !apply::is_elsewhere(&row.kind, here));
+    let among = here.map_or(String::new(), |here| format!(" {here}*"));
+    RowMark::Best(format!("cheapest{among}"))
 }
 
 fn count(value: Option<u64>) -> Cell {
@@ -218,11 +228,8 @@ fn name(row: &VolumeRow) -> String {
 }
 
 fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
-    let other_ms = answer
-        .depths_ms
-        .iter()
-        .copied()
-        .find(|ms| Some(ms) != rows.first().map(|row| &row.depth_ms));
+    let deeper = |ms: &f64| rows.first().is_some_and(|row| *ms > row.depth_ms);
+    let other_ms = answer.depths_ms.iter().copied().filter(deeper).reduce(f64::max);
     let mut heads = vec![
         Column::words("type"),
         Column::of("GiB", Unit::Count),
@@ -230,7 +237,8 @@ fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
         Column::words("throughput"),
         Column::of("a month", Unit::Number),
     ];
-    heads.extend(other_ms.map(|ms| Column::of(format!("at depth {}", bound(ms)), Unit::Number)));
+    heads
+        .extend(other_ms.map(|ms| Column::of(format!("if {} may burst", bound(ms)), Unit::Number)));
     let mut table = Table::new(heads);
     table.rows.extend(rows.iter().enumerate().map(|(nth, row)| {
         let mut cells = vec![
@@ -245,12 +253,12 @@ fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
                 answer.rows.iter().find(|other| other.kind == row.kind && other.depth_ms == ms);
             price_cell(other.filter(|other| other.keeps).map(|other| &other.setting))
         }));
-        TableRow { mark: mark(nth, row), cells }
+        TableRow { mark: mark(nth, row, answer.provider), cells }
     }));
     table
 }
 
-fn in_detail(rows: &[&VolumeRow]) -> Table {
+fn in_detail(rows: &[&VolumeRow], here: Option<&str>) -> Table {
     let mut table = Table::new([
         Column::words("type"),
         Column::of("GiB", Unit::Count),
@@ -267,7 +275,7 @@ fn in_detail(rows: &[&VolumeRow]) -> Table {
         Column::of("credit left", Unit::Share),
     ]);
     table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
-        mark: if row.keeps { mark(nth, row) } else { RowMark::Plain },
+        mark: if row.keeps { mark(nth, row, here) } else { RowMark::Plain },
         cells: vec![
             name(row).into(),
             Cell::Value(row.setting.gib as f64),

@@ -6,6 +6,7 @@ use forebay_core::device::throttled::{Bucket, Measure, Throttle};
 use forebay_core::replay::Intensity;
 use serde::Serialize;
 
+use super::apply;
 use super::counters::{Counters, least};
 use super::drain::{Costed, Delays};
 use super::find::{Case, Demand, holds_credit};
@@ -380,9 +381,10 @@ fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
     }
 }
 
-/// Sorts rows by bucket depth. Within a depth, those that keep the promise come first, then by
-/// price in the currency of the first row that has one, then by name.
-pub(super) fn rank(rows: &mut [VolumeRow]) {
+/// Sorts rows by bucket depth. Within a depth, those that keep the promise come first, and among
+/// these the volumes of the user's provider, `here`; then by price in the currency of the first row
+/// that has one, then by name.
+pub(super) fn rank(rows: &mut [VolumeRow], here: Option<&str>) {
     let currency = rows.iter().find_map(|row| row.setting.currency.clone());
     rows.sort_by(|a, b| {
         let price = |row: &VolumeRow| {
@@ -390,8 +392,10 @@ pub(super) fn rank(rows: &mut [VolumeRow]) {
             price.unwrap_or(f64::INFINITY)
         };
         let kept = |row: &VolumeRow| !row.keeps;
+        let elsewhere = |row: &VolumeRow| apply::is_elsewhere(&row.kind, here);
         (a.depth_ms.total_cmp(&b.depth_ms))
             .then(kept(a).cmp(&kept(b)))
+            .then(elsewhere(a).cmp(&elsewhere(b)))
             .then(price(a).total_cmp(&price(b)))
             .then_with(|| a.kind.cmp(&b.kind))
     });

@@ -56,12 +56,13 @@ pub(super) fn said(
         return closest(rows, question).into_iter().collect();
     };
     let mut all: Vec<String> = of_current(best, current).into_iter().collect();
+    all.extend(elsewhere(best, rows, question));
+    all.extend(depth(best, rows));
     all.extend(larger(best, question));
     let relies_on_base = is_mostly_base(best, question);
     all.extend(relies_on_base.then(|| mostly_base(best)));
     all.push(decides(best));
     all.extend(cheaper(best));
-    all.extend(depth(best, rows));
     all.extend((!relies_on_base).then(|| base_latency(best)));
     all.extend(interval(best, question));
     all.extend(dependent(best, question));
@@ -84,15 +85,16 @@ pub(super) fn of_counters(
     match rows.iter().find(|row| row.keeps) {
         Some(best) => {
             all.extend(of_current(best, current));
-            all.extend(cheaper(best));
+            all.extend(elsewhere(best, rows, question));
             all.extend(depth(best, rows));
+            all.extend(cheaper(best));
             all.push(base_latency(best));
         }
         None => all.extend(closest(rows, question)),
     }
     all.push(
-        "Shares in time are upper bounds, if the requests of an interval are equally long; a trace \
-         of a busy hour (`forebay capture`) gives the exact answer."
+        "The shares in time are upper bounds (assuming equal request sizes within an interval); a \
+         trace of a busy hour (`forebay capture`) gives the exact answer."
             .into(),
     );
     all
@@ -106,7 +108,7 @@ fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     let mut change = both.filter(|_| is_one).map_or(String::new(), |(now, then)| {
         let word = if then <= now { "less" } else { "more" };
         let currency = best.setting.currency.clone().unwrap_or_default();
-        format!("; this one costs {} {word}", money((then - now).abs(), &currency))
+        format!("; {} costs {} {word}", best.kind, money((then - now).abs(), &currency))
     });
     if apply::is_same(same, best) {
         change = "; keep it".into();
@@ -120,6 +122,24 @@ fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     ))
 }
 
+/// Names the cheapest volume of other providers, if it costs less than the best one of the user's.
+fn elsewhere(best: &VolumeRow, rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
+    let here = question.provider();
+    if apply::is_elsewhere(&best.kind, here) {
+        let provider = here.map_or("", |here| here.trim_end_matches('-'));
+        return Some(format!("No volume of your provider ({provider}-*) keeps the promise."));
+    }
+    let mut rows = rows.iter().filter(|row| row.keeps && row.depth_ms == best.depth_ms);
+    let other = rows.find(|row| apply::is_elsewhere(&row.kind, here))?;
+    let (now, then) = (best.setting.price_month?, other.setting.price_month?);
+    let is_one = best.setting.currency == other.setting.currency;
+    let is_cheaper = is_one && then < now;
+    is_cheaper.then(|| {
+        let choice = choice(&other.setting);
+        format!("Elsewhere: {}, {choice}{}.", other.kind, priced(&other.setting))
+    })
+}
+
 /// Formats the share of requests answered in time.
 fn in_time(fraction: f64, uses_up_credit: bool) -> String {
     let used_up = if uses_up_credit { " once its credit is used up" } else { "" };
@@ -128,7 +148,7 @@ fn in_time(fraction: f64, uses_up_credit: bool) -> String {
 
 /// States which limit delays requests.
 fn decides(best: &VolumeRow) -> String {
-    let (Some(decides), Some(ops)) = (best.decides, best.delay_ops_share) else {
+    let (Some(_), Some(ops)) = (best.decides, best.delay_ops_share) else {
         let is_used_up = best.cheaper.iter().any(|of| of.uses_up_credit);
         return match best.smallest.is_some() || best.setting.is_fixed {
             _ if is_used_up => "No request waits, but less would use up the credit.".into(),
@@ -141,11 +161,15 @@ fn decides(best: &VolumeRow) -> String {
             return format!("Requests wait for {} alone.", of.name());
         }
     }
-    format!(
-        "Requests wait mostly for {}: {} of all delay is for IOPS, the rest for throughput.",
-        decides.name(),
-        percent(ops)
-    )
+    let [iops, throughput] = [ops, 1.0 - ops].map(percent);
+    match ops > 0.5 {
+        true => format!(
+            "{iops} of all delay is due to the IOPS limit, {throughput} to the throughput limit."
+        ),
+        false => format!(
+            "{throughput} of all delay is due to the throughput limit, {iops} to the IOPS limit."
+        ),
+    }
 }
 
 /// States how well cheaper settings would keep the promise.
@@ -224,16 +248,18 @@ fn mostly_base(best: &VolumeRow) -> String {
     )
 }
 
-/// Warns if requests use less than half of the size up to the highest address, `used_bytes`, and says how to name a
-/// smaller size.
-pub(super) fn gaps(used_bytes: u64, question: &Question<'_>) -> Option<String> {
-    let (gib, used_bytes) = (question.gib, used_bytes as f64 * question.growth);
+/// Warns if the size up to the highest address, without long gaps, is less than half, and says how
+/// to name a smaller size. `used` is the size without long gaps, and the bytes that requests touch.
+pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> {
+    let gib = question.gib;
+    let [used_bytes, touched] = [used.0, used.1].map(|bytes| bytes as f64 * question.growth);
     let used_gib = (used_bytes / f64::from(1 << 30)).ceil().max(1.0) as u64;
     (!question.is_size_given && used_gib <= gib / 2).then(|| {
         format!(
-            "The {gib} GiB are the highest address of the trace, but requests use only {} of them. If \
-             your data fit into less, name the size ({} {used_gib}).",
+            "The {gib} GiB are the highest address of the trace. Without long unused gaps it is {}, of \
+             which requests touch {}. If your data fit into less, name the size ({} {used_gib}).",
             bytes(used_bytes),
+            bytes(touched),
             named("gib")
         )
     })
@@ -324,10 +350,9 @@ pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<Strin
     let mut days: Vec<&str> = kept().filter_map(|row| row.setting.priced_on.as_deref()).collect();
     days.sort_unstable();
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
-        let when =
-            if first == last { format!("of {first}") } else { format!("of {first} to {last}") };
+        let when = if first == last { first.to_string() } else { format!("{first} to {last}") };
         all.push(format!(
-            "Prices are third parties', {when}: check them, or give {}.",
+            "Prices come from third parties ({when}); check them, or give your own ({}).",
             named("prices")
         ));
     }
