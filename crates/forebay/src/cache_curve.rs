@@ -120,7 +120,7 @@ pub struct Recommended {
 }
 
 /// The share of the largest cache's hits that the recommended cache must have.
-pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
+const HITS_THAT_SUFFICE: f64 = 0.8;
 
 /// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
 pub(crate) const NEARLY_ALL: f64 = 0.99;
@@ -134,14 +134,14 @@ const HITS_WORTH_THE_REST: f64 = 0.005;
 
 /// Returns the index of the smallest size with `share` of the largest cache's hits. `misses` holds
 /// the misses by size.
-fn smallest_with(misses: &[u64], share: f64) -> usize {
+pub(crate) fn smallest_with(misses: &[u64], share: f64) -> usize {
     let (Some(none), Some(most)) = (misses.first(), misses.last()) else { return 0 };
     let enough = none - ((none - most) as f64 * share).ceil() as u64;
     misses.partition_point(|&misses| misses > enough)
 }
 
 /// Returns the index of the size to recommend.
-fn worthwhile(misses: &[u64]) -> usize {
+pub(crate) fn worthwhile(misses: &[u64]) -> usize {
     let (Some(none), Some(most)) = (misses.first(), misses.last()) else { return 0 };
     let share = |hits: u64| hits as f64 / (none - most).max(1) as f64;
     let mut size = smallest_with(misses, HITS_THAT_SUFFICE);

@@ -5,7 +5,7 @@ use forebay_core::Op;
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
 
-use crate::cache_curve::{HITS_THAT_SUFFICE, keys};
+use crate::cache_curve::{NEARLY_ALL, keys, smallest_with, worthwhile};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Meter, Progress};
@@ -26,9 +26,6 @@ const REQUESTS_EXAMINED: usize = 100_000;
 
 /// The block sizes from 1 KiB to 64 MiB, as powers of two.
 const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
-
-/// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
-const NEARLY_ALL: f64 = 0.99;
 
 /// A cache size, with the figures that justify it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -125,10 +122,9 @@ impl Sizing {
         let accesses = curve.accesses();
         let hits_max = accesses - curve.misses().last().unwrap_or(0);
         let (block, one_in) = (u64::from(block_bytes), curve.sample().one_in());
-        let smallest_with = |share_of_hits: f64| {
-            let misses_max = accesses - (hits_max as f64 * share_of_hits).ceil() as u64;
-            let found = curve.misses().enumerate().find(|&(_, misses)| misses <= misses_max);
-            let (size, misses) = found.unwrap_or((0, accesses));
+        let misses_by_size: Vec<u64> = curve.misses().collect();
+        let at = |size: usize| {
+            let misses = misses_by_size.get(size).copied().unwrap_or(accesses);
             (size as u64 * one_in * block, misses)
         };
         let named = |flash_bytes: u64| {
@@ -137,8 +133,8 @@ impl Sizing {
             (flash_bytes, misses)
         };
         let (least_bytes, misses) =
-            flash_bytes.map_or_else(|| smallest_with(HITS_THAT_SUFFICE), named);
-        let (full_bytes, misses_full) = smallest_with(NEARLY_ALL);
+            flash_bytes.map_or_else(|| at(worthwhile(&misses_by_size)), named);
+        let (full_bytes, misses_full) = at(smallest_with(&misses_by_size, NEARLY_ALL));
         let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
         let sizing = Sizing {
             block_bytes,

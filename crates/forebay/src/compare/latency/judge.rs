@@ -362,20 +362,22 @@ fn whom(
     (is_told.then_some(text), only)
 }
 
-/// Returns the groups that changed. If all of them did, returns only the one with most of the added
-/// latency, if there is one and most requests belong to other groups.
+/// Returns the groups that changed; all groups if those that changed have little of the added latency.
+/// If all of them changed, returns only the one with most of the added latency, if there is one and
+/// most requests belong to other groups.
 fn changed_of<'a>(
     judged: &[&'a (GroupKey, LatencyGroup)],
     change: LatencyChange,
 ) -> Vec<&'a (GroupKey, LatencyGroup)> {
     let changed: Vec<_> = judged.iter().copied().filter(|(_, one)| one.change == change).collect();
-    if changed.len() < judged.len() {
-        return changed;
-    }
     let added = |(_, one): &(GroupKey, LatencyGroup)| {
         (one.mean_ms.b - one.mean_ms.a) * one.b_requests as f64
     };
     let all: f64 = judged.iter().map(|one| added(one)).sum();
+    if changed.len() < judged.len() {
+        let carried: f64 = changed.iter().map(|one| added(one)).sum();
+        return if carried / all >= MOSTLY_SHARE { changed } else { judged.to_vec() };
+    }
     let requests: u64 = judged.iter().map(|(_, one)| one.b_requests).sum();
     let is_most = |one: &&(GroupKey, LatencyGroup)| {
         added(one) / all >= MOSTLY_SHARE && one.1.b_requests * 2 < requests
