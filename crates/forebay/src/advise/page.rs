@@ -27,13 +27,16 @@ pub(super) fn page(advice: &Advice) -> Page {
         key_figures: key_figures(advice),
         ..Page::default()
     };
-    // The user asked for the array, so it comes first.
+    // The user asked for the array, so it comes first. The headline begins the sentence.
     if let Some(redundancy) = &advice.redundancy {
-        let said = Block::Text(redundancy.said.clone());
+        let said = Block::Text(redundancy.reason());
         let commands = Block::Commands(redundancy.commands.clone());
         page.add("Redundancy", Place::FirstScreen, vec![said, commands]);
     }
-    let headline = advice.redundancy.as_ref().map(|_| Block::Text(advice.headline.clone()));
+    // Where nothing is to be done, the answer says so without the headline.
+    let has_news = advice.today.is_some() || advice.enough.is_some();
+    let is_told = advice.redundancy.is_some() && has_news;
+    let headline = is_told.then(|| Block::Text(advice.headline.clone()));
     let blocks = headline.into_iter().chain(answer(advice)).collect();
     page.add("The answer", Place::FirstScreen, blocks);
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();

@@ -327,8 +327,17 @@ fn whose(of: &Redundant) -> &'static str {
 impl Redundancy {
     /// Returns the recommendation without its reason, as a sentence.
     pub(super) fn in_short(&self) -> String {
-        let first = self.said.split_once(": ").map_or(&self.said[..], |(first, _)| first);
-        format!("{}.", first.trim_end_matches('.'))
+        format!("{}.", self.parts().0.trim_end_matches('.'))
+    }
+
+    /// Returns the reason, as sentences of their own.
+    pub(super) fn reason(&self) -> String {
+        let mut chars = self.parts().1.chars();
+        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.said.split_once(": ").unwrap_or((&self.said, ""))
     }
 }
 
