@@ -244,6 +244,6 @@ fn a_trace_of_nothing_but_skipped_rows_is_refused_by_every_verb() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
     for mut verb in folder.verbs(&trace) {
-        fails(&mut verb, 2, &["trace.spc", "no requests", "1 row without data was skipped"]);
+        fails(&mut verb, 2, &["trace.spc", "no requests", "1 row skipped"]);
     }
 }

@@ -68,7 +68,7 @@ fn asked(lines: &[Line<'_>]) -> Table {
     let mut table = Table::new([
         Column::words("threads"),
         Column::words("type"),
-        Column::of("requests", Unit::Share),
+        Column::of("share of requests", Unit::Share),
         Column::of("requests/s", Unit::Number),
         Column::of("rate", Unit::ByteRate),
         Column::of("size", Unit::Bytes),

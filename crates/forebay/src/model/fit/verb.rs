@@ -141,7 +141,7 @@ impl FitAsk {
 fn twin(answer: &FitAnswer) -> Option<String> {
     let aspects = &answer.verdict.as_ref()?.aspects;
     let good = aspects.iter().filter(|one| one.aspect.holds).count();
-    Some(format!("A twin may stand in for the trace in {good} of {} aspects.", aspects.len()))
+    Some(format!("A twin stands in for the trace in {good} of {} aspects.", aspects.len()))
 }
 
 fn page(answer: &FitAnswer, trace: &Path, replaced: &str) -> Page {
