@@ -125,7 +125,7 @@ fn what_was_answered_fast_needs_no_flash() {
     let burst = |n: u64| (0..8).map(move |i| write(at_us(n) + i * 31, 0, scattered(i), 4 * KIB));
     let slow: Vec<Record> = (0..200).flat_map(burst).collect();
     let latency = Some(forebay_core::Nanos::from_micros(300));
-    let fast = slow.iter().map(|record| Record { latency, ..record.clone() }).collect();
+    let fast = slow.iter().map(|record| Record { latency, ..*record }).collect();
     let of = |records| remedy(&advice(records), RemedyKind::Caching).reason.clone();
     let [fast, slow] = [fast, slow].map(of);
     let said = "the recorded requests were answered fast";
