@@ -48,7 +48,7 @@ fn threads_are_told_by_types_and_one_by_one() {
     assert_eq!(found(&["--threads", "--limit", "4096"])["by_thread"]["threads_hidden"], 0);
     assert!(found(&[]).get("by_thread").is_none());
     let (table, _) = describe(&path, &["--threads"], 0);
-    assert!(table.contains("all 2") && table.contains("Log #0 (wal)"), "{table}");
+    assert!(table.contains("all 2") && table.contains("Log #0: 1 thread"), "{table}");
 }
 
 #[test]

@@ -20,12 +20,7 @@ type Line<'a> = (String, String, &'a Figures);
 pub(super) fn add(page: &mut Page, of: &ByThread) {
     let mut types: Vec<Line<'_>> = vec![(format!("all {}", of.threads), String::new(), &of.all)];
     types.extend(of.types.iter().map(|row| {
-        let first = of.rows.iter().find(|thread| thread.of_type == row.label);
-        let named = first.map_or(String::new(), |thread| named(&thread.label, row.threads));
-        let label = match named.is_empty() {
-            true => format!("{}: {}", row.label, counted(row.threads, "thread")),
-            false => format!("{} ({named})", row.label),
-        };
+        let label = format!("{}: {}", row.label, counted(row.threads, "thread"));
         (label, row.kind.words(), &row.figures)
     }));
     let mut threads: Vec<Line<'_>> = of
@@ -53,22 +48,11 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
     page.add("When and where", Place::Detail, vec![timed, Block::Text(when)]);
 }
 
-/// Names the threads of a type by the one with the most requests; empty if that has no name.
-fn named(label: &str, threads: u64) -> String {
-    let name = printable(label);
-    let name = name.split('/').next().unwrap_or_default();
-    match threads - 1 {
-        _ if name.is_empty() => String::new(),
-        0 => name.into(),
-        others => format!("{name} and {}", counted(others, "other")),
-    }
-}
-
 fn asked(lines: &[Line<'_>]) -> Table {
     let mut table = Table::new([
         Column::words("threads"),
         Column::words("type"),
-        Column::of("share of requests", Unit::Share),
+        Column::of("share", Unit::Share),
         Column::of("requests/s", Unit::Number),
         Column::of("rate", Unit::ByteRate),
         Column::of("size", Unit::Bytes),

@@ -83,7 +83,7 @@ fn threads_have_the_first_screen_where_they_are_asked_for() {
     assert_eq!((&*first.title, first.place), ("Types of threads", Place::FirstScreen));
     let everything = terminal::text(&found.page, 80, Extent::Everything);
     let at = |text: &str| everything.find(text).unwrap_or_else(|| panic!("{text}: {everything}"));
-    assert!(at("all 1") < at("Data #0 (") && at("Data #0 (") < at("Threads one by one"));
+    assert!(at("all 1") < at("Data #0: ") && at("Data #0: ") < at("Threads one by one"));
     let rows = found.data["by_thread"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
     assert!(everything.contains("Without a row of their own: "), "{everything}");
