@@ -269,8 +269,7 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     let said = said.split_once(": ").map_or("", |(_, figures)| figures);
     Some(format!(
         "The device of the recording was {how} than {device}: {said}{rates}. The results are for {device}, not for \
-         the recorded device; name that one with {}.",
-        named("device")
+         the recorded device, which you can name."
     ))
 }
 
