@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use crate::fit::sweep::SweepRow;
+use crate::random::Random;
 
 /// The host's overhead for the I/Os of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,7 +103,7 @@ struct Run<'a, D: Device> {
     /// The next position of each clone of each job.
     next: Vec<Vec<u64>>,
     now: Nanos,
-    random: u64,
+    random: Random,
     issued: u64,
 }
 
@@ -177,7 +178,7 @@ impl<'a, D: Device> Run<'a, D> {
         let next = jobs.iter().map(starts).collect();
         let (waiting, owners) = (Vec::new(), Vec::new());
         // The fits of measured drives used these positions, so they must not change.
-        let random = if host.order == Order::Arrival { number } else { 7 };
+        let random = Random(if host.order == Order::Arrival { number } else { 7 });
         let (head, issued, now) = (0, number, Nanos::ZERO);
         Run { device, jobs, host, issues, waiting, head, owners, next, now, random, issued }
     }
@@ -241,7 +242,7 @@ impl<'a, D: Device> Run<'a, D> {
         let Job { random, block_bytes, reads_share, .. } = self.jobs[job as usize];
         let blocks = (self.device.capacity() / u64::from(block_bytes)).max(1);
         let offset = if random {
-            self.draw() % blocks * u64::from(block_bytes)
+            self.random.draw() % blocks * u64::from(block_bytes)
         } else {
             let next = &mut self.next[job as usize][clone as usize];
             let offset = *next / u64::from(block_bytes) % blocks * u64::from(block_bytes);
@@ -252,21 +253,12 @@ impl<'a, D: Device> Run<'a, D> {
         let is_one = reads_share <= 0.0 || reads_share >= 1.0;
         let reads = match self.host.order {
             Order::Arrival if is_one => reads_share >= 1.0,
-            _ => (self.draw() >> 11) as f64 / (1_u64 << 53) as f64 >= 1.0 - reads_share,
+            _ => self.random.share() >= 1.0 - reads_share,
         };
         let op = if reads { Op::Read } else { Op::Write };
         self.issued += 1;
         let (len, stream) = (block_bytes, (job << 16) + clone);
         Request { at, offset, id: self.issued, len, stream, lane: 0, op, flags: Flags::NONE }
-    }
-
-    /// Returns the next pseudo-random number (Steele, Lea and Flood 2014).
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod fit;
 mod locate;
 mod plausible;
 mod price;
+mod random;
 mod refit;
 mod sources;
 mod ssd;

@@ -115,7 +115,7 @@ pub struct SourceFacts {
     pub headers_again: Vec<HeaderAgain>,
     /// For each volume that is a layer above others, the names of the volumes below it.
     pub legs: Vec<Vec<String>>,
-    /// How far off timestamps are at most that look wrong, were reported and were not changed.
+    /// The largest error of timestamps that look wrong; they are reported, not changed.
     pub wild_ns: u64,
 }
 

@@ -407,6 +407,7 @@ pub fn advise(
         other: other.as_ref(),
         prefer,
         span_s,
+        is_device_assumed: !(device_named || fit_device),
     };
     let Tried { remedies, sizing, defragmentation, with_flash } =
         trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;

@@ -85,7 +85,7 @@ struct Run {
     before: u64,
     first_ns: u64,
     newest_ns: u64,
-    /// How much earlier than the row before it any row of the run is at most.
+    /// The largest step back between two rows of the run.
     shaken_ns: u64,
 }
 

@@ -435,9 +435,8 @@ impl<'a> Choice<'a> {
 
     /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
     /// improve on one of the others (it is worse in a figure, or no better under the preference),
-    /// returns the figures of both, and the name of the figure that is worse if one is; `None` if
-    /// the first run improves on all others.
-    pub(super) fn against_first(&self) -> Option<(String, Option<String>)> {
+    /// returns the reason; `None` if the first run improves on all others.
+    pub(super) fn against_first(&self) -> Option<Objection> {
         let (first, figures) = (0, self.looked_at());
         let harmed = |other: usize| {
             let share = |figure: &&Figure| self.share(**figure, first, other);
@@ -447,8 +446,14 @@ impl<'a> Choice<'a> {
             |other: usize| !figures.is_empty() && self.weight(first) >= self.weight(other);
         let other =
             (1..self.runs.len()).find(|other| harmed(*other).is_some() || is_no_better(*other))?;
-        let said = format!("{} under {}", self.held_against(first, other), self.policy(other));
-        Some((said, harmed(other).map(|figure| figure.name(&self.runs[first]).to_string())))
+        let why = format!("{} under {}", self.held_against(first, other), self.policy(other));
+        let in_short = match harmed(other) {
+            Some(figure) => {
+                format!("{} may rise, depending on the drive", figure.name(&self.runs[first]))
+            }
+            None => "the gain depends on the drive".to_string(),
+        };
+        Some(Objection::new(why, in_short))
     }
 
     /// Formats one figure for two runs, such as "read p99 95 ms against 90 ms"; `None` if a run

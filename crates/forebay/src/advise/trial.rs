@@ -61,6 +61,8 @@ pub(super) struct Trial<'a> {
     pub(super) prefer: Prefer,
     /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
+    /// Whether the device was assumed rather than named by the user.
+    pub(super) is_device_assumed: bool,
 }
 
 /// All remedies, those that cost nothing first, with the details of cache sizing and
@@ -261,26 +263,23 @@ impl Trial<'_> {
         let (least_mib, full_mib) = (sizing.size_mib, sizing.flash_mib(sizing.full_bytes));
         let least = self.cached(sizing, (least_mib, sizing.hit_share), &mut *progress)?;
         let is_large = self.input.description.records > LARGE_REQUESTS;
-        if self.flash_bytes.is_some() || is_large {
+        if self.flash_bytes.is_some() || is_large || self.needless_or_unclear().is_some() {
             return Ok((least.0, Some(least.1)));
         }
         let mut best = least;
+        if full_mib >= 2 * least_mib {
+            let full = self.cached(sizing, (full_mib, sizing.hit_share_full), &mut *progress)?;
+            let is_full = match (best.0.recommended, full.0.recommended) {
+                (true, true) => self.is_worth_more_flash(&full.1, &best.1),
+                (is_least, _) => !is_least,
+            };
+            best = if is_full { full } else { best };
+        }
         // A cache that holds everything has room for all writes until the disk takes them.
         let all_mib = sizing.flash_mib(sizing.footprint_bytes).max(ABSORBING_MIB);
-        let all = (all_mib, sizing.hit_share_max, best.0.recommended || all_mib > ALL_MIB_MAX);
-        for (size_mib, hit_share, is_passed) in [(full_mib, sizing.hit_share_full, false), all] {
-            if is_passed || size_mib < 2 * least_mib || self.needless_or_unclear().is_some() {
-                continue;
-            }
-            let more = self.cached(sizing, (size_mib, hit_share), &mut *progress)?;
-            let is_better = match (best.0.recommended, more.0.recommended) {
-                (true, true) => self.is_worth_more_flash(&more.1, &best.1),
-                (false, false) => size_mib == full_mib,
-                (_, is_more) => is_more,
-            };
-            if is_better {
-                best = more;
-            }
+        if !best.0.recommended && (2 * least_mib..=ALL_MIB_MAX).contains(&all_mib) {
+            let all = self.cached(sizing, (all_mib, sizing.hit_share_max), progress)?;
+            best = if all.0.recommended { all } else { best };
         }
         Ok((best.0, Some(best.1)))
     }
@@ -399,7 +398,8 @@ impl Trial<'_> {
                  can",
             ));
         }
-        let is_as_recorded = self.setup.intensity.times() == 1.0;
+        // A device that the user named may be another one than the recorded one.
+        let is_as_recorded = self.is_device_assumed && self.setup.intensity.times() == 1.0;
         let was_fast = is_as_recorded && source::was_answered_fast(&self.input.description);
         if was_fast && is_mostly_idle(self.baseline, self.span_s) {
             return Some(needless(
@@ -454,14 +454,10 @@ impl Trial<'_> {
                 }
                 let resampled = resampled(&[]);
                 let choice = Choice::new(&runs, baseline, &resampled, self.prefer);
-                if let Some((why, worse)) = choice.against_first() {
-                    let why =
-                        format!("Flash may not be worth it: with {}, {why}{how}", varied.with);
-                    let in_short = match worse {
-                        Some(figure) => format!("{figure} may rise, depending on the drive"),
-                        None => "the gain depends on the drive".to_string(),
-                    };
-                    return Ok(Some(Objection::new(why, in_short)));
+                if let Some(one) = choice.against_first() {
+                    let with = &varied.with;
+                    let why = format!("Flash may not be worth it: with {with}, {}{how}", one.why);
+                    return Ok(Some(Objection { why, ..one }));
                 }
             }
         }

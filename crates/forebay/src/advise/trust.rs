@@ -90,8 +90,9 @@ impl Trust {
             None => self,
             Some(speed) => {
                 let said = format!(
-                    "Little, because the recorded device was {}. {}",
-                    speed.said(),
+                    "Little, because the recorded device was {}: {}. {}",
+                    speed.how(),
+                    speed.figures(),
                     self.said
                 );
                 Trust { said, ..self }

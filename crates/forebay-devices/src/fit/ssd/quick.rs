@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use forebay_core::Op;
 
 use super::side::{CHANNEL_MB_PER_S, Side};
+use crate::random::Random;
 
 /// What a fit knows about the drive.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ struct Run<'a> {
     controller_free: u64,
     link_free: u64,
     dies_free: Vec<u64>,
-    random: u64,
+    random: Random,
     /// When the host issues the next I/Os.
     issues: Agenda,
     /// I/Os that still have to pass the controller: when they are ready, and when they were issued.
@@ -109,7 +110,7 @@ impl Run<'_> {
             controller_free: 0,
             link_free: 0,
             dies_free: vec![0; side.lanes as usize],
-            random: 7,
+            random: Random(7),
             issues: Agenda((0..u64::from(depth)).map(|at| (500 * at, 0)).collect()),
             leaving: Agenda(VecDeque::new()),
             left: 0,
@@ -152,10 +153,10 @@ impl Run<'_> {
         }
         if self.known.op == Op::Write {
             let passed = self.pass(begun);
-            let lane = self.draw();
+            let lane = self.random.draw();
             return self.occupy(passed, lane);
         }
-        let first = self.draw();
+        let first = self.random.draw();
         let rows = u64::from(self.known.block_bytes.div_ceil(ROW_BYTES));
         let dies = (0..rows).map(|row| first.wrapping_add(row));
         let read = dies.fold(begun, |done, die| done.max(self.occupy(begun, die)));
@@ -164,7 +165,7 @@ impl Run<'_> {
 
     /// Returns when the die has completed an I/O of a random mode.
     fn occupy(&mut self, ready: u64, die: u64) -> u64 {
-        let share = (self.draw() >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = self.random.share();
         let (before, busy) = self.times[usize::from(share >= self.side.first_share)];
         let dies = self.dies_free.len() as u64;
         let free = &mut self.dies_free[(die % dies) as usize];
@@ -175,15 +176,6 @@ impl Run<'_> {
     fn pass(&mut self, ready: u64) -> u64 {
         self.link_free = self.link_free.max(ready) + self.on_link;
         self.link_free
-    }
-
-    /// Returns the next pseudo-random number (Steele, Lea and Flood 2014).
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
     }
 }
 

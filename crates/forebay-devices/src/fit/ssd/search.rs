@@ -130,7 +130,8 @@ impl<'a> Search<'a> {
         };
         let (even, odd) = std::thread::scope(|scope| {
             let odd = scope.spawn(|| every_second(1));
-            (every_second(0), odd.join().unwrap_or_default())
+            let even = every_second(0);
+            (even, odd.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let mut answers: Vec<Answer> = even.into_iter().chain(odd).collect();
         // The order of the threads' results does not depend on their speed.

@@ -511,17 +511,17 @@ fn flash_gains_on_every_drive_too() {
         let of = |policy: &str, (s, read_ms, write_ms)| run(policy, s, read_ms, write_ms).0;
         let results = [of("cache", cache), run("none", 400.0, 100.0, 100.0).0, of("clook", free)];
         let resampled = Resampled::of(&[], 1);
-        Choice::new(&results, "none", &resampled, Prefer::Balance)
-            .against_first()
-            .map(|(why, _)| why)
+        Choice::new(&results, "none", &resampled, Prefer::Balance).against_first()
     };
     let free = (390.0, 95.0, 95.0);
     assert_eq!(against((300.0, 90.0, 90.0), free), None);
     // Flash is rejected if it is no better than the free alternative, or better but with a worse
     // tail.
-    let why = against((395.0, 96.0, 96.0), free).unwrap();
+    let Objection { why, in_short, .. } = against((395.0, 96.0, 96.0), free).unwrap();
+    assert_eq!(in_short, "the gain depends on the drive");
     assert!(why.contains("395 s against 390 s") && why.ends_with("under clook"), "{why}");
-    let why = against((200.0, 110.0, 50.0), free).unwrap();
+    let Objection { why, in_short, .. } = against((200.0, 110.0, 50.0), free).unwrap();
+    assert_eq!(in_short, "read p99 may rise, depending on the drive");
     assert!(why.contains("read p99 110 ms against 100 ms") && why.ends_with("under none"), "{why}");
 }
 

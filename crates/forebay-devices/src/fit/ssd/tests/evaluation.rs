@@ -1,9 +1,10 @@
 //! Fits measured drives, variations of them, bundled drives and synthetic ones, prints the errors of
 //! every row, and counts those that were not fitted and are missed.
 
-use super::synthetic::Random;
+use super::synthetic::normal;
 use super::*;
 use crate::closed::{Job, Length, play};
+use crate::random::Random;
 use forebay_core::Nanos;
 use forebay_core::device::list::DeviceModel;
 
@@ -32,8 +33,8 @@ fn changed(rows: &[SweepRow], by: Change, seed: u64) -> Vec<SweepRow> {
     let first = rows[0].iops;
     let change = |row: &SweepRow| {
         let gained = (row.iops / first).powf(by.gain - 1.0);
-        let rate = gained / by.times * (by.noise * random.normal()).exp();
-        let slip = (2.5 * by.noise * random.normal()).exp();
+        let rate = gained / by.times * (by.noise * normal(&mut random)).exp();
+        let slip = (2.5 * by.noise * normal(&mut random)).exp();
         let p99 = row.p50_us.zip(row.p99_us).map(|(p50, p99)| p50 * (p99 / p50).powf(by.tail));
         SweepRow {
             iops: row.iops * rate,
@@ -55,7 +56,7 @@ fn simulated(name: &str, op: Op) -> Vec<SweepRow> {
         let length = Length { warm: 3_000, ios: 20_000, until: Nanos::MAX };
         let rows = play(&mut ssd.clone(), &[Job::random(op, 4096, *depth)], device.host, length);
         let row = rows.into_iter().flatten().next().unwrap();
-        let [rate, p99] = [0.02, 0.05].map(|noise| (noise * random.normal()).exp());
+        let [rate, p99] = [0.02, 0.05].map(|noise| (noise * normal(&mut random)).exp());
         SweepRow { iops: row.iops * rate, p99_us: row.p99_us.map(|us| us * p99), ..row }
     };
     DEPTHS.iter().map(row).collect()

@@ -5,24 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::*;
+use crate::random::Random;
 
-/// Pseudo-random numbers (Steele, Lea and Flood 2014).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn share(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Returns a number from the standard normal distribution.
-    pub(super) fn normal(&mut self) -> f64 {
-        let (radius, angle) = (self.share().max(1e-12), self.share());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
+/// Returns a number from the standard normal distribution.
+pub(super) fn normal(random: &mut Random) -> f64 {
+    let (radius, angle) = (random.share().max(1e-12), random.share());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
 /// A drive of equal units with a lognormal service time, which a command occupies one of at random,
@@ -77,7 +65,7 @@ impl Synthetic {
             free = accepted + self.interval_us;
             let unit = &mut units[(random.share() * self.units as f64) as usize];
             let scale = self.service_us * (-self.sigma * self.sigma / 2.0).exp();
-            *unit = unit.max(accepted) + scale * (self.sigma * random.normal()).exp();
+            *unit = unit.max(accepted) + scale * (self.sigma * normal(&mut random)).exp();
             let late = if random.share() < self.stalled { 1_000.0 } else { 0.0 };
             let ready = *unit + self.fixed_us + late;
             issues.push(Reverse(((ready * 1e6) as u64, true, at)));
