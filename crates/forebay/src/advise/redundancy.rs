@@ -330,7 +330,7 @@ impl Redundancy {
         format!("{}.", self.parts().0.trim_end_matches('.'))
     }
 
-    /// Returns the reason, as sentences of their own.
+    /// Returns the reason as complete sentences.
     pub(super) fn reason(&self) -> String {
         let mut chars = self.parts().1.chars();
         chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

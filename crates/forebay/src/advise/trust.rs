@@ -81,7 +81,7 @@ impl Trust {
     }
 
     /// Says how much faster or slower the recorded device was than the model, if the model was not
-    /// compared with the recording and stands for another device.
+    /// compared with the recording and represents another device.
     pub(super) fn with_recorded(self, setting: &Setting<'_>, tried: &Tryouts) -> Trust {
         let (description, policy) = (&setting.input.description, setting.current);
         let run = tried.leading.results.iter().find(|run| run.policy == policy);

@@ -191,7 +191,7 @@ impl Busiest {
     }
 }
 
-/// The duration, in seconds, from which on a trace has a busiest second.
+/// The minimum duration of a trace, in seconds, for which a busiest second is reported.
 const SECONDS_LEAST_S: f64 = 2.0;
 
 impl Answer {

@@ -61,7 +61,7 @@ impl<'a> Aims<'a> {
     }
 }
 
-/// Returns the time from one I/O to the next of the same outstanding one, in us.
+/// Returns the time between the issues of two consecutive I/Os in the same place of the queue, in us.
 pub(super) fn period_us(row: &SweepRow) -> f64 {
     f64::from(row.depth) * 1e6 / row.iops
 }

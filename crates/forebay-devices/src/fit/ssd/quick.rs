@@ -32,8 +32,8 @@ pub(super) struct Simulated {
 /// The data that a die reads or programs at once.
 const ROW_BYTES: u32 = 32 << 10;
 
-/// Times with what belongs to them, the earliest first. New times are later than most, so moving them
-/// up from the end is faster than a heap.
+/// Events as pairs of a time and a second number, the earliest first. New events are later than most,
+/// so moving them up from the end is faster than a heap.
 struct Agenda(VecDeque<(u64, u64)>);
 
 impl Agenda {
