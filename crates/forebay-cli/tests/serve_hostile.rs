@@ -134,7 +134,11 @@ fn many_that_do_not_read_share_what_few_may_have() {
         }
     }
     served_well(&mut steady, 2);
-    serving.stop();
+    // On a slow machine, clients may have been disconnected because others waited for memory.
+    serving.signal("-INT");
+    let (status, said) = serving.ends();
+    let is_expected = |line: &str| line.contains("disconnected, after not reading answers");
+    assert!(status == Some(0) && said.lines().all(is_expected), "{status:?}: {said}");
 }
 
 #[test]
