@@ -5,7 +5,9 @@
 //! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
 //! A promise counts as kept if at least 98.5 % are in time.
 
+mod nearby;
 mod overstated;
+mod shared;
 mod static_partition;
 
 use std::collections::VecDeque;
