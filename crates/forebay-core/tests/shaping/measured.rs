@@ -159,7 +159,7 @@ impl Device for Parallel {
     }
     fn start(&mut self, now: Nanos, io: Request) {
         self.started += 1;
-        let took = if self.started % 100 == 0 { self.long } else { Nanos::from_millis(2) };
+        let took = if self.started.is_multiple_of(100) { self.long } else { Nanos::from_millis(2) };
         self.inside.push((now + took, now, io));
     }
     fn next(&self) -> Option<Nanos> {
