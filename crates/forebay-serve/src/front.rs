@@ -484,10 +484,15 @@ impl Front {
         self.traces.ended(&Completion { io, ..*completion });
     }
 
-    /// Returns an I/O whose stream is [`BACKGROUND`] if the server itself requested it.
+    /// Returns an I/O whose stream is that of its connection or export, or [`BACKGROUND`] if the server
+    /// itself requested it.
     fn with_owner(&self, io: &Request) -> Request {
-        let is_own = io.stream == self.own_stream();
-        Request { stream: if is_own { BACKGROUND } else { io.stream }, ..*io }
+        let stream = match self.streams.connection(io.stream) {
+            _ if io.stream == self.own_stream() => BACKGROUND,
+            Some(connection) => connection as u32,
+            None => io.stream,
+        };
+        Request { stream, ..*io }
     }
 
     pub(crate) fn peek(&self) -> Option<Nanos> {

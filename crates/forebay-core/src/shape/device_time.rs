@@ -596,11 +596,15 @@ impl DeviceTime {
             self.disturb(now);
         }
         let Some(disturbed) = self.disturbed.filter(|_| io.is_write()) else { return };
-        let owed = self.owed_share(now - disturbed).of(io.cost - took);
+        let share = self.owed_share(now - disturbed);
+        let owed = share.of(io.cost - took);
         self.has_deferred |= owed > Nanos::ZERO;
         self.owed += owed;
         if is_promised {
-            self.owed_promised += owed;
+            // Times vary: only what these writes take less on average is deferred.
+            let paid = share.of(took - io.cost);
+            self.owed = self.owed - paid;
+            self.owed_promised = self.owed_promised + owed - paid;
         }
     }
 

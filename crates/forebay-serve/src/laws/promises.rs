@@ -301,8 +301,9 @@ impl Bed {
         let shares: Vec<_> =
             shares.map(|(count, one)| *count as f64 * 100.0 / one.requests as f64).collect();
         println!("{greedy:?}: {shares:.2?} % in time, {mb_per_s:.1} MB/s for the neighbour");
-        // The neighbor must be served too, or keeping promises would be trivial.
-        assert!(mb_per_s >= 0.1, "{greedy:?}: {mb_per_s} MB/s");
+        // The neighbor must be served too, or keeping promises would be trivial: 10 small requests per
+        // second, which are reserved beside promises within 100 ms.
+        assert!(mb_per_s >= 0.04, "{greedy:?}: {mb_per_s} MB/s");
         (0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect()
     }
 

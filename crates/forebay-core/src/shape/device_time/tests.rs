@@ -199,6 +199,23 @@ fn deferred_writes_are_paid_even_if_the_device_is_never_empty() {
 }
 
 #[test]
+fn promised_writes_whose_times_vary_defer_nothing() {
+    let mut device = device();
+    (0..8).for_each(|id| device.enter(ms(0), &io(id, Op::Write, 4096), Some(ms(400))));
+    (0..4).for_each(|id| device.leave(ms(0), id, WINDOW));
+    (4..8).for_each(|id| device.leave(ms(20 * (id - 3)), id, WINDOW));
+    assert_eq!(device.room_at(ms(80), Op::Read, ms(10), WINDOW), ms(80));
+}
+
+#[test]
+fn deferred_writes_are_owed_before_the_first_promised_io() {
+    let mut device = device();
+    device.enter(ms(0), &io(1, Op::Write, 4096), None);
+    device.leave(ms(0), 1, WINDOW);
+    assert_eq!(device.owed, ms(10));
+}
+
+#[test]
 fn the_owed_share_shrinks_slowly_near_one_that_was_too_low() {
     let mut device = device();
     let late = |device: &mut DeviceTime, at: Nanos, id: RequestId| {

@@ -34,7 +34,7 @@ impl Promised {
     /// issues `second` instead of reads.
     fn used_up(tenants: usize, iops: u64, second: Op) -> Promised {
         let tenant = |at: usize| {
-            let op = if at % 2 == 0 { Op::Read } else { second };
+            let op = if at.is_multiple_of(2) { Op::Read } else { second };
             let steady = Steady { op, rate_iops: 2 * iops, ..ON_DISK };
             let mut rtt = Rtt::new(iops, steady.within).unwrap();
             let mut arrivals = steady.arrivals(at);
