@@ -1,6 +1,6 @@
 //! A client of the network block device that sends exactly what a test specifies.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -161,6 +161,17 @@ impl Client {
 
     /// Sends the header of a request, followed by `data`.
     pub fn request(&mut self, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) {
+        self.try_request(kind, cookie, at, data).unwrap();
+    }
+
+    /// Sends a request like [`request`](Self::request). Fails if the server has closed the connection.
+    pub fn try_request(
+        &mut self,
+        kind: (u16, u16),
+        cookie: u64,
+        at: (u64, u32),
+        data: &[u8],
+    ) -> io::Result<()> {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend(kind.1.to_be_bytes());
         bytes.extend(kind.0.to_be_bytes());
@@ -168,7 +179,7 @@ impl Client {
         bytes.extend(at.0.to_be_bytes());
         bytes.extend(at.1.to_be_bytes());
         bytes.extend(data);
-        self.send(&bytes);
+        self.stream.write_all(&bytes)
     }
 
     /// Returns the next answer. A successful simple reply has `data_bytes` bytes of data.

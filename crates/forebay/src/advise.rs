@@ -73,7 +73,7 @@ pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
 pub use redundancy::{Drives as ArrayDrives, Latencies, Redundancy, Redundant, redundancy};
-pub use remedies::{Before, Remedy, RemedyKind};
+pub use remedies::{Before, Objection, Remedy, RemedyKind};
 pub use replays::OtherReplay;
 use replays::Tryouts;
 pub use sensitivity::Sensitivity;
@@ -166,6 +166,9 @@ pub struct Advice {
     /// Whether the user named the size of the flash.
     #[serde(skip)]
     pub is_flash_size_named: bool,
+    /// Whether the recorded device was clearly faster or slower than the assumed one.
+    #[serde(skip)]
+    pub is_other_device: bool,
     /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.
     pub is_saturated: bool,
     /// The number of disks, or the size of flash, that would keep up with the trace; `None` if the
@@ -449,6 +452,8 @@ pub fn advise(
     };
     let (headline, why, findings) = (case.headline(), case.why(), case.findings());
     let is_saturated = case.is_saturated();
+    let speed = source::RecordedSpeed::of(&input.description, baseline);
+    let is_other_device = speed.is_some() && !trust.is_checked;
     let cautions = case.cautions().into_iter().chain(times.caution()).collect();
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -476,6 +481,7 @@ pub fn advise(
         stands_in: false,
         is_device_default: false,
         is_flash_size_named: flash_bytes.is_some(),
+        is_other_device,
         is_saturated,
         enough,
         uncertain,

@@ -350,7 +350,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
 fn a_few_requests_are_too_short_to_advise() {
     let advice = advice((0..40).map(|n| read(n * 100, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!((advice.verdict, advice.recommended.as_deref()), (Verdict::TooShort, None));
-    assert!(advice.findings[0].starts_with("Too short to advise: 40 requests"));
+    assert!(advice.findings[0].starts_with("The trace is too short for advice: 40 requests"));
     // The ranking lists plain figures, without ranks or percentages.
     assert!(advice.ranking.iter().all(|ranked| ranked.gain_share.is_none()));
     let listed = POLICIES.iter().map(|listed| listed.name);
@@ -551,7 +551,7 @@ fn one_request_is_one_request() {
     let mut texts = vec![advice.headline.clone()];
     texts.extend(advice.findings.iter().chain(&advice.cautions).cloned());
     texts.extend(advice.remedies.iter().map(|remedy| remedy.reason.clone()));
-    assert_eq!(texts[0], "Too short to advise: 1 request; at least 100 are needed.");
+    assert_eq!(texts[0], "The trace is too short for advice: 1 request; at least 100 are needed.");
     assert!(texts[1].contains("1 request in"), "{}", texts[1]);
     assert!(texts.iter().all(|text| !text.contains("1 requests")), "{texts:?}");
 }

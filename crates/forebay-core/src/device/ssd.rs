@@ -220,8 +220,10 @@ impl Ssd {
     /// Returns when a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
-        let ready = self.enter(ready);
-        let arrived = self.pass(0, ready, to - from);
+        // Entering takes place after the link. Otherwise, a write that enters late would delay the
+        // data of those behind it.
+        let passed = self.pass(0, ready, to - from);
+        let arrived = self.enter(passed);
         let (mut accepted, mut programmed) = (arrived, arrived);
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
             let (begin, end) = (page * self.page_bytes, (page + 1) * self.page_bytes);

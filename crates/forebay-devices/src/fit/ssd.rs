@@ -1,10 +1,13 @@
 //! Fits a solid-state drive to an ordinary fio sweep: random reads and writes by queue depth.
 //!
 //! A sweep shows what the host sees: the maximum rate, two latencies and how frequent they are, how
-//! many I/Os the drive processes at a time ([`side`]), and the host's own overhead. It shows
+//! many I/Os the drive processes at a time ([`search`]), and the host's own overhead. It shows
 //! neither program and erase times nor the spare flash or the behavior of a worn drive. These are
 //! assumed, or chosen so that they never limit the measured rates, and the device file says so.
 
+mod aims;
+mod quick;
+mod search;
 mod side;
 mod simplex;
 mod toml;
@@ -18,8 +21,9 @@ use super::check::RowChecked;
 use super::disk::{far_off, noun};
 use super::sweep::{Sweep, SweepRow};
 
+use search::Search;
 pub use side::Side;
-use side::{NVME_DEPTH, SATA_DEPTH, Search};
+use side::{NVME_DEPTH, SATA_DEPTH};
 
 /// Properties of a solid-state drive that a sweep does not show. The capacity is assumed if it is
 /// None.
@@ -110,9 +114,28 @@ pub const P99_FAR_OFF: f64 = 0.5;
 pub fn notes(sweep: &Sweep, checked: &[RowChecked]) -> Vec<String> {
     let fitted = checked.iter().filter(|row| row.is_fitted);
     let missed = fitted.flat_map(|row| far_off(&row.check).into_iter().chain(p99_far_off(row)));
+    let ops = [Op::Read, Op::Write];
+    let implausible = ops.into_iter().flat_map(|op| implausible(sweep, op));
     missed
-        .chain([Op::Read, Op::Write].into_iter().filter_map(|op| without_depth_2(sweep, op)))
+        .chain(implausible)
+        .chain(ops.into_iter().filter_map(|op| without_depth_2(sweep, op)))
         .collect()
+}
+
+/// Describes the 99th percentiles that a fit leaves out.
+fn implausible(sweep: &Sweep, op: Op) -> Vec<String> {
+    let rows = sweep.random(op);
+    let kept = aims::plausible(&rows);
+    let left_out = rows.iter().zip(kept).filter(|(row, kept)| row.p99_us != kept.p99_us);
+    let described = left_out.map(|(row, _)| {
+        format!(
+            "the 99th percentile of {} at depth {} was not fitted, because it is farther above the \
+             median than at a greater depth",
+            noun(op),
+            row.depth
+        )
+    });
+    described.collect()
 }
 
 /// Describes the 99th percentile of a row if the model misses it by far.
@@ -136,8 +159,8 @@ fn without_depth_2(sweep: &Sweep, op: Op) -> Option<String> {
     let depths: Vec<u32> = rows.iter().map(|row| row.depth).collect();
     (depths.len() > 1 && depths[0] == 1 && depths[1] > 2).then(|| {
         format!(
-            "no row of {} at depth 2, so the fit may miss that the host sleeps at depth 1: rates at \
-             depth 2 may be a fifth off",
+            "no row of {} at depth 2, so it is uncertain how late the host is at depth 1: rates at \
+             depth 2 may be a tenth off",
             noun(op)
         )
     })

@@ -50,7 +50,7 @@ impl Case<'_> {
                 self.device.name
             ));
         }
-        cautions.extend(source::was_faster(description, self.baseline(), &self.device.name));
+        cautions.extend(source::compared(description, self.baseline(), &self.device.name));
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
             (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
@@ -71,8 +71,7 @@ impl Case<'_> {
                     format!("the {kind} p99")
                 };
                 cautions.push(format!(
-                    "{} pays for it: {what} rises from {} to {}.",
-                    chosen.policy,
+                    "This has a price: {what} rises from {} to {}.",
                     millis(before),
                     millis(now),
                 ));

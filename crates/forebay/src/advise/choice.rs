@@ -37,6 +37,7 @@ mod standing;
 use super::Sensitivity;
 use super::available::Provider;
 use super::judge::{REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
+use super::remedies::Objection;
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
@@ -402,7 +403,7 @@ impl<'a> Choice<'a> {
     /// The first run has to be a tenth better than each other run, under the preference or in a
     /// mean or median that the preference considers. In none of these figures may it be worse than
     /// any of the first `unharmed` of the other runs.
-    pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
+    pub(super) fn against_flash(&self, unharmed: usize) -> Option<Objection> {
         let typical = self.typical();
         let harmed = (1..=unharmed).find_map(|other| {
             let is_worse =
@@ -410,12 +411,10 @@ impl<'a> Choice<'a> {
             Some((other, *self.looked_at().iter().chain(&typical).find(is_worse)?))
         });
         if let Some((other, figure)) = harmed {
-            return Some(format!(
-                "Not worth flash: {} rises against {} ({})",
-                figure.name(&self.runs[0]),
-                self.runs[other].policy,
-                self.told(figure, 0, other).unwrap_or_default()
-            ));
+            let (name, other_name) = (figure.name(&self.runs[0]), &self.runs[other].policy);
+            let told = self.told(figure, 0, other).unwrap_or_default();
+            let why = format!("Not worth flash: {name} rises against {other_name} ({told})");
+            return Some(Objection::new(why, format!("{name} rises")));
         }
         let share = CLEAR_SHARE;
         let is_worth = |other: &usize| {
@@ -430,21 +429,26 @@ impl<'a> Choice<'a> {
         };
         let together = if self.looked_at().len() > 1 { ", all figures together" } else { "" };
         let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));
-        Some(format!("Not worth flash: {why} {policy}{together} ({figures})"))
+        let in_full = format!("Not worth flash: {why} {policy}{together} ({figures})");
+        Some(Objection::new(in_full, format!("{why} {policy}")))
     }
 
     /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
     /// improve on one of the others (it is worse in a figure, or no better under the preference),
-    /// returns the figures of both; `None` if the first run improves on all others.
-    pub(super) fn against_first(&self) -> Option<String> {
+    /// returns the figures of both, and the name of the figure that is worse if one is; `None` if
+    /// the first run improves on all others.
+    pub(super) fn against_first(&self) -> Option<(String, Option<String>)> {
         let (first, figures) = (0, self.looked_at());
-        let is_worse = |other: usize| {
-            let share = |figure: &Figure| self.share(*figure, first, other);
-            let harms = figures.iter().any(|figure| share(figure) > 1.0 + SHARE_THAT_MATTERS);
-            harms || (!figures.is_empty() && self.weight(first) >= self.weight(other))
+        let harmed = |other: usize| {
+            let share = |figure: &&Figure| self.share(**figure, first, other);
+            figures.iter().find(|figure| share(figure) > 1.0 + SHARE_THAT_MATTERS)
         };
-        let other = (1..self.runs.len()).find(|other| is_worse(*other))?;
-        Some(format!("{} under {}", self.held_against(first, other), self.policy(other)))
+        let is_no_better =
+            |other: usize| !figures.is_empty() && self.weight(first) >= self.weight(other);
+        let other =
+            (1..self.runs.len()).find(|other| harmed(*other).is_some() || is_no_better(*other))?;
+        let said = format!("{} under {}", self.held_against(first, other), self.policy(other));
+        Some((said, harmed(other).map(|figure| figure.name(&self.runs[first]).to_string())))
     }
 
     /// Formats one figure for two runs, such as "read p99 95 ms against 90 ms"; `None` if a run
@@ -504,7 +508,7 @@ impl<'a> Choice<'a> {
                 let told = self.told(*figure, at, self.baseline).unwrap_or_default();
                 format!("not better under the preference, and worse in another figure ({told})")
             }
-            None => "no difference that could not be chance".to_string(),
+            None => "no significant difference".to_string(),
         }
     }
 

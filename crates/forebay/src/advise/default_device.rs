@@ -59,7 +59,7 @@ pub fn default_device(
         let least = lags_ms.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
         let at = first + least.map_or(0, |(nth, _)| nth);
         let why = format!(
-            "{close}none of the general bundled drives keeps up with it; this one comes closest and \
+            "{close}the closest of the general bundled drives, though it does not keep up; it \
              {holds}{remark}"
         );
         return Ok((drives.swap_remove(at), why));

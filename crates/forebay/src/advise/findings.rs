@@ -175,7 +175,7 @@ impl Case<'_> {
             Verdict::Depends => self.disputed(),
             Verdict::DependsOnDrive => self.unsure(),
             Verdict::TooShort | Verdict::NoTimes => format!(
-                "Too short to advise: {} in {} {} nothing about schedulers or other remedies; at \
+                "The trace is too short for advice: {} in {} {} nothing about schedulers or other remedies; at \
                  least {TOO_FEW} are needed.",
                 counted(baseline.figures.requests, "request"),
                 seconds(self.input.description.duration_s),
@@ -232,7 +232,7 @@ impl Case<'_> {
                 None => String::new(),
             };
             return format!(
-                "Nothing to gain: the trace keeps the {drive} busy for {busy}, so requests seldom meet \
+                "Nothing to gain: the trace keeps the {drive} busy for {busy}, so requests rarely overlap \
                  and there is little to reorder{tail}. {}",
                 self.stay(),
             );
@@ -322,10 +322,10 @@ impl Case<'_> {
                 let (policy, loss) = (&worst.policy, percent(loss));
                 match self.setup.replay {
                     Replay::Closed | Replay::Dependent => {
-                        format!("The wrong one, {policy}, takes {loss} longer.")
+                        format!("The worst scheduler, {policy}, takes {loss} longer.")
                     }
                     _ => format!(
-                        "The wrong one, {policy}, costs {loss} more {}.",
+                        "The worst scheduler, {policy}, costs {loss} more {}.",
                         self.total_words()
                     ),
                 }

@@ -9,7 +9,8 @@ use super::judge::{
     SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS, TOO_FEW,
     UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
 };
-use super::{Provider, RemedyKind, Verdict, source};
+use super::source::RecordedSpeed;
+use super::{Provider, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
@@ -22,8 +23,8 @@ const BETWEEN_THAT_MATTERS: f64 = 0.1;
 pub(super) const BURST_SHARE: f64 = 0.1;
 /// The share of a disk's busy time that its heads must move for movement to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
-/// How many times as fast as the model the recorded device must have been for the answer to begin
-/// with that.
+/// How many times as fast as the model the recorded device must have been, or as slow, for the answer
+/// to begin with that.
 const TIMES_MUCH_FASTER: f64 = 10.0;
 /// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;
@@ -42,16 +43,17 @@ impl Case<'_> {
             };
             openings.iter().map(opened).collect()
         };
-        let all: Vec<String> = self.in_short().iter().flat_map(said).collect();
+        let all: Vec<String> = match self.on_named_flash() {
+            Some(answer) if openings.iter().all(String::is_empty) => vec![answer],
+            Some(answer) => vec![answer.replacen(": ", &format!(": on {}, ", self.device.name), 1)],
+            None => self.in_short().iter().flat_map(said).collect(),
+        };
         let fits = |text: &&String| text.split_whitespace().count() <= WORDS_MAX;
         all.iter().find(fits).or(all.last()).cloned().unwrap_or_default()
     }
 
     /// Returns possible headlines, the most complete first.
     fn in_short(&self) -> Vec<String> {
-        if let Some(answer) = self.on_named_flash() {
-            return vec![answer];
-        }
         let (free, flash) = (self.free(), self.flash_in_short());
         if matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes) {
             return vec![free];
@@ -60,12 +62,14 @@ impl Case<'_> {
         let both = flash.as_ref().map(|flash| format!("{free} {flash}."));
         // Flash that helps is more important than why nothing else does.
         let keeps = free.starts_with("Keep ");
-        let short = flash.filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
+        let short = flash.as_ref().filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
+        let alone = flash.filter(|_| keeps).map(|flash| format!("{flash}."));
         let unsure = self.uncertain.filter(|_| keeps).map(|uncertain| {
             let (baseline, policy) = (&self.baseline.policy, &uncertain.policy);
-            format!("Keep {baseline}; whether {policy} helps is uncertain.")
+            format!("Keep {baseline}; whether the scheduler {policy} helps is uncertain.")
         });
-        let all = [both, short, Some(free), self.set_in_short(), unsure, keeps.then_some(keep)];
+        let all =
+            [both, short, alone, Some(free), self.set_in_short(), unsure, keeps.then_some(keep)];
         all.into_iter().flatten().collect()
     }
 
@@ -83,22 +87,34 @@ impl Case<'_> {
     }
 
     /// Returns openings of the headline, the most complete first. If the device was assumed and the
-    /// recorded one was faster, they say that the answer is about another device; else they are
-    /// empty.
+    /// recorded one was faster or slower, they say that the answer is about another device; else they
+    /// are empty.
     fn on_another_device(&self) -> Vec<String> {
         let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
-        let times = source::times_faster(&self.input.description, self.baseline);
+        let speed = RecordedSpeed::of(&self.input.description, self.baseline);
         let device = &self.device.name;
-        match times.filter(|_| is_ranked && !self.is_checked) {
-            None => vec![String::new()],
-            Some(times) if times >= TIMES_MUCH_FASTER => vec![
-                format!(
-                    "The recorded storage was {times:.0} times as fast as {device}; name its model. On {device}: "
-                ),
-                format!("The recorded storage was {times:.0} times as fast. On {device}: "),
+        let Some(speed) = speed.filter(|_| is_ranked && !self.is_checked) else {
+            return vec![String::new()];
+        };
+        let (times, faster) = (speed.times(), speed.was_faster());
+        let here = if faster { "slower" } else { "faster" };
+        let [than, short] = match faster {
+            true => [
+                format!("{times:.0} times as fast as {device}"),
+                format!("{times:.0} times as fast"),
             ],
-            Some(_) => vec![
-                format!("On {device}, slower than the recorded device: "),
+            false => [
+                format!("{times:.0} times slower than {device}"),
+                format!("{times:.0} times slower"),
+            ],
+        };
+        match times >= TIMES_MUCH_FASTER {
+            true => vec![
+                format!("The recorded storage was {than}; name its model. On {device}: "),
+                format!("The recorded storage was {short}. On {device}: "),
+            ],
+            false => vec![
+                format!("On {device}, {here} than the recorded device: "),
                 format!("On {device}: "),
             ],
         }
@@ -113,17 +129,30 @@ impl Case<'_> {
             let first = reason.split_once([';', '.']).map_or(reason, |(first, _)| first);
             return Some(format!("No: {first}."));
         };
-        let change = self.change(run, Latencies::All);
-        Some(match (cache.recommended, self.gains_latency(run)) {
-            (true, _) => format!("Yes: with {size} of flash {change}."),
-            (false, false) => format!("No: with {size} of flash no latency falls by much."),
-            (false, true) => match &*self.but(run) {
-                "" => format!(
-                    "Perhaps: with {size} of flash {change}, but not on every drive that this may be."
-                ),
-                but => format!("In part: with {size} of flash {change}{but}."),
+        let with = format!("with {size} of flash {}", self.change(run, Latencies::All));
+        Some(match (&cache.against, self.gains_latency(run)) {
+            (None, _) if self.gains_only_writes(run) => {
+                format!("Yes, for writes: {with}; reads gain nothing.")
+            }
+            (None, _) => format!("Yes: {with}."),
+            (Some(_), false) => format!("No: with {size} of flash no latency falls by much."),
+            (Some(against), true) if against.is_needless => {
+                format!("Not needed: {}, though {with}.", against.in_short)
+            }
+            (Some(against), true) => match &*self.but(run) {
+                "" => format!("Perhaps: {with}, but {}.", against.in_short),
+                but => format!("In part: {with}{but}."),
             },
         })
+    }
+
+    /// Returns whether there are reads, and only latencies of writes are lower in `run` than in the
+    /// baseline by a share that matters.
+    fn gains_only_writes(&self, run: &RunResult) -> bool {
+        let all: Vec<_> = self.tails(run).into_iter().chain(self.medians(run)).collect();
+        let mut reads = all.iter().filter(|(what, ..)| what.contains("read")).peekable();
+        let gains = |(_, was, is): &(&str, f64, f64)| *is < was * (1.0 - TAIL_THAT_MATTERS);
+        reads.peek().is_some() && !reads.any(gains) && all.iter().any(gains)
     }
 
     /// Returns whether a latency in `run` is lower than the baseline's by a share that matters.
@@ -155,7 +184,7 @@ impl Case<'_> {
         format!(
             "In bursts this {drive} falls {} behind; {}.",
             millis(behind.figures.longest_lag_ms),
-            would.unwrap_or_else(|| "so does everything that was tried".to_string())
+            would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())
         )
     }
 
@@ -237,7 +266,7 @@ impl Case<'_> {
                 format!("{keep}: no other scheduler is sure to help.")
             }
             Verdict::NothingToGain if self.spread() < 0.0005 => {
-                format!("{keep}: all schedulers perform the same here.")
+                format!("{keep}: Linux's schedulers perform the same here.")
             }
             Verdict::NothingToGain => {
                 format!("{keep}: schedulers differ by at most {}.", percent(self.spread()))
@@ -253,11 +282,11 @@ impl Case<'_> {
                 let requests = self.baseline.figures.requests;
                 match requests >= TOO_FEW {
                     true => format!(
-                        "Too short to advise: {}; record at least {SPAN_LEAST_S:.0} s.",
+                        "The trace is too short for advice: {}; record at least {SPAN_LEAST_S:.0} s.",
                         seconds(self.span_s)
                     ),
                     false => format!(
-                        "Too short to advise: {}; at least {TOO_FEW} are needed.",
+                        "The trace is too short for advice: {}; at least {TOO_FEW} are needed.",
                         counted(requests, "request")
                     ),
                 }
@@ -286,8 +315,8 @@ impl Case<'_> {
             }
             _ if seldom_meet => {
                 let how = match tail_of(self.baseline) <= TAIL_FINE_MS {
-                    true => "requests seldom meet",
-                    false => "requests meet only in bursts",
+                    true => "requests rarely overlap",
+                    false => "requests overlap only in bursts",
                 };
                 format!("{how}: the {} is busy {}", self.drive(), self.busy())
             }

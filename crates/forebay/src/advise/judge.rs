@@ -93,7 +93,12 @@ pub(super) fn is_backlog(
 /// Returns whether the disk is mostly idle and answers about as fast as it can, so that nothing can
 /// be gained.
 pub(crate) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
-    share_busy(baseline, span_s) < MOSTLY_IDLE && tail_of(baseline) <= TAIL_FINE_MS
+    is_mostly_idle(baseline, span_s) && tail_of(baseline) <= TAIL_FINE_MS
+}
+
+/// Returns whether the disk is mostly idle.
+pub(super) fn is_mostly_idle(baseline: &RunResult, span_s: f64) -> bool {
+    share_busy(baseline, span_s) < MOSTLY_IDLE
 }
 
 /// Returns the disk's utilization: its busy time as a share of `span_s`.

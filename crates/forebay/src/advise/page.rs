@@ -19,17 +19,23 @@ pub(super) fn page(advice: &Advice) -> Page {
     let mut page = Page {
         title: page_title("Advice", &[&advice.trace]),
         verdict: verdict(advice),
-        headline: advice.headline.clone(),
+        headline: match &advice.redundancy {
+            Some(redundancy) => redundancy.in_short(),
+            None => advice.headline.clone(),
+        },
         about: about(advice),
         key_figures: key_figures(advice),
         ..Page::default()
     };
-    page.add("The answer", Place::FirstScreen, answer(advice));
+    // The user asked for the array, so it comes first.
     if let Some(redundancy) = &advice.redundancy {
         let said = Block::Text(redundancy.said.clone());
         let commands = Block::Commands(redundancy.commands.clone());
         page.add("Redundancy", Place::FirstScreen, vec![said, commands]);
     }
+    let headline = advice.redundancy.as_ref().map(|_| Block::Text(advice.headline.clone()));
+    let blocks = headline.into_iter().chain(answer(advice)).collect();
+    page.add("The answer", Place::FirstScreen, blocks);
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();
     page.add("Why", Place::Detail, findings);
     // The first screen already shows the first sentence.
@@ -69,6 +75,7 @@ fn verdict(advice: &Advice) -> Words {
         _ if advice.enough.is_some() => Words::new(Tone::Warning, "Overloaded"),
         Verdict::NoTimes => Words::new(Tone::Calm, "No times, no advice"),
         Verdict::TooShort => Words::new(Tone::Calm, "Too short to tell"),
+        _ if advice.is_flash_size_named => flash_named(advice),
         _ if recommends(|one| one.kind == RemedyKind::QueueSizes) => helps("Queue sizes help"),
         Verdict::Recommended => helps("A scheduler helps"),
         _ if recommends(|one| one.kind == RemedyKind::Defragmentation) => {
@@ -88,6 +95,17 @@ fn verdict(advice: &Advice) -> Words {
         Verdict::LoadTooLow | Verdict::BaselineIsBest | Verdict::NothingToGain => {
             Words::new(Tone::Calm, "Nothing to gain")
         }
+    }
+}
+
+/// Returns the verdict on flash of the size that the user named.
+fn flash_named(advice: &Advice) -> Words {
+    let cache = advice.remedies.iter().find(|one| one.kind == RemedyKind::Caching);
+    match cache.and_then(|one| one.against.as_ref()) {
+        _ if cache.is_some_and(|one| one.recommended) => Words::new(Tone::Good, "Flash helps"),
+        Some(against) if against.is_needless => Words::new(Tone::Calm, "Flash is not needed"),
+        Some(_) => Words::new(Tone::Calm, "Flash: no clear gain"),
+        None => Words::new(Tone::Calm, "Flash does not help"),
     }
 }
 
@@ -222,7 +240,7 @@ mod tests {
             advice.uncertain = Some(Uncertain { policy, depends_on, gains: Vec::new() });
             let page = page(&advice);
             let Block::Table(table) = &page.sections[0].blocks[0] else { panic!("no table") };
-            let rows = ["now: noop", "deadline, unsure"].map(Cell::from);
+            let rows = ["now: noop", "deadline (uncertain)"].map(Cell::from);
             assert_eq!(table.rows.iter().map(|row| row.cells[0].clone()).collect::<Vec<_>>(), rows);
             let screen = terminal::text(&page, 200, Extent::FirstScreen);
             let done = screen.lines().find(|line| line.contains("Do now")).unwrap().to_string();
@@ -238,7 +256,7 @@ mod tests {
         );
         let (badge, done) = said(None);
         assert_eq!(badge, "No gain is certain");
-        assert_eq!(done, "no setting of Linux is sure to be better than noop");
+        assert_eq!(done, "no other Linux scheduler is sure to be better");
     }
 
     #[test]

@@ -324,6 +324,14 @@ fn whose(of: &Redundant) -> &'static str {
     if of.read_p99_ms.is_some() { "reads" } else { "writes" }
 }
 
+impl Redundancy {
+    /// Returns the recommendation without its reason, as a sentence.
+    pub(super) fn in_short(&self) -> String {
+        let first = self.said.split_once(": ").map_or(&self.said[..], |(first, _)| first);
+        format!("{}.", first.trim_end_matches('.'))
+    }
+}
+
 /// Returns whether one scheme is better than another: faster without a worse tail, or better in the
 /// tail without taking longer.
 fn is_better(one: &Redundant, than: &Redundant) -> bool {
@@ -361,7 +369,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     };
     let then = match is_better(copies, chosen) {
         true => format!(
-            " Three copies of everything do better ({} against RAID 6), but hold only {}.",
+            " Three copies of everything ({} against RAID 6) hold only {}.",
             against(copies),
             bytes(copies.usable_bytes as f64)
         ),
@@ -415,7 +423,7 @@ mod tests {
         assert_eq!(chosen((102.0, 39.0)).0, "adaptive");
         assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
         let (_, said) = chosen((98.0, 50.0));
-        assert!(said.contains("do better") && said.contains("hold only 2 GiB"), "{said}");
+        assert!(said.contains("against RAID 6) hold only 2 GiB"), "{said}");
         assert!(chosen((60.0, 50.0)).1.contains("do no better"));
     }
 }

@@ -61,6 +61,23 @@ impl Before {
     }
 }
 
+/// Why flash is not worth its price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objection {
+    /// The reason with its figures, without a full stop.
+    pub why: String,
+    /// The reason in a few words, which can follow "but".
+    pub in_short: String,
+    /// Whether flash would help but nothing waits long without it.
+    pub is_needless: bool,
+}
+
+impl Objection {
+    pub(super) fn new(why: impl Into<String>, in_short: impl Into<String>) -> Objection {
+        Objection { why: why.into(), in_short: in_short.into(), is_needless: false }
+    }
+}
+
 /// A remedy and its results, or the reason why it was not tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remedy {
@@ -99,7 +116,7 @@ pub struct Remedy {
     pub reason: String,
     /// Why flash is not worth its price, if it was tried and is not.
     #[serde(skip)]
-    pub against: Option<String>,
+    pub against: Option<Objection>,
     /// The remedy's complete run, if it changes queue sizes or needs flash.
     pub run: Option<Box<RunResult>>,
 }

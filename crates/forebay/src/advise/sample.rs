@@ -238,6 +238,7 @@ pub(crate) fn advice() -> Advice {
         is_baseline_known: false,
         stands_in: false,
         is_device_default: false,
+        is_other_device: false,
         is_saturated: false,
         enough: None,
         uncertain: None,

@@ -10,10 +10,10 @@ use forebay_trace::describe::Description;
 use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
-use super::judge::TOO_FEW;
+use super::judge::{TAIL_FINE_MS, TOO_FEW};
 use crate::error::Error;
 use crate::input::Input;
-use crate::quantities::{millis, percent, significant};
+use crate::quantities::{counted, millis, percent, significant};
 use crate::simulate::RunResult;
 
 /// The lowest possible mean latency of non-sequential reads on the fastest disks: half a revolution
@@ -30,8 +30,12 @@ const FLASH_SHARE: f64 = 0.955;
 const CLEAR_SHARE: f64 = 0.02;
 
 /// How many times as long as recorded the model's requests must take for the model to count as
-/// slower.
+/// slower, and the other way round.
 const SLOWER_TIMES: f64 = 2.0;
+
+/// The share of the requests below which one kind of request, reads or writes, says nothing about
+/// the recorded device.
+const KIND_THAT_MATTERS: f64 = 0.1;
 
 /// How many times as long as the recording a run must take to count as not keeping up.
 const LONGER_TIMES: f64 = 1.05;
@@ -66,7 +70,8 @@ fn is_nvme(volume: &str) -> bool {
 pub(super) enum RecordedOn {
     /// Flash, for this reason.
     Flash(String),
-    /// A disk, or an unknown device. The text is empty unless the trace is nearly one of flash.
+    /// A disk, or an unknown device. The text is empty unless the trace is nearly one of flash, or
+    /// says too little.
     Disk(String),
 }
 
@@ -90,7 +95,7 @@ impl RecordedOn {
         }
         let by_rate = || flash_by_rate(description).map(RecordedOn::Flash);
         let judged = reads.judged().or_else(by_rate);
-        judged.unwrap_or_else(|| RecordedOn::Disk(String::new()))
+        judged.unwrap_or_else(|| RecordedOn::Disk(reads.too_few()))
     }
 }
 
@@ -129,6 +134,17 @@ impl ScatteredReads {
         self.reads += 1;
         self.fast += u64::from(latency.as_millis_f64() < POSITIONING_LEAST_MS);
         self.timed += u64::from(latency > Nanos::ZERO);
+    }
+
+    /// Explains that there are too few such reads to judge by, if there are any.
+    fn too_few(self) -> String {
+        match self.reads {
+            0 | TOO_FEW.. => String::new(),
+            reads => format!(
+                "a disk, for lack of evidence: the trace has only {} with a latency; ",
+                counted(reads, "non-sequential read")
+            ),
+        }
     }
 
     /// Returns the kind of device; `None` if there are too few reads with a latency.
@@ -177,43 +193,68 @@ fn flash_by_rate(description: &Description) -> Option<String> {
     })
 }
 
-/// Returns which requests are compared, and their median latency as recorded and in `run`, in
-/// milliseconds; `None` if the recorded device was not faster.
-fn medians(description: &Description, run: &RunResult) -> Option<(&'static str, f64, f64)> {
-    let reads = measured(&description.read_latency, description.reads);
-    let writes = measured(&description.write_latency, description.writes);
-    let (kind, latency, ms) = match (reads, writes) {
-        (Some(reads), _) => ("reads", reads, run.figures.read_p50_ms?),
-        (None, Some(writes)) => ("writes", writes, run.figures.write_p50_ms?),
-        (None, None) => return None,
-    };
-    let recorded_ms = latency.p50_ms?;
-    (ms >= recorded_ms * SLOWER_TIMES).then_some((kind, recorded_ms, ms))
+/// How the recorded device compares with the model: by the median latency of reads or of writes,
+/// whichever differs more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RecordedSpeed {
+    kind: &'static str,
+    recorded_ms: f64,
+    here_ms: f64,
 }
 
-/// Formats how much faster the recorded device was than the model in `run`, as in "the median of
-/// its reads was 378 us, here it is 13.1 ms"; `None` if it was not faster.
-pub(super) fn faster(description: &Description, run: &RunResult) -> Option<String> {
-    let (kind, recorded_ms, ms) = medians(description, run)?;
-    let [recorded, here] = [recorded_ms, ms].map(millis);
-    Some(format!("the median of its {kind} was {recorded}, here it is {here}"))
+impl RecordedSpeed {
+    /// Compares the recorded device with the model in `run`. Returns `None` if neither was clearly
+    /// faster. A kind of request that is rare does not count.
+    pub(super) fn of(description: &Description, run: &RunResult) -> Option<RecordedSpeed> {
+        let Description { reads, writes, .. } = *description;
+        let figures = &run.figures;
+        let least = KIND_THAT_MATTERS * (reads + writes) as f64;
+        let kinds = [
+            ("reads", reads, &description.read_latency, figures.read_p50_ms),
+            ("writes", writes, &description.write_latency, figures.write_p50_ms),
+        ];
+        let compared = kinds.into_iter().filter(|(_, requests, ..)| *requests as f64 >= least);
+        let compared = compared.filter_map(|(kind, requests, latency, here_ms)| {
+            let (recorded_ms, here_ms) = (measured(latency, requests)?.p50_ms?, here_ms?);
+            Some(RecordedSpeed { kind, recorded_ms, here_ms })
+        });
+        let clearest = compared.max_by(|one, other| one.times().total_cmp(&other.times()))?;
+        (clearest.times() >= SLOWER_TIMES).then_some(clearest)
+    }
+
+    /// Returns whether the recorded device was faster than the model, rather than slower.
+    pub(super) fn was_faster(self) -> bool {
+        self.recorded_ms < self.here_ms
+    }
+
+    /// Returns how many times as fast the faster of the two is.
+    pub(super) fn times(self) -> f64 {
+        let ratio = self.here_ms / self.recorded_ms.max(1e-6);
+        ratio.max(1.0 / ratio.max(1e-9))
+    }
+
+    /// Returns how the recorded device compares, as in "faster: the median of its reads was 378 us,
+    /// here it is 13.1 ms".
+    pub(super) fn said(self) -> String {
+        let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
+        let how = if self.was_faster() { "faster" } else { "slower" };
+        format!("{how}: the median of its {} was {recorded}, here it is {here}", self.kind)
+    }
 }
 
-/// Returns how many times as fast as the model in `run` the recorded device was; `None` if it was
-/// not faster.
-pub(super) fn times_faster(description: &Description, run: &RunResult) -> Option<f64> {
-    let (_, recorded_ms, ms) = medians(description, run)?;
-    (recorded_ms > 0.0).then_some(ms / recorded_ms)
+/// Returns whether 99 % of the requests of each kind whose latencies were recorded were answered
+/// about as fast as a disk can.
+pub(super) fn was_answered_fast(description: &Description) -> bool {
+    let Description { reads, writes, read_latency, write_latency, .. } = description;
+    let kinds = [measured(read_latency, *reads), measured(write_latency, *writes)];
+    let mut tails = kinds.into_iter().flatten().filter_map(|latency| latency.p99_ms).peekable();
+    tails.peek().is_some() && tails.all(|p99_ms| p99_ms <= TAIL_FINE_MS)
 }
 
-/// Formats how much faster the recorded device was than the model in `run`, with the rates of both;
-/// `None` if it was not faster.
-pub(super) fn was_faster(
-    description: &Description,
-    run: &RunResult,
-    device: &str,
-) -> Option<String> {
-    let faster = faster(description, run)?;
+/// Formats how the recorded device compares with the model in `run`, with the rates of both; `None`
+/// if neither was clearly faster.
+pub(super) fn compared(description: &Description, run: &RunResult, device: &str) -> Option<String> {
+    let speed = RecordedSpeed::of(description, run)?;
     let duration_s = description.duration_s;
     let rate = |s: f64| significant(run.figures.requests as f64 / s.max(1e-9));
     let rates = match run.figures.makespan_s > duration_s * LONGER_TIMES {
@@ -224,9 +265,12 @@ pub(super) fn was_faster(
         ),
         false => String::new(),
     };
+    let (how, said) = (if speed.was_faster() { "faster" } else { "slower" }, speed.said());
+    let said = said.split_once(": ").map_or("", |(_, figures)| figures);
     Some(format!(
-        "The device of the recording was faster than {device}: {faster}{rates}. The results are \
-         for {device}, not for the recorded device; name that one with --device.",
+        "The device of the recording was {how} than {device}: {said}{rates}. The results are for {device}, not for \
+         the recorded device; name that one with {}.",
+        named("device")
     ))
 }
 
@@ -276,6 +320,12 @@ mod tests {
         assert_eq!(scattered(TOO_FEW - 1, TOO_FEW - 1).judged(), None);
         let placeholders = ScatteredReads { timed: 0, ..scattered(1000, 1000) };
         assert_eq!(placeholders.judged(), None);
+        assert_eq!(placeholders.too_few(), "");
+        let few = scattered(6, 6).too_few();
+        assert!(
+            few.starts_with("a disk, for lack of evidence: the trace has only 6 non-seq"),
+            "{few}"
+        );
     }
 
     #[test]
@@ -318,19 +368,41 @@ mod tests {
         (run.figures.requests, run.figures.read_p50_ms) = (4000, Some(9.0));
         let mut description = recorded(4.0, 30.0, 0.0);
         (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
-        let said = was_faster(&description, &run, "D").unwrap();
+        let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("was 4 ms, here it is 9 ms. The results"), "{said}");
         run.figures.makespan_s = 40.0;
-        let said = was_faster(&description, &run, "D").unwrap();
+        let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
-        assert_eq!(was_faster(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
+        assert_eq!(compared(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
         // The recorded device is fast, but the model is just as fast.
         run.figures.read_p50_ms = Some(0.07);
-        assert_eq!(was_faster(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
+        assert_eq!(compared(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
         (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));
-        assert_eq!(was_faster(&description, &run, "D"), None, "no latencies of writes");
+        assert_eq!(compared(&description, &run, "D"), None, "no latencies of writes");
         description.writes = 4000;
         description.write_latency = description.read_latency.clone();
-        assert!(was_faster(&description, &run, "D").unwrap().contains("the median of its writes"));
+        assert!(compared(&description, &run, "D").unwrap().contains("the median of its writes"));
+    }
+
+    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
+    #[test]
+    fn rare_requests_do_not_decide_and_a_slower_recording_is_told() {
+        let mut run = sample::advice().runs[0].clone();
+        (run.figures.read_p50_ms, run.figures.write_p50_ms) = (Some(13.0), Some(20.0));
+        let mut description = recorded(0.4, 30.0, 0.0);
+        (description.reads, description.writes) = (122, 5874);
+        description.write_latency = description.read_latency.clone();
+        description.write_latency.p50_ms = Some(294.0);
+        let speed = RecordedSpeed::of(&description, &run).unwrap();
+        assert!(!speed.was_faster() && speed.times() > 14.0);
+        let said = speed.said();
+        assert_eq!(said, "slower: the median of its writes was 294 ms, here it is 20 ms");
+        // In similar numbers, reads that were 32 times as fast say more than writes 15 times as slow.
+        description.reads = 3000;
+        let speed = RecordedSpeed::of(&description, &run).unwrap();
+        assert!(speed.was_faster() && speed.said().contains("of its reads"), "{}", speed.said());
+        assert!(!was_answered_fast(&description) || description.write_latency.p99_ms <= Some(50.0));
+        description.write_latency.p99_ms = Some(60.0);
+        assert!(!was_answered_fast(&description));
     }
 }

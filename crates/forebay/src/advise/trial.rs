@@ -10,11 +10,13 @@ use forebay_core::{Device, Spec};
 
 use super::choice::{Choice, Prefer};
 use super::drives::Drives;
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
-use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
+use super::judge::{
+    SPAN_LEAST_S, TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, is_mostly_idle, tells_latencies,
+};
+use super::remedies::{Before, Objection, Remedy, RemedyKind, choose_flash};
 use super::replays::{LARGE_REQUESTS, Tryout};
-use super::resampled;
 use super::sizing::Sizing;
+use super::{resampled, source};
 use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, elsewhere, study};
 use crate::devices::OpenDevice;
@@ -22,12 +24,18 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{Tell, side_by_side};
 use crate::progress::{Progress, Telling};
-use crate::quantities::{bytes, counted, percent};
+use crate::quantities::{bytes, counted, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
 /// The share of the writes to blocks that bypass a cache from which the answer mentions it.
 const PARTIAL_THAT_MATTERS: f64 = 0.02;
+
+/// The least size in MiB of a cache that is to absorb bursts of writes.
+const ABSORBING_MIB: u64 = 16;
+
+/// The maximum size in MiB of a cache that is tried because it holds everything.
+const ALL_MIB_MAX: u64 = 64 << 10;
 
 /// The runs with which remedies are compared, and the devices on which they are simulated.
 pub(super) struct Trial<'a> {
@@ -223,16 +231,19 @@ impl Trial<'_> {
             );
         }
         let why = match needed == 0.0 {
-            true => "It moved nothing to flash",
-            false => "In the kernel only: it works by process, which Forebay's server does not see",
+            true => Objection::new("It moved nothing to flash", "it moved nothing to flash"),
+            false => Objection::new(
+                "In the kernel only: it works by process, which Forebay's server does not see",
+                "it works only in the kernel",
+            ),
         };
-        let why = Some(why.to_string());
+        let why = Some(why);
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
     /// Simulates caching, with a cache of the size that the user named, or else with the smallest
-    /// one that has most of the hits and with one that has nearly all. Returns the better remedy,
-    /// and its run if it was simulated.
+    /// one that has most of the hits, with one that has nearly all, and if neither pays, with one that
+    /// holds everything. Returns the best remedy, and its run if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
@@ -250,16 +261,28 @@ impl Trial<'_> {
         let (least_mib, full_mib) = (sizing.size_mib, sizing.flash_mib(sizing.full_bytes));
         let least = self.cached(sizing, (least_mib, sizing.hit_share), &mut *progress)?;
         let is_large = self.input.description.records > LARGE_REQUESTS;
-        if self.flash_bytes.is_some() || is_large || full_mib < 2 * least_mib {
+        if self.flash_bytes.is_some() || is_large {
             return Ok((least.0, Some(least.1)));
         }
-        let full = self.cached(sizing, (full_mib, sizing.hit_share_full), progress)?;
-        let is_full = match (least.0.recommended, full.0.recommended) {
-            (true, true) => self.is_worth_more_flash(&full.1, &least.1),
-            (is_least, _) => !is_least,
-        };
-        let (remedy, run) = if is_full { full } else { least };
-        Ok((remedy, Some(run)))
+        let mut best = least;
+        // A cache that holds everything has room for all writes until the disk takes them.
+        let all_mib = sizing.flash_mib(sizing.footprint_bytes).max(ABSORBING_MIB);
+        let all = (all_mib, sizing.hit_share_max, best.0.recommended || all_mib > ALL_MIB_MAX);
+        for (size_mib, hit_share, is_passed) in [(full_mib, sizing.hit_share_full, false), all] {
+            if is_passed || size_mib < 2 * least_mib || self.needless_or_unclear().is_some() {
+                continue;
+            }
+            let more = self.cached(sizing, (size_mib, hit_share), &mut *progress)?;
+            let is_better = match (best.0.recommended, more.0.recommended) {
+                (true, true) => self.is_worth_more_flash(&more.1, &best.1),
+                (false, false) => size_mib == full_mib,
+                (_, is_more) => is_more,
+            };
+            if is_better {
+                best = more;
+            }
+        }
+        Ok((best.0, Some(best.1)))
     }
 
     /// Simulates a cache of `size_mib` MiB, in which a share of `hits` of the blocks used would be
@@ -301,7 +324,9 @@ impl Trial<'_> {
                 "; in the run it found {} of the blocks read (the curve counts those written too)",
                 percent(share)
             );
-            why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
+            why = is_lost.then(|| {
+                Objection::new("Not offered: it finds next to nothing", "it finds next to nothing")
+            });
         } else if run.figures.reads > 0 {
             evidence += &format!(
                 "; the trace has only {}, so it only absorbs writes",
@@ -332,11 +357,11 @@ impl Trial<'_> {
         ran: &Run,
         needed: u64,
         evidence: &str,
-        against: Option<String>,
+        against: Option<Objection>,
     ) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
         let run = &ran.result;
-        let why = against.as_ref().map_or(String::new(), |why| format!(" {why}."));
+        let why = against.as_ref().map_or(String::new(), |one| format!(" {}.", one.why));
         let (reason, is_worth_it) = (format!("{evidence}.{why}"), against.is_none());
         Remedy {
             flash_bytes: needed,
@@ -350,11 +375,9 @@ impl Trial<'_> {
     }
 
     /// Returns why flash is not worth its price; `None` if it is.
-    fn against_flash(&self, ran: &Run) -> Option<String> {
-        if is_at_ease(self.baseline, self.span_s) {
-            let why = "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as \
-                       a disk can";
-            return Some(why.to_string());
+    fn against_flash(&self, ran: &Run) -> Option<Objection> {
+        if let Some(why) = self.needless_or_unclear() {
+            return Some(why);
         }
         let [baseline, free] = self.slices;
         let rivals = self.rivals.iter().copied();
@@ -366,6 +389,30 @@ impl Trial<'_> {
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash(2)
     }
 
+    /// Returns why no flash can be recommended, whatever its gain; `None` if it can be.
+    fn needless_or_unclear(&self) -> Option<Objection> {
+        let idle = "the disk is mostly idle";
+        let needless = |why: &str| Objection { is_needless: true, ..Objection::new(why, idle) };
+        if is_at_ease(self.baseline, self.span_s) {
+            return Some(needless(
+                "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as a disk \
+                 can",
+            ));
+        }
+        let is_as_recorded = self.setup.intensity.times() == 1.0;
+        let was_fast = is_as_recorded && source::was_answered_fast(&self.input.description);
+        if was_fast && is_mostly_idle(self.baseline, self.span_s) {
+            return Some(needless(
+                "Nothing to gain from flash: the disk is mostly idle, and the recorded requests were answered fast",
+            ));
+        }
+        (self.span_s < SPAN_LEAST_S).then(|| {
+            let why =
+                format!("Too short to recommend flash: the trace lasts {}", seconds(self.span_s));
+            Objection::new(why, "the trace is too short to tell")
+        })
+    }
+
     /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the
     /// device might be; `None` if it always is.
     fn against_flash_anywhere(
@@ -373,7 +420,7 @@ impl Trial<'_> {
         ran: &Run,
         policy: &str,
         progress: Progress<'_>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Objection>, Error> {
         if let Some(why) = self.against_flash(ran) {
             return Ok(Some(why));
         }
@@ -397,7 +444,7 @@ impl Trial<'_> {
         &self,
         policy: &str,
         progress: Progress<'_>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Objection>, Error> {
         let (baseline, free) = (&self.baseline.policy[..], &self.free.policy[..]);
         for (setup, how) in self.setups() {
             for (at, varied) in self.drives.at_margins().iter().enumerate() {
@@ -407,9 +454,14 @@ impl Trial<'_> {
                 }
                 let resampled = resampled(&[]);
                 let choice = Choice::new(&runs, baseline, &resampled, self.prefer);
-                if let Some(why) = choice.against_first() {
-                    let with = &varied.with;
-                    return Ok(Some(format!("Flash may not be worth it: with {with}, {why}{how}")));
+                if let Some((why, worse)) = choice.against_first() {
+                    let why =
+                        format!("Flash may not be worth it: with {}, {why}{how}", varied.with);
+                    let in_short = match worse {
+                        Some(figure) => format!("{figure} may rise, depending on the drive"),
+                        None => "the gain depends on the drive".to_string(),
+                    };
+                    return Ok(Some(Objection::new(why, in_short)));
                 }
             }
         }
@@ -422,7 +474,7 @@ impl Trial<'_> {
         &self,
         policy: &str,
         progress: Progress<'_>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Objection>, Error> {
         let rivals = |other: &'_ Tryout| {
             let names = [&self.baseline.policy, &self.free.policy];
             let runs =
@@ -440,7 +492,12 @@ impl Trial<'_> {
         let resampled = resampled(&slices.iter().collect::<Vec<_>>());
         let choice = Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer);
         let how = other.setup.replay.as_told();
-        Ok(choice.against_flash(2).map(|why| format!("{why}, {how}")))
+        let with_replay = |one: Objection| Objection {
+            why: format!("{}, {how}", one.why),
+            in_short: format!("{} {how}", one.in_short),
+            ..one
+        };
+        Ok(choice.against_flash(2).map(with_replay))
     }
 
     /// Builds the remedy from a study of defragmentation, with the baseline's figures for the same

@@ -10,10 +10,11 @@ use forebay_ask::named;
 use forebay_core::Nanos;
 use serde::Serialize;
 
+use super::Setting;
 use super::fit::DeviceFit;
 use super::judge::{TOO_FEW, is_backlog};
 use super::replays::Tryouts;
-use super::{Setting, source};
+use super::source::RecordedSpeed;
 use crate::clock::Times;
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
@@ -79,16 +80,18 @@ impl Trust {
         Trust { said, ..self }
     }
 
-    /// Says how much faster the recorded device was than the model, if the model was not compared
-    /// with the recording and is so slow that it stands for another device.
+    /// Says how much faster or slower the recorded device was than the model, if the model was not
+    /// compared with the recording and stands for another device.
     pub(super) fn with_recorded(self, setting: &Setting<'_>, tried: &Tryouts) -> Trust {
         let (description, policy) = (&setting.input.description, setting.current);
         let run = tried.leading.results.iter().find(|run| run.policy == policy);
-        match run.and_then(|run| source::faster(description, run)).filter(|_| !self.is_checked) {
+        let speed = run.and_then(|run| RecordedSpeed::of(description, run));
+        match speed.filter(|_| !self.is_checked) {
             None => self,
-            Some(faster) => {
+            Some(speed) => {
                 let said = format!(
-                    "Little, because the recorded device was faster: {faster}. {}",
+                    "Little, because the recorded device was {}. {}",
+                    speed.said(),
                     self.said
                 );
                 Trust { said, ..self }

@@ -39,6 +39,7 @@ pub(super) fn advice(
         stands_in: false,
         is_device_default: false,
         is_flash_size_named: flash_bytes.is_some(),
+        is_other_device: false,
         is_saturated: false,
         enough: None,
         uncertain: None,

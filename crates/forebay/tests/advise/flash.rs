@@ -89,6 +89,49 @@ fn named_flash_is_answered_first() {
     assert!(headline.starts_with("Yes: with 1 GiB of flash"), "{headline}");
 }
 
+/// On an idle disk, flash shortens latencies that nobody minds; and it shortens no reads if it only absorbs writes.
+#[test]
+fn named_flash_that_is_not_needed_or_is_only_for_writes_is_told() {
+    let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
+    let idle = (0..3_000).map(|n| read(n * 60_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB));
+    let advice = with_flash(idle.collect(), GIB);
+    let headline = &advice.headline;
+    assert!(
+        headline.starts_with("Not needed: the disk is mostly idle, though with 1 GiB of flash the"),
+        "{headline}"
+    );
+    // Reads never repeat, and writes always do.
+    let one = |n: u64| match n % 2 {
+        0 => read(n * 7_000, 0, scattered(n), 4 * KIB),
+        _ => write(n * 7_000, 1, scattered(hot(n)), 4 * KIB),
+    };
+    let headline = with_flash((0..6_000).map(one).collect(), GIB).headline;
+    assert!(!headline.starts_with("Yes: "), "{headline}");
+}
+
+/// Regression test: a recording of less than a second got flash, which was marked as best.
+#[test]
+fn a_short_recording_wants_no_flash() {
+    let advice = advice(hot_set().into_iter().take(400).collect());
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(!caching.recommended, "{}", caching.reason);
+    assert!(caching.reason.contains("Too short to recommend flash: the trace lasts 3.59 s"));
+}
+
+/// Requests that were answered fast when they were recorded need no flash, however slow the model is.
+#[test]
+fn what_was_answered_fast_needs_no_flash() {
+    let at_us = |n: u64| n * 400_000 + n * 7919 % 20_000;
+    let burst = |n: u64| (0..8).map(move |i| write(at_us(n) + i * 31, 0, scattered(i), 4 * KIB));
+    let slow: Vec<Record> = (0..200).flat_map(burst).collect();
+    let latency = Some(forebay_core::Nanos::from_micros(300));
+    let fast = slow.iter().map(|record| Record { latency, ..record.clone() }).collect();
+    let of = |records| remedy(&advice(records), RemedyKind::Caching).reason.clone();
+    let [fast, slow] = [fast, slow].map(of);
+    let said = "the recorded requests were answered fast";
+    assert!(fast.contains(said) && !slow.contains(said), "{fast}\n{slow}");
+}
+
 /// No block is used twice.
 #[test]
 fn named_flash_that_would_find_nothing_is_declined_first() {

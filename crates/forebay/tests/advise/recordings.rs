@@ -63,6 +63,27 @@ fn a_much_faster_recording_comes_first() {
     assert!(gains.figure == "read p99" && gains.least_share < -0.03 && gains.most_share > 0.03);
 }
 
+/// Regression test: a recording that was slower than the model was not mentioned.
+#[test]
+fn a_much_slower_recording_is_told() {
+    let latency = Some(Nanos::from_millis(400));
+    let one = |n: u64| Record {
+        latency,
+        ..super::write(n * 50_000 + n * 7919 % 500, 0, scattered(n), 4 * KIB)
+    };
+    let advice = advice((0..1_000).map(one).collect());
+    let headline = &advice.headline;
+    assert!(
+        headline.starts_with("The recorded storage was ") && headline.contains(" times slower"),
+        "{headline}"
+    );
+    assert!(
+        advice.trust.said.contains("slower: the median of its writes was 400 ms"),
+        "{:?}",
+        advice.trust
+    );
+}
+
 /// A burst that is over in a second and a half says nothing about a load.
 #[test]
 fn a_single_burst_is_too_short() {

@@ -67,7 +67,7 @@ fn a_drive_is_chosen_that_keeps_up() {
     );
     let (nearest, _) = device(900);
     assert!(
-        nearest.starts_with("exos-x18 (none of the general bundled drives keeps up "),
+        nearest.starts_with("exos-x18 (the closest of the general bundled drives, though it "),
         "{nearest}"
     );
 }
@@ -162,7 +162,7 @@ fn an_idle_disk_is_busy_for_a_share_that_can_be_read() {
     let page = answered::<AdviseAsk>(&[("trace", &trace), ("device", "sata250")]).page;
     assert!(page.headline.contains("busy less than 0.1 % of the time"), "{}", page.headline);
     let why = terms(&page).into_iter().find(|(term, _)| term == "Why").unwrap().1;
-    assert!(why.starts_with("requests seldom meet: "), "{why}");
+    assert!(why.starts_with("requests rarely overlap: "), "{why}");
 }
 
 #[test]

@@ -226,6 +226,23 @@ fn the_buffer_takes_writes_in_one_by_one_where_it_has_an_entrance() {
 }
 
 #[test]
+fn a_write_that_enters_late_does_not_delay_the_data_of_others() {
+    let mode = |us, share| Mode { time: Nanos::from_micros(us), share };
+    let times = Modes { modes: vec![mode(40, 0.5), mode(2_000, 0.5)], busy_share: 0.1 };
+    let entered = SsdSpec {
+        entrance: Some(Entrance { times, lanes: 1_024 }),
+        queue_depth: 32,
+        write_buffer_bytes: 64 << 12,
+        ..spec()
+    };
+    let writes: Vec<Request> = (0..32).map(|id| io(id, Op::Write, id, 1)).collect();
+    let done = done_us(entered, &writes);
+    assert!(done.iter().all(|us| *us < 150 || *us > 2_000), "{done:?}");
+    let first_late = done.iter().position(|us| *us > 2_000).unwrap();
+    assert!(done[first_late..].iter().any(|us| *us < 150), "{done:?}");
+}
+
+#[test]
 fn no_write_to_a_worn_drive_waits_for_a_whole_block() {
     let precondition = Precondition { overwrites_share: 3.0, ..Precondition::default() };
     let worn = SsdSpec {

@@ -1,10 +1,16 @@
 //! Fits published measurements of drives at some depths and evaluates the result at the other
 //! depths.
 
+mod agreement;
+mod evaluation;
+mod synthetic;
+
 use std::path::Path;
 
 use super::*;
 use crate::fit::check::{RowChecked, check};
+use crate::fit::disk::RowCheck;
+use synthetic::Synthetic;
 
 const MEASURED: &str = include_str!("../measured/sata-ssds.csv");
 
@@ -39,40 +45,111 @@ fn sweep(rows: Vec<SweepRow>) -> Sweep {
 
 /// Fits a drive to `some` rows, reads its device file back and compares it with `all` rows.
 fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
-    let known = SsdFacts { name: "judged".to_string(), capacity_bytes: None };
-    let fitted = fit(&sweep(some), known).unwrap();
+    judged_sweep(&sweep(some), all)
+}
+
+fn judged_sweep(some: &Sweep, all: Vec<SweepRow>) -> Vec<RowChecked> {
+    let known = SsdFacts { name: "judged".to_string(), capacity_bytes: Some(64 << 30) };
+    let fitted = fit(some, known).unwrap();
     let device = crate::read(Path::new("judged.toml"), &fitted.toml(&[], &[])).unwrap();
     check(&device, &sweep(all))
 }
 
-/// Checks that a fit to the reads at `depths` is accurate at all depths of at least `from`.
-fn reads_hold(drive: &str, depths: &[u32], from: u32) {
-    let mut all = rows(drive, Op::Read, &[]);
-    all.retain(|row| row.depth >= from);
-    assert!(all.len() >= 6);
-    for RowChecked { what, check, .. } in judged(rows(drive, Op::Read, depths), all) {
+/// The greatest errors of rates and of 99th percentiles at depths that were not fitted.
+const LIMITS: [f64; 2] = [0.10, 0.15];
+
+/// A row that does not meet [`LIMITS`]: its operation and depth, and the least and the greatest error
+/// of its 99th percentile.
+type Missed = (Op, u32, [f64; 2]);
+
+/// Fits a drive to the rows at `depths`, and checks that all rows meet [`LIMITS`] except `missed`.
+fn meets(name: &str, all: &[SweepRow], depths: &[u32], missed: &[Missed]) {
+    let some: Vec<SweepRow> =
+        all.iter().filter(|row| depths.contains(&row.depth)).cloned().collect();
+    for RowChecked { what, check, .. } in judged(some, all.to_vec()) {
         let (rate, p99) = (check.iops_error(), check.p99_error().unwrap());
-        println!("{drive} on {depths:?}: {what}: rate {rate:+.3}, p99 {p99:+.3}");
-        assert!(rate.abs() <= 0.10, "{drive}: {what}: rate {rate:+.3}");
-        assert!(p99.abs() <= 0.15, "{drive}: {what}: p99 {p99:+.3}");
+        println!("{name} on {depths:?}: {what}: rate {rate:+.4}, p99 {p99:+.4}");
+        let row = &check.measured;
+        let known = missed.iter().find(|(op, depth, _)| (*op, *depth) == (row.op, row.depth));
+        let [least, most] = known.map_or([-LIMITS[1], LIMITS[1]], |(_, _, range)| *range);
+        assert!(rate.abs() <= LIMITS[0], "{name}: {what}: rate {rate:+.3}");
+        assert!((least..=most).contains(&p99), "{name}: {what}: p99 {p99:+.3}");
     }
 }
 
-#[test]
-fn reads_of_a_pm883_hold_at_depths_that_were_not_fitted() {
-    reads_hold("samsung-pm883", &[1, 4, 32], 1);
+/// Fits both operations of a measured drive at depths 1, 4 and 32.
+fn measured_meets(drive: &str, missed: &[Missed]) {
+    let all = [rows(drive, Op::Read, &[]), rows(drive, Op::Write, &[])].concat();
+    meets(drive, &all, &[1, 4, 32], missed);
 }
 
 #[test]
-fn reads_of_a_d3_s4610_hold_at_depths_that_were_not_fitted() {
-    reads_hold("intel-d3-s4610", &[1, 4, 32], 1);
+fn a_pm883_is_met_at_depths_that_were_not_fitted() {
+    // The 99th percentile of writes at depth 4 was measured as 1.6 times the median; it is 1.06 times
+    // at depth 2 and 1.04 times at depth 8. No other row has such a tail, so it is not fitted.
+    measured_meets("samsung-pm883", &[(Op::Write, 4, [-0.40, -0.25])]);
 }
 
 #[test]
-fn reads_of_a_dc500m_hold_from_depth_2_on() {
-    // At depth 1, the host sleeps between I/Os, so the drive seems slower per I/O than at depth 2.
-    reads_hold("kingston-dc500m", &[1, 4, 32], 2);
-    reads_hold("kingston-dc500m", &[2, 4, 32], 2);
+fn a_d3_s4610_is_met_at_depths_that_were_not_fitted() {
+    // 93, 144 and 155 us were measured at depths 1, 2 and 4.
+    measured_meets("intel-d3-s4610", &[(Op::Write, 2, [-0.30, 0.0])]);
+}
+
+#[test]
+fn a_dc500m_is_met_at_depths_that_were_not_fitted() {
+    measured_meets("kingston-dc500m", &[]);
+}
+
+/// Without a row between 8 and 64, nothing shows the percentiles where the drive reaches its maximum
+/// rate.
+#[test]
+fn reads_are_met_between_depths_far_apart() {
+    meets("intel-d3-s4610", &rows("intel-d3-s4610", Op::Read, &[]), &[1, 8, 64], &[]);
+}
+
+const SYNTHETIC_DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const READS: Synthetic = Synthetic {
+    op: Op::Read,
+    units: 32,
+    service_us: 90.0,
+    sigma: 0.4,
+    fixed_us: 20.0,
+    interval_us: 11.0,
+    gap_us: 2.0,
+    stalled: 0.0,
+};
+const WRITES: Synthetic = Synthetic {
+    op: Op::Write,
+    units: 2,
+    service_us: 30.0,
+    sigma: 0.3,
+    fixed_us: 10.0,
+    interval_us: 14.0,
+    ..READS
+};
+
+fn synthetic_meets(name: &str, reads: Synthetic, writes: Synthetic) {
+    let all = [reads.rows(&SYNTHETIC_DEPTHS), writes.rows(&SYNTHETIC_DEPTHS)].concat();
+    meets(name, &all, &[1, 4, 32], &[]);
+}
+
+/// The drive behaves differently from the model: latencies are lognormal, and some writes are late by
+/// a millisecond without delaying those behind them.
+#[test]
+fn a_synthetic_drive_is_met() {
+    synthetic_meets("late writes", READS, Synthetic { stalled: 0.012, ..WRITES });
+}
+
+#[test]
+#[ignore = "slow: make test-full"]
+fn synthetic_drives_are_met() {
+    let reads = Synthetic { units: 8, service_us: 60.0, sigma: 0.1, fixed_us: 40.0, ..READS };
+    let writes = Synthetic { units: 1, service_us: 16.0, sigma: 0.1, interval_us: 0.0, ..WRITES };
+    synthetic_meets("steady writes", reads, writes);
+    let reads = Synthetic { units: 16, service_us: 60.0, sigma: 0.3, interval_us: 15.0, ..READS };
+    let writes = Synthetic { service_us: 12.0, fixed_us: 30.0, stalled: 0.002, ..writes };
+    synthetic_meets("few late writes", reads, writes);
 }
 
 #[test]
@@ -141,7 +218,7 @@ fn rows_that_a_fit_misses_have_a_note() {
         let row = |measured: &SweepRow| RowChecked {
             what: String::new(),
             is_fitted: true,
-            check: crate::fit::disk::RowCheck {
+            check: RowCheck {
                 model: SweepRow {
                     iops: measured.iops * rate,
                     p99_us: measured.p99_us.map(|us| us * p99),

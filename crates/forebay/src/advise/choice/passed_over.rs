@@ -68,7 +68,7 @@ impl fmt::Display for PassedOver {
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
-            PassedOver::Unsure => to.write_str("not better on every drive that this may be"),
+            PassedOver::Unsure => to.write_str("better or worse, depending on the drive"),
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
@@ -138,7 +138,7 @@ impl<'a> Reason<'a> {
         let policies = listed(policies);
         match self {
             Reason::Beaten(by) => format!("{by} beats {policies}"),
-            Reason::Worse(than) => format!("nothing beats {policies}, but {than} is better there"),
+            Reason::Worse(than) => format!("{policies} {is} worse than {than} in these figures"),
             Reason::Alike(to) => format!("{policies} {is} not significantly different from {to}"),
             Reason::Other(PassedOver::KernelOnly) => {
                 format!("{policies} {works} only in the kernel, which knows processes")
@@ -231,8 +231,8 @@ mod tests {
         ];
         assert_eq!(
             PassedOver::all_told(&all).unwrap(),
-            "Why not another: bid beats none (busy time 4 s against 2 s) and kyber (busy time 4 s against 2 s); nothing \
-             beats bfq (busy time 4 s against 2 s), but bid is better there; forebay is not significantly different from bid; cfq is no \
+            "Why not another: bid beats none (busy time 4 s against 2 s) and kyber (busy time 4 s against 2 s); bfq \
+             (busy time 4 s against 2 s) is worse than bid in these figures; forebay is not significantly different from bid; cfq is no \
              longer in Linux."
         );
         assert_eq!(PassedOver::all_told(&[]), None);

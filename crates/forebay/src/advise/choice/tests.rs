@@ -179,7 +179,7 @@ fn flash_that_chance_may_have_helped_is_told_so() {
         bursty("own", 400.0, 39_000.0, 100.0),
     ];
     let runs = Runs::of(&runs);
-    let why = runs.choice(Prefer::Reads).against_flash(2).unwrap();
+    let why = runs.choice(Prefer::Reads).against_flash(2).unwrap().why;
     let said = "Not worth flash: it is not significantly better than none (read p99 2.3 s";
     assert!(why.starts_with(said), "{why}");
 }
@@ -330,7 +330,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
         let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("own", free)];
         let runs = Runs::of(&runs);
         let why = runs.choice(Prefer::Balance).against_flash(2);
-        why.unwrap_or("worth it".to_string())
+        why.map_or("worth it".to_string(), |one| one.why)
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
@@ -354,7 +354,7 @@ fn flash_is_held_against_all_that_nothing_beats() {
             of("clook", rival),
         ];
         let runs = Runs::of(&runs);
-        runs.choice(Prefer::Balance).against_flash(2)
+        runs.choice(Prefer::Balance).against_flash(2).map(|one| one.why)
     };
     assert_eq!(said((400.0, 110.0, 110.0)), None);
     let why = said((330.0, 85.0, 100.0)).unwrap();
@@ -397,7 +397,7 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.against_flash(2), None);
-    let why = choice.against_flash(3).unwrap();
+    let why = choice.against_flash(3).unwrap().why;
     assert!(why.starts_with("Not worth flash: read p99 rises against own"), "{why}");
 }
 
@@ -511,7 +511,9 @@ fn flash_gains_on_every_drive_too() {
         let of = |policy: &str, (s, read_ms, write_ms)| run(policy, s, read_ms, write_ms).0;
         let results = [of("cache", cache), run("none", 400.0, 100.0, 100.0).0, of("clook", free)];
         let resampled = Resampled::of(&[], 1);
-        Choice::new(&results, "none", &resampled, Prefer::Balance).against_first()
+        Choice::new(&results, "none", &resampled, Prefer::Balance)
+            .against_first()
+            .map(|(why, _)| why)
     };
     let free = (390.0, 95.0, 95.0);
     assert_eq!(against((300.0, 90.0, 90.0), free), None);

@@ -43,7 +43,7 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
         mark: mark(is_free_best),
     }));
     let uncertain = uncertain.filter(|run| free.is_none_or(|free| free.policy != run.policy));
-    all.extend(uncertain.map(|run| plain(format!("{}, unsure", run.policy), run)));
+    all.extend(uncertain.map(|run| plain(format!("{} (uncertain)", run.policy), run)));
     let own = own(advice).and_then(run);
     all.extend(own.map(|run| plain(format!("{}, served", run.policy), run)));
     if let Some(remedy) = flash(advice) {
@@ -80,6 +80,9 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     if advice.is_flash_size_named {
         return advice.remedies.iter().find(is_cache);
     }
+    if advice.verdict == Verdict::TooShort {
+        return None;
+    }
     // The headline names the flash that keeps up.
     let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
     if let Some(bytes) = keeps_up {
@@ -96,7 +99,7 @@ fn times(advice: &Advice) -> Option<Table> {
     let now = options.first()?.run;
     let tells = tells_latencies(now);
     let falls_behind = advice.enough.is_some();
-    let in_bursts = falls_behind && now.replay == Replay::Open && advice.is_behind_in_bursts(now);
+    let in_bursts = falls_in_bursts(advice, now);
     let mut columns = vec![Column::words("")];
     type Time = fn(&RunResult) -> Option<f64>;
     let latencies: [(&str, Time); 4] = [
@@ -106,11 +109,9 @@ fn times(advice: &Advice) -> Option<Table> {
         ("p99", |run| run.figures.write_p99_ms),
     ];
     let has = |of: &Time| tells && options.iter().any(|one| of(one.run).is_some());
-    // A percentile of a few requests is one of them.
     let counts = [now.figures.reads, now.figures.reads, now.figures.writes, now.figures.writes];
-    let is_sure = |count: u64| count >= TOO_FEW || now.figures.requests < TOO_FEW;
-    let shown =
-        latencies.into_iter().zip(counts).filter(|((_, of), count)| has(of) && is_sure(*count));
+    let shown = latencies.into_iter().zip(counts);
+    let shown = shown.filter(|((_, of), count)| has(of) && is_sure(now, *count));
     let shown: Vec<(&str, Time)> = shown.map(|(one, _)| one).collect();
     columns.extend(shown.iter().map(|(head, _)| Column::of(*head, Unit::Seconds)));
     let (head, last): (&str, fn(&RunResult) -> f64) = match now.replay {
@@ -129,12 +130,30 @@ fn times(advice: &Advice) -> Option<Table> {
     Some(table)
 }
 
+/// Returns whether the device falls behind, but only in bursts, so that the lag counts rather than the total time.
+fn falls_in_bursts(advice: &Advice, now: &RunResult) -> bool {
+    advice.enough.is_some() && now.replay == Replay::Open && advice.is_behind_in_bursts(now)
+}
+
+/// Returns whether percentiles of `count` requests of one kind say something; otherwise, one is just one of them.
+fn is_sure(now: &RunResult, count: u64) -> bool {
+    count >= TOO_FEW || now.figures.requests < TOO_FEW
+}
+
 /// Builds the first screen: the table, the commands, the reason, and how far to trust the answer.
 pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let mut blocks: Vec<Block> = times(advice).map(Block::Table).into_iter().collect();
     let mut terms = Vec::new();
     let is_told = !matches!(advice.verdict, Verdict::NoTimes | Verdict::TooShort);
     match &advice.today {
+        Some(_) if advice.is_other_device => terms.push((
+            "Do now",
+            format!(
+                "name your disk with {}: this answer is for {}",
+                named("device"),
+                advice.device
+            ),
+        )),
         Some(today) => {
             let commands = today.now.split("; ").map(str::to_string).collect();
             blocks.push(Block::Text("Do now:".to_string()));
@@ -159,7 +178,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             true => String::new(),
             false => {
                 let (baseline, current) = (&advice.baseline, named("current"));
-                format!("; assumes {baseline} now, {current} names another")
+                format!("; current scheduler assumed: {baseline} ({current} names another)")
             }
         };
         let stands_in = match advice.stands_in {
@@ -197,9 +216,11 @@ fn why_nothing(advice: &Advice) -> String {
             one.policy
         )),
     };
-    advice.uncertain.as_ref().and_then(on_what).unwrap_or_else(|| {
-        format!("no setting of Linux is sure to be better than {}", advice.baseline)
-    })
+    advice
+        .uncertain
+        .as_ref()
+        .and_then(on_what)
+        .unwrap_or_else(|| "no other Linux scheduler is sure to be better".to_string())
 }
 
 /// Returns the first clause of a reason, without details in parentheses.
@@ -223,17 +244,23 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     if !remedy.recommended {
         let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
             (true, _) => "keeps up, but may not be better in every figure; the report says why",
-            (false, Some(why)) => {
-                let why = why.split_once(": ").map_or(&why[..], |(_, why)| why);
-                return format!("{size} {how} is not recommended: {why}");
+            (false, Some(against)) => {
+                return format!("{size} {how} is not recommended: {}", against.in_short);
             }
             (false, None) => "may not be worth it; the report says why",
         };
         return format!("{size} {how} {but}");
     }
     let mut said = format!("{size} {how}");
-    if let Some(saved) = saved_time(remedy) {
+    // Beyond this size, a cache gains nothing.
+    let sizing = advice.cache_sizing.as_ref().filter(|_| remedy.kind == RemedyKind::Caching);
+    let full_bytes = sizing.map(|sizing| sizing.flash_mib(sizing.full_bytes) << 20);
+    let full_bytes = full_bytes.filter(|full| *full < remedy.flash_bytes);
+    if let Some(saved) = saved_time(remedy, full_bytes.is_some()) {
         said += &format!(" saves {} of {}{}", seconds(saved.time_s), advice.total_is, saved.per);
+    }
+    if let Some(full) = full_bytes {
+        said += &format!("; more than {} gains nothing", bytes(full as f64));
     }
     said
 }
@@ -245,19 +272,19 @@ struct SavedTime {
 }
 
 /// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if there is less than a
-/// GiB.
-fn saved_time(remedy: &Remedy) -> Option<SavedTime> {
+/// GiB, or if part of it gains nothing.
+fn saved_time(remedy: &Remedy, is_too_large: bool) -> Option<SavedTime> {
     const GIB: f64 = (1u64 << 30) as f64;
     let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);
     let gib = remedy.flash_bytes as f64 / GIB;
-    let (time_s, per) = match gib < 1.0 {
+    let (time_s, per) = match gib < 1.0 || is_too_large {
         true => (before - after, ""),
         false => ((before - after) / gib, " per GiB"),
     };
     (after <= before * 0.99 && gib > 0.0).then_some(SavedTime { time_s, per })
 }
 
-/// Returns the key figures: how the recommendation changes the tail latencies and the total time.
+/// Returns the key figures, gains first: how the recommendation changes the tail latencies and the total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
     let (Some(now), Some(best)) = (
@@ -266,18 +293,28 @@ pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     ) else {
         return Vec::new();
     };
-    let figure = |name: &str, of: fn(&RunResult) -> Option<f64>| {
+    let lag_s = |run: &RunResult| Some(run.figures.longest_lag_ms / 1e3);
+    let counts = |count: u64| tells_latencies(now) && is_sure(now, count);
+    let in_s = |ms: Option<f64>, count: u64| ms.filter(|_| counts(count)).map(|ms| ms / 1e3);
+    let reads = |run: &RunResult| in_s(run.figures.read_p99_ms, now.figures.reads);
+    let writes = |run: &RunResult| in_s(run.figures.write_p99_ms, now.figures.writes);
+    let all = [
+        ("read p99", reads(now), reads(best)),
+        ("write p99", writes(now), writes(best)),
+        match falls_in_bursts(advice, now) {
+            true => ("behind by up to", lag_s(now), lag_s(best)),
+            false => (advice.total_is, Some(now.total_s()), Some(best.total_s())),
+        },
+    ];
+    let figure = |(name, was, is): (&str, Option<f64>, Option<f64>)| {
         Some(KeyFigure {
             name: name.to_string(),
-            before: Some(Figure::new(of(now)?, Unit::Seconds)),
-            figure: Figure::new(of(best)?, Unit::Seconds),
+            before: Some(Figure::new(was?, Unit::Seconds)),
+            figure: Figure::new(is?, Unit::Seconds),
         })
     };
-    let tells = tells_latencies(now);
-    let reads = figure("read p99", |run| run.figures.read_p99_ms.map(|ms| ms / 1e3));
-    let writes = figure("write p99", |run| run.figures.write_p99_ms.map(|ms| ms / 1e3));
-    let tails = reads.into_iter().chain(writes).filter(|_| tells);
-    let all = tails.chain(figure(advice.total_is, |run| Some(run.total_s())));
+    let (gains, losses): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, was, is)| is <= was);
+    let all = gains.into_iter().chain(losses).filter_map(figure);
     let is_changed = |key: &KeyFigure| key.before.is_some_and(|b| b.text() != key.figure.text());
     all.filter(is_changed).collect()
 }

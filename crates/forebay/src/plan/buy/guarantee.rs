@@ -11,7 +11,6 @@ use std::cell::Cell;
 
 use forebay_core::catalog::build_placed;
 use forebay_core::contract::bytes::Slots;
-use forebay_core::device::list::DeviceModel;
 use forebay_core::{
     Completion, Device, Done, Flags, Nanos, Observer, Op, Request, Workload, simulate,
 };
@@ -28,12 +27,15 @@ const FLASH_DEPTH_MAX: u32 = 32;
 const READS_BEFORE: u64 = 1_000;
 /// The number of warm-up writes per disk, which fill its write cache and are not counted.
 const WRITES_BEFORE: u64 = 10_000;
-/// The number of warm-up writes per flash drive. It is higher than for disks because flash has a larger buffer and
-/// collects garbage only when it is full. The same number of writes is then counted, so that garbage is collected many
-/// times.
-const WRITES_OF_FLASH: u64 = 100_000;
+/// The number of random writes that a flash drive takes before it becomes part of a layout. It is higher than for disks
+/// because flash has a larger buffer and collects garbage only when it is full.
+const WRITES_OF_FLASH: u64 = 200_000;
+/// The number of warm-up writes per flash drive within a layout.
+const WRITES_IN_LAYOUT: u64 = 10_000;
 /// The number of requests that are counted, except for writes to flash.
 const COUNTED: u64 = 40_000;
+/// The number of writes to flash drives that are counted: so many that each drive collects garbage many times.
+const WRITES_COUNTED: u64 = 100_000;
 /// The maximum amount of simulated data per set, in bytes. The data are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
 /// The parameters of the worn-in flash drive that is simulated in place of a larger one.
@@ -77,6 +79,7 @@ pub(super) fn guarantee(
     let held = kind.holds(each)?.unwrap_or(0);
     let bytes = if layout.is_array() { held.min(DATA_BYTES_MAX) } else { held };
     let set = kind.set(each, Data { bytes, used: 0, touched: bytes })?;
+    let drive = prepared(&kind, set.drive_bytes)?;
     let each = each as u32;
     let at = |depth: u32| -> Result<(f64, bool), Error> {
         let (mut rate_iops, mut in_time) = (f64::INFINITY, true);
@@ -84,7 +87,7 @@ pub(super) fn guarantee(
             if in_time || depth == 1 {
                 let late_share_max = if depth == 1 { 1.0 } else { 1.0 - fraction };
                 let load = Load { op, depth, within, late_share_max };
-                let measured = measure(&kind.drive.model, &set, load)?;
+                let measured = measure(&drive, &set, load)?;
                 rate_iops = rate_iops.min(measured.0);
                 in_time &= measured.1 >= fraction;
             }
@@ -152,6 +155,35 @@ fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     devices::open(&format!("{}:{WORN}", kind.asked)).ok()
 }
 
+/// A drive as it is before a measurement.
+struct Prepared {
+    drive: Spread,
+    is_flash: bool,
+    /// The end of the preparation.
+    at: Nanos,
+}
+
+/// Prepares a drive on which data extend to `drive_bytes`. Flash takes random writes, once for all drives of a layout and
+/// all queue depths, because this is most of the work.
+fn prepared(kind: &DriveLayout<'_>, drive_bytes: u64) -> Result<Prepared, Error> {
+    let drive = Spread::new(kind.drive.model.clone(), drive_bytes);
+    if kind.drive.model.wear().is_none() {
+        return Ok(Prepared { drive, is_flash: false, at: Nanos::ZERO });
+    }
+    let alone = DriveLayout { layout: Layout::Single, ..*kind };
+    let set = alone.set(1, Data { bytes: drive_bytes, used: 0, touched: drive_bytes })?;
+    let mut drives = [drive];
+    let is_over = Cell::new(false);
+    let mut workload = AtDepth {
+        count: WRITES_OF_FLASH,
+        ..AtDepth::new(&kind.drive.model, drive_bytes, (Op::Write, FLASH_DEPTH_MAX), &is_over)
+    };
+    let mut policy = build_placed(&set.spec, &set.lanes)?;
+    let at = simulate::run(&mut policy, &mut drives, &mut workload, &mut ());
+    let [drive] = drives;
+    Ok(Prepared { drive, is_flash: true, at })
+}
+
 /// The requests to send in a measurement.
 #[derive(Clone, Copy)]
 struct Load {
@@ -163,24 +195,18 @@ struct Load {
 }
 
 /// Returns the rate in requests per second and the share of requests answered in time, without those of the warm-up.
-fn measure(model: &DeviceModel, set: &Set, load: Load) -> Result<(f64, f64), Error> {
+fn measure(prepared: &Prepared, set: &Set, load: Load) -> Result<(f64, f64), Error> {
     let lanes: u64 = set.lanes.disks.into();
-    let drive = Spread::new(model.clone(), set.drive_bytes);
-    let mut drives = vec![drive; set.lanes.disks.into()];
-    let (unit, before, counted) = match (load.op, model.wear()) {
+    let mut drives = vec![prepared.drive.clone(); set.lanes.disks.into()];
+    let (unit, before, counted) = match (load.op, prepared.is_flash) {
         (Op::Read, _) => (Unit::Requests, READS_BEFORE * lanes, COUNTED),
-        (_, None) => (Unit::Requests, WRITES_BEFORE * lanes, COUNTED),
-        (_, Some(_)) => (Unit::DriveWrites, WRITES_OF_FLASH * lanes, WRITES_OF_FLASH * lanes),
+        (_, false) => (Unit::Requests, WRITES_BEFORE * lanes, COUNTED),
+        (_, true) => (Unit::DriveWrites, WRITES_IN_LAYOUT * lanes, WRITES_COUNTED),
     };
     let is_over = Cell::new(false);
     let mut workload = AtDepth {
-        op: load.op,
-        len: SMALL_BYTES.min(model.len_max()),
-        blocks: (set.usable / u64::from(SMALL_BYTES)).max(1),
-        state: 1,
-        begun: 0,
-        due: (0..load.depth).map(|_| Nanos::ZERO).collect(),
-        is_over: &is_over,
+        due: vec![prepared.at; load.depth as usize],
+        ..AtDepth::new(&prepared.drive, set.usable, (load.op, load.depth), &is_over)
     };
     let mut watch = Counter {
         within: load.within,
@@ -209,13 +235,36 @@ struct AtDepth<'o> {
     blocks: u64,
     state: u64,
     begun: u64,
+    /// The number of requests after which there are no more.
+    count: u64,
     due: Vec<Nanos>,
     is_over: &'o Cell<bool>,
 }
 
+impl<'o> AtDepth<'o> {
+    /// Requests of 4 KiB within `bytes`, for devices like `device`.
+    fn new(
+        device: &impl Device,
+        bytes: u64,
+        (op, depth): (Op, u32),
+        is_over: &'o Cell<bool>,
+    ) -> Self {
+        AtDepth {
+            op,
+            len: SMALL_BYTES.min(device.len_max()),
+            blocks: (bytes / u64::from(SMALL_BYTES)).max(1),
+            state: 1,
+            begun: 0,
+            count: u64::MAX,
+            due: vec![Nanos::ZERO; depth as usize],
+            is_over,
+        }
+    }
+}
+
 impl Workload for AtDepth<'_> {
     fn peek(&self) -> Option<Nanos> {
-        self.due.last().copied()
+        self.due.last().copied().filter(|_| self.begun < self.count)
     }
 
     fn take(&mut self) -> Request {
