@@ -358,13 +358,16 @@ impl Follower {
             }
             return;
         };
-        let fresh = match is_cautious && beside < self.measured_beside {
+        // If the rate is about the same, the number does not matter, and measurements are averaged.
+        let is_lower = fresh < old - old / STEP;
+        let fresh = match is_cautious && is_lower && beside < self.measured_beside {
             true => {
                 let with_more = u128::from(fresh) * u128::from(self.measured_beside) / inside;
-                fresh.max(u64::try_from(with_more).unwrap_or(u64::MAX).min(old))
+                u64::try_from(with_more).unwrap_or(u64::MAX).min(old)
             }
             false => {
-                self.measured_beside = beside;
+                self.measured_beside =
+                    if is_cautious { self.measured_beside.max(beside) } else { beside };
                 fresh
             }
         };
@@ -475,6 +478,17 @@ mod tests {
         // As many as before, at the former rate.
         serve_cautiously(&mut follower, at, 400, 8);
         assert!(follower.pace.as_percent() > 98.0, "{follower:?}");
+    }
+
+    #[test]
+    fn about_the_same_rate_of_fewer_requests_is_averaged() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        let mut at = serve(&mut follower, Nanos::ZERO, 400, 400, false);
+        for iops in [410, 390] {
+            at = serve_cautiously(&mut follower, at, iops, 1);
+        }
+        let measured = follower.measured.unwrap();
+        assert!((388_000..392_000).contains(&measured), "{measured}");
     }
 
     #[test]
