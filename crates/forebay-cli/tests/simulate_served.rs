@@ -62,6 +62,18 @@ fn clients_of_a_server_are_replayed_under_its_policy_and_promises() {
     let db = &classes[1];
     assert!(db["requests"].as_u64().unwrap() >= 190 && db["bound_ms"] == 100.0, "{db}");
     assert!(db["within_bound_share"].as_f64().unwrap() >= 0.985, "{db}");
+    // The page says that clients of `batch` may have waited for answers.
+    let page = |more: &[&str]| {
+        let mut simulate = forebay(&["simulate", "--served-disk", "data"]);
+        let out = simulate.args(more).arg("--serve").arg(&config).arg(&trace).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (open, closed) = (page(&[]), page(&["--replay", "closed"]));
+    assert!(
+        open.contains("Requests arrive as recorded.") && open.contains("--replay closed"),
+        "{open}"
+    );
+    assert!(open.lines().count() <= 24 && !closed.contains("arrive as recorded"), "{open}{closed}");
     // Policies that are named replace the configured one, below the same promises.
     let policy = run(&["--policy", "clook"])["policy"].clone();
     assert_eq!(policy, shaped.replace("over=noop", "over=clook"));

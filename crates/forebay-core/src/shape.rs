@@ -54,7 +54,7 @@ use crate::contract::device::Completion;
 use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
 use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
-use pace::Follower;
+use pace::{Follower, Full};
 use pending::Pending;
 
 /// Decides which class is served next.
@@ -94,6 +94,12 @@ pub trait Recombine {
     /// Returns whether [`Recombine::next`] last returned `None` because the device has enough work.
     #[inline]
     fn is_saturated(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it would not have returned `None` if no request had taken longer than expected.
+    #[inline]
+    fn is_cautious(&self) -> bool {
         false
     }
 
@@ -210,7 +216,9 @@ impl<R: Recombine> Shaper<R> {
         if let Some(follower) = &mut self.follower
             && self.recombine.is_saturated()
         {
-            follower.window(at.now, true);
+            let inside = self.servers[usize::from(lane)].in_flight;
+            let is_cautious = self.recombine.is_cautious();
+            follower.window(at.now, Some(Full { inside, is_cautious }));
         }
         let (op, left) = self.backlog.first_left(class?)?;
         let part = self.recombine.part_bytes(op, left);
@@ -267,7 +275,9 @@ impl<R: Recombine> Policy for Shaper<R> {
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
         if let Some(follower) = &mut self.follower {
-            follower.window(now, server.in_flight >= self.shape.depth);
+            let (inside, depth) = (server.in_flight, self.shape.depth);
+            let full = Full { inside, is_cautious: false };
+            follower.window(now, (inside >= depth).then_some(full));
         }
         // The part number in the id distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
@@ -294,7 +304,7 @@ impl<R: Recombine> Policy for Shaper<R> {
             self.answer(cx, done, &whole);
         }
         if let Some(follower) = &mut self.follower {
-            follower.window(cx.now, false);
+            follower.window(cx.now, None);
         }
     }
 

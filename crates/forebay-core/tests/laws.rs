@@ -56,6 +56,7 @@ const SHAPED: &[&str] = &[
     "dmclock:reservation=100/0:weight=1/5:limit=0/2000:depth=2",
     "promised:cmin=100/0/300:delta-ms=10/20:weight=1/5:depth=2",
     "promised:cmin=100/0/300:delta-ms=10/20:weight=1/5:depth=2:capacity=measured",
+    "promised:cmin=100/0:delta-ms=30:weight=1/5:depth=2:shared=yes:capacity=measured",
     "miser:cmin=300:delta-ms=20:capacity=measured:pace-max-percent=300",
     "sfq:cmin=300/100:delta-ms=5/90:depth=3:capacity=measured",
     "token-bucket:rate=1000:burst=4:capacity=measured:depth=2",

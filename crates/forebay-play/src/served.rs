@@ -52,7 +52,7 @@ pub fn served_disk(path: &Path, disk: Option<&str>) -> Result<ServedDisk, Error>
         devices,
         drives: array.as_ref().map(|array| array.drives),
         exports: back.exports.iter().map(export).collect(),
-        has_streams_of_exports: back.who() == Streams::Exports,
+        has_streams_of_exports: back.who() != Streams::Connections,
         shaped: Box::new(move |policy| {
             let back = Back { policy: policy.to_string(), ..back.clone() };
             let spec = back.shaped().map_err(|error| unfit(&error))?;

@@ -51,8 +51,8 @@ pub struct Back {
     pub read_only: bool,
     /// Whether to serve the back even if its newest data may be elsewhere.
     pub force: bool,
-    /// What the policy treats as a stream: by default exports if one of them has a promise or a
-    /// weight, and otherwise connections.
+    /// What the policy treats as a stream: by default connections. If an export has a promise or a
+    /// weight, they are then clients of their exports.
     pub streams: Option<Streams>,
     /// The disk's capacity in requests per second, whatever their kind. The promises are checked
     /// against it.
@@ -321,13 +321,6 @@ impl Back {
         if !self.is_shaped() {
             return Ok(policy.to_string());
         }
-        if self.streams == Some(Streams::Connections) {
-            return Err(unfit(format!(
-                "'{}': streams: got \"connections\", expected \"exports\", because an export on \
-                 it has a promise or weight",
-                self.name
-            )));
-        }
         let (promised_iops, beside_iops) = self.promised_iops();
         let mut promises = self.exports.iter().filter_map(|export| export.promise);
         if let Some(Promise { iops, within }) = promises.find(|promise| promise.is_void()) {
@@ -369,8 +362,9 @@ impl Back {
             None => String::new(),
         };
         let measured = if self.measures_capacity { ":capacity=measured" } else { "" };
+        let shared = if self.who() == Streams::Exports { "" } else { ":shared=yes" };
         let spec = format!(
-            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}{delta_c}:depth={depth}:over={beneath}"
+            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}{shared}:dependencies=no{measured}{delta_c}:depth={depth}:over={beneath}"
         );
         // Validate the policy by itself before opening anything.
         build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;
@@ -439,8 +433,13 @@ impl Back {
 
     /// Returns what the policy treats as a stream.
     pub fn who(&self) -> Streams {
-        let unsaid = if self.is_shaped() { Streams::Exports } else { Streams::Connections };
-        self.streams.unwrap_or(unsaid)
+        match self.streams.unwrap_or(Streams::Connections) {
+            // One more number is that of the server's own requests.
+            Streams::Connections if self.is_shaped() => {
+                Streams::ConnectionsOf(self.exports.len() as u32 + 1)
+            }
+            streams => streams,
+        }
     }
 
     /// Rejects configuration keys that would have no effect.

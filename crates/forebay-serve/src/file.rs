@@ -475,12 +475,12 @@ on = "safe"
         assert_eq!(config.listen.len(), 2);
         assert_eq!(config.backs.len(), 2);
         let data = &config.backs[0];
-        assert_eq!((data.depth, data.who()), (8, Streams::Exports));
+        assert_eq!((data.depth, data.who()), (8, Streams::ConnectionsOf(3)));
         assert_eq!(config.backs[1].who(), Streams::Connections);
         assert_eq!(data.exports[1].offset, 1 << 30);
         assert_eq!(
             data.shaped().unwrap(),
-            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:dependencies=no:delta-c=600:depth=8:over=forebay"
+            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:shared=yes:dependencies=no:delta-c=600:depth=8:over=forebay"
         );
         assert_eq!(
             config.backs[1].shaped().unwrap(),
@@ -558,7 +558,6 @@ on = "safe"
             ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
             ("weight = 3", "weight = 0", "line 26", "weight: got 0, expected 1 to 1000000000"),
             ("read_only = false", "window = 4", "line 9", "unknown field `window`"),
-            ("depth = 8", "streams = \"connections\"", "line 6", "streams: got \"connections\""),
             (
                 "\"127.0.0.1:0\"",
                 "\"localhost:0\"",
@@ -580,7 +579,7 @@ on = "safe"
             .replace("on = \"safe\"", "on = \"safe\"\nkeep_iops = 200\nwithin = \"20ms\"");
         assert_eq!(
             told(&above).unwrap().backs[1].shaped().unwrap(),
-            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:dependencies=no:delta-c=300:depth=9:over=noop"
+            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:shared=yes:dependencies=no:delta-c=300:depth=9:over=noop"
         );
         for (key, what) in [
             ("capacity_iops = 900", "'data': capacity_iops: has no effect, because no export"),

@@ -76,16 +76,38 @@ pub(crate) struct Newcomer {
 pub enum Streams {
     /// Each connection, so that schedulers treat it as a process.
     Connections,
-    /// Each export, so that shapers treat it as a tenant.
+    /// Each export, so that its connections are served first come, first served.
     Exports,
+    /// Each connection, as a client of its export: streams that are equal modulo this number belong
+    /// to one export. The last of these numbers is that of the server's own requests.
+    ConnectionsOf(u32),
 }
 
 impl Streams {
-    /// Returns the stream of a connection.
-    fn of(self, plug: Plug, agreed: &Agreed) -> u32 {
+    /// Returns the stream of a connection of an export.
+    pub(crate) fn of(self, plug: Plug, export: usize) -> u32 {
         match self {
             Streams::Connections => plug,
-            Streams::Exports => agreed.export as u32,
+            Streams::Exports => export as u32,
+            Streams::ConnectionsOf(exports) => export as u32 + plug * exports,
+        }
+    }
+
+    /// Returns the connection of a stream; None if streams are exports.
+    fn connection(self, stream: u32) -> Option<usize> {
+        match self {
+            Streams::Connections => Some(stream as usize),
+            Streams::Exports => None,
+            Streams::ConnectionsOf(exports) => Some((stream / exports.max(1)) as usize),
+        }
+    }
+
+    /// Returns the export of a stream; None if only its connection knows.
+    fn export(self, stream: u32) -> Option<usize> {
+        match self {
+            Streams::Connections => None,
+            Streams::Exports => Some(stream as usize),
+            Streams::ConnectionsOf(exports) => Some((stream % exports.max(1)) as usize),
         }
     }
 }
@@ -424,6 +446,7 @@ impl Front {
         match self.streams {
             Streams::Connections => CLIENTS_MAX,
             Streams::Exports => self.exports.len() as u32,
+            Streams::ConnectionsOf(exports) => exports.saturating_sub(1),
         }
     }
 
@@ -461,10 +484,15 @@ impl Front {
         self.traces.ended(&Completion { io, ..*completion });
     }
 
-    /// Returns an I/O whose stream is [`BACKGROUND`] if the server itself requested it.
+    /// Returns an I/O whose stream is that of its connection or export, or [`BACKGROUND`] if the server
+    /// itself requested it.
     fn with_owner(&self, io: &Request) -> Request {
-        let is_own = io.stream == self.own_stream();
-        Request { stream: if is_own { BACKGROUND } else { io.stream }, ..*io }
+        let stream = match self.streams.connection(io.stream) {
+            _ if io.stream == self.own_stream() => BACKGROUND,
+            Some(connection) => connection as u32,
+            None => io.stream,
+        };
+        Request { stream, ..*io }
     }
 
     pub(crate) fn peek(&self) -> Option<Nanos> {

@@ -472,12 +472,14 @@ mod tests {
 
     #[test]
     fn what_no_client_asked_for_is_no_clients_stream() {
-        for exports in [1, 300] {
+        for (exports, is_shared) in [(1, false), (300, false), (1, true), (300, true)] {
             let mut wire = Wire::new(Vec::new(), false);
             let ((_, newcomers), (_, ordered)) = (channel(), channel());
             let tally = Tally::new(&[Named::all("")], "noop", &[]);
             let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
-            let (own, streams, pool) = (exports.len() as u32, Streams::Exports, &mut wire.pool);
+            let (own, pool) = (exports.len() as u32, &mut wire.pool);
+            let streams =
+                if is_shared { Streams::ConnectionsOf(own + 1) } else { Streams::Exports };
             let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
             front.open(Arc::default(), || true);
             assert_eq!(front.take().stream, own);
@@ -595,7 +597,11 @@ mod tests {
 
     #[test]
     fn the_policy_hears_of_each_newcomer_that_is_a_stream_of_its_own() {
-        for (streams, heard) in [(Streams::Connections, vec![0, 1]), (Streams::Exports, vec![])] {
+        for (streams, heard) in [
+            (Streams::Connections, vec![0, 1]),
+            (Streams::Exports, vec![]),
+            (Streams::ConnectionsOf(3), vec![0, 3]),
+        ] {
             let (newcome, newcomers) = channel();
             for _ in 0..2 {
                 let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());

@@ -1,6 +1,6 @@
 //! Turns the streams of a trace that `forebay serve` recorded into its exports.
 //!
-//! If exports have no promises or weights, the streams of such a trace are connections, whose names
+//! Unless the server's streams are exports, the streams of such a trace are connections, whose names
 //! are those of their exports with a number: `db#1`, `db#2`.
 
 use crate::error::TraceError;

@@ -95,6 +95,10 @@ const BUILT: &[BuiltShaper] = &[
                             1/5",
                     ),
                     DELTA_C,
+                    Parameter::choice("shared", &["no", "yes"]).about(
+                        "whether stream s shares the promise and weight of stream s modulo the \
+                            length of cmin's list; streams that share get equal parts",
+                    ),
                 ],
                 FOLLOWED,
             ],
@@ -275,7 +279,8 @@ impl Building<'_> {
             return Err(error(spec, "delta-c", &delta_c.to_string(), RATE));
         }
         let delta_c = (delta_c > 0).then_some(delta_c);
-        finish(spec, Promised::new(promises, delta_c), shape, self.beneath)
+        let is_shared = !self.given.is_first("shared")?;
+        finish(spec, Promised::new(promises, delta_c, is_shared), shape, self.beneath)
     }
 
     fn miser(self) -> Result<AnyPolicy, SpecError> {

@@ -28,9 +28,13 @@
 //! the deferred writes then compete with promised reads. If a promised I/O is at the device much
 //! longer than estimated, the difference between cost and measured time of each unpromised write is
 //! *owed* from then on. Unpromised writes enter only when enough of this debt has been paid, which
-//! happens while the device is empty, and more slowly while it is not. From the first promised I/O
+//! happens while the device is empty, and more slowly while it is not. The difference of promised
+//! writes is owed too, and all unpromised I/Os wait until it has been paid: without pauses, the drive
+//! would have to perform these writes while promised I/Os wait. From the first I/O
 //! on, the whole difference is owed. While promised I/Os take as long as estimated, the share that
-//! is owed shrinks to zero within [`OWED_BOUNDS`].
+//! is owed shrinks to zero within [`OWED_BOUNDS`]. If promised I/Os take too long at some share, the
+//! whole is owed again, and the share then shrinks only half as far before it shrinks more slowly, by
+//! 1 / [`CAREFUL`]. Otherwise, such a drive would fill its cache and then empty it again and again.
 //!
 //! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
 //! unit. Their actual time is measured in periods that have no others, and in which the device was
@@ -65,6 +69,8 @@ const RISE: u64 = 2;
 const DECAY: u64 = 128;
 /// The number of shortest bounds within which the owed share shrinks to zero.
 const OWED_BOUNDS: u64 = 500;
+/// How much more slowly the owed share shrinks near one at which promised I/Os took too long.
+const CAREFUL: u64 = 16;
 /// The minimum length of a part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
 
@@ -98,6 +104,15 @@ impl Share {
 
     fn of(self, time: Nanos) -> Nanos {
         Nanos(((u128::from(time.0) * u128::from(self.0)) >> 16) as u64)
+    }
+
+    /// Returns the share without the share `some` / `all`.
+    fn without(self, some: Nanos, all: Nanos) -> Share {
+        Share(self.0.saturating_sub(Share::of_parts(some.0.min(all.0), all.0).0))
+    }
+
+    fn half_way_to_all(self) -> Share {
+        Share(self.0.midpoint(Share::ALL.0))
     }
 }
 
@@ -199,12 +214,18 @@ pub(super) struct DeviceTime {
     promised: u32,
     promised_since: Nanos,
     beside: Nanos,
-    /// The deferred work that was owed at the time `owed_since`.
+    /// The deferred work that was owed at the time `owed_since`, and the part of it for promised
+    /// writes, which is paid first.
     owed: Nanos,
+    owed_promised: Nanos,
     owed_since: Nanos,
     /// When a promised I/O last took too long, and for how long this has consequences.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
+    /// The share from which the owed share shrinks slowly, and whether writes have been deferred since
+    /// the last disturbance.
+    careful: Share,
+    has_deferred: bool,
     /// The shortest promised bound.
     shortest: Nanos,
 }
@@ -252,9 +273,12 @@ impl DeviceTime {
             promised_since: Nanos::ZERO,
             beside: Nanos::ZERO,
             owed: Nanos::ZERO,
+            owed_promised: Nanos::ZERO,
             owed_since: Nanos::ZERO,
             disturbed: None,
             owed_for: Nanos::ZERO,
+            careful: Share(0),
+            has_deferred: false,
             shortest: Nanos::ZERO,
         }
     }
@@ -374,6 +398,33 @@ impl DeviceTime {
         if self.shortest == Nanos::ZERO && self.inside.iter().any(|io| io.starves(now, window)) {
             return false;
         }
+        self.leaves_others_in_time(now, cost, deadline, self.tail.most)
+    }
+
+    /// Returns whether an I/O that has no room would have room if none had taken longer than
+    /// estimated.
+    pub(super) fn is_cautious(
+        &self,
+        now: Nanos,
+        cost: Nanos,
+        deadline: Option<Nanos>,
+        op: Op,
+        window: Nanos,
+    ) -> bool {
+        let within = self.room_within(now, op, cost, window);
+        (deadline.is_some() || within <= now)
+            && self.leaves_others_in_time(now, cost, deadline, Nanos::ZERO)
+    }
+
+    /// Returns whether the promised I/Os at the device are still in time if another one enters, and
+    /// the last one takes longer than estimated by `tail`.
+    fn leaves_others_in_time(
+        &self,
+        now: Nanos,
+        cost: Nanos,
+        deadline: Option<Nanos>,
+        tail: Nanos,
+    ) -> bool {
         if deadline.is_some_and(|due| due > now + self.shortest) && !self.inside.is_empty() {
             // An I/O with the shortest bound may arrive later and be due before this one.
             let later = self.inside.iter().filter(|io| io.is_due_after(now + self.shortest));
@@ -382,7 +433,7 @@ impl DeviceTime {
                 return false;
             }
         }
-        let end = now + self.work + cost + self.tail.most;
+        let end = now + self.work + cost + tail;
         let is_before = |due: Nanos| deadline.is_none_or(|own| now <= due && due < own);
         let mut promised = self.inside.iter().filter(|io| !io.is_given_up(now));
         promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
@@ -409,18 +460,24 @@ impl DeviceTime {
     /// Returns when an unpromised I/O of `cost` may enter if nothing else happens; [`Nanos::MAX`]
     /// if another I/O must complete first.
     pub(super) fn room_at(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
+        self.room_within(now, op, cost, self.shortened(window))
+    }
+
+    /// Does the same for a window that is not shortened.
+    fn room_within(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         if self.inside.iter().any(|io| io.deadline.is_some() && !io.is_given_up(now)) {
             let left = self.surplus + self.spare.of(now - self.promised_since);
             if self.beside + cost > left {
                 return Nanos::MAX;
             }
         }
-        let owed = if op == Op::Write { self.owed_at(now) } else { Nanos::ZERO };
+        let owed = if op == Op::Write { self.owed } else { self.owed_promised };
+        let owed = owed - self.paid_until(now);
         let inside = self.unpromised + owed;
         if inside == Nanos::ZERO {
             return now;
         }
-        let over = inside + cost - self.shortened(window);
+        let over = inside + cost - window;
         match self.inside.is_empty() {
             _ if over == Nanos::ZERO => now,
             true => now + over.min(owed),
@@ -428,15 +485,17 @@ impl DeviceTime {
         }
     }
 
-    /// Returns the deferred work that is owed at `now`.
-    fn owed_at(&self, now: Nanos) -> Nanos {
+    /// Returns how much of the debt has been paid since its last update.
+    fn paid_until(&self, now: Nanos) -> Nanos {
         let since = now - self.owed_since;
-        self.owed - if self.inside.is_empty() { since } else { Nanos(since.0 / PAID_BUSY) }
+        if self.inside.is_empty() { since } else { Nanos(since.0 / PAID_BUSY) }
     }
 
     /// Updates the debt to the time `now`.
     fn pay(&mut self, now: Nanos) {
-        (self.owed, self.owed_since) = (self.owed_at(now), now);
+        let paid = self.paid_until(now);
+        (self.owed, self.owed_promised) = (self.owed - paid, self.owed_promised - paid);
+        self.owed_since = now;
     }
 
     /// Records that an I/O enters the device.
@@ -531,15 +590,40 @@ impl DeviceTime {
 
     /// Updates the debt after `io` has completed.
     fn defer(&mut self, now: Nanos, io: &InDevice, took: Nanos, excess: Nanos, window: Nanos) {
-        if io.deadline.is_some() {
-            if excess.0 > window.0 / 2 || self.disturbed.is_none() {
-                self.disturbed = Some(now);
-            }
-        } else if let Some(disturbed) = self.disturbed.filter(|_| io.is_write()) {
-            let left = self.owed_for - (now - disturbed);
-            let owed = u128::from((io.cost - took).0) * u128::from(left.0);
-            self.owed += Nanos((owed / u128::from(self.owed_for.0.max(1))) as u64);
+        let is_promised = io.deadline.is_some();
+        let is_first = self.disturbed.is_none() && self.shortest > Nanos::ZERO;
+        if is_promised && excess.0 > window.0 / 2 || is_first {
+            self.disturb(now);
         }
+        let Some(disturbed) = self.disturbed.filter(|_| io.is_write()) else { return };
+        let share = self.owed_share(now - disturbed);
+        let owed = share.of(io.cost - took);
+        self.has_deferred |= owed > Nanos::ZERO;
+        self.owed += owed;
+        if is_promised {
+            // Times vary: only what these writes take less on average is deferred.
+            let paid = share.of(took - io.cost);
+            self.owed = self.owed - paid;
+            self.owed_promised = self.owed_promised + owed - paid;
+        }
+    }
+
+    /// Records that a promised I/O took too long, or that the first I/O has completed.
+    fn disturb(&mut self, now: Nanos) {
+        let share = self.disturbed.map_or(Share::ALL, |at| self.owed_share(now - at));
+        // Several in a row say no more than the first one.
+        if self.has_deferred && share.0 < Share::ALL.0 - Share::ALL.0 / CAREFUL {
+            self.careful = share.half_way_to_all();
+        }
+        (self.disturbed, self.has_deferred) = (Some(now), false);
+    }
+
+    /// Returns the owed share of deferred work, some time after a promised I/O took too long.
+    fn owed_share(&self, since: Nanos) -> Share {
+        let quick = Share::ALL.without(since, self.owed_for);
+        let until_careful = self.owed_for - self.careful.of(self.owed_for);
+        let slow_for = Nanos(self.owed_for.0.saturating_mul(CAREFUL));
+        Share(quick.0.max(self.careful.without(since - until_careful, slow_for).0))
     }
 }
 

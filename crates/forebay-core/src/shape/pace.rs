@@ -13,6 +13,11 @@
 //! requests are late, the margin grows by one sixteenth; a period without too many late requests
 //! reduces it by 1/128. Requests promised before the pace was lowered do not count.
 //!
+//! The window may be full because the shaper is *cautious*: some requests took long, so it lets in less
+//! than it would otherwise. The rate is then that of the few requests at the server. It counts as if
+//! there had been as many as in earlier measurements, but not more than these have found; lower rates
+//! for the same number still count.
+//!
 //! Old measurements lose weight: the assumed rate rises by one sixteenth with each period in which
 //! the window was full for less than half of the time.
 //!
@@ -106,7 +111,23 @@ impl Moment {
     /// waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
+        self.admits_beside(rtt, units, waiting, 0)
+    }
+
+    /// Does the same, but leaves room for a request of `left` units, as long as that leaves two
+    /// requests like this one: then the server of `rtt` is not idle until the next one comes.
+    #[inline]
+    pub(super) fn admits_beside(
+        self,
+        rtt: &mut Rtt,
+        units: u64,
+        waiting: usize,
+        left: u64,
+    ) -> bool {
         let within = self.pace.of(rtt.within().0);
+        let own = SERVICE.saturating_mul(2 * units) / rtt.rate_iops();
+        let left = (SERVICE.saturating_mul(left) / rtt.rate_iops()).min(within.saturating_sub(own));
+        let within = within - left;
         if self.pace >= Pace::ONE {
             return rtt.admit_within(self.paced, Nanos(within), units);
         }
@@ -144,6 +165,15 @@ pub struct Following {
     pub most: Pace,
 }
 
+/// A full window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    /// The number of requests at the server.
+    pub(super) inside: u32,
+    /// Whether more would be let in if no request had taken longer than expected.
+    pub(super) is_cautious: bool,
+}
+
 /// Measures a server and adapts the pace to it.
 #[derive(Clone, Debug)]
 pub(super) struct Follower {
@@ -154,17 +184,24 @@ pub(super) struct Follower {
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window has been full, and for how long it was full in this period.
-    full_since: Option<Nanos>,
+    /// Since when the window has been full and how, and for how long it was full in this period.
+    full_since: Option<(Nanos, Full)>,
     full: Nanos,
+    /// Since the last measurement: how long the window has been full, how much of that because of
+    /// caution, and the integral of the requests at the server.
+    watched: Nanos,
+    cautious: Nanos,
+    inside: u128,
     /// How long the window has been full since the last measurement, the part of that time before
     /// the last completion, and the number of completions and their units in that part.
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
     ended_milli: u64,
-    /// The server's rate, in thousandths of a request per second.
+    /// The server's rate, in thousandths of a request per second, and the number of requests at the
+    /// server, in thousandths, at which it was measured.
     measured: Option<u64>,
+    measured_beside: u64,
     /// The share of the rate that the margin leaves, in units of 1 / `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
@@ -188,11 +225,15 @@ impl Follower {
             begun: Nanos::ZERO,
             full_since: None,
             full: Nanos::ZERO,
+            watched: Nanos::ZERO,
+            cautious: Nanos::ZERO,
+            inside: 0,
             measuring: Nanos::ZERO,
             ended_in: Nanos::ZERO,
             ended: 0,
             ended_milli: 0,
             measured: None,
+            measured_beside: 0,
             left: Pace::ONE.0,
             lowered_at: Nanos::ZERO,
             due: 0,
@@ -216,10 +257,10 @@ impl Follower {
 
     /// Records whether the window is full from now on.
     #[inline]
-    pub(super) fn window(&mut self, now: Nanos, is_full: bool) {
-        if is_full != self.full_since.is_some() {
+    pub(super) fn window(&mut self, now: Nanos, full: Option<Full>) {
+        if full != self.full_since.map(|(_, full)| full) {
             self.settle(now);
-            self.full_since = is_full.then_some(now);
+            self.full_since = full.map(|full| (now, full));
         }
     }
 
@@ -245,10 +286,15 @@ impl Follower {
 
     /// Adds the time for which the window has been full.
     fn settle(&mut self, now: Nanos) {
-        if let Some(since) = &mut self.full_since {
-            let span = now - *since;
-            (self.full.0, self.measuring.0) = (self.full.0 + span.0, self.measuring.0 + span.0);
-            *since = now;
+        let Some((since, full)) = &mut self.full_since else { return };
+        let span = now - *since;
+        *since = now;
+        self.full += span;
+        self.measuring += span;
+        self.watched += span;
+        self.inside += u128::from(span.0) * u128::from(full.inside);
+        if full.is_cautious {
+            self.cautious += span;
         }
     }
 
@@ -291,15 +337,41 @@ impl Follower {
     fn measure(&mut self, now: Nanos) {
         if self.ended >= MEASURED_LEAST && self.ended_in > Nanos::ZERO {
             let fresh = u128::from(self.ended_milli) * 1_000_000_000 / u128::from(self.ended_in.0);
-            let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
-            let old = self.measured.unwrap_or(fresh);
-            self.measured = Some((old >> 1) + (fresh >> 1) + (old & fresh & 1));
+            self.follow(u64::try_from(fresh).unwrap_or(u64::MAX));
             self.measuring = self.measuring - self.ended_in;
             (self.ended, self.ended_milli, self.ended_in) = (0, 0, Nanos::ZERO);
+            (self.watched, self.cautious, self.inside) = (Nanos::ZERO, Nanos::ZERO, 0);
         } else if self.full.0.saturating_mul(2) < (now - self.begun).0 {
             let grown = |rate: u64| rate.saturating_add((rate / STEP).max(1));
             self.measured = self.measured.map(grown);
         }
+    }
+
+    /// Takes a rate into account that has just been measured.
+    fn follow(&mut self, fresh: u64) {
+        let inside = (self.inside * 1000 / u128::from(self.watched.0.max(1))).max(1);
+        let beside = u64::try_from(inside).unwrap_or(u64::MAX);
+        let is_cautious = self.cautious.0.saturating_mul(2) > self.watched.0;
+        let Some(old) = self.measured else {
+            if !is_cautious {
+                (self.measured, self.measured_beside) = (Some(fresh), beside);
+            }
+            return;
+        };
+        // If the rate is about the same, the number does not matter, and measurements are averaged.
+        let is_lower = fresh < old - old / STEP;
+        let fresh = match is_cautious && is_lower && beside < self.measured_beside {
+            true => {
+                let with_more = u128::from(fresh) * u128::from(self.measured_beside) / inside;
+                u64::try_from(with_more).unwrap_or(u64::MAX).min(old)
+            }
+            false => {
+                self.measured_beside =
+                    if is_cautious { self.measured_beside.max(beside) } else { beside };
+                fresh
+            }
+        };
+        self.measured = Some((old >> 1) + (fresh >> 1) + (old & fresh & 1));
     }
 
     /// Returns statistics of the pace.
@@ -330,8 +402,8 @@ mod tests {
         for nth in 1..=count {
             follower.moment(end(nth), capacity);
             follower.ended(1000);
-            follower.window(end(nth), false);
-            follower.window(end(nth), true);
+            follower.window(end(nth), None);
+            follower.window(end(nth), Some(Full { inside: 8, is_cautious: false }));
             follower.was_due(end(nth), is_late);
         }
         end(count)
@@ -372,12 +444,58 @@ mod tests {
         let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
         let at = serve(&mut follower, Nanos::ZERO, 100, 100, false);
         assert_eq!(follower.pace, FOLLOWING.least, "nothing is left for promises");
-        follower.window(at, false);
+        follower.window(at, None);
         for nth in 1..200 {
             let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
             follower.moment(at + Nanos::from_millis(100 * nth), capacity);
         }
         assert_eq!(follower.pace, Pace::ONE);
+    }
+
+    /// Serves requests at `iops` with `inside` at the server, because of caution.
+    fn serve_cautiously(follower: &mut Follower, at: Nanos, iops: u64, inside: u32) -> Nanos {
+        let full = Full { inside, is_cautious: true };
+        let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);
+        for nth in 1..=5 * iops {
+            follower.moment(end(nth), || Capacity { scaled_iops: 300, fixed_iops: 100 });
+            follower.ended(1000);
+            follower.window(end(nth), None);
+            follower.window(end(nth), Some(full));
+        }
+        end(5 * iops)
+    }
+
+    #[test]
+    fn a_few_requests_at_a_time_do_not_show_what_a_server_can_do() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        let at = serve(&mut follower, Nanos::ZERO, 400, 400, false);
+        // One at a time instead of eight: these take as long as before, or less.
+        let at = serve_cautiously(&mut follower, at, 100, 1);
+        assert_eq!(follower.pace, Pace::ONE, "{follower:?}");
+        // Each takes four times as long, so eight at a time would complete 200 a second.
+        let at = serve_cautiously(&mut follower, at, 25, 1);
+        assert!((30.0..36.0).contains(&follower.pace.as_percent()), "{follower:?}");
+        // As many as before, at the former rate.
+        serve_cautiously(&mut follower, at, 400, 8);
+        assert!(follower.pace.as_percent() > 98.0, "{follower:?}");
+    }
+
+    #[test]
+    fn about_the_same_rate_of_fewer_requests_is_averaged() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        let mut at = serve(&mut follower, Nanos::ZERO, 400, 400, false);
+        for iops in [410, 390] {
+            at = serve_cautiously(&mut follower, at, iops, 1);
+        }
+        let measured = follower.measured.unwrap();
+        assert!((388_000..392_000).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn caution_before_the_first_measurement_says_nothing() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        serve_cautiously(&mut follower, Nanos::ZERO, 50, 1);
+        assert_eq!((follower.pace, follower.measured), (Pace::ONE, None));
     }
 
     #[test]

@@ -17,6 +17,12 @@
 //! therefore keeps all bounds, and so does preemptive earliest deadline first. Without preemption,
 //! one additional request may be in the way, which the surplus serves within the shortest bound.
 //!
+//! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo the
+//! number of promises. A tenant has one RTT, and one share of the rest. Its clients share both by start
+//! tags of their own, which count kept requests too. While requests of a tenant wait beyond its
+//! promise, a client that is ahead of others leaves room in RTT for the next request of each of them;
+//! see [`Promised::left_to_others`]. RTT's server is not idle meanwhile, so the tenant loses nothing.
+//!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
 //! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,
 //! it is [`WINDOW_WITHOUT_PROMISES`].
@@ -43,15 +49,29 @@ pub struct Promise {
     pub weight: u64,
 }
 
-/// The state of a stream.
+/// A tenant: a stream, or all streams that share a promise.
 #[derive(Clone, Debug)]
-struct Stream {
+struct Tenant {
     promise: Promise,
-    /// Whether the stream has read or written anything.
+    /// Whether the tenant has read or written anything.
     came: bool,
     /// The virtual start of the next request without a promise.
     share: u128,
+    /// The virtual time by which its clients share.
+    clients_time: u128,
 }
+
+/// A client of a tenant: a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Client {
+    /// The virtual start of its next request among those of its tenant.
+    share: u128,
+    /// When its last request arrived, and the units of that request.
+    last: Option<(Nanos, u64)>,
+}
+
+/// A client is active if a request has arrived within this many bounds.
+const ACTIVE_BOUNDS: u64 = 16;
 
 /// The share that one nanosecond of device time uses at weight 1.
 const SPAN: u128 = 1 << 32;
@@ -69,8 +89,11 @@ struct Chosen {
 pub struct Promised {
     promises: Vec<Promise>,
     delta_c_iops: Option<u64>,
-    streams: Vec<Stream>,
-    /// The streams with waiting kept requests, and those with other waiting requests.
+    /// Whether streams share the promises.
+    is_shared: bool,
+    tenants: Vec<Tenant>,
+    clients: Vec<Client>,
+    /// The clients with waiting kept requests, and those with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     virtual_time: u128,
@@ -78,33 +101,36 @@ pub struct Promised {
     window: Nanos,
     chosen: Option<Chosen>,
     is_saturated: bool,
+    is_cautious: bool,
     wakeup: Option<Nanos>,
 }
 
-/// Returns the class of a stream's kept requests. The class of its other requests is one higher.
+/// Returns the class of a client's kept requests. The class of its other requests is one higher.
 #[inline]
-fn class_of(stream: usize) -> usize {
-    2 * stream
+fn class_of(client: usize) -> usize {
+    2 * client
 }
 
 impl Promised {
     /// Creates a shaper with `promises[i]` for stream `i`. The last promise applies to each later
-    /// stream separately; there must be at least one promise. The server completes `delta_c_iops`
-    /// small requests per second in addition to the promised ones, by default one per shortest
-    /// bound.
-    pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>) -> Promised {
-        let (streams, kept, rest) = (Vec::new(), Vec::new(), Vec::new());
+    /// stream separately, unless streams share promises; there must be at least one promise. The
+    /// server completes `delta_c_iops` small requests per second in addition to the promised ones, by
+    /// default one per shortest bound.
+    pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>, is_shared: bool) -> Promised {
         let mut promised = Promised {
             promises,
             delta_c_iops,
-            streams,
-            kept,
-            rest,
+            is_shared,
+            tenants: Vec::new(),
+            clients: Vec::new(),
+            kept: Vec::new(),
+            rest: Vec::new(),
             virtual_time: 0,
             device: DeviceTime::new(),
             window: Nanos::ZERO,
             chosen: None,
             is_saturated: false,
+            is_cautious: false,
             wakeup: None,
         };
         let listed = promised.promises.len();
@@ -112,21 +138,76 @@ impl Promised {
         promised
     }
 
-    fn know(&mut self, stream: usize) {
-        if self.streams.len() > stream {
+    /// Returns the tenant of a client.
+    #[inline]
+    fn tenant_of(&self, client: usize) -> usize {
+        if self.is_shared { client % self.promises.len().max(1) } else { client }
+    }
+
+    fn know(&mut self, client: usize) {
+        if self.clients.len() <= client {
+            self.clients.resize(client + 1, Client::default());
+        }
+        let tenants = if self.is_shared { self.promises.len() } else { client + 1 };
+        if self.tenants.len() >= tenants {
             return;
         }
-        while self.streams.len() <= stream {
-            let promise = self.promises.get(self.streams.len()).or(self.promises.last());
+        while self.tenants.len() < tenants {
+            let promise = self.promises.get(self.tenants.len()).or(self.promises.last());
             let promise = promise.copied().unwrap_or(Promise { kept: None, weight: 1 });
-            self.streams.push(Stream { promise, came: false, share: 0 });
+            self.tenants.push(Tenant { promise, came: false, share: 0, clients_time: 0 });
         }
         self.reserve();
     }
 
+    /// Returns the number of waiting kept requests of a tenant.
+    fn waiting_kept(&self, tenant: usize, backlog: &Backlog) -> usize {
+        let clients = self.kept.iter().filter(|client| self.tenant_of(**client) == tenant);
+        clients.map(|client| backlog.waiting(class_of(*client))).sum()
+    }
+
+    /// Returns whether requests of a tenant wait that are not kept.
+    fn has_rest(&self, tenant: usize, backlog: &Backlog) -> bool {
+        let mut clients = self.rest.iter().filter(|client| self.tenant_of(**client) == tenant);
+        clients.any(|client| backlog.waiting(class_of(*client) + 1) > 0)
+    }
+
+    /// Returns how many units of its tenant's promise a client leaves to others: the next request of
+    /// each active client that it is ahead of, if the tenant asks for more than is promised.
+    fn left_to_others(&self, now: Nanos, client: usize, backlog: &Backlog) -> u64 {
+        let tenant = self.tenant_of(client);
+        let kept = self.tenants[tenant].promise.kept;
+        let Some((_, within)) = kept.filter(|_| self.is_shared) else { return 0 };
+        if !self.has_rest(tenant, backlog) {
+            return 0;
+        }
+        let own = self.clients[client].share;
+        let others = self.clients.iter().skip(tenant).step_by(self.promises.len());
+        let recent = Nanos(within.0.saturating_mul(ACTIVE_BOUNDS));
+        let active = others.filter(|other| other.share < own).filter_map(|other| other.last);
+        active.filter(|(at, _)| now - *at <= recent).map(|(_, units)| units).sum()
+    }
+
+    /// Lets a client that had no requests waiting start at the virtual time of its tenant.
+    fn resume(&mut self, client: usize, backlog: &Backlog) {
+        let class = class_of(client);
+        if backlog.waiting(class) == 0 && backlog.waiting(class + 1) == 0 {
+            let time = self.tenants[self.tenant_of(client)].clients_time;
+            self.clients[client].share = self.clients[client].share.max(time);
+        }
+    }
+
+    /// Charges a client for the I/O that was chosen.
+    fn charge_client(&mut self, client: usize) {
+        let tenant = self.tenant_of(client);
+        let (known, client) = (&mut self.tenants[tenant], &mut self.clients[client]);
+        known.clients_time = known.clients_time.max(client.share);
+        client.share += self.chosen.map_or(0, |chosen| u128::from(chosen.charge.0.max(1)));
+    }
+
     /// Computes the unit and the window from the promises.
     fn reserve(&mut self) {
-        let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
+        let kept = || self.tenants.iter().filter_map(|tenant| tenant.promise.kept);
         let Some(shortest) = kept().map(|(_, within)| within).min() else {
             if let Some(iops) = self.delta_c_iops {
                 self.device.set_unit(Nanos(SERVICE / iops.max(1)), Nanos::ZERO, Share::ALL);
@@ -149,15 +230,15 @@ impl Promised {
         (op, self.device.part_bytes(op, left, self.window))
     }
 
-    /// Returns the stream whose kept request has the earliest deadline, and that deadline.
+    /// Returns the client whose kept request has the earliest deadline, and that deadline.
     fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
-        let due = |stream: usize| {
-            let within =
-                self.streams[stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
-            backlog.first_arrival(class_of(stream)).map(|at| (at + within, stream))
+        let due = |client: usize| {
+            let kept = self.tenants[self.tenant_of(client)].promise.kept;
+            let within = kept.map_or(Nanos::ZERO, |(_, within)| within);
+            backlog.first_arrival(class_of(client)).map(|at| (at + within, client))
         };
-        let ready = self.kept.iter().filter(|stream| backlog.is_ready(class_of(**stream)));
-        ready.filter_map(|stream| due(*stream)).min()
+        let ready = self.kept.iter().filter(|client| backlog.is_ready(class_of(**client)));
+        ready.filter_map(|client| due(*client)).min()
     }
 
     /// Returns `class` if its first I/O may enter the device.
@@ -179,11 +260,13 @@ impl Promised {
             }
         };
         self.is_saturated = !self.device.has_room(now, cost, deadline, op, self.window);
+        self.is_cautious =
+            self.is_saturated && self.device.is_cautious(now, cost, deadline, op, self.window);
         self.chosen = (!self.is_saturated).then_some(Chosen { charge, deadline });
         self.chosen.map(|_| class)
     }
 
-    /// Returns the first of two streams whose I/O may enter the device, and the class of the I/O.
+    /// Returns the first of two clients whose I/O may enter the device, and the class of the I/O.
     fn choose_rest(
         &mut self,
         now: Nanos,
@@ -194,11 +277,11 @@ impl Promised {
         if let Some(class) = self.choose(now, class_of(first) + 1, None, backlog) {
             return Some((first, class));
         }
-        let (stream, wakeup) = (second?, self.wakeup);
-        let class = self.choose(now, class_of(stream) + 1, None, backlog);
+        let (client, wakeup) = (second?, self.wakeup);
+        let class = self.choose(now, class_of(client) + 1, None, backlog);
         self.wakeup =
             if class.is_none() { self.wakeup.into_iter().chain(wakeup).min() } else { None };
-        class.map(|class| (stream, class))
+        class.map(|class| (client, class))
     }
 }
 
@@ -207,24 +290,27 @@ impl Recombine for Promised {
 
     #[inline]
     fn arrive(&mut self, at: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
-        let stream = request.stream as usize;
-        self.know(stream);
+        let client = request.stream as usize;
+        self.know(client);
+        self.resume(client, backlog);
+        let tenant = self.tenant_of(client);
         let units = self.device.units(request.op, request.len, self.window);
-        let known = &mut self.streams[stream];
+        let left = self.left_to_others(at.now, client, backlog);
+        let waiting = self.waiting_kept(tenant, backlog);
+        self.clients[client].last = Some((at.now, units));
+        let known = &mut self.tenants[tenant];
         known.came |= request.op.moves_data();
-        let is_kept = known
-            .promise
-            .kept
-            .as_mut()
-            .is_some_and(|(rtt, _)| at.admits(rtt, units, backlog.waiting(class_of(stream))));
-        let class = class_of(stream) + usize::from(!is_kept);
+        let kept = known.promise.kept.as_mut();
+        let is_kept = kept.is_some_and(|(rtt, _)| at.admits_beside(rtt, units, waiting, left));
+        let class = class_of(client) + usize::from(!is_kept);
         if backlog.waiting(class) == 0 {
-            let list = if is_kept { &mut self.kept } else { &mut self.rest };
-            if !list.contains(&stream) {
-                list.push(stream);
-            }
-            if !is_kept {
+            if !is_kept && !self.has_rest(tenant, backlog) {
+                let known = &mut self.tenants[tenant];
                 known.share = known.share.max(self.virtual_time);
+            }
+            let list = if is_kept { &mut self.kept } else { &mut self.rest };
+            if !list.contains(&client) {
+                list.push(client);
             }
         }
         class
@@ -232,22 +318,29 @@ impl Recombine for Promised {
 
     fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         (self.is_saturated, self.wakeup) = (false, None);
-        self.kept.retain(|stream| backlog.waiting(class_of(*stream)) > 0);
-        self.rest.retain(|stream| backlog.waiting(class_of(*stream) + 1) > 0);
-        if let Some((deadline, stream)) = self.first_due(backlog) {
-            return self.choose(at.now, class_of(stream), Some(deadline), backlog);
+        self.kept.retain(|client| backlog.waiting(class_of(*client)) > 0);
+        self.rest.retain(|client| backlog.waiting(class_of(*client) + 1) > 0);
+        if let Some((deadline, client)) = self.first_due(backlog) {
+            let class = self.choose(at.now, class_of(client), Some(deadline), backlog)?;
+            self.charge_client(client);
+            return Some(class);
         }
-        let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
-        let by_share = |stream: &usize| (self.streams[*stream].share, *stream);
+        let ready = self.rest.iter().filter(|client| backlog.is_ready(class_of(**client) + 1));
+        let by_share = |client: &usize| {
+            let tenant = self.tenant_of(*client);
+            (self.tenants[tenant].share, tenant, self.clients[*client].share, *client)
+        };
         let first = ready.clone().copied().min_by_key(by_share)?;
         // Other operations do not wait for writes that are held back because of deferred work.
-        let writes_none = ready.copied().filter(|stream| {
-            let first = backlog.first_left(class_of(*stream) + 1);
+        let writes_none = ready.copied().filter(|client| {
+            let first = backlog.first_left(class_of(*client) + 1);
             first.is_some_and(|(op, _)| op != Op::Write)
         });
-        let second = writes_none.min_by_key(by_share).filter(|stream| *stream != first);
-        let (stream, class) = self.choose_rest(at.now, first, second, backlog)?;
-        let known = &mut self.streams[stream];
+        let second = writes_none.min_by_key(by_share).filter(|client| *client != first);
+        let (client, class) = self.choose_rest(at.now, first, second, backlog)?;
+        self.charge_client(client);
+        let tenant = self.tenant_of(client);
+        let known = &mut self.tenants[tenant];
         self.virtual_time = self.virtual_time.max(known.share);
         let charge = self.chosen.map_or(0, |chosen| chosen.charge.0.max(1));
         known.share += u128::from(charge) * SPAN / u128::from(known.promise.weight.max(1));
@@ -274,6 +367,11 @@ impl Recombine for Promised {
     }
 
     #[inline]
+    fn is_cautious(&self) -> bool {
+        self.is_cautious
+    }
+
+    #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wakeup
     }
@@ -287,11 +385,11 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// Returns the sum of the promised rates of all streams that have read or written, plus one
+    /// Returns the sum of the promised rates of all tenants that have read or written, plus one
     /// request per shortest bound.
     fn capacity(&self) -> Capacity {
-        let came = || self.streams.iter().filter(|stream| stream.came);
-        let kept = || came().filter_map(|stream| stream.promise.kept);
+        let came = || self.tenants.iter().filter(|tenant| tenant.came);
+        let kept = || came().filter_map(|tenant| tenant.promise.kept);
         let shortest = kept().map(|(_, within)| within.0).min();
         Capacity {
             scaled_iops: kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add),

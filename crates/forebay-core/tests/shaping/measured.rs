@@ -1,6 +1,6 @@
 //! Tests of shapers that measure their server's capacity.
 
-use forebay_core::contract::device::{Completion, Device};
+use forebay_core::contract::device::{Completion, Device, Mechanics};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::{Nanos, Request};
 use proptest::prelude::*;
@@ -143,6 +143,64 @@ fn promises_come_back_with_the_server() {
             assert!(count > 100 && share > 0.97, "{spec}: {count} {share} from {from}");
         }
         assert!(ran.pace.unwrap() > 95.0, "{spec}: {:?}", ran.pace);
+    }
+}
+
+/// A device that serves up to 32 I/Os at the same time, in 2 ms each; every hundredth takes `long`.
+struct Parallel {
+    inside: Vec<(Nanos, Nanos, Request)>,
+    started: u64,
+    long: Nanos,
+}
+
+impl Device for Parallel {
+    fn room(&self) -> bool {
+        self.inside.len() < 32
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        self.started += 1;
+        let took = if self.started.is_multiple_of(100) { self.long } else { Nanos::from_millis(2) };
+        self.inside.push((now + took, now, io));
+    }
+    fn next(&self) -> Option<Nanos> {
+        self.inside.iter().map(|(end, _, _)| *end).min()
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let at = self.inside.iter().position(|(end, _, _)| *end <= now).unwrap();
+        let (at, started, io) = self.inside.remove(at);
+        Completion { io, started, at, mechanics: Mechanics::default(), outcome: Ok(()) }
+    }
+    fn joules(&self, _: Nanos) -> f64 {
+        0.0
+    }
+    fn busy(&self, _: Nanos) -> Nanos {
+        Nanos::ZERO
+    }
+    fn floor(&self, _: &Request) -> Nanos {
+        Nanos::ZERO
+    }
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+    fn len_max(&self) -> u32 {
+        u32::MAX
+    }
+}
+
+/// A device of 10,000 IOPS and more, some of whose I/Os take longer than the window: the window is then
+/// short, and the rate of the few requests in it is not what the device can do.
+#[test]
+fn a_tail_does_not_make_a_device_slow() {
+    let (within, secs) = (Nanos::from_millis(20), 20);
+    for long_ms in [2, 10, 15, 18] {
+        let spec = "promised:cmin=5000:delta-ms=20:delta-c=5000:depth=64:capacity=measured:dependencies=no";
+        let mut device =
+            [Parallel { inside: Vec::new(), started: 0, long: Nanos::from_millis(long_ms) }];
+        let ran = run_on(spec, &mut device, &steady(7000, secs));
+        let (count, share) = kept(&ran.outcomes, 2, secs, within);
+        println!("{long_ms} ms: {:?} %, {count} kept, {share} in time", ran.pace);
+        assert!(count as u64 >= 5000 * (secs - 2) * 9 / 10, "{long_ms}: {count}");
+        assert!(share > 0.97, "{long_ms}: {share}");
     }
 }
 

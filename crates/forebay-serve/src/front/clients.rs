@@ -3,7 +3,7 @@
 use forebay_core::Nanos;
 use forebay_live::{Plug, SocketLanes};
 
-use super::{Course, Front, Newcomer, Streams, device};
+use super::{Course, Front, Newcomer, device};
 use crate::connection::{Connection, Next};
 use crate::tally::Answered;
 
@@ -23,7 +23,7 @@ impl Front {
             self.tally.exports[agreed.export].figures.refused += 1;
             return;
         };
-        let stream = self.streams.of(plug, &agreed);
+        let stream = self.streams.of(plug, agreed.export);
         let connection = Connection::new(agreed, stream, self.memory.shared(), lanes.pool());
         self.seat(plug, connection);
         self.listen(plug, lanes);
@@ -36,7 +36,7 @@ impl Front {
         self.tally.came(connection.agreed.export);
         self.connections.resize_with(self.connections.len().max(at + 1), || None);
         self.connections[at] = Some(connection);
-        if let (Some(policy), Streams::Connections) = (&self.policy, self.streams) {
+        if let (Some(policy), Some(_)) = (&self.policy, self.streams.connection(stream)) {
             policy.borrow_mut().begin_stream(stream);
         }
     }

@@ -295,7 +295,7 @@ impl Front {
         }
         for (plug, connection) in self.connections.iter_mut().enumerate() {
             let Some(connection) = connection else { continue };
-            connection.stream = self.streams.of(plug as Plug, &connection.agreed);
+            connection.stream = self.streams.of(plug as Plug, connection.agreed.export);
         }
         self.exports.iter_mut().for_each(|export| export.trims_to_zero = trims_to_zero);
         self.ask(Op::Open);

@@ -37,7 +37,7 @@ impl Front {
         let plug = lanes.attach(channel).ok();
         if let Some(plug) = plug {
             let agreed = Agreed { export, structured: false, allocation: false };
-            let stream = self.streams.of(plug, &agreed);
+            let stream = self.streams.of(plug, agreed.export);
             let connection = Connection::to_device(agreed, stream, self.memory.shared());
             self.seat(plug, connection);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_live::{Plug, SocketLanes};
 
-use super::{Front, Streams};
+use super::Front;
 use crate::config::Named;
 use crate::connection::Connection;
 use crate::export::Export;
@@ -55,12 +55,12 @@ impl Front {
 
     /// Returns the name of a stream in traces; None for the server's own requests.
     pub(crate) fn name_of(&self, stream: u32) -> Option<Arc<str>> {
-        match self.streams {
-            Streams::Exports => self.names.get(stream as usize).cloned(),
-            Streams::Connections => {
-                let connection = self.connections.get(stream as usize)?.as_ref()?;
-                Some(Arc::clone(&connection.name))
-            }
+        if stream == self.own_stream() {
+            return None;
+        }
+        match self.streams.connection(stream) {
+            None => self.names.get(stream as usize).cloned(),
+            Some(at) => Some(Arc::clone(&self.connections.get(at)?.as_ref()?.name)),
         }
     }
 }

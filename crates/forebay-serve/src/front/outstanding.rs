@@ -2,7 +2,7 @@
 
 use forebay_core::{Nanos, Request};
 
-use super::{Front, Streams};
+use super::Front;
 
 /// The outstanding requests. Registering one takes constant time; all are visited only when figures
 /// are requested.
@@ -36,13 +36,10 @@ impl Front {
     /// Charges an I/O to the export whose client requested it.
     #[inline]
     pub(crate) fn charge(&mut self, io: &Request, took: Nanos) {
-        let export = match self.streams {
-            Streams::Exports => Some(io.stream as usize),
-            Streams::Connections => {
-                let connection = self.connections.get(io.stream as usize);
-                connection.and_then(Option::as_ref).map(|one| one.agreed.export)
-            }
-        };
+        let export = self.streams.export(io.stream).or_else(|| {
+            let connection = self.connections.get(io.stream as usize);
+            connection.and_then(Option::as_ref).map(|one| one.agreed.export)
+        });
         if let Some(export) = export.and_then(|export| self.tally.exports.get_mut(export)) {
             export.figures.disk_s += took.0 as f64 / 1e9;
         }

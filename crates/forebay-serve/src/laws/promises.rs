@@ -5,7 +5,9 @@
 //! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
 //! A promise counts as kept if at least 98.5 % are in time.
 
+mod nearby;
 mod overstated;
+mod shared;
 mod static_partition;
 
 use std::collections::VecDeque;
@@ -284,6 +286,20 @@ impl Bed {
         steady: &[Steady],
         greedy: Greedy,
     ) -> Vec<usize> {
+        let (broken, mb_per_s) = self.broken_beside(policy, capacity_iops, steady, greedy);
+        // The neighbor must be served too, or keeping promises would be trivial.
+        assert!(mb_per_s >= 0.1, "{greedy:?}: {mb_per_s} MB/s");
+        broken
+    }
+
+    /// Does the same; also returns the neighbor's MB/s.
+    fn broken_beside(
+        &self,
+        policy: &str,
+        capacity_iops: u64,
+        steady: &[Steady],
+        greedy: Greedy,
+    ) -> (Vec<usize>, f64) {
         let mut back = Back::of("disk", On::Volume(Vec::new()));
         (back.policy, back.capacity_iops) = (policy.into(), Some(capacity_iops));
         let promised = |(stream, one): (usize, &Steady)| {
@@ -299,9 +315,7 @@ impl Bed {
         let shares: Vec<_> =
             shares.map(|(count, one)| *count as f64 * 100.0 / one.requests as f64).collect();
         println!("{greedy:?}: {shares:.2?} % in time, {mb_per_s:.1} MB/s for the neighbour");
-        // The neighbor must be served too, or keeping promises would be trivial.
-        assert!(mb_per_s >= 0.1, "{greedy:?}: {mb_per_s} MB/s");
-        (0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect()
+        ((0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect(), mb_per_s)
     }
 
     /// Expects that the promise to `steady` is kept beside every `nth` neighbor, or in long runs
@@ -337,8 +351,11 @@ impl Bed {
         let capacity_iops = self.capacity_iops(policy);
         let steady = self.most_accepted(capacity_iops, tenants, like);
         for neighbour in [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]] {
-            let broken = self.broken(policy, capacity_iops, &steady, neighbour);
+            let (broken, mb_per_s) = self.broken_beside(policy, capacity_iops, &steady, neighbour);
             assert!(broken.is_empty(), "{broken:?} beside {neighbour:?}");
+            // All that is left is reserved: one request per bound, which is 10 requests of 4 KiB per
+            // second on the disk.
+            assert!(mb_per_s >= 0.04, "{neighbour:?}: {mb_per_s} MB/s");
         }
     }
 }

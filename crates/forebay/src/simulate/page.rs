@@ -70,7 +70,8 @@ pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
     page.add("Policies", of_policies, policies);
     let findings = told.findings.iter().cloned().map(Block::Text).collect();
     page.add("Defragmentation", Place::FirstScreen, findings);
-    page.add_notes("Keep in mind", Place::FirstScreen, doubts(results));
+    let doubts = doubts(results).into_iter().chain(clients_that_wait(told)).collect();
+    page.add_notes("Keep in mind", Place::FirstScreen, doubts);
     let mut cautions = told.cautions.to_vec();
     cautions.extend((!told.input.names_submitters).then(|| ONE_LINE.to_string()));
     page.add_notes("About the models", Place::Detail, cautions);
@@ -184,6 +185,20 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
         format!(
             "No order of these requests has a {what} below {least}. Beyond that: {}.",
             each.join(", ")
+        )
+    })
+}
+
+/// Returns a note if requests of a served disk arrive as recorded, although some of its clients have no
+/// promise.
+fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
+    let is_open = told.setup.replay == Replay::Open;
+    let has_others = told.bed.promises.iter().any(Option::is_none);
+    (is_open && has_others).then(|| {
+        format!(
+            "Requests arrive as recorded. If clients of exports without a promise wait for answers, their latencies may be \
+             several times too long or too short; with {}, they wait.",
+            named("replay=closed")
         )
     })
 }

@@ -2,7 +2,7 @@
 //! that a trace of its clients is replayed under the same policy and promises.
 //!
 //! The policies are the specs that the server builds. If exports have promises or weights, stream
-//! `i` of the trace is export `i`, as in the server. The configuration itself is read by the face
+//! `i` of the simulation is export `i`: connections of an export are one client. The configuration itself is read by the face
 //! ([`Session::served_disk`]), because this library knows no driver.
 
 use forebay_core::contract::policy::Class;
@@ -26,7 +26,7 @@ pub struct ServedDisk {
     pub drives: Option<ServedDrives>,
     /// The exports.
     pub exports: Vec<ServedExport>,
-    /// Whether the server's streams are exports, as promises and weights require.
+    /// Whether the server's policy knows exports, as promises and weights require.
     pub has_streams_of_exports: bool,
     /// Returns the spec that the server builds from a policy: the policy with the promises above it.
     pub shaped: Shaped,

@@ -160,6 +160,26 @@ fn what_promised_ios_exceed_without_others_leaves_a_quarter_of_the_window() {
 }
 
 #[test]
+fn an_io_without_room_because_of_the_tail_is_held_back_by_caution() {
+    let mut device = device();
+    device.enter(ms(0), &small(0), None);
+    device.enter(ms(0), &small(1), Some(ms(40)));
+    device.leave(ms(60), 1, WINDOW);
+    device.leave(ms(60), 0, WINDOW);
+    assert!(device.shortened(WINDOW) < ms(1), "{}", device.tail());
+    device.enter(ms(60), &small(2), None);
+    let room = |device: &DeviceTime| {
+        let asked = (ms(60), ms(10), None, Op::Read, WINDOW);
+        let (now, cost, deadline, op, window) = asked;
+        let has_room = device.has_room(now, cost, deadline, op, window);
+        (has_room, device.is_cautious(now, cost, deadline, op, window))
+    };
+    assert_eq!(room(&device), (false, true), "the window is two of them");
+    device.enter(ms(60), &small(3), None);
+    assert_eq!(room(&device), (false, false), "the window is full");
+}
+
+#[test]
 fn deferred_writes_are_paid_even_if_the_device_is_never_empty() {
     let mut device = device();
     device.enter(ms(0), &small(1), Some(ms(40)));
@@ -169,11 +189,65 @@ fn deferred_writes_are_paid_even_if_the_device_is_never_empty() {
         device.enter(ms(10), &io(id, Op::Write, 4096), None);
         device.leave(ms(10), id, WINDOW);
     }
-    let owed = device.owed_at(ms(10));
+    let owed = device.owed;
     assert!((79..=80).contains(&(owed.0 / 1_000_000)), "{owed}");
-    assert_eq!(device.owed_at(ms(50)), owed - ms(40), "the device is empty");
+    assert_eq!(owed - device.paid_until(ms(50)), owed - ms(40), "the device is empty");
     device.enter(ms(50), &small(10), None);
-    assert!(device.owed_at(ms(450)) == Nanos::ZERO, "{}", device.owed_at(ms(450)));
+    assert!(device.owed <= device.paid_until(ms(450)), "{}", device.owed);
     assert!(device.room_at(ms(51), Op::Write, ms(10), WINDOW) > ms(51));
     assert_eq!(device.room_at(ms(51), Op::Read, ms(10), WINDOW), ms(51), "reads owe nothing");
+}
+
+#[test]
+fn promised_writes_whose_times_vary_defer_nothing() {
+    let mut device = device();
+    (0..8).for_each(|id| device.enter(ms(0), &io(id, Op::Write, 4096), Some(ms(400))));
+    (0..4).for_each(|id| device.leave(ms(0), id, WINDOW));
+    (4..8).for_each(|id| device.leave(ms(20 * (id - 3)), id, WINDOW));
+    assert_eq!(device.room_at(ms(80), Op::Read, ms(10), WINDOW), ms(80));
+}
+
+#[test]
+fn deferred_writes_are_owed_before_the_first_promised_io() {
+    let mut device = device();
+    device.enter(ms(0), &io(1, Op::Write, 4096), None);
+    device.leave(ms(0), 1, WINDOW);
+    assert_eq!(device.owed, ms(10));
+}
+
+#[test]
+fn the_owed_share_shrinks_slowly_near_one_that_was_too_low() {
+    let mut device = device();
+    let late = |device: &mut DeviceTime, at: Nanos, id: RequestId| {
+        device.enter(at, &small(id), Some(at + ms(40)));
+        device.leave(at + ms(30), id, WINDOW);
+    };
+    let write = |device: &mut DeviceTime, at: Nanos| {
+        device.enter(at, &io(1000, Op::Write, 4096), None);
+        let before = device.owed;
+        device.leave(at, 1000, WINDOW);
+        (device.owed - (before - device.paid_until(at))).0 / 100_000
+    };
+    late(&mut device, ms(0), 1);
+    // Of 10 ms, in tenths of a millisecond: 20 s are all bounds within which the share shrinks.
+    assert_eq!([30, 10_030, 15_030].map(|at| write(&mut device, ms(at))), [100, 50, 25]);
+    late(&mut device, ms(15_030), 2);
+    late(&mut device, ms(15_060), 3);
+    // A quarter was too little, so the share shrinks quickly to five eighths, and then slowly.
+    let then = [15_090, 19_090, 23_090, 31_090, 63_090].map(|at| write(&mut device, ms(at)));
+    assert_eq!(then, [100, 79, 62, 59, 49]);
+}
+
+#[test]
+fn all_others_wait_for_what_promised_writes_defer() {
+    let mut device = device();
+    for id in 0..3 {
+        device.enter(ms(0), &io(id, Op::Write, 4096), Some(ms(40)));
+        device.leave(ms(0), id, WINDOW);
+    }
+    // One of the three is less than the window, and the device is empty.
+    for op in [Op::Read, Op::Write] {
+        assert_eq!(device.room_at(ms(0), op, ms(10), WINDOW), ms(20), "{op:?}");
+    }
+    assert!(device.has_room(ms(0), ms(10), Some(ms(40)), Op::Read, WINDOW), "promised ones do not");
 }
