@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_apart_when_they_are_cut() {
+    fn truncated_names_stay_distinct() {
         let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let short = |all: &[&str]| shortened(&names(all));
         assert_eq!(short(&["a-customer-n1", "a-customer-n2"]), ["a-cus…mer-n1", "a-cus…mer-n2"]);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_hears_that_a_copying_was_given_up() {
+    fn an_abandoned_copy_is_reported_to_watchers() {
         let mut back = looked(1.0, 0).backs.remove(0);
         assert!(rearranged(&back).starts_with("Blocks are being copied"));
         back.counted.push((ABANDONED.into(), 1.0));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_tells_what_happened_between_two_looks() {
+    fn a_page_shows_what_happened_since_the_previous_page() {
         let text = page(&looked(10.0, 0), &looked(12.0, 80_000));
         assert!(text.starts_with("data serves 40000 requests a second with noop"), "{text}");
         assert!(

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_split_where_they_part() {
+    fn ranges_are_split_where_their_targets_diverge() {
         let map = Rearrangement::laid(&[(100, 10), (40, 20)], 200).unwrap();
         assert_eq!(
             pieces(&map, 0, 300),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_laid_is_refused() {
+    fn impossible_arrangements_are_rejected() {
         for (moved, to) in [
             (&[(0, 10), (5, 10)][..], 100),
             (&[(0, 10)], 5),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_moved_together_are_one_move() {
+    fn neighbors_moved_together_are_one_move() {
         let map = Rearrangement::laid(&[(10, 5), (15, 5), (0, 3)], 50).unwrap();
         let moves: Vec<_> = map.moves().iter().map(|m| (m.from, m.to, m.len)).collect();
         assert_eq!(moves, [(10, 50, 10), (0, 60, 3)]);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_with_the_last_completion_arrival_or_answer_whatever_wakes() {
+    fn a_run_ends_with_its_last_event_even_if_wake_ups_are_pending() {
         // The wakeup at 15 ns answers the write; the one at 5 s must not extend the run.
         let write = told(&[(10, Op::Write)], 9);
         assert_eq!(write, (vec![(0, Nanos(15))], Nanos(15)));

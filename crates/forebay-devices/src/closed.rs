@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_host_goes_in_the_order_of_addresses() {
+    fn requests_waiting_in_the_host_are_sorted_by_address() {
         let row = only(Job::random(Op::Write, 4096, 8), Host::default());
         assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
         assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_host_may_go_first_come_first_served() {
+    fn requests_waiting_in_the_host_may_go_in_order_of_arrival() {
         let host = Host { order: Order::Arrival, ..Host::default() };
         let row = only(Job::random(Op::Write, 4096, 8), host);
         // Each I/O waits for all the others.
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_beside_each_other_have_rows_of_their_own() {
+    fn concurrent_jobs_have_separate_rows() {
         let streams =
             Job { random: false, clones: 4, depth: 4, block_bytes: 65_536, reads_share: 1.0 };
         let both = Job { reads_share: 0.25, ..Job::random(Op::Read, 4096, 4) };

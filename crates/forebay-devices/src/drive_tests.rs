@@ -259,7 +259,7 @@ fn reading_goes_on_through_short_gaps() {
 }
 
 #[test]
-fn what_may_be_meant_is_noted() {
+fn ambiguous_values_have_a_note() {
     let notes = |text: &str| read(Path::new("my.toml"), text).unwrap().notes;
     assert_eq!(notes(DRIVE), ["no zone covers the cylinders 60 to 60"]);
     let short = DRIVE.replace("[1, 10, 99]", "[1, 10, 40]").replace("= 61", "= 60");

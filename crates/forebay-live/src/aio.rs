@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ios_end_by_their_names() {
+    fn completions_are_matched_by_id() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 8192]).unwrap();
         let mut aio = Aio::new(file, 4, 4096).unwrap();

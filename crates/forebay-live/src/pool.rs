@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_changes_nobody_sees_and_what_it_reads_nobody_changes() {
+    fn device_writes_are_isolated_and_memory_being_read_is_immutable() {
         let mut pool = Pool::new(0);
         let buf = pool.take(100);
         let (changed, read) = (piece(buf, 10, 10), piece(buf, 40, 10));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_lent_outlives_the_pool() {
+    fn memory_that_is_lent_survives_the_pool() {
         let mut pool = Pool::new(64 << 20);
         let buf = pool.take(1 << 20);
         pool.lend(piece(buf, 0, 1), true);

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_that_fails_is_told() {
+    fn a_flush_that_fails_is_reported() {
         let refused = Some(Failure::Os(libc::EINVAL));
         let mut threads = Threads::new(vec![never_durable()], 2).unwrap();
         assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_refused_where_it_stands() {
+    fn values_out_of_bounds_are_rejected_with_their_position() {
         let bad = |bytes: &[u8], max| Bytes::new(bytes).number(max, "share").unwrap_err();
         assert_eq!(bad(&[5], 4).got, "share 5");
         assert_eq!(bad(&[5], 4).byte, 0);

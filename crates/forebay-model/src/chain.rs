@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_epochs_have_what_both_had() {
+    fn joined_epochs_have_the_sum_of_both() {
         let counts = |numbers: &[(u32, u32)]| Counts(numbers.to_vec());
         let epoch =
             |n: u32| Epoch { classes: counts(&[(n, 3)]), ranges: counts(&[(0, 1), (n + 1, 2)]) };

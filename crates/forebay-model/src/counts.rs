@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(counts in counts()) {
+        fn written_data_are_read_back(counts in counts()) {
             let mut writer = Writer::default();
             counts.put(&mut writer);
             let mut bytes = Bytes::new(&writer.0);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_drawn_no_more() {
+    fn removed_numbers_are_not_drawn() {
         let (mut bag, mut dice) = (Bag::new(&Counts(vec![(3, 1), (7, 2)])), RandomSource::new(1));
         assert!(bag.take(3) && !bag.take(3) && !bag.take(4));
         assert_eq!((bag.draw(&mut dice), bag.draw(&mut dice)), (Some(7), Some(7)));

@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_emulated_is_late() {
+    fn only_emulated_devices_can_be_late() {
         let mut tally = Tally::new(&[], "noop", &[]);
         tally.late(1, Nanos::from_millis(3));
         assert!(tally.late_us.is_none());

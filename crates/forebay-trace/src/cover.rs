@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn those_over_some_sectors_are_told_with_how_many() {
+    fn requests_over_some_sectors_are_reported_with_their_number() {
         let mut o = Outstanding::default();
         o.add(1, 0, 16);
         o.add(2, 8, 24);

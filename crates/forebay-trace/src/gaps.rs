@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_is_nearly_all_of_the_trace_is_told() {
+    fn a_gap_that_is_nearly_all_of_the_trace_is_reported() {
         let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
         let told = said((0..100).map(jump)).unwrap();
         assert!(

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_told_from_volumes_of_their_own() {
+    fn layers_are_distinguished_from_volumes_of_their_own() {
         let told = layers(1_000_000, 8_000, |_| 1 << 20).unwrap();
         assert!(told.starts_with("volumes dm-0 and sda move in step"), "{told}");
         // The counterpart comes long after the next request, but at a constant difference of

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_back_is_told() {
+    fn falling_back_is_reported() {
         let nameless = |thread| Stream { thread: Some(thread), ..Stream::default() };
         let d = dictionary(&[stream(1, 1, "cp"), nameless(4), stream(5, 5, "kworker/0:1")]);
         assert_eq!(warning(StreamBy::Thread, &d), None);

@@ -289,7 +289,7 @@ fn in_fio(record: &Record, dictionary: &Dictionary) -> (u64, Op, u64, u32, Strin
 
 /// A small trace in each of these formats, from the fuzzers' seeds.
 #[test]
-fn what_the_readers_find_outlives_the_writers() {
+fn every_format_survives_a_round_trip() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/open");
     let folder = tempfile::tempdir().unwrap();
     for format in

@@ -269,7 +269,7 @@ mod tests {
     use crate::testing::made;
 
     #[test]
-    fn no_drives_are_too_few() {
+    fn zero_drives_are_too_few() {
         let said = create(&[], made(Level::RAID6)).unwrap_err().to_string();
         assert_eq!(
             said,

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_written_anew_where_one_is_left() {
+    fn labels_are_rewritten_where_one_is_left() {
         let end = DRIVE_BYTES - 4096;
         let garbage = vec![0xA7; 4096];
         let losses: [&[(u64, &[u8])]; 6] = [
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_told() {
+    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_reported() {
         let elsewhere = tempfile::tempdir().unwrap();
         let other = volume(elsewhere.path(), Level::RAID6).remove(0);
         let text = elsewhere.path().join("text");

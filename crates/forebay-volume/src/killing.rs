@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn making_that_is_killed_at_any_write_begins_anew_or_ends() {
+    fn a_creation_killed_at_any_write_restarts_or_completes() {
         let folder = folder();
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();

@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_refused() {
+    fn impossible_sizes_are_rejected() {
         let sizes = |mib: f64| {
             let options = CurveOptions { sizes_mib: vec![mib], ..CurveOptions::default() };
             options.sizes(4096)

@@ -122,7 +122,7 @@ fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_kill_9() {
+fn acknowledged_data_survive_kill_9() {
     for (level, seed) in [("raid6", 1), ("raid10x3", 2)] {
         let folder = tempfile::tempdir().unwrap();
         let acknowledged = rounds(&Drives::files(folder.path()), level, seed, 2);
@@ -132,7 +132,7 @@ fn what_was_acknowledged_outlives_kill_9() {
 
 #[test]
 #[ignore = "long; make kill-volume"]
-fn what_was_acknowledged_outlives_kill_9_many_times() {
+fn acknowledged_data_survive_kill_9_many_times() {
     let count = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
     for (level, seed) in [("raid6", 3), ("raid10x3", 4)] {
         let folder = tempfile::tempdir().unwrap();

@@ -100,7 +100,7 @@ fn a_drive_is_removed_if_the_others_have_room() {
 }
 
 #[test]
-fn a_volume_is_whole_though_growing_is_killed() {
+fn a_volume_survives_a_kill_while_growing() {
     let folder = Folder::new();
     drives(&folder, 6);
     let made = json(&mut forebay(&folder, &["volume", "create", "v"]));

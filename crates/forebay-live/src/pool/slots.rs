@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "written over")]
-    fn nor_do_two_parities() {
+    fn two_parities_do_not_allocate_either() {
         let mut pool = Pool::new(0);
         let buf = pool.take(300);
         let at = |at| Bytes { buf, at };

@@ -115,7 +115,7 @@ fn drives_are_added_while_clients_read_and_write_and_any_two_may_then_fail() {
 }
 
 #[test]
-fn adding_is_cut_anywhere_and_goes_on() {
+fn adding_is_cut_anywhere_and_continues() {
     let (mut cuts, mut between) = (0, 0);
     let every = if forebay_testing::laws_times().is_some() { 1 } else { 3 };
     for all in growing() {
@@ -199,7 +199,7 @@ fn drives_are_removed_while_clients_read_and_write_and_any_two_others_may_then_f
 }
 
 #[test]
-fn removing_is_cut_anywhere_and_goes_on() {
+fn removing_is_cut_anywhere_and_continues() {
     let (mut cuts, mut both) = (0, 0);
     let every = if forebay_testing::laws_times().is_some() { 1 } else { 3 };
     for all in roomy() {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_happening_is_told_less_and_less_often_with_a_count() {
+    fn repeated_events_are_reported_less_and_less_often_with_a_count() {
         let mut limiter = Limiter::new();
         assert_eq!(limiter.event(&'a', seconds(5)), Some(0));
         for nth in 0..30 {

@@ -368,22 +368,22 @@ const ON_CLOUD: Steady =
     Steady { op: Op::Read, rate_iops: 300, within: Nanos::from_millis(20), requests: 6000 };
 
 #[test]
-fn a_promise_on_a_disk_holds_beside_any_neighbour() {
+fn a_promise_on_a_disk_holds_beside_any_neighbor() {
     on_device("st1000nm0011", None).keeps_beside(1, "noop", ON_DISK);
 }
 
 #[test]
-fn a_promise_on_flash_holds_beside_any_neighbour() {
+fn a_promise_on_flash_holds_beside_any_neighbor() {
     on_device("samsung-830", None).keeps_beside(1, "noop", ON_FLASH);
 }
 
 #[test]
-fn a_promise_on_a_cloud_volume_holds_beside_any_neighbour() {
+fn a_promise_on_a_cloud_volume_holds_beside_any_neighbor() {
     on_device("ebs-gp3:gib=500", None).keeps_beside(1, "noop", ON_CLOUD);
 }
 
 #[test]
-fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
+fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbor() {
     for level in ["raid6", "raid10"] {
         let (bed, policy) = on_array("st1000nm0011", level);
         bed.keeps_beside(3, &policy, ON_DISK);
@@ -391,13 +391,13 @@ fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
 }
 
 #[test]
-fn a_promise_over_a_flash_cache_holds_beside_any_neighbour() {
+fn a_promise_over_a_flash_cache_holds_beside_any_neighbor() {
     let bed = on_device("st1000nm0011", Some("samsung-830"));
     bed.keeps_beside(2, "cache:write=around:size-mib=1024", ON_DISK);
 }
 
 #[test]
-fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() {
+fn a_neighbor_within_its_own_promise_of_long_requests_does_not_break_another() {
     let bed = on_device("st1000nm0011", None);
     let capacity_iops = 2 * 38 + 10;
     for len in [1 << 20, 4 << 20, 32 << 20] {
@@ -409,7 +409,7 @@ fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() 
 }
 
 #[test]
-fn all_that_is_accepted_is_kept() {
+fn all_accepted_promises_are_kept() {
     on_device("st1000nm0011", None).keeps_all_it_accepts("noop", 2, ON_DISK);
     // Ordinary runs test only the disk; `make laws` tests all devices.
     if longer(1) == 1 {
@@ -485,7 +485,7 @@ impl Crowd {
 }
 
 #[test]
-fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
+fn a_crowd_does_not_hold_up_a_neighbor_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
         // The last one is a shaper without promises; the server adds nothing above it.
         for policy in ["noop", "mq-deadline", "bfq", "promised:cmin=0:over=bfq"] {

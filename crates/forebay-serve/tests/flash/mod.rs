@@ -426,7 +426,7 @@ fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
 }
 
 #[test]
-fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
+fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_reported() {
     let room = Room(Folder::new());
     let bytes = image(include_str!("../images/rearranged-1.txt"));
     fs::write(room.at("disk"), &bytes).unwrap();

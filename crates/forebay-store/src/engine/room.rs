@@ -415,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_most_neighbours_that_fit_are_found(
+        fn the_most_neighbors_that_fit_are_found(
             all in proptest::collection::vec(
                 proptest::collection::vec((1..5_u64, 1..40_u64), 1..3), 1..9),
             left in 0..200_u64,

@@ -296,7 +296,7 @@ fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
 }
 
 #[test]
-fn who_goes_on_where_a_page_ended_reads_nothing_again() {
+fn the_next_page_repeats_nothing() {
     let (whole, _) = read_by_pages(usize::MAX, 1 << 20);
     let (paged, pages) = read_by_pages(5, 1 << 20);
     let (forgotten, _) = read_by_pages(5, 0);

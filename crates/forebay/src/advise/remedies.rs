@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_remedy_needs() {
+    fn requirements_of_remedies() {
         let needs = |flash_bytes, moved_bytes, total_s| {
             Remedy { moved_bytes, total_s, ..remedy(RemedyKind::Caching, 1.0, flash_bytes) }.needs()
         };

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_trace_tries_what_can_be_used_and_what_is_used() {
+    fn a_large_trace_tries_available_and_current_schedulers() {
         let all = tried("mq-deadline", LARGE_REQUESTS);
         assert_eq!(all.len(), POLICIES.len() + 1);
         assert_eq!(tried("bfq:slice-idle-us=0", 1).len(), POLICIES.len() + 2);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tried_is_named() {
+    fn untried_schedulers_are_named() {
         assert_eq!(left_out_caution(&[], LARGE_REQUESTS), None);
         let told = left_out_caution(&[], LARGE_REQUESTS + 1).unwrap();
         assert!(told.contains("(noop, ") && told.contains("--policy noop"), "{told}");

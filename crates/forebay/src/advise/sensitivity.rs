@@ -223,7 +223,7 @@ mod tests {
     use crate::statistics::Figures;
 
     #[test]
-    fn a_gain_that_turns_round_is_told() {
+    fn a_gain_that_becomes_a_loss_is_reported() {
         let advice = sample::advice();
         let (mut baseline, mut chosen) = (advice.runs[0].clone(), advice.runs[0].clone());
         chosen.policy = "clook".to_string();

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_faster_by_its_latencies_and_its_rate() {
+    fn latencies_and_rate_show_a_faster_recording() {
         let mut run = sample::advice().runs[0].clone();
         (run.figures.requests, run.figures.read_p50_ms) = (4000, Some(9.0));
         let mut description = recorded(4.0, 30.0, 0.0);
@@ -387,7 +387,7 @@ mod tests {
 
     /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
     #[test]
-    fn rare_requests_do_not_decide_and_a_slower_recording_is_told() {
+    fn rare_requests_do_not_decide_and_a_slower_recording_is_reported() {
         let mut run = sample::advice().runs[0].clone();
         (run.figures.read_p50_ms, run.figures.write_p50_ms) = (Some(13.0), Some(20.0));
         let mut description = recorded(0.4, 30.0, 0.0);

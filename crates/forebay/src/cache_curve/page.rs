@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_find_next_to_nothing_are_not_drawn_unless_they_were_asked_for() {
+    fn almost_useless_sizes_are_not_drawn_unless_requested() {
         let curve_of = |asked: Option<u32>| {
             let point = |n: u32| {
                 (1 << n, if n < 8 { 1.0 } else { 0.5 }, asked.filter(|at| *at == n).map(|_| 0.9))

@@ -65,7 +65,7 @@ fn a_much_faster_recording_comes_first() {
 
 /// Regression test: a recording that was slower than the model was not mentioned.
 #[test]
-fn a_much_slower_recording_is_told() {
+fn a_much_slower_recording_is_reported() {
     let latency = Some(Nanos::from_millis(400));
     let one = |n: u64| Record {
         latency,

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn places_on_their_way_are_free_one_after_the_other() {
+    fn entries_being_written_are_freed_one_by_one() {
         let mut cache = self::cache(4);
         for at in 0..4 {
             cache.put(run(at * 100, 8));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_may_be_short_where_places_are_not() {
+    fn memory_may_run_out_before_entries_do() {
         let spec =
             WriteCacheSpec { extents: 8, extent_sectors: 16, sectors: 40, admits: Admits::Oldest };
         let mut cache = WriteCache::new(spec);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn it_drains_from_three_quarters_taken_to_half() {
+    fn the_write_cache_drains_from_three_quarters_to_half() {
         let mut cache = self::cache(8);
         for at in 0..8 {
             assert_eq!(cache.drains(), at >= 6, "{at}");

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_parts_the_two_arms() {
+    fn the_two_parts_of_the_seek_curve_meet_at_the_knee() {
         let spec = SeekSpec::Coefficients {
             short_ns: 100.0,
             root_ns: 50.0,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn first_times_come_before_the_equation() {
+    fn measured_first_times_override_the_equation() {
         let rest = SeekSpec::Coefficients {
             short_ns: 100.0,
             root_ns: 50.0,

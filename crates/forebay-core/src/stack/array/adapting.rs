@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paid_stands_beside_the_optimum() {
+    fn costs_are_shown_beside_the_optimum() {
         let mut rule = adapting();
         let mut seen = |number, level| rule.seen(number, (level, Hdd), Op::Write, 1);
         // Four small writes in RAID 6, a switch, two in three copies; and two of a unit that began there.

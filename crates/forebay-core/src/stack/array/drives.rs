@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_known() {
+    fn lost_chunks_are_known() {
         let geometry = geometry(6);
         let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6], 100);
         let striped = laid(&mut drives, &geometry, 1, Level::RAID6);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_long_enough_is_told_and_others_at_once() {
+    fn a_long_waiter_gets_an_error_and_later_ones_at_once() {
         let mut bench = written();
         let ask = |bench: &mut Bench, unit: u64| {
             let flags = if unit == 1 { Flags::FUA } else { Flags::NONE };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_array_without_room_is_not_opened() {
+    fn a_new_array_without_space_is_not_opened() {
         let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Default::default());
         let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
         bench.end_all(full);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_without_room_is_tried_again_later() {
+    fn a_repair_without_space_is_tried_again_later() {
         let mut bench = Bench::written(created(Level::TRIPLE, 60, false), true);
         let lane = bench.lane_of(0);
         bench.ask(Op::Read, Flags::NONE, 0, 0, 4);

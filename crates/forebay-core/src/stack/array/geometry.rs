@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_values_are_rejected() {
         let new = |sizes| Geometry::new(sizes, Level::RAID6, 10);
         assert_eq!(new(Geometry { lanes: 5, ..sizes() }), None);
         assert_eq!(new(Geometry { lanes: 33, ..sizes() }), None);

@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cells_are_taken_while_named_and_losses_are_told_whatever_fails() {
+    fn named_cells_stay_allocated_and_losses_are_reported_after_any_failure() {
         let (mut failed, mut flushes_told, mut writes_told) = (0, 0, 0);
         for first in LEVELS {
             for (spare, adapts) in [(6, false), (60, false), (60, true)] {

@@ -78,7 +78,7 @@ mod tests {
     use crate::contract::request::{Flags, Op};
 
     #[test]
-    fn each_stream_is_told_once_and_again_where_it_asked_before_the_loss() {
+    fn each_stream_is_told_of_a_loss_once_per_flush_it_depends_on() {
         let mut losses = Losses::default();
         let (early, fua) = (losses.waiter(1, Some(7)), losses.waiter(2, None));
         assert_eq!((losses.tell(early), losses.tell(fua)), (Ok(()), Ok(())));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_before_is_owed_to_all_but_one() {
+    fn an_earlier_loss_is_still_reported_to_all_other_streams() {
         let mut losses = Losses::owing(Fault::Media, 9);
         let tell = |losses: &mut Losses, stream| {
             let waiter = losses.waiter(1, Some(stream));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_writes_that_went_with_drives() {
+    fn a_flush_reports_writes_lost_with_their_drives() {
         for ages in [false, true] {
             let mut bench = written(false);
             bench.lose(&[0, 2, 5]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_place_of_one_that_knows_is_told() {
+    fn a_stream_that_reuses_the_number_of_an_informed_one_is_informed() {
         let mut bench = written(false);
         bench.lose(&[0, 2, 5]);
         assert_eq!([bench.flush(0), bench.flush(0)], [Err(Fault::Gone), Ok(())]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_new_chunks_that_need_old_ones_of_a_drive_that_went() {
+    fn a_flush_reports_new_chunks_that_depend_on_a_lost_drive() {
         let mut bench = written(true);
         bench.write(0, 1);
         // The new chunk and the new P, then an old chunk.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_a_round_that_failed_while_nobody_waited() {
+    fn a_flush_reports_a_round_that_failed_with_no_waiter() {
         let mut bench = written(false);
         bench.age(&[0, 1, 2], &[]);
         bench.assert_told_once(Fault::Media);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_durable_write_tells_of_itself_and_flushes_tell_of_it_too() {
+    fn a_lost_durable_write_fails_and_flushes_report_it_too() {
         for (lanes, outcome) in [(2, Ok(())), (3, Err(Fault::Media))] {
             let mut bench = written(true);
             let id = bench.ask(Op::Write, Flags::FUA, 0, 0, 4);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_durable_write_tells_where_the_round_before_its_own_loses_it() {
+    fn a_durable_write_fails_if_the_previous_round_loses_it() {
         let mut bench = written(false);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
         let write = bench.ask(Op::Write, Flags::FUA, 1, 4, 4);

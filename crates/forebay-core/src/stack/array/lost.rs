@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_comes_back_from_the_table_block_by_block() {
+    fn lost_blocks_are_restored_from_the_table() {
         for (chunk_bytes, lost, known) in [
             (4096, vec![0], vec![0]),
             (65_536, vec![3, 15], vec![3, 15]),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_follows_from_what_is_left() {
+    fn losses_follow_from_the_remaining_chunks() {
         // Chunk 0 and Q are lost.
         let two = view(Level::RAID6, 0b01_1110);
         assert_eq!(two.to_read(0b0010).unwrap().reads, 0b0010);

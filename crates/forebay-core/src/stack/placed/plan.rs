@@ -183,7 +183,7 @@ mod tests {
     use crate::contract::request::Flags;
 
     #[test]
-    fn what_goes_on_in_every_way_is_one_io() {
+    fn parts_contiguous_in_every_respect_form_one_io() {
         let of = |buf, at| Bytes { buf, at };
         let first = Planned {
             owner: Owner::Client(3),

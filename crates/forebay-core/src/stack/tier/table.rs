@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_free_again_when_nothing_is_there_nor_under_way() {
+    fn slots_are_freed_once_empty_and_idle() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");

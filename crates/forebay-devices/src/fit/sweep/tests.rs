@@ -123,7 +123,7 @@ fn clones_add_their_depths_with_one_report_or_with_many() {
 }
 
 #[test]
-fn of_repeated_rows_those_of_one_job_are_taken_and_averaged() {
+fn repeated_rows_of_one_job_are_averaged() {
     let row = |jobs: u32, depth: u32, iops: f64| {
         let options =
             format!(r#""rw": "randread", "bs": "4k", "iodepth": "{depth}", "numjobs": "{jobs}""#);
@@ -227,7 +227,7 @@ fn rows_that_say_nothing_of_the_drive_are_left_out_with_a_note() {
 }
 
 #[test]
-fn what_is_none_of_fios_results_is_refused_in_one_line() {
+fn files_that_are_no_fio_results_are_rejected_in_one_line() {
     for (text, said) in [
         ("", "an empty file"),
         ("hello\nthere", "got 'hello'"),
@@ -251,7 +251,7 @@ fn what_is_none_of_fios_results_is_refused_in_one_line() {
 }
 
 #[test]
-fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
+fn bandwidth_replaces_missing_rates_and_invalid_numbers_are_ignored() {
     let only = |side: &str| {
         let text = run("", &[job("x", 0, r#""rw": "randread", "bs": "8k""#, side, &none())]);
         Folder::with("bandwidth", &[("x.json", &text)]).read()
@@ -372,7 +372,7 @@ fn report(jobname: &str, begun: u32, elapsed: u32, iops: f64) -> String {
 }
 
 #[test]
-fn of_the_reports_of_a_run_the_last_counts() {
+fn the_last_report_of_a_run_counts() {
     let read = |reports: &[String]| {
         Folder::with("interval", &[("x.json", &reports.concat())]).read().unwrap()
     };

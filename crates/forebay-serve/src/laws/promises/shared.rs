@@ -158,7 +158,7 @@ fn connections_share_what_an_export_without_a_promise_gets() {
 }
 
 #[test]
-fn what_a_modest_connection_leaves_is_its_neighbours() {
+fn capacity_unused_by_a_modest_connection_goes_to_its_neighbors() {
     // It asks once in half a second.
     let rare = Client { thinks: Nanos::from_millis(500), ..reader(DB, 1) };
     let run = Clients::run(&[reader(DB, 64), rare, reader(BATCH, 16)]);

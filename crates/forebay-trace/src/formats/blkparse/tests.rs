@@ -79,7 +79,7 @@ fn a_number_that_is_cut_at_the_end_is_left_out() {
 }
 
 #[test]
-fn a_second_run_and_lost_events_are_told() {
+fn a_second_run_and_lost_events_are_reported() {
     let event = |at: &str| Q.replace("0.000000100", at);
     let text =
         format!("{}{}{}Skips: 0 forward (0 -   0.0%)\n", event("1.0"), event("9.5"), event("0.0"));

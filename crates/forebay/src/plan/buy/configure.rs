@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_fits_and_limits_are_what_others_leave() {
+    fn reservations_fit_and_limits_are_the_remainder() {
         // With a promise of 10 ms, up to 100 requests per second may be in progress when another
         // arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn nonsensical_prices_are_reported() {
         for (from, to, said) in [
             ("EUR", "euro", "currency: got 'euro'"),
             ("2026-11", "soon", "on: got 'soon'"),

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_is_named_once() {
+    fn each_method_is_named_once() {
         let division = |way, capacity_iops| Division {
             way,
             capacity_iops,

@@ -73,7 +73,7 @@ fn overfull(lanes: u16) -> Array {
 }
 
 #[test]
-fn a_volume_without_any_free_cell_comes_back_to_life() {
+fn a_volume_without_a_free_cell_recovers() {
     for lanes in [6, 7, 8] {
         let array = overfull(lanes);
         let config = Config::plain(Level::TRIPLE, lanes);
@@ -114,7 +114,7 @@ fn fat_units_shrink_before_it_is_urgent() {
 
 /// A drive is missing, without which all roles of all units have no room: all units have, without some roles.
 #[test]
-fn what_is_promised_is_written_while_a_drive_is_missing() {
+fn promised_bytes_can_be_written_while_a_drive_is_missing() {
     for (level, lost_at) in [(Level::RAID6, 0), (Level::RAID6, 2), (Level::TRIPLE, 2)] {
         let config = Config { cells: 1000, ..Config::plain(level, 8) };
         let mut rig = Rig::new(config.created(), 3);

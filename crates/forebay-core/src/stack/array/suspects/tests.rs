@@ -10,7 +10,7 @@ use crate::contract::request::{Flags, Op};
 /// The chunks that roles can reconstruct are those that a read gets from them, at every level and
 /// with any set of drives present.
 #[test]
-fn chunks_are_told_by_roles_that_a_read_would_do_with() {
+fn lost_chunks_are_reported_by_roles_that_would_suffice_for_a_read() {
     for level in LEVELS.into_iter().filter(|level| level.roles(3) <= 9) {
         for usable in 0..=all(level.roles(3)) {
             let view = View { level, chunks: 3, usable, zero: 0, copy: 0 };
@@ -88,7 +88,7 @@ fn a_unit_that_goes_to_another_level_leaves_behind_what_is_lost() {
 
 /// A unit that has lost something takes writes, and these may be lost too.
 #[test]
-fn a_second_loss_of_a_unit_is_told() {
+fn a_second_loss_of_a_unit_is_reported() {
     let mut bench = Bench::written(created(Level::RAID6, 60, false), false);
     let lost = [0, 1, 2].map(|role| bench.lane_of(role));
     bench.age(&lost, &lost);
@@ -110,7 +110,7 @@ fn a_second_loss_of_a_unit_is_told() {
 
 /// What is lost stays named, since it may be there after all, but does not count any more.
 #[test]
-fn what_is_lost_is_not_lost_again() {
+fn a_loss_is_counted_once() {
     let mut bench = Bench::written(created(Level::Mirrored { copies: 2 }, 60, false), false);
     // Both copies of the first chunk.
     let lost = [0, 4].map(|role| bench.lane_of(role));
@@ -132,7 +132,7 @@ fn what_is_lost_is_not_lost_again() {
 
 /// What is read of cells that may be lost after all is written anew, and then they are free.
 #[test]
-fn what_was_not_lost_after_all_is_made_sure() {
+fn suspected_data_that_survived_are_made_durable() {
     let mut bench = Bench::written(created(Level::TRIPLE, 60, false), false);
     bench.age(&[0, 1, 2, 3, 4, 5], &[]);
     bench.assert_told_once(Fault::Media);
@@ -166,7 +166,7 @@ fn a_drive_that_went_is_not_suspected_again_by_its_flush() {
 
 /// A switch that failed in part would have left less for sure than the copies it began with.
 #[test]
-fn a_switch_keeps_what_is_there_for_sure() {
+fn a_switch_keeps_durable_data() {
     let rates = Rates { flushes: 4, writes: 60, reads: 60, drives: 0 };
     let first = Level::Striped { parities: 0 };
     Bench::new(created(first, 60, true), 16, rates).run(400);

@@ -53,7 +53,7 @@ fn drives_have_the_headroom_or_the_answer_says_so() {
 
 /// A mirror of two servers is two thirds busy, so a single server would be overloaded.
 #[test]
-fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_made_anew() {
+fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_rebuilt() {
     let steady: Vec<(u64, u64, u32)> = (0..800).map(|n| (n * 15 / 2, n % 64, 0)).collect();
     let layouts = [
         Layout::Mirror,
