@@ -1,4 +1,4 @@
-//! The drives of an array: which are present, and which have room.
+//! The drives of an array: which are present, and which have free cells.
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, LANES_OPEN};
@@ -8,27 +8,27 @@ use super::space::Space;
 use super::unit::{Place, Unit};
 use crate::contract::time::Nanos;
 
-/// Recent faults of a drive after which it is used no more.
+/// The number of recent faults after which a drive is no longer used.
 const FAULTS_MAX: u32 = 32;
-/// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
-/// year do not add up. (md decays the read errors of a drive by as much.)
+/// The half-life of recent faults. A dying drive fails far more often than this; a few bad sectors
+/// a year do not add up. (md decays the read errors of a drive at the same rate.)
 const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role moves to another drive if that drive has this many more free cells.
 const SLOPE: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Drive {
-    /// Its own; 0 if there is none on this lane.
+    /// The drive's number; 0 if this lane has no drive.
     pub(super) number: u8,
     pub(super) kind: DriveKind,
     pub(super) present: bool,
     pub(super) space: Space,
-    /// Since it was opened.
+    /// The number of I/Os that failed since the array was opened.
     pub(super) faults: u32,
     /// The number of faults that still count, as of that time.
     recent: u32,
     decayed: Nanos,
-    /// Which of all flushes that failed was its last.
+    /// Which of all failed flushes was this drive's last.
     lapse: u32,
     /// Whether its data move to other drives, because it is being replaced.
     leaves: bool,
@@ -40,22 +40,22 @@ pub(super) struct Drives {
     all: Vec<Drive>,
     /// By number: the lane of the drive, if it is present.
     lanes: Vec<Option<u8>>,
-    /// Flushes that failed.
+    /// The number of flushes that failed.
     lapses: u32,
     members: [u8; LANES_MAX as usize],
-    /// A bit a member: it is a solid-state drive.
+    /// One bit per member, set if it is a solid-state drive.
     ssds: u32,
-    /// Roles go to any drive that has room, whatever it lost.
+    /// Roles go to any drive with free cells, whatever it lost.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are not promised, so that as many can fail and be restored on
-    /// the others.
+    /// The number of drives whose cells are not promised, so that as many can fail and be restored
+    /// on the others.
     pub(super) spares: usize,
-    /// By kind: cells of each drive that are kept back from roles that are new there.
+    /// By kind: the cells of each drive that are reserved from roles that are new there.
     pub(super) reserves: [u32; KINDS.len()],
 }
 
 impl Drives {
-    /// One on each lane that has a number other than 0.
+    /// One on each lane whose number is not 0.
     pub(super) fn new(numbers: &[u8], cells: u32) -> Drives {
         let all: Vec<Drive> = numbers
             .iter()
@@ -150,7 +150,7 @@ impl Drives {
         self.members
     }
 
-    /// Returns a bit for each of them: it is a solid-state drive.
+    /// Returns one bit per drive, set if it is a solid-state drive.
     pub(super) fn ssds(&self) -> u32 {
         self.ssds
     }
@@ -164,7 +164,7 @@ impl Drives {
         }
     }
 
-    /// Of these kinds, by lane, in an array whose lanes are its members.
+    /// Sets the kinds by lane, in an array whose lanes are its members.
     pub(super) fn with_kinds(&mut self, kinds: &[DriveKind]) {
         let is_ssd = |(_, kind): &(usize, &DriveKind)| **kind == DriveKind::Ssd;
         let ssds = kinds.iter().enumerate().filter(is_ssd);
@@ -175,7 +175,7 @@ impl Drives {
         self.lapses
     }
 
-    /// Returns whether a place may have lost the data written to it when this many flushes had
+    /// Returns whether a place may have lost its data that was written when this many flushes had
     /// failed.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
@@ -210,7 +210,7 @@ impl Drives {
         self.ssds = self.ssds & !(1 << place) | u32::from(is_ssd) << place;
     }
 
-    /// Has the data of a drive move to others.
+    /// Begins to move the data of a drive to others.
     pub(super) fn let_leave(&mut self, lane: usize) {
         self.all[lane].leaves = true;
     }
@@ -250,14 +250,14 @@ impl Drives {
         self.lanes[usize::from(number)].map(usize::from)
     }
 
-    /// A drive is used no more; answers whether it was until now.
+    /// Stops using a drive; returns whether it was in use.
     pub(super) fn fail(&mut self, lane: usize) -> bool {
         let drive = &mut self.all[lane];
         self.lanes[usize::from(drive.number)] = None;
         std::mem::take(&mut drive.present)
     }
 
-    /// An I/O of a drive failed; answers whether that is once too often.
+    /// Counts a failed I/O of a drive; returns whether it was one too many.
     pub(super) fn fault(&mut self, lane: usize, now: Nanos) -> bool {
         let drive = &mut self.all[lane];
         let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
@@ -268,7 +268,7 @@ impl Drives {
         drive.recent > FAULTS_MAX
     }
 
-    /// A flush of a drive failed: what it took since the last one may be lost.
+    /// A flush of a drive failed, so what it received since its last flush may be lost.
     pub(super) fn lapse(&mut self, lane: usize) {
         self.lapses += 1;
         self.all[lane].lapse = self.lapses;
@@ -279,7 +279,7 @@ impl Drives {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
 
-    /// Cells that a drive has, free or not.
+    /// The cells of a drive, whether free or not.
     pub(super) fn cells(&self, lane: usize) -> u32 {
         self.all[lane].space.cells()
     }
@@ -318,7 +318,7 @@ impl Drives {
         }
     }
 
-    /// A cell is taken, as the table says; answers whether it was free.
+    /// Takes a cell that the table names; returns whether it was free.
     pub(super) fn mark(&mut self, place: Place) -> bool {
         match (self.lane(place), place.cell()) {
             (Some(lane), Some((_, cell))) => self.all[lane].space.mark(cell),
@@ -326,10 +326,11 @@ impl Drives {
         }
     }
 
-    /// Returns where a role of a unit is to be: its drive if that is of the unit's kind and has
-    /// room, else one of that kind that has nothing of the unit that the role must not share a
-    /// drive with, nor lost it unless there is no other, full or not; of these one with least of
-    /// the unit, least of the neighboring chunk, most room, and by chance.
+    /// Returns where to place a role of a unit. This is the role's own drive, if the drive is of
+    /// the unit's kind and has space. Otherwise, it is a drive of that kind that holds nothing of
+    /// the unit that must be on another drive and, unless no other drive is left, that lost no such
+    /// role. Among these, full or not, it is the one with the fewest roles of the unit, then the
+    /// fewest of the neighboring chunk, then the most space, then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -355,7 +356,7 @@ impl Drives {
             beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Room counts in steps, so that chance spreads units over drives.
+            // Space is compared in steps, so that chance spreads units over drives.
             let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
@@ -366,7 +367,7 @@ impl Drives {
         let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
-            // A drive that is being replaced takes data only if no other can.
+            // A drive that is being replaced receives data only if no other drive can.
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
@@ -379,7 +380,7 @@ impl Drives {
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
-    /// Returns whether a drive holds what a role must not share one with.
+    /// Returns whether a drive holds a role that must not be on the same drive as this one.
     pub(super) fn is_barred(
         &self,
         lane: usize,
@@ -391,8 +392,8 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// Returns a role of a unit on a drive that is far fuller than another that could have it, and
-    /// that other.
+    /// Returns a role of a unit on a drive that is far fuller than another suitable drive, and that
+    /// drive.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
@@ -428,7 +429,7 @@ impl Drives {
         unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
 
-    /// Roles that no drive of the array has, though one might.
+    /// Roles that are on no drive of the array, although a drive could hold them.
     pub(super) fn lacks(&self, unit: &Unit, chunks: usize) -> bool {
         let Some(level) = unit.level else { return false };
         let roles = super::level::all(level.roles(chunks));
@@ -464,7 +465,8 @@ mod tests {
         let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
         assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
-        // Half of 33 count an hour later, none the next day; nobody waits for a whole year.
+        // Half of 33 faults count an hour later, and none the next day; the test does not wait for
+        // a whole year.
         assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
         assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
@@ -483,7 +485,8 @@ mod tests {
                     let lane = |role: usize| drives.lane(unit.places[role]).unwrap();
                     for role in 0..level.roles(4) {
                         for other in 0..role {
-                            // Two neighbouring chunks are a segment, on drives of its own.
+                            // Two neighboring chunks are a segment, whose roles are on different
+                            // drives.
                             let apart = level == Level::RAID6 || role % 4 / 2 == other % 4 / 2;
                             assert!(!apart || lane(role) != lane(other), "{unit:?}");
                         }

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use crate::contract::outcome::{Fault, Outcome};
 
-/// Somebody who waits for acknowledged data to become durable.
+/// A client that waits for acknowledged data to become durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) client: u32,
-    /// Whose flush it is; none for a write with FUA, which answers for itself alone.
+    /// The stream of the flush; `None` for a FUA write, which is responsible only for itself.
     stream: Option<u32>,
-    /// Losses until it came.
+    /// The number of losses when the request arrived.
     since: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Losses {
     count: u64,
     /// The cause of the last loss.
     fault: Option<Fault>,
-    /// By stream: the number of losses that it has been informed of.
+    /// By stream: the number of losses that the stream has been informed about.
     told: BTreeMap<u32, u64>,
 }
 
@@ -34,12 +34,13 @@ impl Losses {
         (self.count, self.fault) = (self.count + 1, Some(fault));
     }
 
-    /// Something was lost before this array was there, which all but `knows` are still to be told.
+    /// A loss from before this array was opened, which all streams except `knows` still have to be
+    /// told about.
     pub(super) fn owing(fault: Fault, knows: u32) -> Losses {
         Losses { count: 1, fault: Some(fault), told: BTreeMap::from([(knows, 1)]) }
     }
 
-    /// Losses so far.
+    /// The number of losses so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -49,7 +50,7 @@ impl Losses {
         self.told.remove(&stream);
     }
 
-    /// A flush of a stream, or a write with FUA, begins to wait.
+    /// A flush of a stream or a FUA write begins to wait.
     pub(super) fn waiter(&self, client: u32, stream: Option<u32>) -> Waiter {
         Waiter { client, stream, since: self.count }
     }
@@ -91,7 +92,7 @@ mod tests {
                 assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
             }
         }
-        // Another client takes over the number of one that was informed.
+        // Another client takes over the number of an informed client.
         losses.forget(7);
         for outcome in [lost, Ok(())] {
             let waiter = losses.waiter(6, Some(7));
@@ -160,7 +161,7 @@ mod tests {
     fn a_flush_reports_new_chunks_that_depend_on_a_lost_drive() {
         let mut bench = written(true);
         bench.write(0, 1);
-        // The new chunk and the new P, then an old chunk.
+        // The new chunk and the new P are lost, then an old chunk.
         let lanes = [0, 4, 1].map(|role| bench.lane_of(role));
         bench.lose(&lanes);
         bench.assert_told_once(Fault::Gone);
@@ -201,7 +202,7 @@ mod tests {
         while bench.array().changed.is_empty() {
             bench.end_one(|io| io.op == Op::Write, Ok(()));
         }
-        // Flushes are under way that began before that write was done.
+        // Flushes are outstanding that began before that write was done.
         for lane in 0..6 {
             let outcome = if lane < 3 { Err(Fault::Media) } else { Ok(()) };
             bench.end_one(|io| io.op == Op::Flush && io.lane == lane, outcome);

@@ -1,5 +1,5 @@
-//! The law of room: everything promised can be written and rewritten, for all levels, rules, hints,
-//! drives and flushes. No write is refused.
+//! Tests the promise of space: everything promised can be written and rewritten, for all levels,
+//! rules, hints, drives and flushes. No write is refused.
 
 mod configurations;
 mod rig;
@@ -11,7 +11,8 @@ use crate::contract::request::{Flags, Op};
 use configurations::{Config, Grow, drawn, every};
 use rig::{Rig, reopened};
 
-/// Fills a volume, has it grow or opens it again, fills what it then promises, and writes all over twice.
+/// Fills a volume, enlarges or reopens it, fills what it then promises, and overwrites everything
+/// twice.
 fn hold_to(config: &Config) {
     println!("{config:?}");
     let mut rig = Rig::new(config.created(), config.seed);
@@ -91,7 +92,7 @@ fn a_volume_without_a_free_cell_recovers() {
     }
 }
 
-/// Fat units shrink before the last cell is needed: no write finds a drive without any.
+/// Fat units shrink before the last cell is needed: no write finds a drive without free cells.
 #[test]
 fn fat_units_shrink_before_it_is_urgent() {
     let config = Config::plain(Level::TRIPLE, 6);
@@ -112,7 +113,8 @@ fn fat_units_shrink_before_it_is_urgent() {
     ledger::tests::check(rig.array());
 }
 
-/// A drive is missing, without which all roles of all units have no room: all units have, without some roles.
+/// A drive is missing, without which not all roles of all units fit. All units do fit if some roles
+/// are omitted.
 #[test]
 fn promised_bytes_can_be_written_while_a_drive_is_missing() {
     for (level, lost_at) in [(Level::RAID6, 0), (Level::RAID6, 2), (Level::TRIPLE, 2)] {
