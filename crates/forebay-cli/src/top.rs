@@ -311,7 +311,7 @@ fn rearranged(back: &BackFigures) -> String {
             "Copying blocks failed, so all of them stay where they are. Check the disk; a restart \
              of the server tries again."
         }
-        Some(false) => "Blocks are being copied to their new places whenever it is idle.",
+        Some(false) => "Blocks are copied to their new places whenever the disk is idle.",
     };
     output::wrapped(told) + "\n"
 }

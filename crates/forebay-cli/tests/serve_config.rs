@@ -422,7 +422,7 @@ fn a_running_server_takes_commands() {
     };
     assert!(says(&["policy", "mq-deadline"]).contains("the policy is mq-deadline now"));
     refuses(&["policy", "fly"], "fly");
-    refuses(&["policy", "bfq", "--disk", "other"], "nothing is named 'other'");
+    refuses(&["policy", "bfq", "--disk", "other"], "no disk or volume is named 'other'");
     refuses(&["reload"], "no configuration file");
     refuses(&["stop-trace"], "no trace is being written");
     says(&["start-trace", "asked.csv"]);

@@ -166,7 +166,7 @@ fn truncated_input_and_a_full_temporary_folder_are_reported() {
         ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
-        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another one"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another folder"),
         // A limit on the file size simulates a full disk.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),

@@ -133,7 +133,7 @@ fn a_full_volume_is_reported_until_it_has_space() {
     let (status, state) = served.wait("no room", |state| state["lacks_room"] == true);
     assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
     let said = String::from_utf8(served.ran(&["control", "volume", "socket"]).stdout).unwrap();
-    assert!(said.contains("it has no room for new data") && said.contains("free some"), "{said}");
+    assert!(said.contains("it has no space for new data") && said.contains("free some"), "{said}");
     fs::remove_file(filler).unwrap();
     // The writes waited, and nothing failed.
     client.join().unwrap();

@@ -156,7 +156,7 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
                 "{io:?} names {named} bytes"
             );
             let other = content.pieces.insert((io.lane, io.id), pieces.to_vec());
-            assert!(other.is_none(), "{io:?} has the name of another I/O under way");
+            assert!(other.is_none(), "{io:?} has the id of another outstanding I/O");
         }
         self.devices[usize::from(io.lane)].start(now, io);
         self.under_way += 1;

@@ -196,7 +196,7 @@ impl Pool {
             };
             loans.swap_remove(at);
         }
-        self.lent = self.lent.checked_sub(1).expect("no more given back than lent");
+        self.lent = self.lent.checked_sub(1).expect("no more is returned than was lent");
     }
 
     /// Creates the name of a buffer with one hold.

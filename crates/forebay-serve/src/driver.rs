@@ -178,7 +178,7 @@ impl Driver {
         match tally.gauges.iter().any(lacks) {
             false => Ok(()),
             true => Err(unfit(format!(
-                "'{}': no room for new data; free some space, then switch the policy",
+                "'{}': no space for new data; free some space, then switch the policy",
                 self.name
             ))),
         }

@@ -290,7 +290,7 @@ impl BackFigures {
         };
         let lines = remarks.iter().filter(|(count, ..)| *count > 0).map(line);
         let full =
-            (volume.lacks_room > 0).then(|| format!("'{}': no room for new data\n", self.name));
+            (volume.lacks_room > 0).then(|| format!("'{}': no space for new data\n", self.name));
         lines.chain(full).collect()
     }
 

@@ -371,7 +371,7 @@ impl SocketLanes for Wire {
     fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
         let socket = &mut self.sockets[plug as usize];
         if socket.receiving.is_none() && !socket.unplugged {
-            assert!(into[0].len > 0, "nothing can come into no room");
+            assert!(into[0].len > 0, "a buffer for input is not empty");
             self.pool.lend(into[0], true);
             socket.receiving = Some((into[0], whole, 0));
         }

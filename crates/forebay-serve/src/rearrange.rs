@@ -122,7 +122,7 @@ impl Disk<'_> {
             if version != VERSION {
                 let age = if version < VERSION { "an older" } else { "a newer" };
                 return Err(format!(
-                    "the record of where blocks of {name} are has format {version}, made by {age} Forebay, expected \
+                    "the record of moved blocks of {name} has format {version}, made by {age} Forebay, expected \
                      format {VERSION}; serve it with that Forebay and copy the export to another disk"
                 ));
             }
@@ -140,7 +140,7 @@ impl Disk<'_> {
             }
             if found(&head) != Some(known) {
                 return Err(format!(
-                    "{name}: the record of where its blocks are is damaged, at byte {}",
+                    "{name}: the record of its moved blocks is damaged, at byte {}",
                     known.at
                 ));
             }

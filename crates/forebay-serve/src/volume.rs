@@ -257,8 +257,8 @@ impl Driver {
         let old = volume.drive_to_replace(which)?;
         if let Some(new) = volume.present_at(with) {
             return Err(unfit(format!(
-                "'{}': {} is drive {} of the volume already; if a replacement of drive {old} was interrupted, or \
-                 to give drive {old} up without a successor: `forebay control remove --drive {old}`",
+                "'{}': {} is drive {} of the volume already; to complete an interrupted replacement of drive \
+                 {old}, or to remove drive {old} without a replacement, run `forebay control remove --drive {old}`",
                 self.name,
                 with.display(),
                 new.number,

@@ -31,7 +31,7 @@ pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, 
     let opened = opening(found.array().removing(number).mending(), found, None, tell)?;
     if opened.census.members.contains(&number) {
         return Err(Error::Volume(format!(
-            "drive {number} is still part of the volume: the other drives had no room for some of its data, \
+            "drive {number} is still part of the volume: the other drives had no space for some of its data, \
              or one of them failed"
         )));
     }
@@ -116,7 +116,7 @@ mod tests {
             format!("drive 2 cannot be removed: its drives hold {holds} KiB, and the others");
         assert!(said.contains(&expected), "{said}");
         assert!(
-            said.contains("have room for 0 KiB (units of level raid6 span 6 drives)"),
+            said.contains("have space for 0 KiB (units of level raid6 span 6 drives)"),
             "{said}"
         );
         assert!(refused("7").contains("expected the number or path of a drive"));

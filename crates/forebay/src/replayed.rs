@@ -138,7 +138,7 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     }
     Err(Error::Unfit(format!(
         "{}: got {requests} requests in closed replay, which holds all of them in memory, expected \
-         at most {requests_max}; use {}, or a part of the trace",
+         at most {requests_max}; use {}, or part of the trace",
         input.path.display(),
         named("replay=open")
     )))

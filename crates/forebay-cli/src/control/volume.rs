@@ -63,7 +63,7 @@ forebay_ask::ask! {
         /// The new drive
         with: PathBuf [.word("DEVICE")],
         /// The drive to replace
-        drive: Option<String> [.word("NUMBER|DEVICE").otherwise("the only one that is missing")],
+        drive: Option<String> [.word("NUMBER|DEVICE").otherwise("the only missing drive")],
         /// Destroy the data on the new drive
         overwrite: bool,
         /// The volume
@@ -300,7 +300,7 @@ fn page(volume: &ServedVolume) -> String {
         VolumeHealth::Degraded
             if missing.is_empty() && *lacking_chunks == 0 && volume.lacks_room =>
         {
-            format!("'{name}' is degraded: it has no room for new data.")
+            format!("'{name}' is degraded: it has no space for new data.")
         }
         VolumeHealth::Degraded if missing.is_empty() && *lacking_chunks == 0 => {
             format!("'{name}' is degraded: some drives do not have their share of the records yet.")

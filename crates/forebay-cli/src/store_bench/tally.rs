@@ -43,7 +43,7 @@ pub(super) struct Times {
 const MESSAGES: usize = 3;
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are few enough")
+    Histogram::new(3).expect("the histogram supports three digits")
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {

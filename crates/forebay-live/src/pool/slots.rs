@@ -93,7 +93,11 @@ impl Slots for Pool {
 
     #[track_caller]
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]) {
-        assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
+        assert!(
+            (1..=2).contains(&parities.len()),
+            "expected one or two parities, got {}",
+            parities.len()
+        );
         assert!(data.len() <= BLOCKS_MAX, "{} data blocks, at most {BLOCKS_MAX}", data.len());
         let mut blocks = [[].as_slice(); BLOCKS_MAX];
         let from = data.iter().copied().map(Some);

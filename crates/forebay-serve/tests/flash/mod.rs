@@ -225,7 +225,7 @@ fn a_flash_is_not_served_as_a_disk_unless_forced() {
     assert!(told.contains("(a placement log of format 1)"), "{told}");
     let looks = Back { read_only: true, ..forced(room.back("noop", "flash", None)) };
     let (_, notes) = room.reads(looks);
-    assert!(notes.iter().any(|note| note.contains("it is served by force")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("it is served anyway")), "{notes:?}");
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
 }
 

@@ -133,7 +133,7 @@ impl Array {
                 bytes => format!("{} MiB", bytes >> 20),
             };
             return Err(format!(
-                "its {drives} hold {}, and the others have room for {} (units of level {} span {} drives)",
+                "its {drives} hold {}, and the others have space for {} (units of level {} span {} drives)",
                 size(holds),
                 size(fits),
                 level.name(),

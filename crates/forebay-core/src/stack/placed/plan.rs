@@ -129,7 +129,7 @@ impl<'a> Plan<'a> {
     pub fn forget_idle(&mut self) -> bool {
         let forgotten = !self.wanted.past.is_empty();
         for io in self.wanted.past.drain(..) {
-            debug_assert_eq!(io.owner, Owner::Background, "somebody waits for it");
+            debug_assert_eq!(io.owner, Owner::Background, "a request waits for it");
             if io.op.moves_data() {
                 self.slots.free(io.bytes.buf);
             }

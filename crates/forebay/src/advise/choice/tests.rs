@@ -359,7 +359,7 @@ fn flash_is_compared_with_all_unbeaten_schedulers() {
     assert_eq!(said((400.0, 110.0, 110.0)), None);
     let why = said((330.0, 85.0, 100.0)).unwrap();
     let expected =
-        "Not worth flash: it is not a tenth better than clook, all figures together (total time";
+        "Not worth flash: it is less than 10 % better than clook, all figures together (total time";
     assert!(why.starts_with(expected), "{why}");
 }
 

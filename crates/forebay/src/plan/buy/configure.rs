@@ -316,7 +316,7 @@ impl Words<'_> {
     fn serve(&self) -> String {
         let emulated = match self.backs.iter().any(|back| self.is_striped(back)) {
             true => {
-                "# A file stands for what md makes of several drives: name that in its place.\n"
+                "# A file stands for an md array of several drives: replace it by the array's device.\n"
             }
             false => {
                 "# Files stand for drives, with the model's times. For real drives, name these and\n\

@@ -76,7 +76,7 @@ impl Prices {
             if !names.contains(&name) && devices::open(&name).is_err() {
                 let got: String = name.chars().take(40).collect();
                 return Err(format!(
-                    "[drive.{got}]: got no drive of this name, expected one that is asked for, as `forebay devices` lists"
+                    "[drive.{got}]: got a drive that is not among the candidates, expected the name of one, as in `forebay devices`"
                 ));
             }
             let wrong = |what: String| format!("[drive.{name}]: {what}");

@@ -156,7 +156,7 @@ impl Value for Shared {
     const WORD: &'static str = "SHARING";
     const CHOICES: &'static [Choice] = &[
         Choice { name: "shared", about: "all clients share all drives" },
-        Choice { name: "apart", about: "each client has drives of its own" },
+        Choice { name: "apart", about: "each client has separate drives" },
         Choice { name: "both", about: "try both" },
     ];
 

@@ -32,7 +32,7 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 

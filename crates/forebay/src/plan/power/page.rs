@@ -57,7 +57,7 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     };
     let cautions = answer.traces.iter().flat_map(cautions).collect();
     page.add_notes("Keep in mind", Place::FirstScreen, cautions);
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
