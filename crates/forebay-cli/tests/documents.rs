@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{Folder, ends, forebay, json, sample};
 use crate::shell;
 
-/// Pages whose commands other tests run, or which have requirements that no test can meet.
+/// Pages whose commands are run by other tests, or that have requirements no test can meet.
 const ELSEWHERE: [&str; 7] = [
     "README.md",          // other tests run these: guide.rs and cargo
     "guide.md",           // guide.rs

@@ -185,7 +185,7 @@ fn memory_held_by_stalled_and_slow_clients_is_limited_and_released() {
 #[test]
 fn stalled_handshakes_do_not_block_other_clients() {
     let (folder, serving) = started(&[]);
-    // These are more clients than may be in a handshake at the same time. Each sends another byte
+    // There are more clients than may be in a handshake at the same time. Each sends another byte
     // in every round.
     let mut stalled: Vec<UnixStream> =
         (0..100).map(|_| UnixStream::connect(folder.socket()).unwrap()).collect();

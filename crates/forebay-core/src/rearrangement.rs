@@ -21,7 +21,8 @@ pub struct Extent {
 pub struct Rearrangement {
     /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// The extents that were moved on purpose, sorted by `to`. All others only made room for them.
+    /// The extents that were moved on purpose, sorted by `to`. All other extents were moved only to
+    /// free their places.
     moved: Vec<Extent>,
 }
 
@@ -54,7 +55,7 @@ impl Rearrangement {
         self.moved.iter().map(|extent| extent.len).sum()
     }
 
-    /// Returns whether a range overlaps the extents that made room.
+    /// Returns whether a range overlaps the extents that were moved to free places.
     pub fn displaces(&self, offset: u64, len: u64) -> bool {
         let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
         offset < last.to + last.len && offset.saturating_add(len) > first.to

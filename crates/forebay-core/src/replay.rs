@@ -227,7 +227,7 @@ impl Closed {
         };
         lineup.ready = true;
         let at = (since + head.think).max(lineup.not_before);
-        // Requests of one instant are issued in the recorded order.
+        // Simultaneous requests are issued in the recorded order.
         self.ready.push(Reverse((at, head.request.id, stream as u32)));
     }
 }

@@ -42,8 +42,8 @@ fn admitted(rate: u64, within_ms: f64, times: &[u64]) -> usize {
 
 proptest! {
     /// With a spare rate equal to the promised one, no promise is broken. The paper claims this for
-    /// Miser; its fair queueing and Split promise it too (see their modules). All admit at least as
-    /// many requests as RTT alone can.
+    /// Miser; its fair queueing and Split promise it too (see their modules). All of these policies
+    /// admit at least as many requests as RTT alone can.
     #[test]
     fn with_enough_headroom_no_promise_is_broken(
         times in arrivals(300), rate in rate(), places in 1u64..12, part in 0.0f64..0.99,

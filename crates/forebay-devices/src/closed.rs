@@ -3,7 +3,7 @@
 //!
 //! The host's overhead ([`Host`]) is not part of the drive: the pause between a completion and the
 //! next I/O, and the time to wake up if the host sleeps while its only I/O is in flight. I/Os that
-//! the drive has no room for wait in the host ([`Order`]).
+//! the drive cannot accept yet wait in the host ([`Order`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub struct Pause {
     pub wake: Nanos,
 }
 
-/// The order in which a host issues I/Os that wait for room in the drive.
+/// The order in which a host issues I/Os that wait for the drive to accept them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By address, like Linux's mq-deadline. If the drive accepts fewer I/Os than are outstanding,
@@ -224,7 +224,7 @@ impl<'a, D: Device> Run<'a, D> {
         (seen, io.op, owner.0 as usize, seen - io.at)
     }
 
-    /// Issues I/Os while the device has room.
+    /// Issues I/Os while the device accepts them.
     fn start(&mut self, now: Nanos) {
         while self.device.room() && !self.waiting.is_empty() {
             let rank = |io: &Request| match self.host.order {

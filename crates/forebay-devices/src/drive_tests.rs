@@ -326,7 +326,7 @@ fn more_places_never_make_a_busy_drive_slower() {
 
 #[test]
 fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
-    // Keeps 32 commands of 512 KiB outstanding on a cache that has room for eight.
+    // Keeps 32 commands of 512 KiB outstanding on a cache that holds eight.
     let mut drive = open("sata250").unwrap().model;
     let (mut now, mut started, mut finished) = (Nanos::ZERO, 0, 0);
     while finished < 400 {

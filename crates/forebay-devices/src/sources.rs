@@ -43,7 +43,7 @@ pub struct FigureSource {
 }
 
 impl FigureSource {
-    /// Returns the parameters in `text`, each of which is on a line of its own.
+    /// Returns the parameters in `text`, each of which is on a separate line.
     pub(super) fn all(text: &str) -> Vec<FigureSource> {
         let (mut figures, mut table) = (Vec::new(), String::new());
         for line in text.lines().map(str::trim) {

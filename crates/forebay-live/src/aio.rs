@@ -68,7 +68,7 @@ impl Aio {
     /// Creates a queue for at most `depth` I/Os at a time, each of at most `len_max` bytes.
     ///
     /// # Errors
-    /// The system has no room for that many I/Os.
+    /// The system cannot provide for that many I/Os.
     pub fn new(file: File, depth: u32, len_max: u32) -> io::Result<Aio> {
         let mut context = 0u64;
         // SAFETY: the pointer is to a context that is zero, as the call requires, and that lives

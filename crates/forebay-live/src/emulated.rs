@@ -49,7 +49,7 @@ impl Content {
         let mut offset = io.offset;
         for &piece in pieces {
             match io.op {
-                // Nobody needs the bytes of this read.
+                // The bytes of this read are not needed.
                 Op::Read if piece.buf == 0 => {}
                 _ if piece.buf == 0 => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
                 Op::Read => store.read(offset, pool.view_mut(piece))?,

@@ -34,7 +34,7 @@ enum BufferKind {
     Held,
     /// The buffer never changes.
     Constant,
-    /// The buffer receives data that nobody needs.
+    /// The buffer receives data that is not needed.
     Sink,
 }
 
@@ -73,7 +73,7 @@ unsafe impl Send for Pool {}
 
 impl Pool {
     /// Creates a pool whose first `arena_bytes` are contiguous, so that they can be registered with
-    /// the kernel at once. Further buffers, or all buffers if this is 0, come from the heap.
+    /// the kernel at once. Further buffers, or all buffers if this is 0, are allocated on the heap.
     pub fn new(arena_bytes: usize) -> Pool {
         let mut pool = Pool {
             room: Room::new(arena_bytes),
@@ -120,7 +120,7 @@ impl Pool {
         self.name(len, BufferKind::Constant, place)
     }
 
-    /// Adds a permanent buffer of `len` bytes for data that nobody needs: any part of it may be
+    /// Adds a permanent buffer of `len` bytes for data that is not needed: any part of it may be
     /// lent for writing, even several times at once, and it can never be read.
     pub fn sink(&mut self, len: u32) -> Buf {
         let place = self.room.take(len);

@@ -75,7 +75,7 @@ impl<L: Lanes> Striped<L> {
         self.queues[usize::from(part.lane)].push_back((Request { id, ..part }, pieces));
     }
 
-    /// Starts parts on the lanes that have room.
+    /// Starts parts on the lanes that accept I/Os.
     fn start_parts(&mut self, now: Nanos) {
         for (lane, queue) in (0..).zip(&mut self.queues) {
             while self.lanes.room(lane)

@@ -79,7 +79,7 @@ impl Counts {
         writer.numbers(self.0.iter().map(|entry| u64::from(entry.1) - 1));
     }
 
-    /// Reads counts of numbers of at most `max`.
+    /// Reads the counts of numbers, which are at most `max`.
     pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, ByteError> {
         let length = bytes.length(max as usize + 1, what)?;
         let mut last = None;

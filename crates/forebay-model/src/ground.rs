@@ -292,7 +292,7 @@ impl UsedBlocks {
     }
 }
 
-/// The number of stretches examined when searching for room.
+/// The number of stretches examined when searching for free space.
 const TRIES: usize = 200;
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ pub enum AttachEvent {
     Nothing,
     /// A message for the user.
     Said(String),
-    /// Somebody else disconnected the device.
+    /// Another process disconnected the device.
     Over,
 }
 

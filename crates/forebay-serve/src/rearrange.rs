@@ -1,6 +1,6 @@
 //! Disks whose blocks are rearranged in the order in which they are read (docs/serve.md). This
-//! module learns the new order from a trace, and finds room behind all exports for the moved blocks
-//! and the record of their positions.
+//! module learns the new order from a trace, and finds space behind all exports for the moved
+//! blocks and the record of their positions.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -37,7 +37,7 @@ pub(crate) struct Laid {
 ///
 /// # Errors
 /// The disk is rearranged but the configuration does not say so, or the reverse, or the disk has no
-/// room for the moved blocks.
+/// space for the moved blocks.
 pub(crate) fn within(
     back: &Back,
     bytes: u64,

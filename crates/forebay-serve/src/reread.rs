@@ -202,8 +202,8 @@ impl Running {
 impl Back {
     /// Returns this back with the policy, promises and exports of `now`. Exports keep their order;
     /// those no longer in `now` stay without a promise. `is_idle` returns whether no client uses an
-    /// export: it then takes any range, and makes room for a new export if it is no longer in `now`.
-    /// Other new exports follow.
+    /// export: it then takes any range, and its place is free for a new export if it is no longer
+    /// in `now`. Other new exports follow.
     pub(crate) fn with_policy_of(&self, now: &Back, is_idle: impl Fn(usize) -> bool) -> Back {
         let of = |name: &str| now.exports.iter().find(|other| other.name == name);
         let export = |(at, one): (usize, &Named)| match of(&one.name) {

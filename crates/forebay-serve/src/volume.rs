@@ -73,7 +73,7 @@ pub enum VolumeHealth {
     /// All data can be read and has full redundancy, and all drives work.
     Healthy,
     /// All data can be read, but a drive is missing, some data lacks redundancy, or there is no
-    /// room for new data.
+    /// space for new data.
     Degraded,
     /// Some data cannot be read any more.
     Lost,
@@ -311,7 +311,7 @@ impl Driver {
     /// moved in the background.
     ///
     /// # Errors
-    /// There is no such drive, or the others have no room for its data.
+    /// There is no such drive, or the others have no space for its data.
     pub(crate) fn remove_drive(&self, which: &str) -> Result<u8, Error> {
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let volume = self.volume()?;

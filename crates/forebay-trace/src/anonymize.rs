@@ -262,7 +262,7 @@ mod tests {
         Key::new(SECRET).unwrap()
     }
 
-    /// A trace in memory. Each batch comes with the names that are known by then.
+    /// A trace in memory. Each batch contains the names that are known by then.
     struct Fixed {
         batches: Vec<(Vec<Record>, Dictionary)>,
         dictionary: Dictionary,

@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(o.claims(), 0);
     }
 
-    /// Compares the result with that of the same rule applied to single sectors.
+    /// Compares the result with the same rule applied to single sectors.
     #[test]
     fn agrees_with_a_table_of_sectors() {
         let mut table: Vec<VecDeque<u64>> = vec![VecDeque::new(); 64];

@@ -34,7 +34,7 @@ const PIECE: usize = 512;
 /// The options of a description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// What counts as one stream.
+    /// The definition of a stream.
     pub stream_by: StreamBy,
     /// How to describe each stream and the types of streams. If None, this is omitted.
     pub threads: Option<ThreadOptions>,

@@ -12,7 +12,7 @@ use forebay_words::quantities;
 const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];
 /// A trace with more gaps than this consists of bursts.
 const GAPS_MAX: u64 = 2;
-/// How many times as long as the rest of the trace the gaps must be.
+/// The minimum ratio of the gaps to the rest of the trace.
 const TIMES: u64 = 10;
 /// The minimum number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;

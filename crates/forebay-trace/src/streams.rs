@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::trace::{Dictionary, Stream};
 
-/// What counts as one stream.
+/// The definition of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamBy {

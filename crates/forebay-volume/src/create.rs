@@ -30,7 +30,7 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// The number of drives whose data are to have room on the others when they fail.
+    /// The number of drives whose data must fit on the others when they fail.
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,

@@ -83,8 +83,8 @@ pub struct Curve {
     pub trace: String,
     /// The block size in bytes.
     pub block_bytes: u32,
-    /// Whether the trace counts in blocks and these are used, so that the real size of a block is
-    /// unknown.
+    /// Whether the trace counts in blocks and its blocks are used, so that the real size of a block
+    /// is unknown.
     pub is_own_block: bool,
     /// The number of block accesses in the trace.
     pub accesses: u64,

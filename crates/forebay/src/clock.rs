@@ -472,8 +472,8 @@ mod tests {
 
     #[test]
     fn a_crowd_may_lie_about_the_end_of_a_step() {
-        // Half of the requests come just before each whole second and half just after it, with some
-        // in between.
+        // Half of the requests arrive just before each whole second and half just after it, with
+        // some in between.
         let of = |second: u64| {
             let about = [second * 1_000_000 - 2_000, second * 1_000_000 + 2_000 + second % 7];
             about.into_iter().chain([second * 1_000_000 + 300_000 + second * 7919 % 400_000])

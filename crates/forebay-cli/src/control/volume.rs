@@ -95,10 +95,10 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Remove a drive from a volume that is being served, if the others have space for its data
     ///
-    /// The data are moved to the other drives before the drive leaves the volume, so that redundancy is never
-    /// reduced. A missing drive can be removed once its data have been restored on the others. Shows progress
-    /// until that is done. If this command is interrupted, the removal goes on; if the server is, give the
-    /// command again.
+    /// The data are moved to the other drives before the drive leaves the volume, so that
+    /// redundancy is never reduced. A missing drive can be removed once its data have been restored
+    /// on the others. Shows progress until that is done. If this command is interrupted, the
+    /// removal continues; if the server is, give the command again.
     pub(crate) struct RemoveAsk("control remove") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],

@@ -190,7 +190,7 @@ impl MissRatioCurve {
         }
     }
 
-    /// Removes positions that are not the last use of any block, and makes room for as many new
+    /// Removes positions that are not the last use of any block, and provides space for as many new
     /// positions as remain.
     #[cold]
     fn renumber(&mut self) {
@@ -208,7 +208,7 @@ impl MissRatioCurve {
         self.mark();
     }
 
-    /// Marks all positions as last uses, with room for as many new positions.
+    /// Marks all positions as last uses, and provides space for as many new positions.
     fn mark(&mut self) {
         let room =
             (2 * self.blocks.len()).next_multiple_of(STRETCH_BITS).max(self.words.len() * 64);

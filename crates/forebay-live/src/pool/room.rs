@@ -69,7 +69,7 @@ impl Room {
         (start, false)
     }
 
-    /// Frees memory that [`Room::take`] returned for the same length.
+    /// Frees memory that [`Room::take`] returned for this length.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
         if !inside {
             self.free_bytes += Room::size(len);

@@ -118,7 +118,7 @@ pub enum Command {
         #[serde(default)]
         overwrite: bool,
     },
-    /// Removes a drive from a volume whose other drives have room for its data; reports progress
+    /// Removes a drive from a volume whose other drives have space for its data; reports progress
     /// until the data have been moved.
     RemoveDrive {
         /// The volume's name; may be left out if there is only one.

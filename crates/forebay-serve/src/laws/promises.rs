@@ -1,6 +1,6 @@
-//! Tests that promises are kept beside any neighbor, with the server's default settings, in virtual
-//! time. The devices are an emulated disk, a flash drive, a cloud volume, a volume of disks, and a
-//! disk with a flash cache.
+//! Tests that promises are kept whatever a neighbor does, with the server's default settings, in
+//! virtual time. The devices are an emulated disk, a flash drive, a cloud volume, a volume of
+//! disks, and a disk with a flash cache.
 //!
 //! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
 //! A promise counts as kept if at least 98.5 % are in time.
@@ -318,8 +318,8 @@ impl Bed {
         ((0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect(), mb_per_s)
     }
 
-    /// Expects that the promise to `steady` is kept beside every `nth` neighbor, or in long runs
-    /// beside every neighbor.
+    /// Expects that the promise to `steady` is kept with every `nth` neighbor, or in long runs with
+    /// every neighbor.
     fn keeps_beside(&self, nth: usize, policy: &str, steady: Steady) {
         let capacity_iops = self.capacity_iops(policy);
         println!("{capacity_iops} IOPS, of which {} are promised", steady.planned_iops(0));
@@ -330,7 +330,8 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Returns tenants of the highest rate to all of whom the server promises what they need.
+    /// Returns tenants with the highest rate at which the server accepts the promises that all of
+    /// them need.
     fn most_accepted(&self, capacity_iops: u64, tenants: u64, like: Steady) -> Vec<Steady> {
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
         let of_rate = |rate_iops| Steady { rate_iops, ..like };

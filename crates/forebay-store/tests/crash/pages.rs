@@ -147,7 +147,7 @@ impl Workload for Pages {
         let (operation, which) = match (id, self.left) {
             (0, _) => (Operation::Open, 0),
             (_, 0) => (Operation::Close, 0),
-            // The only scan is complete.
+            // Only one scan is in progress, and it is complete.
             _ if self.only.is_some() && self.scans.is_empty() => (Operation::Close, 0),
             _ => self.draw(),
         };

@@ -10,7 +10,7 @@ use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
 use crate::wall::{MIB, config, folders, value};
 
-/// A server with a store in a folder of its own.
+/// A server with a store in a separate folder.
 pub(crate) struct Served {
     _root: Folder,
     pub(crate) store: Store,

@@ -95,7 +95,7 @@ impl PlainNumber {
                 rest = rest.get(length..)?;
                 continue;
             }
-            // Numbers with an exponent have no groups: 1.000e-01 is not 1000e-01.
+            // Numbers with an exponent have no digit groups: 1.000e-01 is not 1000e-01.
             if is_grouped && matches!(byte, b'e' | b'E') {
                 return None;
             }

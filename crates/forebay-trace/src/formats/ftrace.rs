@@ -47,7 +47,7 @@ const TRACEPOINTS: [&[u8]; 9] = [
     b"block_io_done",
 ];
 
-/// Those of them that end with an error number in brackets, instead of a name.
+/// The events that end with an error number in brackets instead of a name.
 const COMPLETIONS: [&[u8]; 3] = [b"block_rq_complete", b"block_rq_error", b"block_bio_complete"];
 
 /// The ftrace format.

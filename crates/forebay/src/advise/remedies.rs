@@ -178,8 +178,8 @@ impl Remedy {
     }
 }
 
-/// Leaves at most one use of flash recommended: the one that needs less flash, unless `is_worth`
-/// says that another justifies needing more.
+/// Leaves at most one use of flash recommended: the one that needs the least flash, unless
+/// `is_worth` says that another justifies needing more.
 pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
     let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
     let mut worthy: Vec<usize> =

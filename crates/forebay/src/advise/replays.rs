@@ -35,9 +35,9 @@ pub(super) struct Schedulers<'a> {
     pub(super) clock_step_ms: f64,
 }
 
-/// Above this number of requests, these are not simulated: schedulers that no current system has,
-/// drives with other parameters than the catch margin, a second cache, and queue sizes with more
-/// than one scheduler.
+/// Above this number of requests, the following are not simulated: schedulers that no current
+/// system has, drives with other parameters than the catch margin, a second cache, and queue sizes
+/// with more than one scheduler.
 pub(super) const LARGE_REQUESTS: u64 = 4_000_000;
 
 /// Returns the specs of the policies to simulate for a trace of `requests` requests.

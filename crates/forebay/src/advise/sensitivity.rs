@@ -250,7 +250,7 @@ mod tests {
             "{calm}"
         );
         assert!(calm.ends_with(&format!(" compared with {}.", baseline.policy)), "{calm}");
-        // A sign that changes within 3 % tells nothing.
+        // A change of sign within 3 % is not significant.
         let slight = told(&[one("twice the memory for reads", 101.0)], runs, "disk busy time");
         assert!(!slight.unwrap().contains("the gain becomes a loss"));
         let turned = told(

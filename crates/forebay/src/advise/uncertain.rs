@@ -95,7 +95,7 @@ impl Uncertain {
         (!gains.is_empty()).then_some(Uncertain { policy, depends_on, gains })
     }
 
-    /// Formats what is sure and what is not, as in "write p99 falls 38 to 43 %, but read p99 may
+    /// Formats what is certain and what is not, as in "write p99 falls 38 to 43 %, but read p99 may
     /// fall 19 % or rise 20 %". Returns `None` if no figure changes by enough to matter.
     pub(super) fn said(&self) -> Option<String> {
         let of = |keep: fn(&&GainRange) -> bool| -> Vec<String> {

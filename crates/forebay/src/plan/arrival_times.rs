@@ -111,7 +111,7 @@ impl ArrivalTimes {
         })
     }
 
-    /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
+    /// Returns each volume as a separate trace, on the same clock; empty unless volumes were
     /// recorded separately.
     pub fn split(self) -> Vec<ArrivalTimes> {
         let ArrivalTimes { path, volumes, lengths, data_requests, notes, .. } = self;

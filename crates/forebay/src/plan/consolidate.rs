@@ -106,7 +106,7 @@ impl Shared {
 /// The answer of `plan consolidate` for a constant-rate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
-    /// What each client needs on a server of its own, in the order given.
+    /// What each client needs on a separate server, in the order given.
     pub clients: Vec<Client>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
@@ -114,7 +114,7 @@ pub struct Consolidation {
     pub rows: Vec<Shared>,
 }
 
-/// What a client needs on a server of its own.
+/// What a client needs on a separate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
     /// The client's number: its position in the order given, counted from 1.
@@ -339,7 +339,7 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-/// Finds what each client needs on a server of its own, which is the first half of the work.
+/// Finds what each client needs on a separate server, which is the first half of the work.
 fn alone(
     clients: &[&ArrivalTimes],
     promises: &Promises,

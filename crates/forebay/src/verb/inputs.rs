@@ -288,7 +288,7 @@ impl StreamsAsk {
     }
 }
 
-/// The value of the option for what counts as one stream.
+/// The value of the option that defines a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamsBy(pub StreamBy);
 

@@ -89,7 +89,8 @@ fn named_flash_is_answered_first() {
     assert!(headline.starts_with("Yes: with 1 GiB of flash"), "{headline}");
 }
 
-/// On an idle disk, flash shortens latencies that nobody minds; and it shortens no reads if it only absorbs writes.
+/// On an idle disk, flash shortens latencies that are short already; and it shortens no reads if it
+/// only absorbs writes.
 #[test]
 fn named_flash_that_is_not_needed_or_is_only_for_writes_is_reported() {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
@@ -173,7 +174,7 @@ fn blocks_are_as_small_as_the_requests() {
         assert_eq!(placed(caching, "blocks_partial"), 0.0);
         assert!(!caching.reason.contains("only part"), "{}", caching.reason);
     }
-    // Blocks of half a KiB cannot be had.
+    // Blocks of half a KiB are not supported.
     let advice = writes(KIB / 2);
     let caching = remedy(&advice, RemedyKind::Caching);
     assert_eq!(placed(caching, "blocks_partial"), 4_000.0);

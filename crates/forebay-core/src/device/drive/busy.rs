@@ -2,7 +2,7 @@
 //! moment counts once, and only after it has passed.
 //!
 //! The arm's work is reported late, when the drive is next examined, or in advance, when a write
-//! waits for room.
+//! waits for cache space.
 
 /// Spans of busy time.
 #[derive(Clone, Debug, Default)]

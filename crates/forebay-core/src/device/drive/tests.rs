@@ -392,7 +392,7 @@ fn a_full_cache_makes_room_first() {
         controller.write_cache = Some(places(1, 8));
     });
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
-    // The arm writes the first run until 5400 us. Only then is there room for the second.
+    // The arm writes the first run until 5400 us. Only then is there space for the second.
     assert_eq!(serve(&mut drive, 240, io(Op::Write, 90, 1)), 5_410);
     // A write that can never fit bypasses the cache: sector 200 passes at 12 ms.
     assert_eq!(serve(&mut drive, 10_050, io(Op::Write, 200, 9)), 12_900);

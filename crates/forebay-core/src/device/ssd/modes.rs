@@ -22,7 +22,7 @@ pub struct Modes {
     /// The modes, at least one. Their shares must add up to 1.
     pub modes: Vec<Mode>,
     /// The share of each duration in which the die, or the entrance of the buffer, is busy. The
-    /// rest comes before that and blocks no other operation.
+    /// rest of the time comes before that and delays no other operation.
     pub busy_share: f64,
 }
 

@@ -370,7 +370,7 @@ fn a_fully_trimmed_drive_behaves_as_new() {
     let empty = Precondition { filled_share: 0.0, ..Precondition::default() };
     let new = Ssd::new(SsdSpec { precondition: empty, ..spec }).unwrap();
     let mut drives = [used.without_content(), new];
-    // These are enough writes for garbage collection.
+    // Enough writes to cause garbage collection.
     for id in 0..6_000 {
         let at = Nanos::from_millis(id * 10);
         let page = id * 7 % 1024;

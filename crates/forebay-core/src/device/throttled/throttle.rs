@@ -43,7 +43,7 @@ pub struct Bucket {
     pub start_share: f64,
 }
 
-/// How many operations a request counts as.
+/// The number of operations that a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// Each request counts as one operation.
@@ -76,7 +76,7 @@ pub enum Queues {
 pub struct Throttle {
     /// The buckets. A request passes when no bucket that limits it is overdrawn.
     pub buckets: Vec<Bucket>,
-    /// How many operations a request counts as.
+    /// The number of operations that a request counts as.
     pub count: Count,
     /// Whether buckets of bytes charge whole units, as volumes on hard disks do. `count` must have
     /// a unit.

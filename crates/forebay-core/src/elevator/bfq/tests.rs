@@ -102,7 +102,7 @@ fn streams_that_think_long_are_not_waited_for() {
 
 #[test]
 fn streams_that_read_one_file_by_turns_share_a_queue() {
-    // Each stream reads every second 64 KiB. With separate queues, the scheduler would wait for one
+    // Each stream reads every other 64 KiB. With separate queues, the scheduler would wait for one
     // stream while the other has requests.
     let longest_turn = |apart: u64| {
         let mut run = run(PLAIN);

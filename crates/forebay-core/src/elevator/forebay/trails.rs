@@ -134,7 +134,7 @@ impl Trails {
         self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
-    /// Returns the trail that a request at `offset` continues: the one with the nearest end at or
+    /// Returns the trail that a request at `offset` continues: the trail with the nearest end at or
     /// before it.
     fn ending_at(&self, offset: u64) -> Option<TrailId> {
         let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);

@@ -14,7 +14,7 @@ use crate::outstanding::Release;
 pub enum Owner {
     /// A client request, identified by the number passed to [`super::Placement::place`].
     Client(u32),
-    /// Nobody waits for the I/O.
+    /// No request waits for the I/O.
     Background,
 }
 

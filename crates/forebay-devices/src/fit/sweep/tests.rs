@@ -335,7 +335,7 @@ fn an_unusable_job_is_described_briefly_and_without_a_wrong_hint() {
     assert!(said.contains("its options imply 1 outstanding I/O, but"), "{said}");
 }
 
-/// Without a drive's name, the folder tells drives apart.
+/// Without a drive's name, the folder distinguishes drives.
 #[test]
 fn repeated_rows_of_two_folders_are_not_averaged() {
     let text = |iops: f64, target: &str| {

@@ -116,7 +116,7 @@ fn a_few_slow_requests_are_named_but_not_judged() {
     assert!(holds(&card) && card.verdict.faithful, "{}", card.verdict.text);
 }
 
-/// Whether B is as fast as A comes second if B is another load.
+/// If B is another load, whether B is as fast as A comes second.
 #[test]
 fn another_load_is_told_before_its_speed() {
     let a = recording(1);

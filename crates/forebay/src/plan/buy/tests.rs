@@ -42,7 +42,7 @@ fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
 }
 
-/// Returns `count` requests that arrive at once, each to a stripe of its own.
+/// Returns `count` requests that arrive at once, each to a separate stripe.
 fn burst(count: u64) -> Vec<(u64, u64, u32)> {
     (0..count).map(|stripe| (0, stripe, 0)).collect()
 }
@@ -319,7 +319,7 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     };
     assert_eq!(drives(9), [("mirror", None), ("volume-mirror", None)]);
     assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
-    // The time limit leaves room for writing a round of records between requests.
+    // The time limit leaves time for writing a round of records between requests.
     assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
     // A read of 128 KiB fits in one chunk of 512 KiB, but takes two chunks of 64 KiB and thus twice
     // as many I/Os.

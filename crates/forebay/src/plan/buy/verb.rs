@@ -35,7 +35,7 @@ forebay_ask::ask! {
         fraction: Share = "0.99",
         /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as {"web": ("5ms", 0.999)}
         promise: Vec<OwnPromise> [.repeated()],
-        /// How many times as much data and as many requests per second there will be
+        /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
         /// The size in GiB of the data of all clients together, with the growth
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of each volume, times the growth")],

@@ -76,7 +76,7 @@ fn headline(answer: &Answer) -> String {
     format!("{kept}; answering {what} requires {}, {times} times as many.", last.capacity_iops)
 }
 
-/// Returns how many times as much capacity the last requests need.
+/// Returns by which factor the last requests increase the capacity.
 fn times((most, last): &(&CapacityRow, &CapacityRow)) -> f64 {
     last.capacity_iops as f64 / most.capacity_iops.max(1) as f64
 }

@@ -16,8 +16,8 @@ use super::super::layers::{Layer, name};
 use super::Pairing;
 use super::waiting::{Exclusion, Pending, Volume};
 
-/// If this many requests of a device had no completion of its own, the device does not complete
-/// requests itself.
+/// If this many requests of a device had no completion event of that device, the device does not
+/// complete requests itself.
 const BELOW_MIN: u32 = 16;
 
 impl Pairing {

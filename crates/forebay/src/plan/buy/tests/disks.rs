@@ -177,7 +177,7 @@ fn drives_are_as_busy_as_outside_a_long_gap() {
     assert!(without > 0.09 && (with - without).abs() < 0.01, "{with} for {without}");
 }
 
-/// A reader who compares RAID 6 with one drive sees why it needs so many.
+/// The answer explains why RAID 6 needs so many drives compared with one drive.
 #[test]
 fn raid6_says_that_it_reads_before_it_writes() {
     let refused = |op| {
