@@ -98,7 +98,7 @@ impl<'a> Bytes<'a> {
         self.at += length;
         match std::str::from_utf8(text) {
             Ok(text) => Ok(text.to_string()),
-            Err(_) => self.bad(format!("{what} that is no text"), "UTF-8"),
+            Err(_) => self.bad(format!("{what} that is not text"), "UTF-8"),
         }
     }
 

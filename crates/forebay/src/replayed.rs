@@ -90,7 +90,7 @@ pub struct Setup {
     pub replay: Replay,
     /// The speed at which requests arrive, relative to the recording.
     pub intensity: Intensity,
-    /// What to do with addresses beyond the device.
+    /// How to treat addresses beyond the device.
     pub map: Map,
     /// Whether Forebay's own schedulers run as in `forebay serve`: behind the path from its
     /// clients, which makes all requests one stream. Otherwise they run like schedulers in the

@@ -45,8 +45,8 @@ impl Pairing {
             let names: Vec<String> = below.iter().map(|volume| name(volume.device)).collect();
             (above.unremapped > 0 && own > 0).then(|| {
                 format!(
-                    "{} of volume {} {} not remapped to {} below it, and {} there {} not come from above: writes of \
-                     dm-crypt and RAID 5 look like that, and count at both layers; {} reads only one of them",
+                    "{} of volume {} {} not remapped to {} below it, and {} there {} not come from above: this is \
+                     typical of dm-crypt and RAID 5, whose writes count at both layers; {} reads only one of them",
                     counted(above.unremapped, "request"),
                     name(above.device),
                     verb(above.unremapped, "is", "are"),
