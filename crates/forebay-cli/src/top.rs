@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn an_abandoned_copy_is_reported_to_watchers() {
         let mut back = looked(1.0, 0).backs.remove(0);
-        assert!(rearranged(&back).starts_with("Blocks are being copied"));
+        assert!(rearranged(&back).starts_with("Blocks are copied"));
         back.counted.push((ABANDONED.into(), 1.0));
         assert!(rearranged(&back).starts_with("Copying blocks failed"));
         back.rearranged = None;

@@ -395,7 +395,7 @@ impl Driver {
         if tally.lanes.len() >= most {
             return Err(unfit(format!(
                 "'{name}': {} drives have been opened since the server was started, and \
-                 there is room for {most}; restart the server, then add {}",
+                 at most {most} are possible; restart the server, then add {}",
                 tally.lanes.len(),
                 path.display()
             )));

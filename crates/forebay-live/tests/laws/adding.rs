@@ -182,7 +182,7 @@ fn drives_are_removed_while_clients_read_and_write_and_any_two_others_may_then_f
         );
         let left = |drive| volume.events.contains(&VolumeEvent::Left { drive });
         assert!(left(8) && left(3), "{:?}", volume.events);
-        assert!(volume.volume.placement().removal(1).unwrap_err().contains("room for 0 KiB"));
+        assert!(volume.volume.placement().removal(1).unwrap_err().contains("space for 0 KiB"));
         // The removed drives are present, but are not used, even if another one is missing.
         oracle.more(100);
         let (again, media) = ended(all.found(0, &[4]), Vec::new(), media, &mut oracle);

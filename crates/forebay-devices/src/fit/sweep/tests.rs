@@ -384,7 +384,7 @@ fn the_last_report_of_a_run_counts() {
     let sweep = read(&run(1000));
     assert_eq!((sweep.rows.len(), sweep.rows[0].iops), (1, 400.0));
     assert_eq!(sweep.notes.len(), 1, "{:?}", sweep.notes);
-    assert!(sweep.notes[0].contains("x.json: 2 reports of runs that went on"), "{:?}", sweep.notes);
+    assert!(sweep.notes[0].contains("x.json: 2 reports of unfinished runs"), "{:?}", sweep.notes);
     // A second run that was appended to the file counts as well, and so does another job.
     let again = [run(1000).to_vec(), vec![report("a", 1040, 30, 420.0)]].concat();
     assert_eq!(read(&again).rows[0].iops, 410.0);

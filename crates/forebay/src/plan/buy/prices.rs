@@ -76,7 +76,8 @@ impl Prices {
             if !names.contains(&name) && devices::open(&name).is_err() {
                 let got: String = name.chars().take(40).collect();
                 return Err(format!(
-                    "[drive.{got}]: got a drive that is not among the candidates, expected the name of one, as in `forebay devices`"
+                    "[drive.{got}]: got an unknown drive, expected one to try, or one that \
+                     `forebay devices` lists"
                 ));
             }
             let wrong = |what: String| format!("[drive.{name}]: {what}");
@@ -142,7 +143,7 @@ mod tests {
             ("329.5", "-1", "[drive.hc550]: amount: got -1"),
             ("329.5", "nan", "[drive.hc550]: amount: got NaN"),
             ("6.5", "1e9", "watts: got 1000000000, expected 0"),
-            ("hc550", "hc551", "[drive.hc551]: got no drive"),
+            ("hc550", "hc551", "[drive.hc551]: got an unknown drive"),
             ("watts", "watt", "line 5: unknown field `watt`"),
             ("currency", "curency", "unknown field `curency`"),
             ("329.5", "\"much\"", "line 4: invalid type"),
