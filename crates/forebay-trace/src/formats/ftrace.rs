@@ -274,7 +274,7 @@ fn span_of_fields(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
         pair if pair.contains(&b',') => device(pair),
         word => number(word).and_then(|number| u32::try_from(number).ok()),
     };
-    let device = device.ok_or("dev is no device")?;
+    let device = device.ok_or("dev is not a device")?;
     let category = field("rwbs").and_then(category).ok_or("unknown letters in rwbs")?;
     let sector = wanted("sector", "sector is not a number")?;
     let sectors = wanted("nr_sector", "nr_sector is not a number")?;

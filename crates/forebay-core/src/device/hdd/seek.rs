@@ -103,7 +103,9 @@ impl SeekCurve {
 
     fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
         if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
-            return Err(SpecError("seek: got first times before a table, put them in it".into()));
+            return Err(SpecError(
+                "seek: got first times in addition to a table; put them into the table".into(),
+            ));
         }
         let rest = SeekCurve::new(rest, cylinders)?;
         let points = (1..).zip(first.iter().copied()).collect();

@@ -316,10 +316,10 @@ impl Words<'_> {
     fn serve(&self) -> String {
         let emulated = match self.backs.iter().any(|back| self.is_striped(back)) {
             true => {
-                "# A file stands for an md array of several drives: replace it by the array's device.\n"
+                "# A file represents an md array of several drives: replace it by the array's device.\n"
             }
             false => {
-                "# Files stand for drives, with the model's times. For real drives, name these and\n\
+                "# Files represent the drives, with the model's times. For real drives, name their paths and\n\
                  # leave `emulate` out.\n"
             }
         };
@@ -344,7 +344,7 @@ impl Words<'_> {
     fn disk(&self, back: &Back<'_>) -> String {
         let mut text = String::new();
         if self.is_striped(back) {
-            text += &format!("\n# The file stands for {} drives:{}", back.drives, self.mdadm(back));
+            text += &format!("\n# The file represents {} drives:{}", back.drives, self.mdadm(back));
         }
         text += &format!("\n[[disk]]\nname = \"{0}\"\nfile = \"drives/{0}.img\"\n", back.name);
         if !self.is_striped(back) {

@@ -59,7 +59,7 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     page.add("", Place::FirstScreen, written.into_iter().map(Block::Text).collect());
     if let Some(configuration) = &answer.configuration {
         let texts = [
-            ("Files that stand for the drives (setup.sh):", &configuration.setup),
+            ("Files that represent the drives (setup.sh):", &configuration.setup),
             ("forebay serve (serve.toml):", &configuration.serve),
             ("cgroup v2 (cgroup.txt):", &configuration.cgroup),
             ("dmClock (dmclock.txt):", &configuration.dmclock),
