@@ -19,7 +19,7 @@ pub(super) struct Pick {
     pub(super) index: usize,
     /// Whether it was chosen because it has waited too long.
     pub(super) forced: bool,
-    /// When the head reaches it; 0 if that did not matter.
+    /// When the head reaches its first sector; 0 if the choice did not depend on it.
     pub(super) at: u64,
     /// Since when it has waited.
     pub(super) since: u64,

@@ -41,7 +41,7 @@ pub(super) struct Log {
     pub(super) base: u64,
     /// The page that the record carries.
     pub(super) page: u64,
-    /// Something other than a unit has changed, which a record must contain.
+    /// Whether something other than a unit has changed that a record must contain.
     pub(super) owes: bool,
     /// The number of records to write until each page of the table is on as many drives as it should
     /// be, because a drive that had some of them is gone.

@@ -172,11 +172,11 @@ impl Back<'_> {
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
             return format!(
-                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of such short times.\n",
+                "# Nothing is reserved: {} IOPS are guaranteed, too few for promises of such short times.\n",
                 self.iops
             );
         }
-        let cut = "# All promises together are more than any workload gets: each is cut by the same share.\n";
+        let cut = "# All promises together exceed the guaranteed rate: each is reduced by the same share.\n";
         let cut = if self.is_cut() { cut } else { "" };
         format!("capacity_iops = {}\n{cut}", self.iops)
     }
@@ -194,7 +194,7 @@ impl Back<'_> {
     fn cut_note(&self) -> String {
         match self.is_cut() {
             true => format!(
-                "# {}: all promises together are more than any workload gets; reservations are cut by the same share, limits are not.\n",
+                "# {}: all promises together exceed the guaranteed rate; reservations are reduced by the same share, limits are not.\n",
                 self.name
             ),
             false => String::new(),

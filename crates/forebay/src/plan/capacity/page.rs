@@ -135,7 +135,7 @@ fn lines(rows: &[CapacityRow]) -> Vec<Line> {
             let share = row.held_out.map(|held| held.held_out_fraction);
             share.map_or(Cell::Missing, |share| Figure::new(share, Unit::Achieved).into())
         }));
-        lines.push((": for the end alone", |row| {
+        lines.push((": capacity for the end alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
             Cell::value(alone.map(|iops| iops as f64))
         }));

@@ -51,9 +51,9 @@ pub(super) enum Grow {
 pub(super) enum Pattern {
     InOrder,
     AnyOrder,
-    /// Parts of chunks.
+    /// Writes to parts of chunks.
     Small,
-    /// Mostly the same 30 %.
+    /// Mostly writes to the same 30 %.
     Hot,
 }
 
