@@ -450,7 +450,7 @@ fn reservations_are_cut_where_all_do_not_fit() {
     // promise needs that.
     assert_eq!(text.dmclock.lines().nth(2), Some("(memory) 100 100 200"));
     for said in [&text.dmclock, &text.cgroup] {
-        assert!(said.contains("# data: all promises together are more"), "{said}");
+        assert!(said.contains("# data: all promises together exceed"), "{said}");
     }
     assert!(text.cgroup.contains("riops=200 wiops=200"), "{}", text.cgroup);
     assert!(text.cgroup.contains("(memory)#2/io.weight\ndefault 1000"), "{}", text.cgroup);
