@@ -85,7 +85,7 @@ fn the_reason_names_the_streams_that_compete() {
     assert!(why.contains("reader-0 and reader-1"), "{}: {why}", advice.headline);
 }
 
-/// Less than two seconds of load may be a burst: they do not show that the disk is saturated.
+/// Less than two seconds of load may be a burst, and do not show that the disk is saturated.
 #[test]
 fn a_burst_saturates_no_disk() {
     let short = advice((0..150).map(|n| read(n * 9_000, 0, scattered(n), 4 * KIB)).collect());

@@ -187,8 +187,7 @@ impl Throttle {
             return Err(SpecError(format!("slice: got {got} ms, expected 1 ms to 10 s")));
         }
         let is_apart = self.queues == Queues::PerDirection && self.is_ordered();
-        let expected =
-            "slices require that reads and writes wait apart and each bucket limits one direction";
+        let expected = "slices require separate queues for reads and writes, and buckets that limit one direction";
         if is_apart { Ok(()) } else { Err(SpecError(expected.to_string())) }
     }
 }
