@@ -245,7 +245,7 @@ fn one_takes_the_singular() {
         "plan capacity one.csv",
         "plan capacity one.csv --device sata250",
         "plan consolidate one.csv",
-        "plan buy one.csv",
+        "plan buy one.csv --device sata250",
         "plan volume one.csv --type gp3,gp2 --gib 10 --explain",
         "convert one.csv one.parquet",
         "convert one.csv out.csv --anonymize",

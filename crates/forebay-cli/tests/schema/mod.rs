@@ -82,7 +82,7 @@ const ASKED: &[(&str, &str)] = &[
     ("plan power", "plan power mine.csv --device st1000nm0011 --epoch 30s"),
     (
         "plan buy",
-        "plan buy mine.csv --within 100ms --fraction 0.9 --device hc550,d7-p5520 --configure set",
+        "plan buy mine.csv --within 100ms --fraction 0.9 --device hc550,d7-p5520 --layout single,volume-mirror --configure set",
     ),
     (
         "plan buy",

@@ -158,6 +158,13 @@ fn the_users_volume_is_shown_for_comparison() {
     for spec in ["gp9:gib=1", "gp2:gib=0", "iotune:total-iops-sec=100", "gp2", instance] {
         assert!(wrong(spec).starts_with(&format!("--current: got '{spec}': ")), "{}", wrong(spec));
     }
+    // Only volumes are named, not drives.
+    let text = wrong("gp9:gib=1");
+    assert!(
+        text.contains("no volume type 'gp9' (did you mean gp3?); the types are azure-"),
+        "{text}"
+    );
+    assert!(!text.contains("hc550"), "{text}");
 }
 
 /// A customer of one provider is not told to move to another for a lower price.

@@ -18,17 +18,17 @@ const SLOPE: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Drive {
-    /// The drive's number; 0 if this lane has no drive.
+    /// The drive's number; 0 if there is none on this lane.
     pub(super) number: u8,
     pub(super) kind: DriveKind,
     pub(super) present: bool,
     pub(super) space: Space,
-    /// The number of I/Os that failed since the array was opened.
+    /// The number of faults since it was opened.
     pub(super) faults: u32,
-    /// The number of faults that still count, as of that time.
+    /// The number of recent faults as of the time `decayed`.
     recent: u32,
     decayed: Nanos,
-    /// Which of all failed flushes was this drive's last.
+    /// The number of the last failed flush of this drive, among those of all drives.
     lapse: u32,
     /// Whether its data move to other drives, because it is being replaced.
     leaves: bool,
@@ -38,24 +38,26 @@ pub(super) struct Drive {
 #[derive(Clone, Debug)]
 pub(super) struct Drives {
     all: Vec<Drive>,
-    /// By number: the lane of the drive, if it is present.
+    /// The lane of each present drive, by number.
     lanes: Vec<Option<u8>>,
     /// The number of flushes that failed.
     lapses: u32,
     members: [u8; LANES_MAX as usize],
-    /// One bit per member, set if it is a solid-state drive.
+    /// A bit per member, set for solid-state drives.
     ssds: u32,
-    /// Roles go to any drive with free cells, whatever it lost.
+    /// The number of members of each kind that are not present.
+    missing: [usize; KINDS.len()],
+    /// Whether roles go to any drive with free cells, whatever it lost.
     pub(super) reckless: bool,
     /// The number of drives whose cells are not promised, so that as many can fail and be restored
     /// on the others.
     pub(super) spares: usize,
-    /// By kind: the cells of each drive that are reserved from roles that are new there.
+    /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],
 }
 
 impl Drives {
-    /// One on each lane whose number is not 0.
+    /// Creates a drive with `cells` cells on each lane whose number is not 0.
     pub(super) fn new(numbers: &[u8], cells: u32) -> Drives {
         let all: Vec<Drive> = numbers
             .iter()
@@ -83,6 +85,7 @@ impl Drives {
             lapses: 0,
             members,
             ssds: 0,
+            missing: [0; KINDS.len()],
             reckless: false,
             spares: 0,
             reserves: [0; KINDS.len()],
@@ -135,14 +138,19 @@ impl Drives {
     }
 
     /// Returns the number of missing drives of a kind.
+    #[inline]
     pub(super) fn missing_of(&self, kind: DriveKind) -> usize {
-        let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
-        let is_missing = |(member, number): &(usize, &u8)| {
-            **number > 0
-                && is_ssd(*member) == (kind == DriveKind::Ssd)
-                && self.lanes[usize::from(**number)].is_none()
-        };
-        self.members.iter().enumerate().filter(is_missing).count()
+        self.missing[kind as usize]
+    }
+
+    /// Counts the missing drives again, after members or lanes have changed.
+    fn count_missing(&mut self) {
+        self.missing = [0; KINDS.len()];
+        for (member, &number) in self.members.iter().enumerate().filter(|(_, it)| **it > 0) {
+            let is_ssd = self.ssds >> member & 1 == 1;
+            let kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
+            self.missing[kind as usize] += usize::from(self.lanes[usize::from(number)].is_none());
+        }
     }
 
     /// Returns the numbers of all drives of the volume, present or not.
@@ -150,11 +158,12 @@ impl Drives {
         self.members
     }
 
-    /// Returns one bit per drive, set if it is a solid-state drive.
+    /// Returns a bit for each of them, set for solid-state drives.
     pub(super) fn ssds(&self) -> u32 {
         self.ssds
     }
 
+    /// Sets the numbers of all drives of the volume, and which of them are solid-state drives.
     pub(super) fn have(&mut self, members: [u8; LANES_MAX as usize], ssds: u32) {
         (self.members, self.ssds) = (members, ssds);
         for drive in &mut self.all {
@@ -162,9 +171,10 @@ impl Drives {
             let is_ssd = member.is_some_and(|member| ssds >> member & 1 == 1);
             drive.kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
         }
+        self.count_missing();
     }
 
-    /// Sets the kinds by lane, in an array whose lanes are its members.
+    /// Sets the kinds of all drives, by lane, in an array whose lanes are its members.
     pub(super) fn with_kinds(&mut self, kinds: &[DriveKind]) {
         let is_ssd = |(_, kind): &(usize, &DriveKind)| **kind == DriveKind::Ssd;
         let ssds = kinds.iter().enumerate().filter(is_ssd);
@@ -201,6 +211,7 @@ impl Drives {
         (drive.number, drive.kind, drive.present) = (number, kind, true);
         drive.space = Space::new(cells);
         self.lanes[usize::from(number)] = Some(lane as u8);
+        self.count_missing();
     }
 
     /// Makes a drive a member at this place; 0 empties the place.
@@ -208,6 +219,7 @@ impl Drives {
         self.members[place] = number;
         let is_ssd = number > 0 && kind == DriveKind::Ssd;
         self.ssds = self.ssds & !(1 << place) | u32::from(is_ssd) << place;
+        self.count_missing();
     }
 
     /// Begins to move the data of a drive to others.
@@ -250,14 +262,16 @@ impl Drives {
         self.lanes[usize::from(number)].map(usize::from)
     }
 
-    /// Stops using a drive; returns whether it was in use.
+    /// Stops using a drive. Returns whether it was in use until now.
     pub(super) fn fail(&mut self, lane: usize) -> bool {
         let drive = &mut self.all[lane];
         self.lanes[usize::from(drive.number)] = None;
-        std::mem::take(&mut drive.present)
+        let was_present = std::mem::take(&mut drive.present);
+        self.count_missing();
+        was_present
     }
 
-    /// Counts a failed I/O of a drive; returns whether it was one too many.
+    /// Records that an I/O of a drive failed. Returns whether the drive has failed too often.
     pub(super) fn fault(&mut self, lane: usize, now: Nanos) -> bool {
         let drive = &mut self.all[lane];
         let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
@@ -268,7 +282,7 @@ impl Drives {
         drive.recent > FAULTS_MAX
     }
 
-    /// A flush of a drive failed, so what it received since its last flush may be lost.
+    /// Records that a flush of a drive failed: the data written to it since the last flush may be lost.
     pub(super) fn lapse(&mut self, lane: usize) {
         self.lapses += 1;
         self.all[lane].lapse = self.lapses;
@@ -279,7 +293,7 @@ impl Drives {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
 
-    /// The cells of a drive, whether free or not.
+    /// Returns the number of a drive's cells, free or not.
     pub(super) fn cells(&self, lane: usize) -> u32 {
         self.all[lane].space.cells()
     }
@@ -318,7 +332,7 @@ impl Drives {
         }
     }
 
-    /// Takes a cell that the table names; returns whether it was free.
+    /// Marks a cell as taken. Returns whether it was free.
     pub(super) fn mark(&mut self, place: Place) -> bool {
         match (self.lane(place), place.cell()) {
             (Some(lane), Some((_, cell))) => self.all[lane].space.mark(cell),
@@ -326,11 +340,11 @@ impl Drives {
         }
     }
 
-    /// Returns where to place a role of a unit. This is the role's own drive, if the drive is of
-    /// the unit's kind and has space. Otherwise, it is a drive of that kind that holds nothing of
-    /// the unit that must be on another drive and, unless no other drive is left, that lost no such
-    /// role. Among these, full or not, it is the one with the fewest roles of the unit, then the
-    /// fewest of the neighboring chunk, then the most space, then at random.
+    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has space,
+    /// the role stays there. Otherwise, it goes to a drive of that kind without any role that it must
+    /// not share a drive with, preferably one that has not lost such a role either. Of these drives, it
+    /// chooses one with the fewest roles of the unit, then the fewest of the neighboring chunk, then
+    /// the most space, and then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,

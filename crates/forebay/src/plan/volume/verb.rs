@@ -12,6 +12,7 @@ use super::counters::{self, Counters};
 use super::find::DEPTH_MAX;
 use super::kind::SIZE;
 use super::{Credit, Instance, Question, answer, answer_of_counters, apply, page, prices};
+use crate::devices::DevicesError;
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
@@ -288,6 +289,14 @@ pub(super) fn whole_name(name: &str, known: &[String]) -> String {
     whole.into_iter().find(|whole| known.contains(whole)).unwrap_or_else(|| name.into())
 }
 
+/// Suggests the type that the user probably meant, with or without its provider. Of two types that
+/// are equally similar, it suggests the later one: `gp3` rather than `gp2`.
+fn suggestion(name: &str, known: &[String]) -> String {
+    let short = known.iter().rev().filter_map(|whole| whole.split_once('-')).map(|(_, name)| name);
+    let names: Vec<&str> = short.chain(known.iter().map(String::as_str)).collect();
+    forebay_ask::suggestion(name, &names)
+}
+
 /// Parses the spec of a volume, such as `gp3:gib=500`.
 fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let (name, choices) = spec.split_once(':').unwrap_or((spec, ""));
@@ -297,7 +306,13 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
         let text = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
         Error::from(AskError::new("current", text))
     };
-    let chosen = chosen.map_err(|error| wrong(error.to_string()))?;
+    let chosen = chosen.map_err(|error| match error {
+        DevicesError::Unknown { .. } => {
+            let near = suggestion(name, known);
+            wrong(format!("no volume type '{name}'{near}; the types are {}", known.join(", ")))
+        }
+        other => wrong(other.to_string()),
+    })?;
     if chosen.volume.name == volume::INSTANCE_LIMITS {
         let what =
             format!("these are the limits of an instance; give them as {}", named("instance"));
@@ -315,9 +330,8 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let found = &whole_name(name, known);
     let is_file = Path::new(name).is_file();
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
-        let names: Vec<&str> = known.iter().map(String::as_str).collect();
-        let near = forebay_ask::suggestion(name, &names);
-        let text = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
+        let near = suggestion(name, known);
+        let text = format!("got '{name}', expected one of {}, or a file{near}", known.join(", "));
         return Err(AskError::new("type", text).into());
     }
     let kind = volume::choose(found)?.volume;
