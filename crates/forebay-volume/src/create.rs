@@ -30,7 +30,7 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// The number of drives whose data are to have room on the others when they fail.
+    /// The number of drives whose data must fit on the others when they fail.
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
@@ -216,7 +216,8 @@ pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error>
     match others.iter().find(same) {
         None => Ok(()),
         Some(other) => {
-            let what = format!("is named twice (as {} too); name each drive once", other.display());
+            let what =
+                format!("is named twice (also as {}); name each drive once", other.display());
             Err(Error::drive(path, what))
         }
     }
@@ -269,7 +270,7 @@ mod tests {
     use crate::testing::made;
 
     #[test]
-    fn no_drives_are_too_few() {
+    fn zero_drives_are_too_few() {
         let said = create(&[], made(Level::RAID6)).unwrap_err().to_string();
         assert_eq!(
             said,

@@ -36,7 +36,7 @@ pub struct FoundVolume {
 pub struct NonMember {
     /// The path.
     pub path: PathBuf,
-    /// What is wrong with it, as words that follow its name.
+    /// The problem, as words that follow the drive's name.
     pub why: String,
     /// Whether it begins with zeros or the remains of a label, so that it is probably the missing
     /// drive.
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_written_anew_where_one_is_left() {
+    fn labels_are_rewritten_where_one_is_left() {
         let end = DRIVE_BYTES - 4096;
         let garbage = vec![0xA7; 4096];
         let losses: [&[(u64, &[u8])]; 6] = [
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_told() {
+    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_reported() {
         let elsewhere = tempfile::tempdir().unwrap();
         let other = volume(elsewhere.path(), Level::RAID6).remove(0);
         let text = elsewhere.path().join("text");
@@ -541,7 +541,7 @@ mod tests {
             let checked = check(&drives, 0, &mut untold).unwrap();
             let census = &checked.census;
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
-            // A drive that just fits can replace another one, with or without room for a label at
+            // A drive that just fits can replace another one, with or without space for a label at
             // its end.
             std::fs::remove_file(&drives[4]).unwrap();
             forebay_rig::holes(&drives[4], 6 << 20);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn making_that_is_killed_at_any_write_begins_anew_or_ends() {
+    fn a_creation_killed_at_any_write_restarts_or_completes() {
         let folder = folder();
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
@@ -278,7 +278,7 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&half)].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
-        // The drive is new again and gets a number that no other drive had.
+        // The drive counts as new and gets a number that no other drive had.
         let grown = grow(&all, &[], DriveKind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_named_though_it_is_far_from_both_ends() {
+    fn known_contents_are_named_even_in_the_middle_of_a_device() {
         let bytes = 6 << 30;
         let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
         let said = found(StorageKind::Device, bytes, mark).unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_may_hold_something() {
+    fn unreadable_areas_may_hold_data() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         // The reported size is larger than the actual one, as on a failing device.

@@ -1,26 +1,34 @@
-//! An array of drives in which each unit has a RAID level of its own, and may change it: a
-//! [`Placement`] (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
+//! An array of drives in which each unit has its own RAID level, which may change: a [`Placement`]
+//! (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
 //!
 //! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
-//! KiB in the paper) and a [`Level`]; a table says in which *cell* of which drive each role's bytes
-//! are. What is asked of a unit is done by a *job*: some roles are read, what is lost follows from
-//! the others, some roles are written.
+//! KiB in the paper) and a [`Level`]; a table lists for each role the *cell* of a drive that holds
+//! its bytes. *Jobs* operate on units: a job reads some roles, reconstructs lost ones from the
+//! others, and writes some roles.
 //!
-//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]) and the unit's new
-//! places count from a record on that is written after a flush of all drives ([`commit`]). What a record
-//! does not name yet is found after a power cut as it was. Each cell ends with a trailer that says
-//! whose content it holds and sums each block; the table holds the end of the trailer's own sum. So
-//! rot and lost writes are found when a chunk is read, and mended from redundancy. The paper's array
-//! writes in place ([`Update::InPlace`]) and has neither.
+//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]), and the unit's
+//! new places take effect with a record that is written after a flush of all drives ([`commit`]).
+//! After a power cut, changes that no record names yet are undone. Each cell ends with a trailer
+//! that names the owner of its content and has a checksum of each block; the table contains the end
+//! of the trailer's own checksum. So bit rot and lost writes are detected when a chunk is read, and
+//! repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
+//! neither.
 //!
-//! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
-//! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
-//! at a time and no reads beside it, unless writes in place change only some of its rows ([`locks`]); an answered write is read back, whatever drives fail within what its
-//! level tolerates; a write that is answered with fewer roles than its level has is made whole as soon as there is
-//! room, and until then no other role goes to the drive that lost one: with it no more is missing than one role.
+//! Invariants:
 //!
-//! Departure from the paper: levels belong to units of all their chunks, and the two neighbouring
-//! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a
+//! * A cell that a durable or upcoming table names is not overwritten, and it is free when nothing
+//!   names it any more ([`ledger`]).
+//! * Nothing relies on data that a drive may have lost ([`suspects`]).
+//! * A unit has one change at a time and no concurrent reads, unless writes in place change only
+//!   some of its rows ([`locks`]).
+//! * An acknowledged write can be read back, whichever drives fail, as long as the level tolerates
+//!   their number.
+//! * A write that is acknowledged with fewer roles than its level has is completed as soon as there
+//!   is space. Until then, no other role goes to the drive that lost one, so that a failure of this
+//!   drive costs only one role.
+//!
+//! Departure from the paper: a level applies to a whole unit, and the two neighboring segments of
+//! the paper's mirrored layout are the two halves of a unit. Chunks stay where they are when a
 //! level changes.
 
 mod adapting;
@@ -124,8 +132,8 @@ enum Phase {
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing valid was found, no drive accepts records any more, or no drive had space for those
-    /// of the opening.
+    /// No valid state was found, no drive accepts records any more, or no drive had space for the
+    /// records of the opening.
     Failed(Fault),
 }
 
@@ -139,7 +147,7 @@ pub struct Array {
     phase: Phase,
     early: Vec<(u32, Request, Bytes)>,
     drives: Drives,
-    /// What is durable, or all there is where nothing is to be.
+    /// The durable state, or the only state if nothing has to be durable.
     table: Table,
     /// Units changed since then, and those that the current round makes durable.
     changed: BTreeMap<u64, Unit>,
@@ -151,7 +159,7 @@ pub struct Array {
     /// Units on which a task may start, and the task.
     ready: Vec<u64>,
     tasks: Vec<Task>,
-    /// Jobs that wait for room.
+    /// Jobs that wait for space.
     stalled: VecDeque<u32>,
     known: known::Known,
     care: caring::Care,
@@ -160,13 +168,13 @@ pub struct Array {
     /// The costs of writes on the drives of each kind, as far as they are known.
     costs: [Option<DriveCosts>; KINDS.len()],
     hints: Hints,
-    /// By unit, for the switch that comes next there.
+    /// By unit: data kept for the unit's next switch.
     carried: BTreeMap<u64, switching::Carried>,
     /// Units that are on drives of each kind.
     held: [u64; KINDS.len()],
     /// Cells of units that a failed flush may have lost.
     doubted: ledger::Doubted,
-    /// Cells that are named though a drive may have lost them.
+    /// Cells that are still named although a drive may have lost them.
     unsure: suspects::Unsure,
     /// Units of each level.
     levels: [u64; LEVELS.len()],
@@ -182,7 +190,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Lanes that it has, with a drive or without.
+    /// The number of lanes, with or without a drive.
     pub fn lanes(&self) -> usize {
         self.drives.lanes()
     }
@@ -212,7 +220,7 @@ impl Array {
         newer.copied().unwrap_or_else(|| self.table.get(number))
     }
 
-    /// Has a client's request done.
+    /// Starts a client's request.
     fn serve(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let beyond = request.end() > self.geometry.capacity_bytes();
         self.care.retry(plan.now);
@@ -236,7 +244,7 @@ impl Array {
         }
     }
 
-    /// To all drives as it is.
+    /// Passed to all drives unchanged.
     fn pass(&mut self, client: u32, request: &Request, plan: &mut Plan<'_>) {
         let whole = Planned::whole(client, request, Bytes::NONE);
         for lane in self.drives.present() {
@@ -257,7 +265,7 @@ impl Array {
         }
     }
 
-    /// Cuts a request by units.
+    /// Splits a request at unit boundaries.
     fn cut(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let unit_bytes = self.geometry.unit_bytes();
         let mut offset = request.offset;
@@ -277,7 +285,7 @@ impl Array {
             let task = match request.op {
                 Op::Read => Task::Read(part),
                 Op::Write => Task::Write(part),
-                // Units that are trimmed only partly are kept.
+                // Units that are only partly trimmed keep their data.
                 _ if u64::from(part.len) < unit_bytes => continue,
                 _ => Task::Trim(part),
             };
@@ -287,7 +295,7 @@ impl Array {
         }
     }
 
-    /// Begins whatever may begin.
+    /// Starts every task that may start.
     fn proceed(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Some(number) = self.ready.pop() else {
@@ -312,8 +320,8 @@ impl Array {
         }
     }
 
-    /// Returns what reads and writes of a unit lock: only what they touch if they cannot change the
-    /// unit's places.
+    /// Returns what reads and writes of a unit lock: only the bytes that they touch if they cannot
+    /// change the unit's places.
     fn grain(&self, number: u64) -> Grain {
         let unit = self.unit(number);
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
@@ -433,7 +441,7 @@ impl Placement for Array {
     }
 }
 
-/// Returns an I/O that nobody waits for by name.
+/// Returns an I/O that no client waits for.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

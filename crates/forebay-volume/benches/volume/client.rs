@@ -57,10 +57,11 @@ impl fmt::Display for Load {
     }
 }
 
-/// Fills the area, then writes what is measured.
+/// Fills the area, and then performs the measured writes.
 pub(crate) struct Client {
     requests: Vec<(Op, u64, u32)>,
-    /// These begin when nothing else is under way, and nothing begins beside them: flushes that end a part.
+    /// Flushes that end a part begin when no other I/O is outstanding, and nothing begins before
+    /// they end.
     alone: [usize; 2],
     next: usize,
     under_way: u32,
@@ -99,7 +100,7 @@ impl Client {
         }
     }
 
-    /// Processor time of what is measured.
+    /// The processor time of the measured part.
     pub(crate) fn cpu(self) -> CpuTime {
         self.cpu.unwrap()
     }

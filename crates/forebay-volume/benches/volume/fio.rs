@@ -16,7 +16,7 @@ pub(crate) fn send(drives: &[PathBuf], sent: &Sent) -> (f64, f64) {
     let log = folder.path().join("iolog");
     write_log(&log, drives, &sent.ios).unwrap();
     let arguments = ["--name=same", "--output-format=json", "--direct=1", "--ioengine=io_uring"];
-    // At its best: nothing made up anew for each write, several I/Os a call.
+    // fio at its best: no new data for each write, and several I/Os per call.
     let best = ["--fixedbufs=1", "--scramble_buffers=0", "--fallocate=none", "--iodepth_batch=4"];
     let output = Command::new("fio")
         .args(arguments)
@@ -30,7 +30,7 @@ pub(crate) fn send(drives: &[PathBuf], sent: &Sent) -> (f64, f64) {
     assert!(output.status.success(), "fio failed: {text}");
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
     let job = &json["jobs"][0];
-    // (Of those that are under way when its log ends it counts no bytes.)
+    // (fio does not count the bytes of I/Os that are outstanding when its log ends.)
     let count = |op: &str| job[op]["total_ios"].as_u64().unwrap();
     let wanted = sent.ios.iter().filter(|io| io.op.moves_data()).count() as u64;
     assert_eq!(count("read") + count("write"), wanted, "fio sent the same I/Os");

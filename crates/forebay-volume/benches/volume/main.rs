@@ -1,15 +1,16 @@
 //! Writes to a volume of six drives, and fio sending those drives the same I/Os.
 //!
-//! A volume is made and filled; then a client writes 1 GiB, 32 writes at a time, with a flush for each 64 MiB
-//! and one at the end. Everything that the volume sends to its drives meanwhile is noted: data, trailers,
-//! records, reads for parities, flushes. fio then sends the same I/Os, of the same sizes to the same
-//! places in the same order, to the same drives through io_uring, with as many under way as the volume had
-//! on average. A write that has to be durable at once (a record) is a write and a flush for fio, as it is for a
-//! drive without FUA. fio does not wait for flushes before it goes on, and computes nothing: no checksums,
-//! no parities. The share is fio's time over the volume's.
+//! A volume is made and filled; then a client writes 1 GiB, 32 writes at a time, with a flush for
+//! each 64 MiB and one at the end. Everything that the volume sends to its drives meanwhile is
+//! noted: data, trailers, records, reads for parities, flushes. fio then sends the same I/Os, with
+//! the same sizes, positions and order, to the same drives through io_uring, with as many
+//! outstanding as the volume had on average. A write that has to be durable at once (a record) is a
+//! write and a flush for fio, as it is for a drive without FUA. fio does not wait for flushes
+//! before it goes on, and computes nothing: no checksums, no parities. The share is fio's time over
+//! the volume's.
 //!
-//! `cargo bench -p forebay-volume --bench volume -- FOLDER` makes six files there; six paths are taken as
-//! drives, and what is on them is lost. Rounds of both alternate; medians count.
+//! `cargo bench -p forebay-volume --bench volume -- FOLDER` makes six files there; six paths are
+//! used as drives, and their contents are lost. Rounds of both alternate; medians count.
 
 #![allow(clippy::unwrap_used)]
 

@@ -22,7 +22,7 @@ impl Sent {
         self.took = ended - began;
     }
 
-    /// I/Os under way on average.
+    /// The mean number of outstanding I/Os.
     pub(crate) fn depth(&self) -> u32 {
         let spans = self.spans.iter().map(|(began, ended)| (*ended - *began).as_secs_f64());
         (spans.sum::<f64>() / self.took.as_secs_f64()).ceil() as u32

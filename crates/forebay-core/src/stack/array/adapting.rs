@@ -12,12 +12,12 @@ use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
 use crate::contract::request::Op;
 use crate::contract::time::Nanos;
 
-/// How much clients move without a switch before what switches may move grows no further.
+/// The client traffic without a switch after which the allowance for switches stops growing.
 const BURST_BYTES: u64 = 1 << 30;
-/// Units that pay with a request.
+/// The number of units that pay their rent with each request.
 const PAYING: u64 = 256;
 
-/// Says which level a unit has; layouts of its costs are numbers of these levels.
+/// The rule that chooses levels; the layouts in its costs are indices of these levels.
 pub(super) struct Adapting {
     levels: Vec<Level>,
     /// By kind of drive.
@@ -25,7 +25,7 @@ pub(super) struct Adapting {
     first: First,
     /// The percentage of the clients' data that switches may move; 0 means no limit.
     percent: u64,
-    /// Bytes that may, a hundred times over.
+    /// The number of bytes that switches may still move, times 100.
     budget: u64,
     ticks: Option<Ticks>,
     units: Box<dyn Units + Send>,
@@ -34,7 +34,7 @@ pub(super) struct Adapting {
 /// Periods: in each one, all units pay the rent of the space that they take.
 struct Ticks {
     period: Nanos,
-    /// When the next pass over all units begins, and how far the current one is.
+    /// When the next pass over all units begins, and the progress of the current pass.
     due: Nanos,
     next: Option<u64>,
 }
@@ -78,7 +78,7 @@ impl<R: Rule> Units for Ruled<R> {
             optimum: Optimum::new(costs, None),
         });
         if rule.layout(&kept.unit) != layout {
-            // A switch came to nothing, as where there was no room.
+            // A switch was abandoned, for example for lack of space.
             kept.unit = rule.begin(costs, layout, class, number);
         }
         if kept.layout != layout {
@@ -103,7 +103,7 @@ impl<R: Rule> Units for Ruled<R> {
 }
 
 impl Adapting {
-    /// By `rule`, between `levels`, whose numbers are the layouts of `costs`.
+    /// Creates an adaptation by `rule` between `levels`, whose indices are the layouts of `costs`.
     pub(super) fn new<R>(
         rule: R,
         costs: [Costs; KINDS.len()],
@@ -119,24 +119,24 @@ impl Adapting {
         Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
     }
 
-    /// By how many percent more was paid in the cost model than the least.
+    /// How much more was paid in the cost model than the minimum, in percent.
     pub(super) fn regret_percent(&self) -> f64 {
         let Account { paid, optimum } = self.units.account();
         100.0 * regret(paid, optimum)
     }
 
-    /// With a bound on what switches move: this many percent of what clients do.
+    /// Limits what switches move to this percentage of the clients' traffic.
     pub(super) fn bounded(self, percent: u64) -> Adapting {
         Adapting { percent, ..self }
     }
 
-    /// With periods, in each of which units pay for their space.
+    /// Sets the period in which each unit pays for its space.
     pub(super) fn charging(self, period: Nanos) -> Adapting {
         let period = period.max(Nanos(1));
         Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
     }
 
-    /// Returns the units that pay now, of this many in all: a few with each request, until all have
+    /// Returns the units that pay now, out of `units`: a few with each request, until all have
     /// paid.
     pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
         let Some(ticks) = &mut self.ticks else { return 0..0 };
@@ -149,8 +149,8 @@ impl Adapting {
         from..to
     }
 
-    /// A unit pays; the level it is to go to. Nothing is kept of one that is as lean as can be only
-    /// because it pays.
+    /// Charges a unit; returns the level that it should switch to. A unit that is already at the
+    /// leanest level gets no state merely because it pays.
     pub(super) fn pay(&mut self, number: u64, level: Level, kind: DriveKind) -> Option<Level> {
         let costs = &self.costs[kind as usize];
         let (layout, tick) = (self.layout(level)?, costs.tick());
@@ -164,7 +164,7 @@ impl Adapting {
 
     /// Records that clients have moved this many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
-        // What was not used for long does not come all at once.
+        // An allowance that was not used for long must not all be spent at once.
         self.budget =
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
@@ -248,7 +248,7 @@ impl Array {
         }
     }
 
-    /// A unit goes to another level, if the bound lets it; answers whether it does.
+    /// Switches a unit to another level if the limit allows it; returns whether it does.
     fn follow(&mut self, number: u64, to: Level, kind: DriveKind) -> bool {
         let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
         let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));
@@ -280,7 +280,7 @@ mod tests {
             (Some(Level::TRIPLE), Some(Level::RAID6))
         );
         let mut seen = |level, chunks| rule.seen(7, (level, Hdd), Op::Write, chunks);
-        // 27 points a write to 100.
+        // 27 points per write; a switch costs 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
         // The switch did not happen, so the rule starts afresh.
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn units_are_judged_by_the_costs_of_their_own_drives() {
         let mut rule = adapting();
-        // On flash, RAID 6 is faster from three chunks on, and 20 points a write to 55 for one.
+        // On flash, RAID 6 is faster from three chunks on; a write costs 20 points, a switch 55.
         assert_eq!(rule.first(3, Ssd), Some(Level::RAID6));
         let mut seen = |number, kind| rule.seen(number, (Level::RAID6, kind), Op::Write, 1);
         assert!((0..2).all(|_| seen(1, Ssd).is_none()) && (0..3).all(|_| seen(2, Hdd).is_none()));
@@ -302,10 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paid_stands_beside_the_optimum() {
+    fn costs_are_shown_beside_the_optimum() {
         let mut rule = adapting();
         let mut seen = |number, level| rule.seen(number, (level, Hdd), Op::Write, 1);
-        // Four small writes in RAID 6, a switch, two in three copies; and two of a unit that began there.
+        // A unit with four small writes in RAID 6, a switch, and two writes in three copies; and a
+        // unit that began with copies and has two writes.
         let _: Vec<_> = (0..4).map(|_| seen(7, Level::RAID6)).collect();
         let _: Vec<_> = (0..2).map(|_| seen(7, Level::TRIPLE)).collect();
         let _: Vec<_> = (0..2).map(|_| seen(8, Level::TRIPLE)).collect();
@@ -346,7 +347,7 @@ mod tests {
         let costs = [Costs::paper_hdd(), Costs::paper_ssd()].map(|costs| objective.weigh(costs));
         let first = First::ByFirstWrite;
         let mut rule = Adapting::new(BonusMalus::new(Factor::ONE), costs, first, levels);
-        // 10 points a period to 66.
+        // 10 points per period; a switch costs 66.
         assert!((0..6).all(|_| rule.pay(3, Level::TRIPLE, Hdd).is_none()));
         assert_eq!(rule.pay(3, Level::TRIPLE, Hdd), Some(Level::RAID6));
         assert_eq!(rule.pay(4, Level::RAID6, Hdd), None);

@@ -37,8 +37,8 @@ impl Array {
         Some(())
     }
 
-    /// Marks a role as lost that no drive can hold: lost by the drive that had it, or by a missing
-    /// one.
+    /// Marks a role that no drive can hold as lost: by the drive that had it, or by a missing
+    /// drive.
     pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
@@ -74,14 +74,12 @@ impl Array {
         self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
-    /// Returns whether drives of a kind have room to spare for a level that takes more than the
-    /// leanest.
+    /// Returns whether drives of a kind have space to spare for a level above the leanest.
     pub(super) fn has_spare(&self, level: Level, kind: DriveKind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Returns whether a unit of this level can be on drives of a kind, all of which have room to
-    /// spare.
+    /// Returns whether a unit of this level fits on drives of a kind that all have space to spare.
     pub(super) fn is_roomy(&self, level: Level, kind: DriveKind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())

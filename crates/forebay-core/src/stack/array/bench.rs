@@ -1,6 +1,6 @@
 //! A test bench for arrays, with drives that complete I/Os in any order, fail some, and may
-//! disappear. They lose everything that they may lose ([`medium`]), and the array's answers are
-//! compared with that ([`judge`]).
+//! disappear. The drives lose everything that they may lose ([`medium`]), and the array's answers
+//! are compared with that ([`judge`]).
 
 mod in_place;
 mod judge;
@@ -27,10 +27,10 @@ use medium::Medium;
 
 pub(super) const LANES: u16 = 6;
 const UNITS: u64 = 12;
-/// A step in time.
+/// The duration of a step.
 const STEP: u64 = 1000;
 
-/// Fault rates: one in this many operations fails, none if 0; and the number of requests after
+/// Fault rates: one in this many operations fails, none if 0. Also the number of requests after
 /// which a drive disappears.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
@@ -84,7 +84,7 @@ impl Bench {
         self.policy.placement()
     }
 
-    /// Flushes, and writes with FUA, that were told of a loss.
+    /// Flushes and FUA writes that reported a loss.
     pub(super) fn told(&self) -> [u64; 2] {
         [self.judge.told_flushes, self.judge.told_writes]
     }
@@ -198,7 +198,7 @@ impl Bench {
         self.end(at.expect("such an I/O is under way"), outcome);
     }
 
-    /// Requests come and I/Os end, in any order; then all is answered.
+    /// Issues requests and completes I/Os in any order, and then waits for all answers.
     pub(super) fn run(&mut self, requests: u64) {
         let mut steps = 0u64;
         while self.asked < requests || self.waiting > 0 {
@@ -230,7 +230,7 @@ impl Bench {
         self.policy.wakeup().is_some()
     }
 
-    /// Time passes, and nothing happens.
+    /// Lets time pass without any event.
     pub(super) fn idle(&mut self, time: Nanos) {
         self.step += time.0.div_ceil(STEP);
     }

@@ -1,7 +1,7 @@
 //! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
 //! and reads a whole volume on request.
 //!
-//! Several units are worked on at a time if there are more drives than a unit spans, so that all
+//! Several units are processed at a time if there are more drives than a unit spans, so that all
 //! drives take part and the time of a rebuild falls with their number. A drive then has about as
 //! much to do for a rebuild as in an array that is as wide as its units.
 //!
@@ -22,12 +22,12 @@ use crate::contract::time::Nanos;
 use crate::contract::volume::{VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 
-/// Units that are looked at in one go.
+/// The number of units that are examined in one go.
 const LOOK: u64 = 4096;
-/// The delay before maintenance that had no room continues after some became available: a busy
-/// volume frees cells with each round.
+/// The delay before maintenance that had no space continues after some space became available: a
+/// busy volume frees cells with each round.
 const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
-/// Moves between two looks at how full drives are.
+/// The number of moves between two checks of how full the drives are.
 const MOVES_MAX: usize = 16;
 
 /// The progress of maintenance.
@@ -35,16 +35,16 @@ const MOVES_MAX: usize = 16;
 pub(super) struct Care {
     due: Option<Nanos>,
     next: u64,
-    /// Reads all there is, once.
+    /// Reads everything once.
     pub(super) scrubs: bool,
-    /// A check goes on after a rebuild that interrupted it.
+    /// A check that a rebuild interrupted continues afterwards.
     scrubs_next: bool,
-    /// The maximum number of bytes of clients' data per second, and another one for checks; 0 means
-    /// no limit.
+    /// The maximum rate in bytes of clients' data per second, and a separate one for checks; 0
+    /// means no limit.
     pub(super) rate: u64,
     pub(super) scrub_rate: Option<u64>,
-    /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
-    /// any moved in this pass; and the units whose old cells are not free yet.
+    /// For balancing drives and then increasing the capacity: the kind of new drives, whether any
+    /// role moved in this pass, and the units whose old cells are not free yet.
     pub(super) grows: Option<DriveKind>,
     /// The number of a drive to remove once the array is open.
     pub(super) retires: Option<u8>,
@@ -52,8 +52,8 @@ pub(super) struct Care {
     pub(super) balances: bool,
     has_moved: bool,
     moved: Vec<u64>,
-    /// Units being worked on, at most `window` at a time, and whether they are the last ones of this
-    /// pass.
+    /// The units being processed, at most `window` at a time, and whether they are the last units
+    /// of this pass.
     under_way: BTreeSet<u64>,
     window: usize,
     is_last: bool,
@@ -62,12 +62,13 @@ pub(super) struct Care {
     told: Option<(VolumeWork, u8, u64)>,
     /// Completed checks.
     pub(super) checks: u64,
-    /// How things were after the last pass; none before the first one.
+    /// The state after the last pass; `None` before the first pass.
     before: Option<Pass>,
     /// Whether all passes have ended, and only records remain to be written.
     records_only: bool,
-    /// The most cells with which maintenance has ended although drives lacked roles, since it was
-    /// last begun for another reason than more room; none if it has not ended so.
+    /// The maximum number of free cells with which maintenance has ended although drives lacked
+    /// roles, since maintenance last began for a reason other than more space; `None` if it has not
+    /// ended in this way.
     gave_up: Option<u64>,
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
@@ -77,7 +78,7 @@ pub(super) struct Care {
     pub(super) waiters: Vec<(u32, u32)>,
 }
 
-/// What the end of a pass is compared with.
+/// The state that the end of a pass is compared with.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     /// The number of roles that no drive has, or that should leave their drive.
@@ -100,7 +101,7 @@ impl Care {
         self.under_way.remove(&unit);
     }
 
-    /// A drive has failed: units are restored before a check goes on.
+    /// A drive has failed: units are restored before a check continues.
     pub(super) fn rebuild(&mut self, now: Nanos) {
         if self.scrubs && !self.waits {
             (self.scrubs, self.scrubs_next) = (false, true);
@@ -108,7 +109,7 @@ impl Care {
         self.begin(now);
     }
 
-    /// Reads everything once, from the first unit on, maybe after units were restored.
+    /// Reads everything once, starting at the first unit, possibly after units were restored.
     pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
         (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
         self.scrub_rate = Some(rate);
@@ -131,7 +132,7 @@ impl Care {
         self.told.map(|(work, ..)| (work, self.next))
     }
 
-    /// A role of a unit has another cell. Only moves by maintenance itself count.
+    /// Records that a role of a unit has another cell. Only moves by maintenance itself count.
     pub(super) fn moved(&mut self, unit: u64) {
         if !self.under_way.contains(&unit) {
             return;
@@ -140,28 +141,28 @@ impl Care {
         self.moved.push(unit);
     }
 
-    /// From the first unit on, for a new reason.
+    /// Begins a pass at the first unit, for a new reason.
     pub(super) fn begin(&mut self, now: Nanos) {
         self.gave_up = None;
         self.begin_again(now);
     }
 
-    /// From the first unit on.
+    /// Begins a pass at the first unit.
     fn begin_again(&mut self, now: Nanos) {
         (self.due, self.next, self.retries_from) = (Some(now), 0, None);
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Drives had no room for something: it is tried again later, unless somebody waits for the end. No clock says
-    /// when, or a run would never end while there is no room.
+    /// Drives had no space for something, which is retried later unless a client waits for the end.
+    /// No timer is set, because a run would otherwise never end while there is no space.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
         }
     }
 
-    /// Called if there is no space for records, without which maintenance cannot end. Returns those
-    /// who wait for its end. No more maintenance happens then.
+    /// Called if there is no space for records, without which maintenance cannot end. Returns the
+    /// clients that wait for its end. No maintenance happens afterwards.
     pub(super) fn refused(&mut self) -> Vec<u32> {
         if !self.waiters.is_empty() {
             self.due = None;
@@ -203,13 +204,14 @@ impl Array {
         self
     }
 
-    /// Makes a drive leave, if the others have room for its data.
+    /// Begins to remove a drive, if the others have space for its data.
     pub fn removing(mut self, member: u8) -> Array {
         self.care.retires = Some(member);
         self
     }
 
-    /// Units that were not looked after yet; 0 where all were, and nothing has changed since.
+    /// The number of units that have not been examined yet; 0 if all have been and nothing has
+    /// changed since.
     pub(super) fn care_left(&self) -> u64 {
         match self.care.due.is_some() || !self.care.under_way.is_empty() {
             true => self.table.units() - self.care.next.min(self.table.units()),
@@ -223,7 +225,7 @@ impl Array {
         (self.drives.present().count() / width).max(1)
     }
 
-    /// Looks after the next unit that needs it.
+    /// Examines the next unit that needs maintenance.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         if self.log.owes {
             self.commit(plan);
@@ -266,7 +268,7 @@ impl Array {
             _ if self.care.scrubs => VolumeWork::Check,
             Task::Repair { .. } if self.room.lacking > 0 => VolumeWork::Rebuild,
             Task::Move { .. } => VolumeWork::Move,
-            // Single units are reported by themselves.
+            // Maintenance of single units is reported separately.
             _ => return,
         };
         if self.care.told.is_none_or(|(told, ..)| told != work && told != VolumeWork::Rebuild) {
@@ -300,7 +302,7 @@ impl Array {
         }
     }
 
-    /// How full drives are is known only when cells that roles have left are free.
+    /// How full drives are is known only when the cells that roles have left are free.
     fn await_room(&mut self, plan: &mut Plan<'_>) {
         let is_durable = |at: &u64| !self.changed.contains_key(at) && !self.round.contains_key(at);
         match self.care.moved.iter().all(is_durable) {
@@ -310,7 +312,7 @@ impl Array {
         self.care.due = Some(plan.now + Nanos::from_millis(1));
     }
 
-    /// All units were looked at: once more, or it is done.
+    /// All units were examined: begins another pass, or ends maintenance.
     fn end_care(&mut self, plan: &mut Plan<'_>) {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
@@ -350,10 +352,10 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins another pass, or postpones it, if it may achieve more than the last one, after which
-    /// things are as in `now`. Returns whether another pass has begun.
+    /// Begins another pass, or postpones it, if it may achieve more than the last pass, after which
+    /// the state is `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
-        // What had no room, or was being changed, may be restored now.
+        // Roles that had no space, or that were being changed, may be restored now.
         let is_better = |before: Pass| {
             now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
         };
@@ -386,7 +388,7 @@ impl Array {
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
-    /// A round has ended. Roles that had no room when maintenance ended may have some now.
+    /// A round has ended. Roles that had no space when maintenance ended may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let is_empty = |lane: usize| {
             self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
@@ -401,14 +403,15 @@ impl Array {
         let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
-            // The room rises and falls with each round of a busy volume. Only more than ever before
-            // is a reason to try again, or a drive that is gone for good would be one for ever.
+            // The free space rises and falls with each round of a busy volume. Only more space than
+            // ever before is a reason to try again; otherwise, a permanently lost drive would be a
+            // reason forever.
             self.care.gave_up = Some(room.max(now_has.room));
         }
     }
 
-    /// Has records written until all pages of the table are on the present drives again; returns
-    /// whether that is still going on.
+    /// Records all pages of the table until the present drives have them again; returns whether
+    /// this is still in progress.
     fn renews_records(&mut self, plan: &mut Plan<'_>) -> bool {
         if self.log.renews == 0 {
             return false;
@@ -423,14 +426,14 @@ impl Array {
         true
     }
 
-    /// Has all pages of the table recorded again, because records are on fewer drives than they
+    /// Begins to record all pages of the table again, because records are on fewer drives than they
     /// should be.
     pub(super) fn restore_records(&mut self) {
         self.log.lacks = true;
         self.renew_records();
     }
 
-    /// Has all pages of the table recorded again, because drives lack some of the records.
+    /// Begins to record all pages of the table again, because drives lack some of the records.
     pub(super) fn renew_records(&mut self) {
         // The records of the current round may be on a drive that is about to leave.
         let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
@@ -438,26 +441,26 @@ impl Array {
         self.log.renews = self.log.renews.max(self.geometry.pages().max(grown) + current);
     }
 
-    /// A larger table needs a longer chain of records. Each of them must be on as many drives as it
-    /// should be before more is promised, also those from before a drive was replaced.
+    /// A larger table needs a longer chain of records. Before the capacity grows, each of them must
+    /// be on as many drives as it should be, including records from before a drive was replaced.
     pub(super) fn prepare_growth(&mut self) {
         if self.grown_pages().is_some_and(|pages| pages > self.geometry.pages()) {
             self.renew_records();
         }
     }
 
-    /// Returns the pages of the table that the volume grows to, if it grows.
+    /// Returns the pages of the table after the volume has grown, if it grows.
     fn grown_pages(&self) -> Option<u64> {
         self.care.grows.and_then(|_| self.outgrown()).map(|grown| grown.pages())
     }
 
-    /// Returns the sizes with as many units as fit, unless these are fewer.
+    /// Returns the geometry with as many units as fit, unless these are fewer than now.
     fn outgrown(&self) -> Option<Geometry> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         self.geometry.grown(self.drives.units(self.promised_level(), chunks, most))
     }
 
-    /// Increases the capacity to the units that fit, once a record says so.
+    /// Increases the capacity to the number of units that fit, once a record says so.
     fn promise_more(&mut self) {
         if let Some(grown) = self.outgrown() {
             (self.geometry, self.log.owes) = (grown, true);
@@ -509,7 +512,7 @@ mod tests {
     /// The duration of an I/O.
     const SERVICE: Nanos = Nanos::from_millis(10);
 
-    /// Drives that do one I/O at a time, below an array; the first one is gone.
+    /// Drives below an array that do one I/O at a time; the first one is lost.
     struct Rebuild {
         policy: Placed<Array, Box<dyn Policy + Send>>,
         now: Nanos,
@@ -535,11 +538,11 @@ mod tests {
             }
         }
 
-        /// Runs until nothing is left to do; returns the time that it took.
+        /// Runs until there is nothing left to do; returns the time that this took.
         fn run(mut self) -> (Nanos, Array) {
             let unit_bytes = self.policy.placement().geometry().unit_bytes();
             for unit in 0..self.busy.len() as u64 {
-                // Reads until one of them touches the drive.
+                // Reads until a read reaches the drive.
                 let (at, offset, len) = (self.now, unit * unit_bytes, unit_bytes as u32);
                 let (op, flags) = (Op::Read, Flags::NONE);
                 let read = Request { at, offset, id: unit, len, stream: 0, lane: 0, op, flags };
@@ -571,7 +574,7 @@ mod tests {
         }
     }
 
-    /// Returns a full array with room for the data of this many drives.
+    /// Returns a full array with space for the data of this many drives.
     fn full(drives: u16, drive_mib: u64, spares: u16) -> Array {
         let sizes = vec![drive_mib << 20; drives.into()];
         let geometry =
@@ -593,7 +596,7 @@ mod tests {
             per_chunk.push(time.0 / u64::from(chunks));
             println!("{drives} drives: {chunks} chunks in {} ms", time.0 / 1_000_000);
         }
-        // Two and four units are in work at a time, which meet on some drives.
+        // Two and four units are processed at a time, which share some drives.
         assert!(per_chunk[1] * 10 < per_chunk[0] * 6, "{per_chunk:?}");
         assert!(per_chunk[2] * 10 < per_chunk[0] * 5, "{per_chunk:?}");
     }

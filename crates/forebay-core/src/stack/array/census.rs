@@ -8,7 +8,7 @@ use super::{Array, Phase};
 use crate::contract::policy::{Gauge, GaugeOf};
 use crate::contract::request::Lane;
 
-/// What an array is like.
+/// A description of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
     /// Whether the array is open, with its newest state.
@@ -21,7 +21,7 @@ pub struct Census {
     pub members: Vec<u8>,
     /// Drives by lane.
     pub drives: Vec<DriveState>,
-    /// The level that units are written at first.
+    /// The level at which units are first written.
     pub first_level: Level,
     /// Units written, by level.
     pub units: Vec<(Level, u64)>,
@@ -71,9 +71,9 @@ pub struct DriveState {
     pub kind: DriveKind,
     /// Whether the drive is present and in use.
     pub is_present: bool,
-    /// Cells that hold nothing.
+    /// The number of free cells.
     pub free_cells: u32,
-    /// The number of its I/Os that failed.
+    /// The number of the drive's I/Os that failed.
     pub faults: u32,
 }
 
@@ -144,7 +144,7 @@ impl Array {
         Some(LostUnit { unit: number, ranges, drives })
     }
 
-    /// Looks at all units.
+    /// Examines all units.
     pub fn census(&self) -> Census {
         let chunks = self.chunks();
         let mut units: Vec<(Level, u64)> = LEVELS.iter().map(|level| (*level, 0)).collect();

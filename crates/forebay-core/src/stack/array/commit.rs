@@ -1,4 +1,4 @@
-//! Rounds: make changes durable, atomically.
+//! Rounds, which make changes durable atomically.
 //!
 //! A round takes the changed units, flushes all drives, and then writes records of these units to
 //! three drives with FUA, one after another in the ring. Flushes and FUA writes that arrive
@@ -22,39 +22,39 @@ use crate::contract::time::Nanos;
 use crate::contract::volume::VolumeEvent;
 use crate::stack::placed::{Plan, Planned};
 
-/// Drives that a record is on at least; more where more may be missing.
+/// The minimum number of drives that have a record; more if more drives may be missing.
 const COPIES: usize = 3;
-/// Units that may have changed and not be durable.
+/// Units that may have changed and may not be durable.
 const CHANGED_MAX: usize = 8192;
-/// The longest time that a change stays without a record though nobody asks.
+/// The longest time for which a change stays without a record if no client requests one.
 const AGE_MAX: Nanos = Nanos::from_millis(5000);
-/// How often a record that a drive does not take is tried there.
+/// The number of attempts to write a record to a drive that does not accept it.
 const TRIES_MAX: u32 = 3;
 
 /// The recorded state, and the current round.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) epoch: u64,
-    /// The last durable record: its number, its sum, and from which on pages count.
+    /// The last durable record: its number, its checksum, and the record from which pages count.
     pub(super) sequence: u64,
     pub(super) sum: u64,
     pub(super) base: u64,
-    /// The page that it carries.
+    /// The page that the record carries.
     pub(super) page: u64,
-    /// Something other than a unit has changed, which a record must contain.
+    /// Whether something other than a unit has changed that a record must contain.
     pub(super) owes: bool,
     /// The number of records to write until each page of the table is on as many drives as it should
     /// be, because a drive that had some of them is gone.
     pub(super) renews: u64,
     /// Whether records are on fewer drives than they should be, until those have been written.
     pub(super) lacks: bool,
-    /// The members named by the last durable record, and the units that it promises.
+    /// The members named by the last durable record, and the number of units that it promises.
     pub(super) members: [u8; LANES_MAX as usize],
     pub(super) units: u64,
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
     round: Option<Round>,
-    /// When the oldest change was made that no round has.
+    /// When the oldest change was made that is in no round yet.
     since: Option<Nanos>,
 }
 
@@ -69,13 +69,13 @@ struct Round {
     page: u64,
     members: [u8; LANES_MAX as usize],
     units: u64,
-    /// Lanes that do not have all records, and those of them that had no space.
+    /// The lanes that lack some records, and those of them that had no space.
     refused: Vec<usize>,
     full: Vec<usize>,
     tries: u32,
 }
 
-/// Records that lie one after another in the ring, in one buffer: they are written at once.
+/// Adjacent records of the ring, in one buffer, which are written at once.
 #[derive(Clone, Copy)]
 struct Stretch {
     at: u64,
@@ -84,7 +84,7 @@ struct Stretch {
 }
 
 impl Log {
-    /// Somebody waits for the next round: with a flush of a stream, or a write with FUA.
+    /// A client waits for the next round, with a flush of a stream or a FUA write.
     pub(super) fn wait(&mut self, client: u32, stream: Option<u32>) {
         self.waiters.push(self.losses.waiter(client, stream));
     }
@@ -93,12 +93,12 @@ impl Log {
         self.since.get_or_insert(now);
     }
 
-    /// Returns when a round is to begin at the latest.
+    /// Returns the latest time at which a round must begin.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
 
-    /// Returns whether there is no room for another unit after this many.
+    /// Returns whether there is no space for another unit after this many.
     pub(super) fn is_full(&self, changed: usize) -> bool {
         changed >= CHANGED_MAX
     }
@@ -139,7 +139,7 @@ impl Array {
         }
     }
 
-    /// Begins a round, with whatever has changed.
+    /// Begins a round with everything that has changed.
     pub(super) fn begin_round(&mut self, plan: &mut Plan<'_>) {
         self.counts.commits += 1;
         self.log.owes = false;
@@ -291,7 +291,7 @@ impl Array {
             // Writes the records to all lanes again; those that have them get the same bytes.
             round.refused = lanes;
         }
-        // Others were tried.
+        // Other drives were tried.
         if tries > TRIES_MAX && !full.is_empty() {
             return self.await_room_for_records(plan);
         }
@@ -317,7 +317,7 @@ impl Array {
         }
     }
 
-    /// The round is durable.
+    /// Handles the end of a round: its changes are durable.
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
         self.full.took_records();
@@ -373,7 +373,7 @@ impl Array {
         self.round = BTreeMap::new();
     }
 
-    /// A drive is used no more; answers whether it was until now.
+    /// Stops using a drive; returns whether it was in use.
     pub(super) fn lose(&mut self, lane: usize) -> bool {
         let was_used = self.drives.fail(lane);
         if was_used {
@@ -388,7 +388,7 @@ impl Array {
     }
 }
 
-/// Returns a record at a place of a buffer, with its sum.
+/// Returns a record at a position of a buffer, with its checksum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);
@@ -403,8 +403,8 @@ mod tests {
     use super::super::bench::{Bench, created};
     use super::*;
 
-    /// Writes more than fits, waits for it in every way, and has all drives fail after this many
-    /// I/Os. Returns whether writes were waiting for room then.
+    /// Writes more than fits, waits for it in every possible way, and makes all drives fail after
+    /// this many I/Os. Returns whether writes were waiting for space then.
     fn fail_after(ios: u64, spare: u32) -> bool {
         let mut bench =
             Bench::new(created(Level::TRIPLE, spare, false).mending(), ios, Default::default());

@@ -1,4 +1,4 @@
-//! The drives of an array: which are present, and which have room.
+//! The drives of an array: which are present, and which have free cells.
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, LANES_OPEN};
@@ -8,10 +8,10 @@ use super::space::Space;
 use super::unit::{Place, Unit};
 use crate::contract::time::Nanos;
 
-/// Recent faults of a drive after which it is used no more.
+/// The number of recent faults after which a drive is no longer used.
 const FAULTS_MAX: u32 = 32;
-/// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
-/// year do not add up. (md decays the read errors of a drive by as much.)
+/// The half-life of recent faults. A dying drive fails far more often than this; a few bad sectors
+/// a year do not add up. (md decays the read errors of a drive at the same rate.)
 const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role moves to another drive if that drive has this many more free cells.
 const SLOPE: u32 = 32;
@@ -47,10 +47,10 @@ pub(super) struct Drives {
     ssds: u32,
     /// The number of members of each kind that are not present.
     missing: [usize; KINDS.len()],
-    /// Whether roles go to any drive that has room, whatever it lost.
+    /// Whether roles go to any drive with free cells, whatever it lost.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are not promised, so that as many can fail and be restored on
-    /// the others.
+    /// The number of drives whose cells are not promised, so that as many can fail and be restored
+    /// on the others.
     pub(super) spares: usize,
     /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],
@@ -185,7 +185,7 @@ impl Drives {
         self.lapses
     }
 
-    /// Returns whether a place may have lost the data written to it when this many flushes had
+    /// Returns whether a place may have lost its data that was written when this many flushes had
     /// failed.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
@@ -222,7 +222,7 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Has the data of a drive move to others.
+    /// Begins to move the data of a drive to others.
     pub(super) fn let_leave(&mut self, lane: usize) {
         self.all[lane].leaves = true;
     }
@@ -340,11 +340,11 @@ impl Drives {
         }
     }
 
-    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has room,
+    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has space,
     /// the role stays there. Otherwise, it goes to a drive of that kind without any role that it must
     /// not share a drive with, preferably one that has not lost such a role either. Of these drives, it
     /// chooses one with the fewest roles of the unit, then the fewest of the neighboring chunk, then
-    /// the most room, and then at random.
+    /// the most space, and then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -370,7 +370,7 @@ impl Drives {
             beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Room counts in steps, so that chance spreads units over drives.
+            // Space is compared in steps, so that chance spreads units over drives.
             let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
@@ -381,7 +381,7 @@ impl Drives {
         let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
-            // A drive that is being replaced takes data only if no other can.
+            // A drive that is being replaced receives data only if no other drive can.
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
@@ -394,7 +394,7 @@ impl Drives {
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
-    /// Returns whether a drive holds what a role must not share one with.
+    /// Returns whether a drive holds a role that must not be on the same drive as this one.
     pub(super) fn is_barred(
         &self,
         lane: usize,
@@ -406,8 +406,8 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// Returns a role of a unit on a drive that is far fuller than another that could have it, and
-    /// that other.
+    /// Returns a role of a unit on a drive that is far fuller than another suitable drive, and that
+    /// drive.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
@@ -443,7 +443,7 @@ impl Drives {
         unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
 
-    /// Roles that no drive of the array has, though one might.
+    /// Roles that are on no drive of the array, although a drive could hold them.
     pub(super) fn lacks(&self, unit: &Unit, chunks: usize) -> bool {
         let Some(level) = unit.level else { return false };
         let roles = super::level::all(level.roles(chunks));
@@ -479,7 +479,8 @@ mod tests {
         let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
         assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
-        // Half of 33 count an hour later, none the next day; nobody waits for a whole year.
+        // Half of 33 faults count an hour later, and none the next day; the test does not wait for
+        // a whole year.
         assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
         assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
@@ -498,7 +499,8 @@ mod tests {
                     let lane = |role: usize| drives.lane(unit.places[role]).unwrap();
                     for role in 0..level.roles(4) {
                         for other in 0..role {
-                            // Two neighbouring chunks are a segment, on drives of its own.
+                            // Two neighboring chunks are a segment, whose roles are on different
+                            // drives.
                             let apart = level == Level::RAID6 || role % 4 / 2 == other % 4 / 2;
                             assert!(!apart || lane(role) != lane(other), "{unit:?}");
                         }
@@ -578,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_known() {
+    fn lost_chunks_are_known() {
         let geometry = geometry(6);
         let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6], 100);
         let striped = laid(&mut drives, &geometry, 1, Level::RAID6);

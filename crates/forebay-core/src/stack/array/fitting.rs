@@ -1,4 +1,4 @@
-//! How many units have room on drives.
+//! Computes how many units fit on drives.
 
 use super::drives::Drives;
 use super::geometry::spare_cells;
@@ -6,8 +6,7 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 
 impl Drives {
-    /// Returns how many units of a level there is room for, with spare cells left: at most
-    /// `units_max`.
+    /// Returns how many units of a level fit, leaving spare cells: at most `units_max`.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
         let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
         units.iter().sum::<u64>().min(units_max)
@@ -26,8 +25,8 @@ impl Drives {
         units_on(self.without_spares(cells), level, chunks, units_max)
     }
 
-    /// Returns how many units have room on the drives of a kind without the one on this lane, in
-    /// spare room too.
+    /// Returns how many units fit on the drives of a kind without the one on this lane, including
+    /// spare space.
     pub(super) fn units_without(
         &self,
         gone: Option<usize>,
@@ -41,7 +40,7 @@ impl Drives {
         units_on(staying.map(|lane| self.cells(lane)), level, chunks, units_max)
     }
 
-    /// Returns the drives' cells without those of the spare drives, which are as large as any.
+    /// Returns the drives' cells without those of the spare drives, which count as the largest.
     pub(super) fn without_spares(
         &self,
         cells: impl Iterator<Item = u32>,
@@ -79,7 +78,7 @@ pub(super) fn units_on(
     let Some(&narrowest) = usable.get(width - 1) else { return 0 };
     let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
     if let Level::Mirrored { .. } = level {
-        // Roles are spread alike, until fewer drives have room than a chunk has copies.
+        // Roles are spread evenly, until fewer drives have space than a chunk has copies.
         return (cells_up_to(narrowest) / roles).min(units_max);
     }
     // A drive has one role of a unit at most.

@@ -1,4 +1,4 @@
-//! Drives without room: files on a file system that is full, or whose quota is exceeded.
+//! Drives without space: files on a file system that is full, or whose quota is exceeded.
 //!
 //! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
 //! records wait and are retried, and reads continue. A client that has waited long enough gets an
@@ -15,20 +15,20 @@ use crate::stack::placed::Plan;
 /// The delay before a write that found no space is retried: short enough that clients continue
 /// soon, long enough that a full volume stays idle.
 const PAUSE: Nanos = Nanos::from_millis(250);
-/// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
+/// The longest time for which a client waits for space. NBD clients give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
 /// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
-/// What waits for space on drives.
+/// The work that waits for space on drives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Full {
-    /// Since when writes were refused, with none taken since: of data, and of records.
+    /// Since when all writes were refused: of data, and of records.
     since: Option<Nanos>,
     records_since: Option<Nanos>,
     /// When all waiting jobs are retried.
     due: Option<Nanos>,
-    /// Parts of writes, by unit.
+    /// Writes that wait, by unit.
     parts: Vec<(u64, Part)>,
     /// The round's records.
     records: bool,
@@ -55,7 +55,8 @@ impl Full {
     }
 }
 
-/// Returns whether nobody waits any more who was refused now, and others since that time.
+/// Returns whether all clients that were refused have stopped waiting, and others have been refused
+/// since.
 fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
     now >= *since.get_or_insert(now) + WAIT_MAX
 }
@@ -92,8 +93,8 @@ impl Array {
         }
     }
 
-    /// A drive has no room for the records that an opening writes again: it gets them later, for as long as a client
-    /// waits.
+    /// A drive has no space for the records that an opening rewrites: it gets them later, for as
+    /// long as a client waits.
     pub(super) fn await_room_to_open(&mut self, plan: &mut Plan<'_>) {
         match is_waited_out(&mut self.full.records_since, plan.now) {
             true => self.give_up(Fault::Full, plan),
@@ -103,7 +104,7 @@ impl Array {
         }
     }
 
-    /// Somebody asks for records, which may have waited for room in vain before.
+    /// A client requests records, which may already have waited for space in vain.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);
@@ -154,7 +155,7 @@ mod tests {
         if io.offset < RECORDS { full(io) } else { Ok(()) }
     }
 
-    /// Time passes, while writes end so.
+    /// Time passes while writes fail in this way.
     fn pass(bench: &mut Bench, time: Nanos, outcome: fn(&Request) -> Outcome) {
         let until = bench.now() + time;
         bench.end_all(outcome);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_long_enough_is_told_and_others_at_once() {
+    fn a_long_waiter_gets_an_error_and_later_ones_at_once() {
         let mut bench = written();
         let ask = |bench: &mut Bench, unit: u64| {
             let flags = if unit == 1 { Flags::FUA } else { Flags::NONE };
@@ -224,7 +225,7 @@ mod tests {
         pass(&mut bench, PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
         assert_all_used(&bench);
-        // Nobody waits, so nothing is retried until the next request.
+        // No client waits, so nothing is retried until the next request.
         assert_eq!(bench.array().full.due(), None);
         let flushes = [0, 1].map(|stream| bench.ask(Op::Flush, Flags::NONE, stream, 0, 0));
         pass(&mut bench, PAUSE, |_| Ok(()));
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_array_without_room_is_not_opened() {
+    fn a_new_array_without_space_is_not_opened() {
         let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Default::default());
         let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
         bench.end_all(full);
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_without_room_is_tried_again_later() {
+    fn a_repair_without_space_is_tried_again_later() {
         let mut bench = Bench::written(created(Level::TRIPLE, 60, false), true);
         let lane = bench.lane_of(0);
         bench.ask(Op::Read, Flags::NONE, 0, 0, 4);

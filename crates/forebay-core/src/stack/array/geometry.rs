@@ -7,64 +7,64 @@
 
 use super::level::{Level, ROLES_MAX};
 
-/// Bytes that are summed together, and the grain of what lanes carry.
+/// The number of bytes with a common checksum, and the unit of what lanes carry.
 pub(super) const BLOCK: u32 = 4096;
-/// Bytes of a record.
+/// The length of a record in bytes.
 pub(super) const RECORD: u32 = 8192;
-/// Bytes of a page of the table, which each record carries one of.
+/// The length of a page of the table in bytes; each record carries one page.
 pub(super) const PAGE: u32 = 4096;
-/// Records of a round at most.
+/// The maximum number of records in a round.
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// The most drives of an array.
+/// The maximum number of drives in an array.
 pub(super) const LANES_MAX: u16 = 32;
-/// The most lanes of an array that is open: its drives, and drives that have been replaced or will be
-/// added.
+/// The maximum number of lanes of an open array: its drives, and drives that have been replaced or
+/// will be added.
 pub(super) const LANES_OPEN: usize = 64;
 
-/// How a chunk that is written takes the old one's place.
+/// Where a rewritten chunk is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// In another cell: what is durable stays whole until a record says otherwise.
+    /// In another cell: durable data stays intact until a record says otherwise.
     Fresh,
-    /// In place, as in the paper: a power cut during a write of a stripe leaves its parity wrong.
+    /// In place, as in the paper: a power cut during the write of a stripe leaves its parity wrong.
     InPlace,
 }
 
 /// Sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Names the volume.
+    /// The identity of the volume.
     pub volume: u64,
     /// Drives.
     pub lanes: u16,
-    /// Bytes of a chunk, a multiple of [`BLOCK`] up to a mebibyte.
+    /// The length of a chunk in bytes, a multiple of [`BLOCK`] up to a mebibyte.
     pub chunk_bytes: u32,
-    /// Data chunks of a unit.
+    /// The number of data chunks in a unit.
     pub chunks: u8,
-    /// The most copies of a chunk.
+    /// The maximum number of copies of a chunk.
     pub copies_max: u8,
-    /// Units it promises to hold.
+    /// The number of units that the array promises to hold.
     pub units: u64,
-    /// Cells of each drive.
+    /// The number of cells of each drive.
     pub cells: u32,
-    /// Records that each drive has room for; [`Geometry::new`] says how many.
+    /// The number of records that fit in the ring of each drive, as computed by [`Geometry::new`].
     pub ring: u64,
     /// How chunks are written.
     pub update: Update,
 }
 
 impl Geometry {
-    /// The most drives that can be present when an array is opened, including those that have been
-    /// replaced.
+    /// The maximum number of drives that can be present when an array is opened, including those
+    /// that have been replaced.
     pub const PRESENT_MAX: usize = LANES_OPEN;
 
-    /// Bytes of a record.
+    /// The length of a record in bytes.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// Returns the sizes with which all of `units` have room at the leanest level and `spare` cells
-    /// a drive are left, or `None` if that cannot be.
+    /// Returns the geometry with which all `units` fit at the leanest level and `spare` cells per
+    /// drive remain, or `None` if that is impossible.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
         let roles = leanest.roles(chunks.into()) as u64;
@@ -86,14 +86,14 @@ impl Geometry {
     }
 
     /// Returns the largest array on sets of drives with these sizes, some of whose cells are spare.
-    /// Each unit is on drives of one set, all of which count as much as the smallest of them.
+    /// Each unit is on drives of one set, where every drive counts as much as the smallest one.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
             Geometry::fitting_set(Geometry { lanes: set.len() as u16, ..sizes }, leanest, bytes)
         };
         let alone: Vec<Geometry> = sets.iter().map(|set| of(set, 0)).collect::<Option<_>>()?;
-        // Each drive has the ring of the whole array, not of its set.
+        // Each drive has the ring of the whole array, not only of its set.
         let units = alone.iter().map(|set| set.units).sum();
         let lanes = sets.iter().map(|set| set.len() as u16).sum();
         let whole = Geometry::new(Geometry { units, lanes, ..sizes }, leanest, 0)?;
@@ -127,8 +127,8 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Returns the largest array on drives of these sizes that leaves room for everything after
-    /// `spares` of them have failed, or `None` if that cannot be. All drives share the room.
+    /// Returns the largest array on drives of these sizes that has space for all data after
+    /// `spares` of them have failed, or `None` if that is impossible. All drives share the space.
     pub fn sparing(
         sizes: Geometry,
         leanest: Level,
@@ -141,8 +141,9 @@ impl Geometry {
         Some(Geometry { lanes: drives.len() as u16, ..fits })
     }
 
-    /// Returns the number of drives whose data have room on the others, as [`Geometry::sparing`] was
-    /// given it. Only sizes say so: the cells of the promised units, and those that each drive has.
+    /// Returns the number of drives whose data fit on the others, as given to
+    /// [`Geometry::sparing`]. It follows from the sizes alone: the cells of the promised units, and
+    /// the cells of each drive.
     pub fn spares(&self, leanest: Level) -> u16 {
         let bare = bare_cells(self.cells);
         let roles = self.units * leanest.roles(self.chunks.into()) as u64;
@@ -151,19 +152,19 @@ impl Geometry {
         self.lanes.saturating_sub(needed.max(leanest.width(self.chunks.into()) as u16))
     }
 
-    /// Returns whether its units can have this level.
+    /// Returns whether the array's units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
     }
 
-    /// Roles that the table has room for.
+    /// The number of roles for which the table has entries.
     pub(super) fn roles_max(&self) -> usize {
         let (chunks, copies) = (usize::from(self.chunks), usize::from(self.copies_max));
         (chunks + 2).max(chunks * copies)
     }
 
-    /// Words of a unit in the table.
+    /// The number of words of a unit in the table.
     pub(super) fn stride(&self) -> usize {
         1 + self.roles_max()
     }
@@ -172,13 +173,13 @@ impl Geometry {
         u64::from(PAGE) / 8 / self.stride() as u64
     }
 
-    /// Pages of the table.
+    /// The number of pages of the table.
     pub fn pages(&self) -> u64 {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Returns the same with more units, if the ring has room for the records of their pages and
-    /// two rounds beyond.
+    /// Returns the geometry with more units, if the ring has space for the records of their pages
+    /// and two more rounds.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
@@ -190,12 +191,12 @@ impl Geometry {
         self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
 
-    /// First byte of a record on each drive that has it.
+    /// The first byte of a record on each drive that has it.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
-    /// Returns how many records fit from this one to the ring's end.
+    /// Returns how many records fit from this one to the end of the ring.
     pub(super) fn records_from(&self, sequence: u64) -> u64 {
         let ring = self.ring.max(1);
         ring - sequence % ring
@@ -245,7 +246,7 @@ impl Geometry {
         self.units_max() * self.unit_bytes()
     }
 
-    /// Bytes of table in memory.
+    /// The size of the table in memory in bytes.
     pub fn table_bytes(&self) -> u64 {
         self.units * 8 * self.stride() as u64
     }
@@ -306,7 +307,7 @@ mod tests {
             let more = Geometry { units: all.units + 100, ..all };
             let more = Geometry::new(more, Level::RAID6, spare_cells(all.cells)).unwrap();
             assert!(more.lane_bytes() > bytes, "{bytes}");
-            // Of a terabyte more than nine tenths are left.
+            // More than nine tenths of a terabyte remain.
             let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
             assert!(share > 0.85, "{share}");
         }
@@ -341,7 +342,7 @@ mod tests {
                     let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
                     assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
                     assert!(all.units < before && all.lane_bytes() <= bytes);
-                    // Without so many drives, all units still have room beside the spare cells.
+                    // With fewer drives, all units still fit beside the spare cells.
                     let left = u64::from(lanes - spares);
                     let bare = u64::from(bare_cells(all.cells));
                     assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_values_are_rejected() {
         let new = |sizes| Geometry::new(sizes, Level::RAID6, 10);
         assert_eq!(new(Geometry { lanes: 5, ..sizes() }), None);
         assert_eq!(new(Geometry { lanes: 33, ..sizes() }), None);

@@ -11,11 +11,12 @@ use super::locks::Task;
 /// A hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// Bytes of the volume. A unit has the first hint that names one of its bytes.
+    /// The range of the volume in bytes. A unit follows the first hint that contains one of its
+    /// bytes.
     pub bytes: Range<u64>,
-    /// Their level, which then no rule changes.
+    /// The level of these units, which rules do not change.
     pub level: Option<Level>,
-    /// The drives they are on, while these have room.
+    /// The kind of drives for these units, as long as these have space.
     pub kind: Option<DriveKind>,
 }
 
@@ -67,7 +68,7 @@ impl Array {
         self.hints.of(number).kind.unwrap_or_default()
     }
 
-    /// What brings a unit where its hint says, unless it is there.
+    /// Returns the task that makes a unit follow its hint, unless it already does.
     pub(super) fn heed(&self, number: u64) -> Option<Task> {
         if self.hints.is_empty() {
             return None;

@@ -19,7 +19,7 @@ pub(super) enum Doing {
     Repair {
         reads_all: bool,
     },
-    /// A role to a drive with more room.
+    /// Moves a role to a drive with more space.
     Move {
         role: usize,
         lane: usize,
@@ -35,23 +35,23 @@ pub(super) struct Job {
     /// The unit before and after.
     pub(super) old: Unit,
     pub(super) new: Unit,
-    /// The level it has before: its own, or that of the first write.
+    /// The unit's level before the job: its current level, or that of the first write.
     pub(super) level: Level,
-    /// The bytes of each chunk it is about.
+    /// The affected bytes of each chunk.
     pub(super) lo: u32,
     pub(super) hi: u32,
-    /// Data chunks that parts touch, and those they cover from `lo` to `hi`.
+    /// The data chunks that parts touch, and those that they cover from `lo` to `hi`.
     pub(super) touched: Roles,
     pub(super) covered: Roles,
     pub(super) method: Method,
-    /// Roles that were read, and those that could not be read.
+    /// The roles that were read, and those that could not be read.
     pub(super) read: Roles,
     pub(super) bad: Roles,
-    /// Sums of all roles that are read, where trailers need not be.
+    /// The checksums of all roles that are read, if trailers need not be read.
     pub(super) sums: Vec<(usize, Sums)>,
-    /// What was read of each role, or is to be written.
+    /// The data of each role that was read or is to be written.
     pub(super) bufs: [Buf; ROLES_MAX],
-    /// Parities of another level than that which was read.
+    /// Parities of a level other than the one that was read.
     pub(super) parities: [Buf; 2],
     /// The data written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
@@ -59,7 +59,7 @@ pub(super) struct Job {
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,
-    /// The number of times that it found no space.
+    /// The number of times that the job found no space.
     pub(super) waits: u32,
     /// The number of outstanding I/Os.
     pub(super) left: u32,
@@ -68,7 +68,7 @@ pub(super) struct Job {
     /// flushes at that time.
     pub(super) given: Roles,
     pub(super) lapses: [u32; ROLES_MAX],
-    /// The contents of each block, if complete chunks are not enough.
+    /// The state of each block, if complete chunks are not enough.
     pub(super) salvage: Option<Box<Salvage>>,
     /// Whether a drive had no space for its write.
     pub(super) lacks_room: bool,
@@ -156,8 +156,8 @@ impl Job {
     /// Returns whether its parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
-        // There are few parts, so it is enough to look repeatedly for the one that extends
-        // furthest.
+        // There are few parts, so a repeated search for the one that extends furthest is fast
+        // enough.
         loop {
             let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
             let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();
@@ -169,7 +169,7 @@ impl Job {
         }
     }
 
-    /// Returns the part that alone fills a chunk and that no later one touches.
+    /// Returns the part that fills a chunk alone and that no later part touches.
     pub(super) fn sole(&self, number: u32, chunk: u32) -> Option<Bytes> {
         let mut touching = self.parts.iter().rev();
         let last = touching.find(|part| touched(part, number, chunk).is_some())?;
@@ -179,7 +179,7 @@ impl Job {
     }
 }
 
-/// Returns the bytes of a chunk that a part touches, counted from the chunk's first.
+/// Returns the bytes of a chunk that a part touches, relative to the start of the chunk.
 pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
     let first = number * chunk;
     (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)

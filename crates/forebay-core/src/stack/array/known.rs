@@ -8,7 +8,7 @@ use super::unit::Place;
 /// The maximum number of cells with cached checksums: about 10 MB, for 4 GiB of chunks of 64 KiB.
 const CELLS: usize = 1 << 16;
 
-/// The sum of each block of a cell; none where there is no content.
+/// The checksum of each block of a cell; empty without contents.
 pub(super) type Sums = Arc<[u64]>;
 
 /// Checksums by cell; a newer entry replaces one whose number has the same low bits.

@@ -1,12 +1,11 @@
-//! Which cells are taken: those that somebody names.
+//! Tracks which cells are in use. A unit's cells are named by its durable state, by the states that
+//! are to become durable (those of the current round, and later changes), and by the jobs on it. A
+//! cell becomes free when none of these names it any more: code that drops a name calls
+//! [`Array::release`], which checks the others.
 //!
-//! A unit's cells are named by its durable state, by the states that are to become durable (the round under
-//! way, and what has changed since), and by what is under way on it. A cell is free again when the last of
-//! these names it no more: whoever drops a name calls [`Array::release`], which looks whether others have it.
-//!
-//! A flush that fails takes names out of the coming states ([`super::suspects`]), beneath jobs that began with
-//! them. Such cells are *doubted*: they stay taken until nothing is under way on the unit, and no change of it
-//! may count on them.
+//! A failed flush removes names from the upcoming states ([`super::suspects`]), although jobs may
+//! have begun with them. Such cells are *doubted*: they stay in use until no job is active on the
+//! unit, and no change by these jobs may rely on them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +32,7 @@ impl Doubted {
         places.is_some_and(|places| places.iter().any(|it| it.is_same_cell(place)))
     }
 
-    /// Returns the cells, to look at.
+    /// Returns the cells, for inspection.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
         self.units.iter().flat_map(|(number, places)| places.iter().map(|it| (*number, *it)))
@@ -41,7 +40,7 @@ impl Doubted {
 }
 
 impl Array {
-    /// A state of a unit is dropped: its cells are free that no other state names.
+    /// A state of a unit is dropped: its cells become free unless another state names them.
     pub(super) fn release(&mut self, number: u64, dropped: &Unit) {
         let (table, round) = (self.table.get(number), self.round.get(&number));
         let newer = [round, self.changed.get(&number)].map(|it| it.copied());
@@ -55,7 +54,7 @@ impl Array {
         }
     }
 
-    /// A job on a unit has ended: with the last one, cells are free that were only doubted.
+    /// A job on a unit has ended. After the last job, cells become free that were only doubted.
     pub(super) fn settle_doubts(&mut self, number: u64) {
         if !self.doubted.units.is_empty() && !self.locks.is_under_way(number) {
             self.free_doubted(number);
@@ -71,8 +70,8 @@ impl Array {
         }
     }
 
-    /// What a failed flush took out of a unit since a job began on it is lost to the job too: an error where
-    /// that leaves too little.
+    /// A job also loses what a failed flush removed from its unit since the job began; if too
+    /// little remains, the job fails.
     pub(super) fn without_doubted(&mut self, key: u32) -> Outcome {
         let job = &self.jobs[key as usize];
         let (number, old, mut new) = (job.number, job.old, job.new);
@@ -148,7 +147,8 @@ pub(super) mod tests {
         (30, 0, 0, 90),
     ];
 
-    /// Roles that must not share a drive do not, nor do they with one that a drive lost, while all are there.
+    /// Roles that must be on different drives are, and none is on a drive that lost one of the
+    /// others, as long as all drives are present.
     pub(in super::super) fn check_apart(array: &Array) {
         for number in 0..array.table.units() {
             let unit = array.unit(number);
@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cells_are_taken_while_named_and_losses_are_told_whatever_fails() {
+    fn named_cells_stay_allocated_and_losses_are_reported_after_any_failure() {
         let (mut failed, mut flushes_told, mut writes_told) = (0, 0, 0);
         for first in LEVELS {
             for (spare, adapts) in [(6, false), (60, false), (60, true)] {
@@ -192,9 +192,11 @@ pub(super) mod tests {
                 }
             }
         }
-        println!("{failed} flushes failed; told were {flushes_told} flushes, {writes_told} writes");
-        assert!(failed > 2500, "{failed} flushes that fail are too few");
-        assert!(flushes_told > 250, "{flushes_told} flushes that tell of a loss are too few");
-        assert!(writes_told > 125, "{writes_told} durable writes that tell are too few");
+        println!(
+            "{failed} flushes failed; {flushes_told} flushes and {writes_told} writes reported a loss"
+        );
+        assert!(failed > 2500, "only {failed} flushes failed");
+        assert!(flushes_told > 250, "only {flushes_told} flushes reported a loss");
+        assert!(writes_told > 125, "only {writes_told} durable writes reported a loss");
     }
 }

@@ -5,21 +5,21 @@
 //! therefore the data chunks at any level, and a switch need not move them (section 4 of the
 //! paper).
 
-/// The most roles of a unit.
+/// The maximum number of roles of a unit.
 pub(super) const ROLES_MAX: usize = 16;
 
-/// A set of roles, a bit each.
+/// A set of roles, one bit each.
 pub(super) type Roles = u16;
 
 /// The redundancy of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// On a drive each, with 0 to 2 parities: RAID 0, 5, 6.
+    /// One chunk per drive, with 0 to 2 parities: RAID 0, 5, 6.
     Striped {
         /// How many.
         parities: u8,
     },
-    /// On several drives each: RAID 10.
+    /// Copies on several drives: RAID 10.
     Mirrored {
         /// The number of copies of a chunk, including the first.
         copies: u8,
@@ -29,7 +29,7 @@ pub enum Level {
 impl Level {
     /// Striping with P and Q.
     pub const RAID6: Level = Level::Striped { parities: 2 };
-    /// Three copies: as much as two drives may fail, as with [`Level::RAID6`].
+    /// Three copies: two drives may fail, as with [`Level::RAID6`].
     pub const TRIPLE: Level = Level::Mirrored { copies: 3 };
 
     /// Returns its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
@@ -45,7 +45,7 @@ impl Level {
         }
     }
 
-    /// By its name.
+    /// Returns the level with this name.
     pub fn named(name: &str) -> Option<Level> {
         LEVELS.into_iter().find(|level| level.name() == name)
     }
@@ -55,7 +55,7 @@ impl Level {
         LEVELS.iter().position(|level| *level == self).unwrap_or(0)
     }
 
-    /// In a table; never 0.
+    /// The level's code in a table; never 0.
     pub(super) fn code(self) -> u8 {
         match self {
             Level::Striped { parities } => 1 + parities,
@@ -119,7 +119,7 @@ impl Level {
         }
     }
 
-    /// Returns whether two roles must be on drives of their own.
+    /// Returns whether two roles must be on different drives.
     pub(super) fn parts(self, one: usize, other: usize, chunks: usize) -> bool {
         match self {
             Level::Striped { .. } => true,
@@ -127,7 +127,7 @@ impl Level {
         }
     }
 
-    /// Returns the roles that must not be on the same drive as one.
+    /// Returns the roles that must not be on the same drive as this role.
     pub(super) fn apart(self, role: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let others = (0..self.roles(chunks)).filter(move |other| *other != role);
         others.filter(move |other| self.parts(*other, role, chunks))
@@ -143,7 +143,7 @@ impl Level {
     }
 }
 
-/// All there are.
+/// All levels.
 pub const LEVELS: [Level; 6] = [
     Level::Striped { parities: 0 },
     Level::Striped { parities: 1 },

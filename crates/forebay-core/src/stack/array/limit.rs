@@ -4,7 +4,7 @@ use super::fitting::units_on;
 use super::kind::KINDS;
 use super::{Array, Level};
 
-/// Drives that are too small for an array to promise another unit.
+/// Drives that are too small for the array to promise another unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveLimit {
     /// Their numbers.
@@ -14,8 +14,8 @@ pub struct DriveLimit {
 }
 
 impl Array {
-    /// Returns the drives that limit it, or `None` if its records do, or where no size of its
-    /// drives is enough.
+    /// Returns the drives that limit the array; `None` if its records are the limit, or if no drive
+    /// size would be enough.
     pub fn drive_limit(&self) -> Option<DriveLimit> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         let (level, wanted) = (self.promised_level(), self.geometry.units + 1);
@@ -45,8 +45,8 @@ impl Array {
         limits.min_by_key(|(lacking, _)| *lacking).map(|(_, limit)| limit)
     }
 
-    /// Returns the level that promised units have at least: copies that were asked for and that
-    /// nothing but a lack of room would make leaner stay.
+    /// Returns the minimum level of promised units: copies that were requested and that remain
+    /// unless space runs out.
     pub(super) fn promised_level(&self) -> Level {
         if self.first.tolerates() == 2 { self.leanest } else { self.first }
     }
@@ -77,7 +77,7 @@ mod tests {
             let numbers: Vec<u8> = small.iter().map(|at| now.drives.number(*at)).collect();
             assert_eq!(with(small), DriveLimit { drives: numbers, cells: of_all.cells });
         }
-        // With so many cells it has room for one more, and with one less it has not.
+        // With this many cells, one more unit fits, and with one cell less it does not.
         let fits = |least: u32| {
             let cells: Vec<u32> = cells.iter().map(|cells| least.max(*cells)).collect();
             let grown = created(Level::RAID6, 60, false).with_cells(&cells);

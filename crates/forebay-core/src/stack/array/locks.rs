@@ -21,9 +21,9 @@ pub(super) struct Part {
     pub(super) len: u32,
     pub(super) bytes: Bytes,
     pub(super) stream: u32,
-    /// When it came.
+    /// When the request arrived.
     pub(super) at: Nanos,
-    /// Durable before it is answered.
+    /// Whether the write must be durable before it is answered.
     pub(super) durable: bool,
 }
 
@@ -38,15 +38,15 @@ impl Part {
 pub(super) enum Task {
     Read(Part),
     Write(Part),
-    /// The complete part is no longer needed.
+    /// Discards data: the complete part is no longer needed.
     Trim(Part),
-    /// To another level, or another kind of drives.
+    /// Switches to another level or another kind of drives.
     Switch(Level, DriveKind),
     /// Restores lost data; reads everything if requested.
     Repair {
         reads_all: bool,
     },
-    /// A role to a drive with more room.
+    /// Moves a role to a drive with more space.
     Move {
         role: usize,
         lane: usize,
@@ -74,9 +74,9 @@ struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Runs beside other reads.
+    /// Can run concurrently with other reads.
     Read,
-    /// May be done together with other writes.
+    /// Can be combined with other writes.
     Write,
     Other,
 }
@@ -102,7 +102,8 @@ impl Claim {
         self.to == u32::MAX && self.kind != Kind::Read
     }
 
-    /// Returns whether it can be done together with a job: both are writes without a gap between them.
+    /// Returns whether the task can be combined with a job: both are writes without a gap between
+    /// them.
     fn joins(&self, job: &Claim) -> bool {
         let adjoins = self.from <= job.to && job.from <= self.to;
         adjoins && (self.kind, job.kind) == (Kind::Write, Kind::Write)
@@ -122,7 +123,7 @@ impl Grain {
             return None;
         }
         let base = match self {
-            // A block is left out between chunks, so that no job joins parts of two chunks.
+            // Chunks are separated by one block, so that no job combines parts of two chunks.
             Grain::Bytes { .. } => chunk * (chunk_bytes / BLOCK + 1),
             _ => 0,
         };
@@ -135,7 +136,7 @@ impl Grain {
 struct Lock {
     readers: u32,
     changes: u32,
-    /// The jobs under way, and possibly jobs that have ended since the last task began.
+    /// The active jobs, and possibly jobs that have ended since the last task began.
     jobs: Vec<(u32, Claim)>,
     /// The lock of the job that begins.
     beginning: Option<Claim>,
@@ -181,7 +182,7 @@ impl Locks {
         self.units.entry(unit).or_default().queue.push_back(task);
     }
 
-    /// Before whatever waits.
+    /// Before all waiting tasks.
     pub(super) fn ask_first(&mut self, unit: u64, task: Task) {
         self.units.entry(unit).or_default().queue.push_front(task);
     }
@@ -196,8 +197,8 @@ impl Locks {
         self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changes > 0)
     }
 
-    /// Returns the tasks that may begin now, as one job: a read, or a change, or several writes. `runs` tells
-    /// whether a job of the unit is under way.
+    /// Returns the tasks that may begin now as one job: a read, a change, or several writes. `runs`
+    /// tells whether a job of the unit is active.
     pub(super) fn next(
         &mut self,
         unit: u64,
@@ -219,7 +220,7 @@ impl Locks {
         }
     }
 
-    /// The tasks that [`Locks::next`] returned are done by this job.
+    /// Records that this job executes the tasks that [`Locks::next`] returned.
     pub(super) fn begin(&mut self, unit: u64, key: u32) {
         if let Some(lock) = self.units.get_mut(&unit)
             && let Some(claim) = lock.beginning.take()
@@ -228,7 +229,7 @@ impl Locks {
         }
     }
 
-    /// A read, or a change, has ended.
+    /// Records that a read or a change has ended.
     pub(super) fn end(&mut self, unit: u64, read: bool) {
         if let Some(lock) = self.units.get_mut(&unit) {
             *if read { &mut lock.readers } else { &mut lock.changes } -= 1;
@@ -236,7 +237,7 @@ impl Locks {
     }
 }
 
-/// The most writes that are done as one.
+/// The maximum number of writes that are combined.
 const TOGETHER_MAX: usize = 64;
 /// The number of waiting tasks that a later one may pass at most.
 const PASSED_MAX: usize = 128;
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(scene.begin(ROWS), [[u32::MAX]]);
         scene.end(2);
         assert_eq!(scene.begin(ROWS), [[5]]);
-        // A part of two chunks has all rows.
+        // A part of two chunks locks all rows.
         scene.ask(Task::Write, 7, 2);
         assert!(scene.begin(ROWS).is_empty());
         // A role may get a new place in the meantime.

@@ -9,15 +9,15 @@
 use super::geometry::{BLOCK, Geometry};
 use super::level::{Level, Roles, all, each};
 
-/// Replaces the checksum of a lost block in a trailer. (Another block has it with a probability of
-/// 2^-64.)
+/// Replaces the checksum of a lost block in a trailer. (Another block has this checksum with a
+/// probability of 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
-/// Blocks of the longest chunk.
+/// The maximum number of blocks in a chunk.
 const BLOCKS_MAX: usize = 256;
-/// Bits of the table that say where in chunks the lost blocks are.
+/// The number of bits in the table that locate the lost blocks of chunks.
 const STRETCHES: usize = 32;
 
-/// Blocks of a chunk, a bit each.
+/// A set of blocks of a chunk, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Blocks([u64; BLOCKS_MAX / 64]);
 
@@ -63,11 +63,10 @@ impl Blocks {
     }
 }
 
-/// What a unit has lost, as its first word in the table says it.
-///
-/// A chunk is cut into at most 32 stretches of whole blocks (of one block each up to chunks of 128 KiB). Lost
-/// are those blocks of these roles that are in these stretches; where different roles have lost different
-/// stretches, it says more than is lost.
+/// The losses of a unit, as in its first word in the table. A chunk is divided into at most 32
+/// stretches of whole blocks (of one block each for chunks up to 128 KiB). The lost blocks are
+/// those of these roles in these stretches; if different roles have lost different stretches, more
+/// blocks are listed than are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     /// Roles with blocks that cannot be read or reconstructed.
@@ -78,14 +77,14 @@ pub(super) struct Lost {
 impl Lost {
     pub(super) const NONE: Lost = Lost { roles: 0, stretches: 0 };
 
-    /// Roles, and which of their blocks.
+    /// Creates the losses of these roles and blocks.
     pub(super) fn of(roles: Roles, blocks: Blocks, geometry: &Geometry) -> Lost {
         let stretch = stretch_blocks(geometry);
         let stretches = blocks.each().fold(0, |bits, block| bits | 1 << (block / stretch));
         if stretches == 0 || roles == 0 { Lost::NONE } else { Lost { roles, stretches } }
     }
 
-    /// In the highest 48 bits of a word.
+    /// Stored in the highest 48 bits of a word.
     pub(super) fn word(self) -> u64 {
         u64::from(self.roles) << 16 | u64::from(self.stretches) << 32
     }
@@ -94,7 +93,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// Returns the same losses without these roles.
+    /// Returns the losses without those of these roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,
@@ -102,7 +101,7 @@ impl Lost {
         }
     }
 
-    /// Returns the blocks of a chunk that it names.
+    /// Returns the listed blocks of a chunk.
     fn blocks(self, geometry: &Geometry) -> Blocks {
         let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
         let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
@@ -164,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_comes_back_from_the_table_block_by_block() {
+    fn lost_blocks_are_restored_from_the_table() {
         for (chunk_bytes, lost, known) in [
             (4096, vec![0], vec![0]),
             (65_536, vec![3, 15], vec![3, 15]),
             (131_072, vec![0, 31], vec![0, 31]),
-            // Four blocks a stretch, and a last one that is shorter.
+            // Four blocks per stretch, and a shorter last stretch.
             (512 << 10, vec![5], (4..8).collect()),
             (132 << 10, vec![32], vec![32]),
         ] {

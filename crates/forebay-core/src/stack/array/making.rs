@@ -26,7 +26,7 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
 impl Array {
-    /// Creates an array that is there and empty, for a run that nothing has to outlive.
+    /// Creates an empty open array, for a run that nothing has to survive.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
@@ -63,8 +63,8 @@ impl Array {
         self.costs[kind as usize]
     }
 
-    /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs`,
-    /// which are those of each kind of drives, is `levels[i]`.
+    /// Returns the array with levels that follow the workload by `rule`: `levels[i]` is layout `i`
+    /// of `costs`, which contains the costs for each kind of drive.
     pub fn adapting<R>(self, rule: R, costs: [Costs; 2], first: First, levels: Vec<Level>) -> Array
     where
         R: Rule + Send + 'static,
@@ -91,8 +91,9 @@ impl Array {
         self
     }
 
-    /// Sets which drives may join although no record names them, by lane. Others that no record names
-    /// have left the array, even if their numbers are higher than those of all members.
+    /// Sets which drives may join although no record names them, by lane. Other drives that no
+    /// record names have left the array, even if their numbers are higher than those of all
+    /// members.
     pub fn joined_by(mut self, joining: &[bool]) -> Array {
         self.joining = Some(joining.to_vec());
         self
@@ -104,13 +105,12 @@ impl Array {
         self
     }
 
-    /// Returns the number of drives whose data have room on the others if everything promised is
-    /// written.
+    /// Returns the number of drives whose data fit on the others if everything promised is written.
     pub fn spare_drives(&self) -> usize {
         self.drives.spares
     }
 
-    /// Returns the number of these drives for whose data there is room in fact, which is smaller
+    /// Returns the number of these drives whose data actually fit on the others, which is smaller
     /// after drives have been removed.
     pub fn spare_room(&self) -> usize {
         let (level, chunks, units) = (self.promised_level(), self.chunks(), self.geometry.units);
@@ -126,7 +126,7 @@ impl Array {
         (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
 
-    /// Returns the same, which is only read: nothing at all is written to its drives.
+    /// Returns the array in read-only mode: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }

@@ -2,11 +2,11 @@
 //!
 //! A write of part of a stripe reads either the parts that it does not cover (reconstruct-write),
 //! or the parts that it changes and the parities (read-modify-write), whichever is less. An
-//! unreadable role is reconstructed from any roles, as many as there are data chunks.
+//! unreadable role is reconstructed from any other roles, as many as the unit has data chunks.
 
 use super::level::{Level, Roles, all, each};
 
-/// The data of a unit that is needed.
+/// The required data of a unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) level: Level,
@@ -14,18 +14,18 @@ pub(super) struct View {
     pub(super) chunks: usize,
     /// Readable roles, including those that are zeros.
     pub(super) usable: Roles,
-    /// Roles that are zeros: nothing has to be read.
+    /// Roles that are zeros and need not be read.
     pub(super) zero: Roles,
-    /// Which copy is read where there are several.
+    /// Which copy is read if there are several.
     pub(super) copy: usize,
 }
 
-/// How the new parities come about.
+/// How the new parities are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// From all data chunks, each read or covered.
+    /// From all data chunks, each of which is read or covered.
     Reconstruct,
-    /// From the old ones, and what changes.
+    /// From the old parities and the changes.
     Modify,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Needs {
 }
 
 impl View {
-    /// To have these data chunks; `None` if too much is lost.
+    /// Plans to obtain these data chunks; `None` if too much is lost.
     pub(super) fn to_read(self, wanted: Roles) -> Option<Needs> {
         let method = Method::Reconstruct;
         let mut reads = 0;
@@ -70,7 +70,7 @@ impl View {
         (chosen.count_ones() as usize == self.chunks).then_some(chosen)
     }
 
-    /// To write the data chunks `touched`, of which `covered` are written whole.
+    /// Plans to write the data chunks `touched`, of which `covered` are written completely.
     pub(super) fn to_write(self, touched: Roles, covered: Roles) -> Option<Needs> {
         if self.level.parities() == 0 {
             return self.to_read(touched & !covered);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_follows_from_what_is_left() {
+    fn losses_follow_from_the_remaining_chunks() {
         // Chunk 0 and Q are lost.
         let two = view(Level::RAID6, 0b01_1110);
         assert_eq!(two.to_read(0b0010).unwrap().reads, 0b0010);

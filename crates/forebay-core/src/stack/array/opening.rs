@@ -38,7 +38,7 @@ use crate::stack::placed::{Plan, Planned};
 use heads::Heads;
 use walk::Walk;
 
-/// Records that are read at a time.
+/// The number of records that are read at a time.
 const WINDOW: u64 = 128;
 
 /// A drive that fails to read more records than this in succession is failing. Others have damaged
@@ -48,7 +48,8 @@ const UNREADABLE_MAX: u32 = WINDOW as u32 / 2;
 /// The number of failed reads of records that are excused per drive. A failed read may take seconds.
 const EXCUSED_MAX: u32 = 1024;
 
-/// How often all records are read again because a drive failed after the chain had been chosen.
+/// The maximum number of times that all records are read again because a drive failed after the
+/// chain had been chosen.
 const REREADS_MAX: u32 = 3;
 
 /// The state found so far.
@@ -62,37 +63,37 @@ pub(super) struct Opening {
     spread: BTreeSet<u64>,
     /// How often all records were read again.
     rereads: u32,
-    /// By lane: the number of records read one by one that failed, in succession and in all.
+    /// By lane: the number of failed reads of single records, consecutive and in total.
     unreadable: BTreeMap<Lane, (u32, u32)>,
-    /// Records that are written again: where, and their bytes.
+    /// The records that are rewritten: their positions and bytes.
     written: Vec<(u64, Buf)>,
-    /// Records for which a drive had no space: its lane, and the position.
+    /// The records for which a drive had no space: its lane, and the position.
     refused: Vec<(usize, u64)>,
 }
 
-/// The current work.
+/// The current step.
 #[derive(Default)]
 enum Step {
     /// Reads the heads of all records.
     #[default]
     Heads,
-    /// Takes over the table.
+    /// Loads the table.
     Walk(Box<Walk>),
-    /// Writes the last round again.
+    /// Rewrites the last round.
     Rewrite,
 }
 
-/// What a read is part of, in its token.
+/// What a read belongs to, stored in its token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// A range that is read on to its end.
+    /// A range that is read to its end.
     Range = 0,
-    /// A record of its own.
+    /// A single record.
     Single = 1,
 }
 
 impl Array {
-    /// Begins to find or make the table.
+    /// Begins to load or create the table.
     pub(super) fn open(&mut self, creates: bool, plan: &mut Plan<'_>) {
         self.phase = Phase::Opening(Box::default());
         if creates {
@@ -111,7 +112,7 @@ impl Array {
         }
     }
 
-    /// Reads records from a drive, from this position in the ring on.
+    /// Reads records from a drive, starting at this position in the ring.
     fn read_ring(&mut self, lane: usize, from: u64, count: u64, of: Reading, plan: &mut Plan<'_>) {
         let record = u64::from(geometry::RECORD);
         let (at, len) = (geometry::ring_at() + from * record, (count * record) as u32);
@@ -159,7 +160,7 @@ impl Array {
         }
     }
 
-    /// Goes on after all I/Os of a step. Returns `None` if the array cannot be opened.
+    /// Continues after all I/Os of a step. Returns `None` if the array cannot be opened.
     fn next_step(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let geometry = self.geometry;
         let present = self.drives.present_bits();
@@ -171,8 +172,8 @@ impl Array {
                 self.begin_walk(last, plan)
             }
             Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
-            // A drive failed that alone had some of the records. Without it, an earlier one may be
-            // the last.
+            // The failed drive was the only one with some of the records. Without it, the chain may
+            // end earlier.
             Step::Walk(_) => {
                 opening.rereads += 1;
                 (opening.rereads <= REREADS_MAX).then_some(())?;
@@ -201,7 +202,7 @@ impl Array {
         })
     }
 
-    /// Records of a drive were read.
+    /// Handles records that were read from a drive.
     fn ring_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
         let (from, count) =
@@ -216,7 +217,7 @@ impl Array {
         }
         let splits = outcome.is_err() && count > 1 && there;
         if splits {
-            // One by one: a sector that cannot be read is one record's.
+            // Read them one by one: an unreadable sector affects only one record.
             for at in from..from + count {
                 self.read_ring(lane, at, 1, Reading::Single, plan);
             }
@@ -231,7 +232,7 @@ impl Array {
         }
     }
 
-    /// A record was read, if there is one.
+    /// Handles a record that was read, if it is valid.
     fn record_read(&mut self, at: Bytes, lane: usize, plan: &mut Plan<'_>) {
         let mut bytes = vec![0; geometry::RECORD as usize];
         if !plan.slots.get(at.len(geometry::RECORD), &mut bytes) {
@@ -246,12 +247,11 @@ impl Array {
         }
     }
 
-    /// Takes over the state of a chain, whose units are in the table, and writes its last round
-    /// again.
+    /// Loads the state of a chain, whose units are in the table, and rewrites its last round.
     fn settle(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         let newest = walk.newest.as_ref()?;
         self.adopt(newest);
-        // Other drives have been replaced, so too few may be left.
+        // Other drives have been replaced, so too few drives may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
@@ -267,7 +267,7 @@ impl Array {
             let roles = level.map_or(0, |level| level.roles(self.chunks()));
             (roles <= self.geometry.roles_max()).then_some(())?;
             self.hold(at, &Unit::EMPTY, &unit);
-            // Two that share a cell: this is no table of ours.
+            // Two units share a cell, so this table is not valid.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }
         if self.reads_only {
@@ -294,7 +294,7 @@ impl Array {
         self.drives.present().count() + self.first.tolerates() >= members
     }
 
-    /// A drive that ends before a cell that the table names was cut: it counts as missing.
+    /// A drive that ends before a cell that the table names was truncated, and counts as missing.
     fn lose_short(&mut self) {
         let mut is_short = vec![false; self.drives.lanes()];
         for at in 0..self.table.units() {
@@ -310,8 +310,8 @@ impl Array {
     }
 
     /// The drives named by the newest record belong to the volume. A drive that it does not name
-    /// replaces a missing one, or joins a growing array, if its number is higher than all of these;
-    /// if its number is lower, it has been replaced.
+    /// replaces a missing one, or joins a growing array, if its number is higher than theirs;
+    /// otherwise, it has been replaced.
     fn adopt(&mut self, newest: &Record) {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
@@ -340,7 +340,7 @@ impl Array {
         self.drives.have(members, ssds);
     }
 
-    /// What came before is served.
+    /// The previous state is served.
     pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
         // A drive may have failed since its records were read.
         if !self.reads_only && !self.log.lacks && self.lacks_records() {

@@ -1,17 +1,17 @@
 //! Orders to an array in use: checks, limits, and drives that are replaced, added or removed.
 //!
-//! A drive that replaces a missing one takes its place in the next record. What the missing drive
-//! had is then restored as after any failure, and roles that were restored elsewhere meanwhile
-//! move to the new drive. Records that the missing drive had are on fewer drives than they should
-//! be, so all pages of the table are recorded once more.
+//! A drive that replaces a missing one takes its place in the next record. The data of the missing
+//! drive is then restored as after any failure, and roles that were restored elsewhere in the
+//! meantime move to the new drive. The missing drive's records are now on fewer drives than they
+//! should be, so all pages of the table are recorded once more.
 //!
-//! A drive that works is not given up before its successor has its data: the successor joins as an
-//! additional member, the old drive *leaves*. It gets no more roles and no more records, its roles
-//! move away, and with the last of them it is struck from the members. If this is interrupted, both
-//! drives are members, and no data depend on the order being given again.
+//! A working drive stays in use until its successor has its data: the successor joins as an
+//! additional member, and the old drive *leaves*. It gets no more roles and records, its roles move
+//! away, and when the last one has moved, it is removed from the members. If this is interrupted,
+//! both drives are members, and no data is lost if the order is not repeated.
 //!
-//! A drive that is *added* is a member with the next record. Roles move to it, and only then does the
-//! array promise more. A drive that is *removed* leaves without a successor.
+//! A drive that is *added* is a member from the next record on. Roles move to it, and only then
+//! does the array promise more. A drive that is *removed* leaves without a successor.
 
 use super::geometry::LANES_MAX;
 use super::kind::{DriveKind, KINDS};
@@ -26,7 +26,7 @@ use crate::contract::volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgr
 const NO_PLACE: &str = "the volume has the maximum number of drives";
 
 impl Array {
-    /// Carries out an order in the next call.
+    /// Carries out an order at the next call.
     pub(super) fn ordered(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         if !matches!(self.phase, Phase::Ready) || self.reads_only || !self.is_fresh() {
             return Err("the volume is not in use".into());
@@ -70,16 +70,16 @@ impl Array {
         Ok(())
     }
 
-    /// Members have changed: the next record says so, and units move.
+    /// The members have changed: the next record lists them, and units move.
     fn reshape(&mut self, now: Nanos) {
         self.log.owes = true;
         self.care.balances = true;
         self.care.rebuild(now);
     }
 
-    /// Has data move until all drives are about equally full, and more promised then.
+    /// Moves data until all drives are about equally full, and then increases the capacity.
     fn grow(&mut self) {
-        // Which kind new drives have matters only to those that are found when the array is opened.
+        // The kind of new drives matters only for drives that are found when the array is opened.
         self.care.grows = Some(DriveKind::default());
         self.prepare_growth();
     }
@@ -94,8 +94,8 @@ impl Array {
         }
     }
 
-    /// Has a drive leave if the others have room for everything that is promised. One that is
-    /// missing leaves at once.
+    /// Begins to remove a drive if the others have space for everything that is promised. A missing
+    /// drive leaves at once.
     fn retire(&mut self, member: u8) -> Result<(), String> {
         let refusal = |why| format!("drive {member} cannot be removed: {why}");
         self.removal(member).map_err(refusal)?;
@@ -108,10 +108,7 @@ impl Array {
         Ok(())
     }
 
-    /// Returns why a drive cannot be removed, if so.
-    ///
-    /// # Errors
-    /// There is a reason.
+    /// Checks that a drive can be removed. # Errors Returns the reason why it cannot.
     pub fn removal(&self, member: u8) -> Result<(), String> {
         let members = self.drives.members();
         if member == 0 || !members.contains(&member) {
@@ -127,7 +124,7 @@ impl Array {
         let (level, chunks, most) =
             (self.promised_level(), self.chunks(), self.geometry.units_max());
         let fits = KINDS.map(|kind| self.drives.units_without(lane, kind, level, chunks, most));
-        // Units stay on drives of their kind.
+        // Units stay on drives of the same kind.
         let all = (self.geometry.units, fits.iter().sum(), "drives");
         let own = (self.held[kind as usize], fits[kind as usize], kind.plural());
         if let Some((holds, fits, drives)) = [all, own].into_iter().find(|it| it.1 < it.0) {
@@ -136,7 +133,7 @@ impl Array {
                 bytes => format!("{} MiB", bytes >> 20),
             };
             return Err(format!(
-                "its {drives} hold {}, and the others have room for {} (units of level {} span {} drives)",
+                "its {drives} hold {}, and the others have space for {} (units of level {} span {} drives)",
                 size(holds),
                 size(fits),
                 level.name(),
@@ -218,8 +215,8 @@ impl Array {
         })
     }
 
-    /// Strikes drives that leave from the members once they hold nothing that counts. One that is
-    /// missing stays until its data are restored on other drives: it may return with them.
+    /// Removes leaving drives from the members once they hold nothing that counts. A missing drive
+    /// stays a member until its data are restored on other drives, because it may return with them.
     pub(super) fn dismiss(&mut self) {
         for lane in 0..self.drives.lanes() {
             let is_present = self.drives.present().any(|it| it == lane);
@@ -237,7 +234,7 @@ impl Array {
         }
     }
 
-    /// A record is durable that names these members.
+    /// Handles that a record with these members is durable.
     pub(super) fn recorded_members(&mut self, members: [u8; LANES_MAX as usize]) {
         let before = std::mem::replace(&mut self.log.members, members);
         if before == members || before.iter().all(|number| *number == 0) {
@@ -252,12 +249,12 @@ impl Array {
         }
     }
 
-    /// Returns whether it promises more than the last durable record says.
+    /// Returns whether the array promises more than the last durable record says.
     fn promises_more(&self) -> bool {
         (1..self.geometry.units).contains(&self.log.units)
     }
 
-    /// Returns the state of the volume, without looking at its units.
+    /// Returns the state of the volume without examining its units.
     pub(super) fn state(&self) -> VolumeState {
         let chunk_bytes = u64::from(self.geometry.chunk_bytes);
         let drives = self.drives.states().into_iter().enumerate();

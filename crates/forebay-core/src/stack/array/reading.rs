@@ -12,8 +12,8 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Returns whether the sums of all roles that a read needs are known; the read then goes by
-    /// them.
+    /// Returns whether the checksums of all roles that a read needs are known, so that the read can
+    /// be verified with them.
     pub(super) fn knows_sums(&mut self, key: u32) -> bool {
         let job = &self.jobs[key as usize];
         let view = self.view(key);
@@ -70,7 +70,7 @@ impl Array {
         self.gathered(key, plan);
     }
 
-    /// What was read by known sums was not right: all is read again, with trailers.
+    /// Data did not match the known checksums: read everything again, with trailers.
     fn forget_sums(&mut self, key: u32, slots: &mut dyn Slots) {
         let chunk = self.geometry.chunk_bytes;
         let job = &mut self.jobs[key as usize];
@@ -120,7 +120,7 @@ impl Array {
         let mut bytes = [0; geometry::BLOCK as usize];
         if !slots.get(trailer, &mut bytes) {
             self.known.put(place, Vec::new().into());
-            return true; // There is no content.
+            return true; // There are no contents in this run.
         }
         let check = slots.checksum(trailer).unwrap_or(0) as u32 & 0xFF_FFFF;
         let what = job.level.chunk(role, self.chunks()).unwrap_or(role);
@@ -140,7 +140,7 @@ impl Array {
         self.keep_whole(key, role, rotten + lost, slots)
     }
 
-    /// Frees wrong data; returns whether it is right.
+    /// Frees wrong data; returns whether the data is right.
     fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
             slots.free(self.jobs[key as usize].bufs[role]);
@@ -169,7 +169,7 @@ impl Array {
         let len = job.hi - job.lo;
         let job = &mut self.jobs[key as usize];
         for role in &lost {
-            // What could not be read may have a buffer still.
+            // A failed read may still have a buffer.
             if job.bufs[*role] == 0 {
                 job.bufs[*role] = plan.slots.take(len);
             }
@@ -192,7 +192,7 @@ impl Array {
         }
     }
 
-    /// Returns the role that was read of a data chunk.
+    /// Returns the role that was read for a data chunk.
     pub(super) fn holder(&self, key: u32, chunk: usize) -> Option<usize> {
         let job = &self.jobs[key as usize];
         job.level.holders(chunk, self.chunks()).find(|role| job.read >> role & 1 == 1)
@@ -200,7 +200,7 @@ impl Array {
 
     fn hand_out(&self, key: u32, slots: &mut dyn Slots) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
-        // Some read what nobody wants to see.
+        // Some clients read data that nobody needs.
         for part in job.parts.iter().filter(|part| part.bytes.buf != 0) {
             for number in each(job.touched) {
                 let (from, to) = within(part, number as u32, chunk);

@@ -1,11 +1,12 @@
-//! Making room: fat units shrink, roles move from full drives to emptier ones, and writes wait meanwhile.
+//! Making space: fat units shrink, roles move from full drives to emptier ones, and writes wait in
+//! the meantime. A write that finds no cells is *stalled*. Stalled writes are retried in order when
+//! a round has ended; once the first one has waited long, no later write is tried before it. If no
+//! active job will free a cell, other fat units shrink, then roles move, and only then do writes
+//! use the reserved cells ([`super::room`]).
 //!
-//! A write that finds no cells is *stalled*. It is tried again when a round has ended, in turn; once the first one has waited
-//! long, no later write is tried before it. If nothing under way will give back any cell, other fat units
-//! shrink, then roles move, and only then do writes take what is kept back ([`super::room`]).
-//!
-//! Volumes that older versions filled may have no free cell at all. A fat unit then gives up some copies first, with a record,
-//! so that it can shrink into their cells. Until it has, it tolerates fewer drives: the only time that a unit does.
+//! Volumes that older versions filled may have no free cell at all. A fat unit then first gives up
+//! some copies, with a record, so that it can shrink into their cells. Until it has shrunk, it
+//! tolerates fewer drive failures; this is the only time when a unit does.
 
 use super::job::Doing;
 use super::kind::KINDS;
@@ -16,11 +17,11 @@ use super::{Array, DriveKind};
 use crate::contract::outcome::Fault;
 use crate::stack::placed::Plan;
 
-/// Units that shrink at a time, with nobody waiting and with writes that wait.
+/// The number of units that shrink at a time, without and with waiting writes.
 const SHRINKS: [usize; 2] = [4, 16];
-/// Fat units that are looked at for one that may shrink.
+/// The number of fat units that are examined to find one that may shrink.
 const LOOK: usize = 64;
-/// How often a write is tried before others wait behind it.
+/// The number of attempts of a write after which others wait behind it.
 const PATIENCE: u32 = 4;
 
 impl Array {
@@ -35,14 +36,14 @@ impl Array {
         }
         let waiting = self.vacant.len() + self.stalled.len() + self.room.reads;
         if self.jobs.len() > waiting {
-            return; // A change is under way.
+            return; // A change is active.
         }
         if !self.is_retried(plan) {
             self.unblock(plan);
         }
     }
 
-    /// Has fat units shrink where drives have little room left.
+    /// Shrinks fat units if drives have little space left.
     fn shrink_ahead(&mut self) {
         if !matches!(self.phase, super::Phase::Ready) || self.reads_only {
             return;
@@ -56,7 +57,7 @@ impl Array {
         }
     }
 
-    /// Returns the next fat unit that nothing is asked of, one without a hint if possible.
+    /// Returns the next fat unit without tasks, preferably one without a hint.
     fn next_fat(&mut self, kind: DriveKind, look: usize) -> Option<u64> {
         let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
         let (mut hinted, mut last) = (None, next);
@@ -97,14 +98,14 @@ impl Array {
         }
     }
 
-    /// A round has ended: cells are free again, and what failed may do better.
+    /// A round has ended: cells have become free, and failed tasks may now succeed.
     pub(super) fn freed(&mut self) {
         self.room.failed.clear();
         self.room.refused.clear();
         self.room.looked = 0;
     }
 
-    /// A write begins, or waits behind others that have waited long.
+    /// Begins a write, or makes it wait behind others that have waited long.
     pub(super) fn ask_to_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waits = |key: &u32| self.jobs[*key as usize].waits;
         if self.stalled.front().is_none_or(|first| waits(first) <= PATIENCE) {
@@ -114,7 +115,7 @@ impl Array {
         self.stall(key, plan);
     }
 
-    /// A job waits for room: one that gives some comes first.
+    /// A job waits for space: tasks that free space come first.
     pub(super) fn stall(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &mut self.jobs[key as usize];
         job.waits += 1;
@@ -125,7 +126,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// There may be room again.
+    /// Space may be available again.
     pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
         let mut waiting = std::mem::take(&mut self.stalled);
         while let Some(key) = waiting.pop_front() {
@@ -144,10 +145,10 @@ impl Array {
         }
     }
 
-    /// Tries all that wait once more; answers whether any went on.
+    /// Retries all waiting jobs once; returns whether any continues.
     fn is_retried(&mut self, plan: &mut Plan<'_>) -> bool {
         let before = self.stalled.len();
-        // The write that waits longest does not hold up others here.
+        // Here, the write that has waited longest does not delay others.
         for key in 0..before {
             self.jobs[self.stalled[key] as usize].waits = 0;
         }
@@ -179,7 +180,7 @@ impl Array {
         }
     }
 
-    /// Has any fat unit shrink; answers whether there is one that can.
+    /// Shrinks any fat unit; returns whether there is one that can shrink.
     fn shrink_any(&mut self) -> bool {
         let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
         let Some((number, kind)) = fat else { return false };
@@ -188,7 +189,7 @@ impl Array {
         true
     }
 
-    /// Has a role move from a full drive to one with room; answers whether there is one.
+    /// Moves a role from a full drive to one with space; returns whether there is such a role.
     fn relieve(&mut self) -> bool {
         let units = self.table.units();
         while self.room.looked < units {
@@ -262,7 +263,7 @@ impl Array {
                 self.drives.of(kind).filter(move |lane| !is_barred(*lane))
             };
             if lanes().next().is_none() {
-                continue; // Its drive is missing.
+                continue; // The role's drive is missing.
             }
             if let Some(lane) = lanes().find(|lane| self.drives.free(*lane) > 0) {
                 new.places[role] = Place::at(self.drives.number(lane), u32::MAX);

@@ -1,18 +1,21 @@
-//! Room for everything that is promised.
+//! Keeps space for everything that is promised.
 //!
-//! A volume promises what fits with all units at the leanest level. A *fat* unit has a level that takes more, and uses cells
-//! that nothing promised needs yet. Three bounds on the free cells of a drive keep the promise:
+//! A volume promises what fits with all units at the leanest level. A *fat* unit has a level that
+//! takes more, and uses cells that nothing promised needs yet. Three bounds on the free cells of a
+//! drive keep the promise:
 //!
-//! * a unit gets fatter only while every drive of its kind has more free than [`Array::spare`];
+//! * a unit gets fatter only while every drive of its kind has more than [`Array::spare`] free
+//!   cells;
 //! * fat units shrink in the background once a drive has fewer than three quarters of that;
-//! * half of it is kept back: while there are fat units, only shrinking and writes to chunks that are there already may use
-//!   it. Both give back at least as many cells as they take, once a record says so.
+//! * half of it is reserved: while there are fat units, only shrinking and writes to existing chunks
+//!   may use it. Both free at least as many cells as they take, once a record says so.
 //!
-//! So a write may wait for room, and is not refused. What counts for the second bound are the cells that the newest states
-//! name: those that only wait for a record are as good as free.
+//! So a write may have to wait for space, but is never refused. For the second bound, only cells
+//! that the newest states name count as used, because cells that merely wait for a record are as
+//! good as free.
 //!
-//! While a drive is missing, roles that the level can do without are made anew, or written at all, only as far as the rest
-//! of the promise has room without that drive.
+//! While a drive is missing, roles that the level can do without are rebuilt, or written at all,
+//! only as long as the rest of the promised data has space without that drive.
 
 use std::collections::BTreeSet;
 
@@ -21,27 +24,28 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::unit::{Place, Unit};
 
-/// Cells of a drive that are spare at least.
+/// The minimum number of spare cells of a drive.
 const SPARE_MIN: u32 = 16;
-/// The most cells that a drive keeps back.
+/// The maximum number of cells that a drive reserves.
 const RESERVE_MAX: u32 = 64;
 
 /// Tracks the units at larger levels, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
-    /// By kind: the units that are fat, and the one to look at next.
+    /// By kind: the fat units, and the one to examine next.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
     pub(super) next: [u64; KINDS.len()],
-    /// Units that should shrink, and those that could not since the last round.
+    /// The units that should shrink, and those that could not since the last round.
     pub(super) shrinking: BTreeSet<u64>,
     pub(super) failed: BTreeSet<u64>,
     /// Units that shrink only if nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
-    /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
+    /// Units that shrink although this omits roles of missing drives, because nothing else makes
+    /// space.
     pub(super) forced: BTreeSet<u64>,
-    /// By lane: cells that newest states name.
+    /// By lane: the cells that the newest states name.
     named: Vec<u32>,
-    /// Roles that no drive has.
+    /// Roles that are on no drive.
     pub(super) lacking: u64,
     /// By kind: the cells that written units need at the most compact level, and those that they
     /// use in addition.
@@ -50,11 +54,12 @@ pub(super) struct Room {
     /// The unit whose role is moved next, and the number of units examined since the last round.
     pub(super) moving: u64,
     pub(super) looked: u64,
-    /// Reads under way: they give back no cells.
+    /// The active reads, which free no cells.
     pub(super) reads: usize,
-    /// Writes go on without roles that the level can do without.
+    /// Whether writes omit roles that the level can do without.
     pub(super) forgoes: bool,
-    /// Units that gave up copies to shrink, and how often nothing under way made room.
+    /// The units that gave up copies to shrink, and the number of times that no active job made
+    /// space.
     #[cfg(test)]
     pub(super) sheds: u64,
     #[cfg(test)]
@@ -62,37 +67,39 @@ pub(super) struct Room {
 }
 
 impl Array {
-    /// Cells that each drive keeps free of units that are fatter than the leanest level.
+    /// The number of cells per drive that units above the leanest level may not use.
     pub(super) fn spare(&self) -> u32 {
         (self.geometry.cells / 64).max(SPARE_MIN)
     }
 
-    /// Cells of a drive that shrinking needs.
+    /// The number of cells of a drive that shrinking needs.
     fn reserve(&self) -> u32 {
         (self.spare() / 2).min(RESERVE_MAX)
     }
 
-    /// Returns whether a level takes more than the leanest one.
+    /// Returns whether a level takes more space than the leanest one.
     pub(super) fn is_fat(&self, level: Level) -> bool {
         level.roles(self.chunks()) > self.leanest.roles(self.chunks())
     }
 
-    /// Returns whether fat units of a kind are to shrink.
+    /// Returns whether fat units of a kind should shrink.
     pub(super) fn is_tight(&self, kind: DriveKind) -> bool {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
         let is_low = |lane: usize| self.drives.cells(lane) < named(lane) + low;
-        // Copies on a drive that is missing count again when it is back; a parity that was never written does not.
+        // Copies on a missing drive count again when it returns; a parity that was never written
+        // does not.
         let has_fat = !self.room.fat[kind as usize].is_empty();
         has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
     }
 
-    /// Returns whether as many drives of a kind are there as the leanest level is wide.
+    /// Returns whether the number of present drives of a kind is at least the width of the leanest
+    /// level.
     pub(super) fn is_wide(&self, kind: DriveKind) -> bool {
         self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
 
-    /// A unit has another level, kind, or places, in what counts.
+    /// Updates the counts: a unit has another level, kind, or places.
     pub(super) fn hold(&mut self, number: u64, old: &Unit, new: &Unit) {
         self.tell_lost(number, old, new);
         self.room.named.resize(self.drives.lanes(), 0);
@@ -105,7 +112,7 @@ impl Array {
         }
     }
 
-    /// A state of a unit counts, or does no longer.
+    /// Updates the counts for a state of a unit that begins or ceases to count.
     fn count(&mut self, number: u64, unit: &Unit, counts: bool) {
         let Some(level) = unit.level else { return };
         let kind = unit.kind as usize;
@@ -154,8 +161,9 @@ impl Array {
         (lean, taken.saturating_sub(lean))
     }
 
-    /// Returns whether a role without a place is better lost for now: a drive is missing that would
-    /// have it, the level can do without, and what is promised needs the cells that are left.
+    /// Returns whether it is better to omit a role without a place for now: the drive that would
+    /// have it is missing, the level can do without it, and the promised data needs the remaining
+    /// cells.
     pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
         if missing == 0 {
@@ -178,8 +186,8 @@ impl Array {
         may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
     }
 
-    /// Returns whether a unit may have all its roles on the drives of a kind that are there, and
-    /// the rest of the promise still has room on them.
+    /// Returns whether a unit may have all its roles on the present drives of a kind, and the rest
+    /// of the promised data still fits on them.
     fn has_room_beside(&self, kind: DriveKind, missing: usize) -> bool {
         let (chunks, at) = (self.chunks(), kind as usize);
         let roles = self.leanest.roles(chunks) as u64;
@@ -196,8 +204,8 @@ impl Array {
         free + self.room.beyond[at] >= least + kept + roles
     }
 
-    /// Returns how many units drives of a kind have room for at the leanest level, counting those
-    /// that are missing.
+    /// Returns how many units fit on drives of a kind at the leanest level, including missing
+    /// drives.
     pub(super) fn promised(&self, kind: DriveKind) -> u64 {
         self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
     }

@@ -1,13 +1,13 @@
-//! What can still be read of a unit with too many bad chunks: each block by itself.
+//! Determines what can still be read of a unit with too many bad chunks, block by block. A job that
+//! cannot get what it needs from whole chunks reads the cells of all roles, block by block where a
+//! drive refuses a whole cell. A block is reconstructed from the blocks at the same position of the
+//! other roles, so a few bad blocks cost no more than those that cannot be reconstructed. These are
+//! *lost*: reading them fails, and the table lists them ([`super::lost`]).
 //!
-//! A job that cannot get what it needs from whole chunks reads the cells of all roles, block by block where
-//! a drive refuses a cell. A block follows from the blocks at the same place of the other roles, so a few
-//! bad blocks cost no more than those that nothing tells. These are *lost*: a read of them fails, and the
-//! table says so ([`super::lost`]).
-//!
-//! Nothing is given up that need not be. A cell that has no bad blocks but lost ones stays as it is, and so
-//! does one whose drive is missing or fails to read a lost block, which it may have another time. A cell that
-//! is mended elsewhere has [`LOST_SUM`] in its trailer for each lost block.
+//! Nothing is discarded unnecessarily. A cell that has lost but no bad blocks stays unchanged, and
+//! so does a cell whose drive is missing or cannot read a lost block, because it may be able to
+//! later. A cell whose other blocks are repaired has [`LOST_SUM`] in its trailer for each lost
+//! block.
 
 use super::Array;
 use super::job::{Doing, Job, touched};
@@ -22,21 +22,21 @@ use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::stack::placed::{Plan, Planned};
 
-/// Where a token has the number of a block from 1, of a cell that is read block by block.
+/// The position in a token of the block number (from 1) if a cell is read block by block.
 const BLOCK_AT: u32 = 40;
 
-/// What is known of the blocks of a unit.
+/// What is known about the blocks of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Salvage {
-    /// By role: blocks that could not be read now, as their drive is missing or refuses them.
+    /// By role: blocks that currently cannot be read, because the drive is missing or refuses them.
     unread: [Blocks; ROLES_MAX],
-    /// By role: blocks that are not what was written.
+    /// By role: blocks that differ from what was written.
     rotten: [Blocks; ROLES_MAX],
     /// By role: blocks that were lost when the cell was written.
     known: [Blocks; ROLES_MAX],
-    /// By data chunk: blocks that nothing tells.
+    /// By data chunk: blocks that cannot be reconstructed.
     lost: [Blocks; ROLES_MAX],
-    /// The roles that are to blame for these.
+    /// The roles that caused these losses.
     roles: Roles,
 }
 
@@ -45,24 +45,26 @@ impl Salvage {
         self.unread[role].or(self.rotten[role]).or(self.known[role])
     }
 
-    /// Returns all places in chunks where a block of some data chunk is lost.
+    /// Returns all positions in chunks where a block of some data chunk is lost.
     fn lost_anywhere(&self) -> Blocks {
         self.lost.iter().fold(Blocks::default(), |all, lost| all.or(*lost))
     }
 
-    /// Blocks of a role that cannot be written as they were: of a parity those that lost ones go into.
+    /// The blocks of a role that cannot be written correctly: for a parity, those computed from
+    /// lost blocks.
     pub(super) fn lost_of(&self, level: Level, role: usize, chunks: usize) -> Blocks {
         level.chunk(role, chunks).map_or(self.lost_anywhere(), |chunk| self.lost[chunk])
     }
 
-    /// Returns whether a missing or refused cell may yet tell a lost block.
+    /// Returns whether a missing or refused cell may still help to reconstruct a lost block.
     fn may_come_back(&self) -> bool {
         let lost = self.lost_anywhere();
         self.unread.iter().any(|unread| !unread.and(lost).is_empty())
     }
 
-    /// Returns whether a cell is to be written anew: it has bad blocks that others tell, and has
-    /// not, and cannot come to have, what lost blocks follow from.
+    /// Returns whether a cell should be rewritten: it has bad blocks that others can reconstruct,
+    /// and it neither has nor may later provide anything that lost blocks can be reconstructed
+    /// from.
     fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
         let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
         let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
@@ -72,7 +74,8 @@ impl Salvage {
 }
 
 impl Array {
-    /// What a job needs does not follow from whole chunks: looks at each block, if any drive has more.
+    /// A job's data cannot be reconstructed from whole chunks: examines each block, if any drive
+    /// has more.
     pub(super) fn begin_salvage(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let is_there = |role: usize| self.drives.lane(job.old.places[role]).is_some();
@@ -94,13 +97,13 @@ impl Array {
         }
     }
 
-    /// Returns whether an I/O reads one block of a cell that was refused as a whole, which was
+    /// Returns whether an I/O reads one block of a cell whose read failed as a whole and was
     /// counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }
 
-    /// A cell of a unit, or a block of it, was read.
+    /// Handles the read of a cell of a unit, or of a block of it.
     pub(super) fn salvaged(
         &mut self,
         io: &Planned,
@@ -118,7 +121,7 @@ impl Array {
                 let salvage = self.jobs[key as usize].salvage.as_mut();
                 salvage.into_iter().for_each(|it| it.unread[role].set(block));
             }
-            // Without its trailer nothing of it can be checked.
+            // Without the trailer, no block of the cell can be verified.
             (Err(_), _) => {
                 let salvage = self.jobs[key as usize].salvage.as_mut();
                 salvage.into_iter().for_each(|it| it.unread[role] = Blocks::first(count));
@@ -129,7 +132,7 @@ impl Array {
         }
     }
 
-    /// Reads a cell again, each block by itself.
+    /// Reads a cell again, block by block.
     fn read_blocks(&mut self, io: &Planned, key: u32, plan: &mut Plan<'_>) {
         for block in 0..io.len / geometry::BLOCK {
             let skip = block * geometry::BLOCK;
@@ -155,7 +158,7 @@ impl Array {
         for block in 0..count {
             tell_block(job, chunks, block, &mut salvage, plan.slots);
         }
-        // Cells that are written anew.
+        // Cells that are rewritten.
         let is_mended = |role: &usize| {
             let is_there = self.drives.lane(job.old.places[*role]).is_some();
             is_there && salvage.is_mended(level, *role, chunks)
@@ -167,7 +170,7 @@ impl Array {
         self.salvage_done(key, plan);
     }
 
-    /// Which blocks of a role that was read are what was written.
+    /// Determines which blocks of a role that was read are intact.
     fn examine(&self, key: u32, role: usize, salvage: &mut Salvage, slots: &mut dyn Slots) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let (place, buf) = (job.old.places[role], Bytes::of(job.bufs[role]));
@@ -208,7 +211,7 @@ impl Array {
                 self.finish(key, Err(Fault::Media), plan);
             }
             Doing::Write if is_any_lost => self.write_beside(key, plan),
-            // It stays as it is.
+            // The cell stays unchanged.
             Doing::Switch(..) | Doing::Move { .. } if is_any_lost => {
                 self.finish(key, Ok(()), plan);
             }
@@ -216,8 +219,8 @@ impl Array {
         }
     }
 
-    /// A write to a unit with lost blocks: those that it fills are lost no more. Parts that leave bytes of
-    /// such a block as they were fail; others go on without them.
+    /// A write to a unit with lost blocks: blocks that it covers completely are no longer lost.
+    /// Parts that cover only some bytes of such a block fail; other parts continue without them.
     fn write_beside(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let job = &mut self.jobs[key as usize];
@@ -253,7 +256,7 @@ impl Array {
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
     }
 
-    /// What a unit has lost after a job that writes these roles.
+    /// Returns the losses of a unit after a job that writes these roles.
     pub(super) fn lost_after(&self, key: u32, writes: Roles) -> Lost {
         let (job, chunks) = (&self.jobs[key as usize], self.chunks());
         let level = job.level;
@@ -261,7 +264,7 @@ impl Array {
             return salvage.summary(level, writes, chunks, &self.geometry);
         }
         match job.doing {
-            // It wrote only what does not need the rest.
+            // The job wrote only what does not depend on the rest.
             Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
             Doing::Write if job.method == Method::Modify => job.old.lost,
             Doing::Move { .. } => job.old.lost,
@@ -334,7 +337,7 @@ impl Salvage {
     }
 }
 
-/// Tells a block of all data chunks where that can be; else it is lost.
+/// Reconstructs a block of all data chunks if possible; otherwise, it is lost.
 fn tell_block(
     job: &Job,
     chunks: usize,

@@ -3,7 +3,7 @@
 /// The cells of a drive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Space {
-    /// A bit each: it is taken.
+    /// One bit per cell, set if it is in use.
     taken: Vec<u64>,
     cells: u32,
     free: u32,
@@ -37,7 +37,7 @@ impl Space {
         }
         let words = self.taken.len();
         let first = (self.next / 64) as usize;
-        // The first word twice: its cells before `next` come last.
+        // The first word is examined twice: its cells before `next` come last.
         for step in 0..=words {
             let word = (first + step) % words;
             let before = if step == 0 { (1u64 << (self.next % 64)) - 1 } else { 0 };
@@ -53,7 +53,7 @@ impl Space {
         None
     }
 
-    /// A cell is taken, as a table says; answers whether it was free.
+    /// Takes a cell that a table names; returns whether it was free.
     pub(super) fn mark(&mut self, cell: u32) -> bool {
         let Some(word) = self.taken.get_mut((cell / 64) as usize) else { return false };
         let was_free = *word >> (cell % 64) & 1 == 0;

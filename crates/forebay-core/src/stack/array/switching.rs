@@ -1,5 +1,5 @@
 //! Moves a unit without changing its content: to another level, to restore lost roles, or to a
-//! drive with more room.
+//! drive with more space.
 
 use super::Array;
 use super::geometry::LANES_OPEN;
@@ -9,7 +9,8 @@ use super::unit::{Place, Unit};
 use crate::contract::bytes::{Buf, Bytes, Slots};
 use crate::stack::placed::Plan;
 
-/// The data chunks of a unit as a request left them, so that a switch that follows need not read them.
+/// The data chunks of a unit as a request left them, so that a subsequent switch need not read
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
     chunks: Roles,
@@ -17,7 +18,7 @@ pub(super) struct Carried {
 }
 
 impl Array {
-    /// Keeps what a job knows of whole chunks, for the switch that comes next.
+    /// Keeps a job's whole chunks for the unit's next switch.
     pub(super) fn carry(&mut self, key: u32, slots: &mut dyn Slots) {
         let (job, len) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         if (job.lo, job.hi) != (0, len) {
@@ -122,14 +123,14 @@ impl Array {
                 }
             }
             Doing::Repair { .. } => self.allot(number, &mut new, to, writes).is_some(),
-            // What had room to spare when it began may have none now.
+            // Drives that had space to spare when the switch began may have none now.
             _ => self.has_spare(to, new.kind) && self.allot(number, &mut new, to, writes).is_some(),
         };
         let waits = matches!(doing, Doing::Repair { .. }) || self.is_leaner(to, level);
         match has_room {
             true => {}
             false if waits => return self.stall(key, plan),
-            // It stays as it is.
+            // The unit stays unchanged.
             false => return self.finish(key, Ok(()), plan),
         }
         let loses = each(writes).any(|role| new.places[role].is_lost());
@@ -159,7 +160,7 @@ impl Array {
         self.write_out(key, plan);
     }
 
-    /// A role is to be in a cell of that drive; answers whether there is one.
+    /// Places a role in a cell of that drive; returns whether there is a free one.
     fn move_to(&mut self, number: u64, new: &mut Unit, role: usize, lane: usize) -> bool {
         let Some(place) = self.drives.take(lane) else { return false };
         new.places[role] = place;
@@ -174,9 +175,9 @@ impl Array {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// Returns a unit as a switch, a repair or a move makes it anew, and the roles that then have
-    /// to be written, which have no new cells yet. One that shrinks stays on the drives with most
-    /// room, or on the fullest.
+    /// Returns a unit as it will be after a switch, a repair or a move, and the roles that must be
+    /// written, which have no new cells yet. A shrinking unit stays on the drives with the most
+    /// space, or on the fullest ones.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -188,7 +189,7 @@ impl Array {
             _ => (level, old),
         };
         new.level = Some(to);
-        // Parities of nothing but zeros are zeros.
+        // Parities of zeros are zeros.
         let empty = (0..chunks).all(|chunk| new.places[chunk] == Place::ZERO);
         let mut writes: Roles = 0;
         for role in each(all(to.roles(chunks))) {
@@ -219,7 +220,7 @@ impl Array {
         (new, writes)
     }
 
-    /// The content of the roles that a job is to write, from what it read.
+    /// The content of the roles to be written, computed from what the job read.
     fn refill(&mut self, key: u32, to: Level, writes: Roles, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         for chunk in 0..chunks {
@@ -257,7 +258,7 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         let parities: Vec<Bytes> = (0..to.parities())
             .map(|parity| {
-                // Under the parity's number a copy may have been read.
+                // A copy may have been read under the parity's number.
                 let buf = match job.level == to {
                     true => &mut job.bufs[chunks + parity],
                     false => &mut job.parities[parity],
@@ -275,7 +276,7 @@ impl Array {
         zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
-    /// Returns the places that stay when a unit changes its level; all others are zeros.
+    /// Returns the places that remain when a unit changes its level; all others are zeros.
     fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };
@@ -293,7 +294,7 @@ impl Array {
             _ => {
                 let kept = from.roles(chunks).min(to.roles(chunks));
                 let kept = if from.parities() != to.parities() && to.parities() == 0 {
-                    // Copies come where parities were.
+                    // Copies take the place of parities.
                     kept.min(chunks)
                 } else {
                     kept
@@ -304,7 +305,7 @@ impl Array {
         new
     }
 
-    /// One copy of as many chunks as possible, all on different drives.
+    /// Returns one copy of as many chunks as possible, all on different drives.
     fn represent(&self, old: &Unit, level: Level, on_fullest: bool) -> [Option<usize>; ROLES_MAX] {
         let chunks = self.chunks();
         let copies = |chunk| {
@@ -344,8 +345,8 @@ struct ChunkCopy {
     lane: usize,
 }
 
-/// Gives a chunk the drive of one of its copies, and other chunks other drives for that; answers whether it has one. (An
-/// augmenting path of a bipartite matching.)
+/// Assigns a chunk the drive of one of its copies, moving other chunks to other drives if
+/// necessary; returns whether it has one. (An augmenting path of a bipartite matching.)
 fn augment(
     copies: &[Vec<ChunkCopy>],
     chunk: usize,
@@ -376,8 +377,8 @@ mod tests {
     use crate::contract::outcome::Fault;
     use crate::contract::request::{Flags, Op};
 
-    /// Of two roles to be made anew one has no drive any more, and there is none to spare: it does not take the
-    /// other's.
+    /// Two roles are to be rebuilt. The drive of one is gone, and there is no drive to spare: the
+    /// role does not take the other's drive.
     #[test]
     fn a_role_that_is_lost_does_not_go_to_the_drive_of_one_that_cannot_be_read() {
         let mut bench = Bench::written(created(Level::RAID6, 60, false), true);

@@ -3,13 +3,13 @@
 use super::geometry::{Geometry, PAGE};
 use super::unit::Unit;
 
-/// Words of units, one after another, in pages. Pages that were never written take no memory, and
-/// the others only as many words for each unit as one of their units needs.
+/// The units' words, in pages. Pages that were never written take no memory. Other pages store as
+/// many words per unit as their longest unit needs.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pages: Vec<Option<Box<[u64]>>>,
     units: u64,
-    /// Words of a unit on drives.
+    /// The number of words of a unit on drives.
     stride: usize,
     a_page: usize,
 }
@@ -21,7 +21,7 @@ impl Table {
         Table { pages, units: geometry.units, stride, a_page }
     }
 
-    /// Has as many units from now on; more than before.
+    /// Increases the number of units.
     pub(super) fn grow(&mut self, units: u64) {
         self.units = units;
         self.pages.resize(units.div_ceil(self.a_page as u64).max(1) as usize, None);
@@ -31,7 +31,7 @@ impl Table {
         self.units
     }
 
-    /// Returns the page of a unit, and its number there.
+    /// Returns the page of a unit, and its index there.
     fn at(&self, unit: u64) -> (usize, usize) {
         (unit as usize / self.a_page, unit as usize % self.a_page)
     }
@@ -62,7 +62,7 @@ impl Table {
         to.put(&mut words[within * stride..][..stride]);
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the size of the table in memory in bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let words: usize = self.pages.iter().flatten().map(|words| words.len()).sum();
@@ -85,7 +85,7 @@ impl Table {
         }
     }
 
-    /// Takes over the units of a page that are wanted.
+    /// Loads the selected units of a page.
     pub(super) fn read_page(
         &mut self,
         page: u64,
@@ -135,7 +135,7 @@ mod tests {
         let later = |number: u64| (number == 42).then(|| unit(Level::TRIPLE, 4242));
         let mut bytes = [0; PAGE as usize];
         for page in 0..geometry.pages() {
-            // One of them is newer than the table.
+            // One of the units is newer in the table.
             from.write_page(page, later, &mut bytes);
             to.read_page(page, &bytes, |number| number != 44);
         }

@@ -4,23 +4,22 @@ use super::kind::DriveKind;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::lost::Lost;
 
-/// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
-///
-/// Packed as it stands in the table: drive above bit 56, cell above bit 24, check below. Of one that is lost 255
-/// above bit 56, and below who lost it, if that is known.
+/// Where a role's bytes are: in a cell of a drive, or nowhere because they are zeros or lost.
+/// Packed as in the table: the drive in bits 56 to 63, the cell in bits 24 to 55, the check below.
+/// For a lost role, the drive is 255, and the lower bits contain the drive that lost it, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub(super) u64);
 
-/// The highest number of a drive.
+/// The maximum number of a drive.
 pub(super) const DRIVE_MAX: u8 = 254;
 
 impl Place {
-    /// Never written: zeros, and no cell.
+    /// Never written: zeros without a cell.
     pub(super) const ZERO: Place = Place(0);
-    /// No drive has it.
+    /// On no drive.
     pub(super) const LOST: Place = Place(255 << 56);
 
-    /// Returns the same place, lost by its drive.
+    /// Returns the place as lost by its drive.
     pub(super) fn lost(self) -> Place {
         match self.cell() {
             Some((drive, _)) => Place::lost_by(drive),
@@ -38,7 +37,7 @@ impl Place {
         Some(self.0 as u8).filter(|drive| self.is_lost() && *drive > 0)
     }
 
-    /// Creates a cell of a drive (from 1), and what the sum of its trailer ends with.
+    /// Creates a place from a drive (from 1), a cell, and the end of its trailer's checksum.
     pub(super) fn at(drive: u8, cell: u32) -> Place {
         Place(u64::from(drive) << 56 | u64::from(cell) << 24)
     }
@@ -47,7 +46,7 @@ impl Place {
         Place(self.0 >> 24 << 24 | u64::from(check & 0xFF_FFFF))
     }
 
-    /// Returns the drive and the cell, if it has one.
+    /// Returns the drive and the cell, if the place has one.
     pub(super) fn cell(self) -> Option<(u8, u32)> {
         let drive = (self.0 >> 56) as u8;
         (1..=DRIVE_MAX).contains(&drive).then_some((drive, (self.0 >> 24) as u32))
@@ -61,18 +60,18 @@ impl Place {
         self.0 >> 56 == 255
     }
 
-    /// Returns whether both name one cell.
+    /// Returns whether both places name the same cell.
     pub(super) fn is_same_cell(self, other: Place) -> bool {
         self.cell().is_some() && self.cell() == other.cell()
     }
 }
 
-/// A unit as it is found.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// None if nothing was ever written.
+    /// `None` if nothing was ever written.
     pub(super) level: Option<Level>,
-    /// On drives of this kind.
+    /// The kind of drives that the unit is on.
     pub(super) kind: DriveKind,
     pub(super) places: [Place; ROLES_MAX],
     /// The blocks that its cells can no longer reconstruct.
@@ -87,12 +86,13 @@ impl Unit {
         lost: Lost::NONE,
     };
 
-    /// Returns whether it names that cell.
+    /// Returns whether the unit names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
         self.places.iter().any(|own| own.is_same_cell(place))
     }
 
-    /// Returns the data chunks that can be told from zeros and from places of which that is true.
+    /// Returns the data chunks that can be reconstructed from zeros and from the places that
+    /// satisfy `holds`.
     pub(super) fn told(&self, chunks: usize, holds: impl Fn(Place) -> bool) -> Roles {
         let Some(level) = self.level else { return all(chunks) };
         let has = |role: &usize| self.places[*role] == Place::ZERO || holds(self.places[*role]);
@@ -100,7 +100,8 @@ impl Unit {
         level.told(there, chunks)
     }
 
-    /// Returns the same at places in chunks where blocks are lost: their roles tell nothing there.
+    /// Returns the same for positions in chunks where blocks are lost: the affected roles do not
+    /// help there.
     pub(super) fn told_beside(
         &self,
         lost: Roles,
@@ -114,13 +115,13 @@ impl Unit {
         beside.told(chunks, |place| !place.is_lost() && holds(place))
     }
 
-    /// Returns how many words it needs in the table: words of places behind are 0.
+    /// Returns the number of words that the unit needs in the table; the remaining words are 0.
     pub(super) fn words(&self) -> usize {
         let last = self.places.iter().rposition(|place| *place != Place::ZERO);
         last.map_or(1, |role| role + 2)
     }
 
-    /// As it stands in the table.
+    /// Encodes the unit as in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
             let kind = u64::from(self.kind == DriveKind::Ssd) << 8;

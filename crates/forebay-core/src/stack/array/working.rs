@@ -36,10 +36,11 @@ impl Array {
         match job.doing {
             Doing::Read => {
                 job.span(chunk, BLOCK.min(chunk), false);
-                // Who reads on comes past the trailer: to leave it out would cost a turn of the disk.
+                // A sequential reader passes the trailer anyway: skipping it would cost a
+                // revolution of the disk.
                 let ends_within = job.hi < chunk;
                 if fresh && !(ends_within && self.knows_sums(key)) {
-                    self.jobs[key as usize].hi = chunk; // As far as the trailer.
+                    self.jobs[key as usize].hi = chunk; // Up to the trailer.
                 }
                 self.gather(key, plan);
             }
@@ -54,13 +55,13 @@ impl Array {
         }
     }
 
-    /// Returns the bytes that a read may name, and the trailer's.
+    /// Returns the bytes that a read may cover, and the trailer's.
     pub(super) fn buf_bytes(&self, job: &Job) -> u32 {
         let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
         job.hi - job.lo + trailer
     }
 
-    /// Returns the roles of a unit that are zeros, and those that can be read, zeros included.
+    /// Returns the roles of a unit that are zeros, and those that can be read, including zeros.
     pub(super) fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
         let (mut zero, mut usable) = (0, 0);
         for role in 0..level.roles(self.chunks()) {
@@ -92,7 +93,7 @@ impl Array {
         })
     }
 
-    /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
+    /// Ends a job: answers clients, updates the unit, and lets the next job begin.
     pub(super) fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
         let outcome = outcome.and_then(|()| self.without_doubted(key));
         let job = &mut self.jobs[key as usize];
@@ -120,7 +121,7 @@ impl Array {
         if is_repair && outcome.is_err() {
             self.note_lost(key, number, &old, plan);
         }
-        // Where nothing is installed, a repair notes it.
+        // If nothing is installed, a repair records the losses.
         let is_noted = outcome.is_ok() && is_new;
         let finds_loss = !is_noted && self.found_lost(key).is_some_and(|lost| lost != old.lost);
         for part in &parts {
@@ -142,7 +143,7 @@ impl Array {
             if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
             } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
-                // There was no room, or no luck.
+                // There was no space, or a write failed.
                 self.locks.ask(number, Task::Repair { reads_all: false });
             }
         }
@@ -161,7 +162,7 @@ impl Array {
         self.ready.push(number);
     }
 
-    /// A unit has changed.
+    /// Handles a changed unit.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
         let newest = self.unit(number);
         self.hold(number, &newest, new);
@@ -174,15 +175,15 @@ impl Array {
         self.release(number, old);
     }
 
-    /// The new cells of a change that comes to nothing are free again.
+    /// Frees the new cells of an abandoned change.
     pub(super) fn revert(&mut self, old: &Unit, new: &Unit) {
         for place in new.places.into_iter().filter(|place| !old.names(*place)) {
             self.drives.give(place);
         }
     }
 
-    /// An I/O of a drive failed. That counts, except if it found no room, is a part
-    /// of one that counted, or is a damaged record.
+    /// Handles a failed I/O of a drive. It counts as a fault unless it found no space, belongs to
+    /// an I/O that counted, or was a damaged record.
     pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
         let is_counted =
             fault == Fault::Media && (Array::is_of_block(io.token) || self.is_excused(io));

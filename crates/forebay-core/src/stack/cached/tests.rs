@@ -46,14 +46,14 @@ fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64
 }
 
 #[test]
-fn what_was_read_is_read_from_the_flash_again() {
+fn repeated_reads_come_from_the_flash() {
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
     assert_eq!(
         first,
         [(DISK, Op::Read, 100, 2), (FLASH, Op::Write, 0, 1), (FLASH, Op::Write, 1, 1)]
     );
-    // Two blocks that are adjacent on the flash, and one that must be read from the disk.
+    // Two blocks that are adjacent on the flash, and a block that must be read from the disk.
     let second = ios(&mut cached, blocks(0, Op::Read, 100, 3));
     assert_eq!(second[..2], [(FLASH, Op::Read, 0, 2), (DISK, Op::Read, 102, 1)]);
     let figures = cached.figures();
@@ -118,7 +118,7 @@ fn a_write_waits_for_the_first_one_of_its_block() {
 }
 
 #[test]
-fn what_the_flash_fails_to_write_stays_what_it_was_until_the_disk_has_it() {
+fn a_failed_flash_write_keeps_the_old_data_until_the_disk_has_the_new() {
     let media = Err(Fault::Media);
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
@@ -131,7 +131,7 @@ fn what_the_flash_fails_to_write_stays_what_it_was_until_the_disk_has_it() {
         assert_eq!(asked(&mut cached, blocks(0, Op::Write, 7, 1)), [], "a write waits");
         let after = planned(|plan| assert_eq!(cached.done(&mend[0], outcome, plan), outcome));
         assert_eq!((after.len(), after[0].lane), (1, FLASH));
-        // Writes wait for the first write to a new place, but not for one to an existing place.
+        // Writes wait for the first write to a new place, but not for a write to an existing place.
         assert_eq!(lane(&mut cached), then);
         planned(|plan| assert_eq!(cached.done(&after[0], Ok(()), plan), Ok(())));
     }
@@ -163,7 +163,7 @@ fn a_write_through_that_the_disk_failed_is_not_read_from_the_flash() {
 }
 
 #[test]
-fn a_flush_goes_to_both_and_a_flash_without_news_may_fail_it() {
+fn a_flush_goes_to_both_and_may_fail_on_a_flash_without_dirty_data() {
     for (writing, told) in [(Writing::Back, Err(Fault::Gone)), (Writing::Through, Ok(()))] {
         let mut cached = Cached::new(Lru::new(4), BLOCK as u32, writing, 1);
         let flushes = asked(&mut cached, request(0, Op::Flush, 0, 0));
@@ -180,7 +180,7 @@ fn ended<C: Cache>(cached: &mut Cached<C>, io: &Planned) -> Vec<Planned> {
 }
 
 #[test]
-fn what_the_disk_was_asked_for_before_a_write_was_done_is_not_copied() {
+fn disk_reads_begun_before_a_write_ended_are_not_cached() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
     let late = asked(&mut cached, blocks(0, Op::Read, 7, 1));
@@ -212,7 +212,7 @@ fn a_block_leaves_once_when_its_last_write_is_done() {
 }
 
 #[test]
-fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
+fn a_lost_flash_is_used_only_for_dirty_blocks() {
     let gone = Err(Fault::Gone);
     let mut cached = Cached::new(Lru::new(8), BLOCK as u32, Writing::Back, 1);
     for key in 1..=3 {
@@ -242,7 +242,7 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
 }
 
 #[test]
-fn too_many_blocks_on_their_way_let_new_ones_pass() {
+fn new_blocks_bypass_the_cache_while_too_many_are_being_written_back() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     // One block is in the cache, and sixteen are on their way to the disk.
     for key in 0..17 {
@@ -272,7 +272,7 @@ fn writes_of_part_of_a_block_that_is_not_cached_are_counted() {
 }
 
 #[test]
-fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
+fn a_failed_write_back_is_retried_when_its_frame_is_needed() {
     let media = Err(Fault::Media);
     // Either the read from the flash or the write to the disk fails.
     for failing in [FLASH, DISK] {
@@ -305,7 +305,7 @@ fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
 }
 
 #[test]
-fn what_waits_for_one_block_is_not_held_up_by_another() {
+fn waiting_for_a_block_is_not_delayed_by_other_blocks() {
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = [7, 8].map(|key| asked(&mut cached, blocks(0, Op::Write, key, 1)));
     let part = |key, at| request(0, Op::Write, key * BLOCK + at, 512);
@@ -320,7 +320,7 @@ fn what_waits_for_one_block_is_not_held_up_by_another() {
 }
 
 #[test]
-fn a_store_opens_without_a_flash_that_holds_nothing_alone() {
+fn a_store_opens_without_a_flash_that_has_no_dirty_data() {
     let gone = Err(Fault::Gone);
     for (writing, told) in
         [(Writing::Back, gone), (Writing::Through, Ok(())), (Writing::Around, Ok(()))]
@@ -401,7 +401,7 @@ fn all(cached: &mut Cached<Lru>, request: Request, flushes: Outcome) -> Vec<(Lan
 }
 
 #[test]
-fn what_a_disk_may_have_lost_is_written_back_again() {
+fn data_that_the_disk_may_have_lost_are_written_back_again() {
     let mut cached = surviving(1);
     let flush = request(0, Op::Flush, 0, 0);
     all(&mut cached, blocks(0, Op::Write, 7, 1), Ok(()));

@@ -162,7 +162,7 @@ fn a_write_to_a_new_place_waits_for_the_copy_there_and_ends_the_copying() {
 }
 
 #[test]
-fn what_is_written_after_all_is_copied_is_copied_again() {
+fn blocks_written_after_copying_are_copied_again() {
     let mut policy = moving();
     policy.submit_bare(Nanos(5), read(0, 65_536, 512));
     let under_way = policy.dispatch(Nanos(5), 0).unwrap();
@@ -234,7 +234,7 @@ fn asked(policy: &mut impl Policy, request: Request) -> Outcome {
 }
 
 #[test]
-fn a_head_that_is_refused_again_and_again_lets_nothing_be_durable_any_more() {
+fn a_header_that_keeps_failing_stops_durability() {
     let mut policy = kept();
     let mut writes = 0;
     while let Some(io) = policy.dispatch(Nanos(5), 0) {
@@ -255,7 +255,7 @@ fn a_head_that_is_refused_again_and_again_lets_nothing_be_durable_any_more() {
 }
 
 #[test]
-fn a_flush_that_fails_for_the_record_is_told_to_the_next_one() {
+fn a_record_flush_failure_is_reported_to_the_next_flush() {
     let mut policy = kept();
     while let Some(io) = policy.dispatch(Nanos(5), 0) {
         let fails = io.op == Op::Flush;

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_void_the_moves_they_meet() {
+    fn writes_cancel_overlapping_moves() {
         let mut migration = migration();
         (0..4).for_each(|_| migration.note(0, 0, 512, false));
         let other = migration.next(Nanos::from_secs(1), 9 * MIB, 9 * MIB).unwrap();

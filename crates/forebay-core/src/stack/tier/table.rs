@@ -3,8 +3,8 @@
 //! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
 //! to be written there. Each sector is on the flash from the completion of its write. The place is
 //! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
-//! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no record
-//! may name the place either.
+//! late I/O cannot reach the block that uses the place next. If the table has a log
+//! (`placement_log`), no record may name the place either.
 //!
 //! Most of a disk has nothing on the flash. Counters per region, which several regions may share,
 //! usually make a search unnecessary.
@@ -158,7 +158,7 @@ impl Table {
         Some((slot, key, sectors))
     }
 
-    /// Restores the contents of a slot: these sectors of a block.
+    /// Restores a slot that contains the given sectors of a block.
     pub(super) fn found(&mut self, slot: u32, lane: Lane, block: u64, sectors: u8) {
         self.slots.take_at(slot);
         let id = self.enter(lane, block, slot);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_free_again_when_nothing_is_there_nor_under_way() {
+    fn slots_are_freed_once_empty_and_idle() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");

@@ -164,7 +164,7 @@ fn failing(policy: &mut Hybrid, offset: u64, len: u32, fault: Fault) -> Vec<Outc
 }
 
 #[test]
-fn of_a_part_of_a_sector_the_flash_has_the_rest() {
+fn a_partial_sector_write_keeps_the_rest_on_flash() {
     let mut policy = hybrid(8, 16 << 10, None);
     policy.submit_bare(Nanos::ZERO, request(Op::Write, 0, 64, 8, 0));
     let mut now = Nanos::ZERO;
@@ -175,7 +175,7 @@ fn of_a_part_of_a_sector_the_flash_has_the_rest() {
 }
 
 #[test]
-fn nothing_more_is_placed_on_a_flash_that_is_gone() {
+fn nothing_is_placed_on_a_lost_flash() {
     let mut policy = hybrid(8, 16 << 10, None);
     let mut now = Nanos::ZERO;
     policy.submit_bare(now, request(Op::Write, 0, 64, 8, 0));

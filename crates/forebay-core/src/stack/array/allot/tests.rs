@@ -19,7 +19,8 @@ fn filled(array: Array, units: u64) -> Bench {
     bench
 }
 
-/// The first chunk is written while some drives take nothing, and answered; then it is made whole, or tried.
+/// The first chunk is written and acknowledged while some drives accept nothing; afterwards the
+/// unit is completed, or at least this is tried.
 fn write_first(bench: &mut Bench, refuse: &[u16], may_be_whole: bool) {
     let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 1);
     let outcome = |io: &Request| -> Outcome {
@@ -55,8 +56,8 @@ fn a_write_that_was_answered_with_fewer_roles_is_made_whole() {
     bench.check();
 }
 
-/// A drive has lost a role. Others do not go there when theirs are full for a while: with it and one more, three
-/// would be missing.
+/// A drive has lost a role. Other roles do not move to that drive while their own drives are full
+/// for a while: if that drive and one more failed, three roles would be missing.
 #[test]
 fn a_role_does_not_go_to_the_drive_that_lost_another() {
     let mut bench = filled(created(Level::RAID6, 2, false), UNITS);
@@ -65,7 +66,8 @@ fn a_role_does_not_go_to_the_drive_that_lost_another() {
     assert_eq!(bench.flush(0), Ok(()));
     let before = lanes(&bench);
     assert_eq!(before.iter().filter(|lane| lane.is_none()).count(), 1);
-    // Both parities of any are on two drives; until the next round these have cells for two writes.
+    // The two parities of each unit are on two drives, which have cells for only two writes until
+    // the next round.
     for unit in 1..UNITS {
         if bench.array().drives.free(full.into()) == 0 {
             break;
@@ -90,7 +92,7 @@ fn a_role_does_not_go_to_the_drive_that_lost_another() {
     assert_eq!(bench.array().census().lost_units, 0);
 }
 
-/// Where a role's drive has no room and will have none, the role goes elsewhere after all.
+/// If a role's drive has no space and will not get any, the role goes to another drive after all.
 #[test]
 fn no_write_is_refused_that_another_drive_has_room_for() {
     let full = Bench::written(created(Level::RAID6, 0, false), true).lane_of(1);
@@ -105,7 +107,8 @@ fn no_write_is_refused_that_another_drive_has_room_for() {
     bench.check();
 }
 
-/// What finds no drive is one's that is missing, and may be back before all is whole.
+/// A role that finds no drive belongs to a missing drive, which may return before all roles are
+/// restored.
 #[test]
 fn a_role_without_a_drive_is_of_one_that_is_missing() {
     let mut bench = filled(created(Level::RAID6, 2, false), 1);
@@ -119,7 +122,8 @@ fn a_role_without_a_drive_is_of_one_that_is_missing() {
     }
 }
 
-/// Roles of a unit on drives of their own, the first drive having no room; `lost` is lost by drive 7.
+/// The roles of a unit are on different drives, of which the first has no space; `lost` was lost by
+/// drive 7.
 fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
     let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7], 100);
     let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
@@ -141,7 +145,7 @@ fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     let (mut drives, unit) = crowded(Level::RAID6, 5);
     let whole =
         Unit { places: unit.places.map(|it| if it.is_lost() { Place::LOST } else { it }), ..unit };
-    // One drive is its own, one is vacant, one lost another role.
+    // The role's own drive, an unused drive, and a drive that lost another role.
     let moved = |(role, lane)| (role == 0).then_some(lane);
     assert_eq!(choose(&drives, &unit), Some(5));
     assert_eq!(drives.roomier(&unit, 4).and_then(moved), Some(5));
@@ -161,7 +165,7 @@ fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (None, None));
     assert!(drives.fail(5));
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (Some(6), Some(6)));
-    // With copies, only those of the same chunk exclude each other.
+    // With copies, only copies of the same chunk exclude each other.
     for (lost, is_beside) in [(4, true), (5, false)] {
         let (mut drives, unit) = crowded(Level::TRIPLE, lost);
         (1..6).for_each(|lane| while drives.take(lane).is_some() {});

@@ -1,10 +1,11 @@
-//! Tests that an array that writes in place runs small changes concurrently, if they exclude each other nowhere.
+//! Tests that an array that writes in place runs small changes concurrently if they do not exclude
+//! each other.
 
 use super::*;
 use crate::stack::array::geometry::Update;
 use crate::stack::array::level::LEVELS;
 
-/// Returns an array in place, all written.
+/// Returns an array that writes in place, with all units written.
 fn in_place(level: Level) -> Array {
     let sizes = Geometry {
         units: UNITS,
@@ -16,7 +17,7 @@ fn in_place(level: Level) -> Array {
     Array::new(Geometry::new(sizes, level, 0).unwrap(), level).filled(UNITS)
 }
 
-/// Checks that no I/O is under way beside a write of the same bytes.
+/// Checks that no outstanding I/O overlaps a write.
 fn check_apart(bench: &Bench) {
     for (at, io) in bench.under_way.iter().enumerate().filter(|(_, io)| io.op == Op::Write) {
         for (_, other) in bench.under_way.iter().enumerate().filter(|(other, _)| *other != at) {
@@ -60,7 +61,7 @@ fn writes_of_the_same_bytes_of_a_drive_run_one_after_another() {
                 together = together.max(jobs);
             }
             assert!(bench.answers.values().all(|answer| answer.is_ok()));
-            // Each drive that is gone is missing from the units, all of whose chunks were written since.
+            // Each lost drive is missing from all units, whose chunks were all written since.
             for number in 0..2 {
                 let unit = bench.array().unit(number);
                 let drives = unit.places.iter().filter_map(|place| place.cell());

@@ -1,5 +1,5 @@
-//! Checks answers: a client that requests durability is told of data lost before then, once, and of
-//! nothing else.
+//! Checks answers: a client that requests durability is told once about data lost before its
+//! request, and about nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,11 @@ struct Flush {
 struct Durable {
     /// Whether no other write to this place was outstanding.
     alone: bool,
-    /// When it came.
+    /// When the request arrived.
     came: u64,
 }
 
-/// A state of a unit, and the chunks that can be read of it.
+/// A state of a unit, and its chunks that can be read.
 #[derive(Clone, Copy)]
 struct State {
     unit: Unit,
@@ -48,17 +48,17 @@ fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -
 /// The judge's knowledge of an array.
 #[derive(Default)]
 pub(super) struct Judge {
-    /// By unit: the chunks that could be read when it last looked: of the newest state, and of that which a round
-    /// makes durable.
+    /// By unit: the chunks that could be read at the last check, of the newest state and of the
+    /// state that a round is making durable.
     newest: BTreeMap<u64, State>,
     round: BTreeMap<u64, State>,
     /// The number of rounds at that time.
     rounds: u64,
-    /// Its knowledge of drives at that time.
+    /// The judge's knowledge of the drives at that time.
     version: (u64, usize),
-    /// At which steps some no longer could.
+    /// The steps at which some chunks became unreadable.
     losses: BTreeSet<u64>,
-    /// By stream: when the last flush came that was told of a loss.
+    /// By stream: the arrival of the last flush that reported a loss.
     told: BTreeMap<u32, u64>,
     /// Outstanding requests, by name.
     flushes: BTreeMap<u64, Flush>,
@@ -108,7 +108,8 @@ impl Judge {
         }
     }
 
-    /// Looks for chunks that could be read before this step, can no longer, and were not durable.
+    /// Looks for chunks that could be read before this step, can no longer be read, and were not
+    /// durable.
     pub(super) fn look(&mut self, array: &Array, medium: &Medium, step: u64) {
         let version = (medium.version, array.drives.present().count());
         let is_same = std::mem::replace(&mut self.version, version) == version;
@@ -141,7 +142,7 @@ impl Judge {
         self.losses.extend(coming.iter().any(is_less).then_some(step));
     }
 
-    /// An array has answered.
+    /// Handles an answer of the array.
     pub(super) fn answered(
         &mut self,
         array: &Array,
@@ -175,7 +176,7 @@ impl Judge {
     /// A flush reports losses from before it arrived, may report later ones, and fails for no other
     /// reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
-        // Nothing is lost; what was written is made durable when there is room.
+        // Nothing is lost: the writes become durable once there is space.
         if outcome == Err(Fault::Full) {
             return;
         }

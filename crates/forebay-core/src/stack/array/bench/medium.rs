@@ -1,6 +1,7 @@
-//! What drives hold, if they lose all that they may lose: a block whose write failed; and where a flush fails,
-//! whatever the drive took that no round has flushed yet. (What was written when an earlier flush began, but of a
-//! change that was not done then, a drive would still have. An array need not know.)
+//! The contents of the drives, which lose everything that they may lose: a block whose write failed
+//! and, after a failed flush, all data that the drive received since the last round's flush. (A
+//! real drive would still have what was written before an earlier flush began by a change that was
+//! incomplete at that time. An array need not know this.)
 
 use std::collections::BTreeSet;
 
@@ -14,18 +15,18 @@ const BLOCK: usize = 4096;
 /// Blocks by lane and first byte.
 #[derive(Default)]
 pub(super) struct Medium {
-    /// Written, and not flushed since.
+    /// Written but not flushed since.
     open: BTreeSet<(Lane, u64)>,
     /// Cells that do not hold the data written to them.
     lost: BTreeSet<(Lane, u64)>,
-    /// How often that has changed.
+    /// The number of times that this has changed.
     pub(super) version: u64,
 }
 
 impl Medium {
-    /// An I/O has ended, and the array does not know yet.
+    /// An I/O has ended, but the array does not know it yet.
     pub(super) fn end(&mut self, array: &Array, io: &Request, outcome: Outcome) {
-        // Neighbours may be merged.
+        // Adjacent I/Os may be merged.
         let blocks = (io.offset..io.end()).step_by(BLOCK).map(|at| (io.lane, at));
         let (is_fua, before) = (io.flags.has(Flags::FUA), self.lost.len());
         match (io.op, outcome) {
@@ -55,7 +56,7 @@ impl Medium {
         self.version += u64::from(self.lost.len() > before);
     }
 
-    /// Returns the blocks of a cell and its trailer, if its drive is there.
+    /// Returns the blocks of a cell and its trailer, if the cell's drive is present.
     fn blocks(array: &Array, place: Place) -> Option<[(Lane, u64); 2]> {
         let (lane, (_, cell)) = (array.drives.lane(place)? as Lane, place.cell()?);
         let at = array.geometry.cell_at(cell);
@@ -68,7 +69,7 @@ impl Medium {
         blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
     }
 
-    /// Returns whether it will after a power cut, too.
+    /// Returns whether the cell will hold the data after a power cut, too.
     pub(super) fn keeps(&self, array: &Array, place: Place) -> bool {
         let is_open = |block| self.open.contains(&block);
         let is_kept = |blocks: [_; 2]| !blocks.into_iter().any(is_open);

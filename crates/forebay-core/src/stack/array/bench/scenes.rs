@@ -8,7 +8,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 
 impl Bench {
-    /// Returns an array with its first unit written, whether flushed or not.
+    /// Returns an array whose first unit is written, and flushed if requested.
     pub(in super::super) fn written(array: Array, flushes: bool) -> Bench {
         let mut bench = Bench::new(array, 1, Rates::default());
         bench.write(0, 4);
@@ -18,7 +18,7 @@ impl Bench {
         bench
     }
 
-    /// Blocks are written, and answered.
+    /// Writes blocks and waits for the answer.
     pub(in super::super) fn write(&mut self, first: u64, count: u64) {
         let id = self.ask(Op::Write, Flags::NONE, 0, first, count);
         self.end_all(|_| Ok(()));
@@ -31,7 +31,7 @@ impl Bench {
         self.answers[&id]
     }
 
-    /// Drives go while the first unit is read.
+    /// Removes drives while the first unit is being read.
     pub(in super::super) fn lose(&mut self, lanes: &[u16]) {
         let left = self.array().drives.present().count() - lanes.len();
         self.ask(Op::Read, Flags::NONE, 0, 0, 4);
@@ -39,8 +39,8 @@ impl Bench {
         assert_eq!(self.array().drives.present().count(), left);
     }
 
-    /// All that has changed becomes durable without anybody asking. These lanes fail one flush each, and reads of
-    /// others may fail.
+    /// Makes all changes durable without a request. On each of `lanes`, one flush fails; reads of
+    /// other drives may fail.
     pub(in super::super) fn age(&mut self, lanes: &[u16], unread: &[u16]) {
         let mut failing: BTreeSet<u16> = lanes.iter().copied().collect();
         while !self.array().changed.is_empty() {

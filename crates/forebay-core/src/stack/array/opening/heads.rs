@@ -1,4 +1,4 @@
-//! What opening keeps of the records that it reads, and which of them it believes.
+//! What opening keeps of the records that it reads, and which of them it accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) struct Head {
     pub(super) round: u64,
     count: u64,
     pub(super) volume_units: u64,
-    /// The lanes that have it, one bit each.
+    /// The lanes that have the record, one bit each.
     lanes: u64,
 }
 
@@ -149,7 +149,7 @@ mod tests {
     fn a_chain_that_breaks_before_its_last_round_hides_no_older_one() {
         let mut all = Written(Heads::default());
         (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 1));
-        // What came between is on absent drives: the older state must not be served.
+        // The records between are on absent drives: the older state must not be served.
         all.add(9, 0, 0, 2, 1);
         all.add(10, 0, 0, 2, 1);
         assert_eq!(all.last(1), None);

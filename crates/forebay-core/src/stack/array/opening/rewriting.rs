@@ -1,4 +1,4 @@
-//! Writes records again on all drives, before anything is served.
+//! Rewrites records on all drives, before anything is served.
 
 use super::super::{Array, KIND, OPENING, geometry, nobodys};
 use super::Step;
@@ -8,7 +8,7 @@ use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Writes the last round of a chain again.
+    /// Rewrites the last round of a chain.
     pub(super) fn rewrite(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         self.opening()?.step = Step::Rewrite;
         for (sequence, bytes) in (walk.last.round..=walk.last.sequence).rev().zip(&walk.round) {
@@ -28,7 +28,7 @@ impl Array {
         }
     }
 
-    /// Writes a record that has to be durable before anything is served.
+    /// Writes a record that must be durable before anything is served.
     fn write_again(&mut self, lane: usize, at: u64, buf: Buf, plan: &mut Plan<'_>) {
         let bytes = Bytes::of(buf);
         let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, OPENING << KIND);

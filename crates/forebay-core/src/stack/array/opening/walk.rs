@@ -1,8 +1,8 @@
 //! Takes over the table from a chain of records, from the newest record back to the first one.
 //!
 //! Only the newest state of each unit counts, so a unit that a newer record has named is left as it
-//! is. Records are read in windows, the next few of them at once. A window is first read from so
-//! many drives that together they should have all records, and from others if some are missing.
+//! is. Records are read in windows, the next few of them at once. A window is first read from
+//! enough drives to find all records, and from others if some are missing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use super::heads::Head;
 use super::{Reading, Step, WINDOW};
 use crate::stack::placed::Plan;
 
-/// Reads of windows at a time, at most.
+/// The maximum number of windows that are read at a time.
 const READS: usize = 16;
 
 /// A record and its bytes.
@@ -25,9 +25,9 @@ struct Found {
 /// Records of the chain that are read together.
 struct Window {
     from: u64,
-    /// The last one.
+    /// The last record.
     to: u64,
-    /// Lanes that it was not read from, one bit each.
+    /// The lanes that the window has not been read from, one bit each.
     untried: u64,
     /// The number of outstanding reads.
     left: u32,
@@ -38,10 +38,10 @@ struct Window {
 pub(super) struct Walk {
     pub(super) last: Head,
     first: u64,
-    /// The record to apply next, and its sum.
+    /// The record to apply next, and its checksum.
     need: (u64, u64),
     windows: VecDeque<Window>,
-    /// A record is on no drive.
+    /// A record is on none of the drives.
     is_broken: bool,
     pub(super) newest: Option<Record>,
     /// Units whose newest state is known, one bit each.
@@ -53,7 +53,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Begins with the last record of a chain.
+    /// Begins at the last record of a chain.
     pub(super) fn new(last: Head, geometry: &Geometry) -> Option<Walk> {
         let units = geometry.grown(last.volume_units)?.units;
         Some(Walk {
@@ -78,7 +78,7 @@ impl Walk {
         self.windows.iter_mut().find(|it| (it.from % ring..=it.to % ring).contains(&place))
     }
 
-    /// Keeps a record that was read if it may be one of the chain.
+    /// Keeps a record that was read if it may belong to the chain.
     pub(super) fn add(&mut self, record: Record, sum: u64, bytes: Vec<u8>) {
         let at = record.sequence;
         if let Some(window) = self.windows.iter_mut().find(|it| (it.from..=it.to).contains(&at)) {
@@ -90,7 +90,7 @@ impl Walk {
     fn next_window(&self, ring: u64) -> Option<(u64, u64)> {
         let newer = self.windows.back().map_or(self.need.0 + 1, |window| window.from);
         let to = newer.checked_sub(1).filter(|to| *to >= self.first)?;
-        // It does not extend beyond the ring's begin.
+        // The window does not extend beyond the start of the ring.
         let from = (to + 1).saturating_sub(WINDOW).max(self.first).max(to - to % ring);
         Some((from, to))
     }
@@ -131,7 +131,7 @@ impl Walk {
 }
 
 impl Array {
-    /// Begins to take over the table from a chain.
+    /// Begins to load the table from a chain.
     pub(super) fn begin_walk(&mut self, last: Head, plan: &mut Plan<'_>) -> Option<()> {
         let walk = Walk::new(last, &self.geometry)?;
         self.table = Table::new(&self.geometry);
@@ -150,7 +150,7 @@ impl Array {
         }
     }
 
-    /// A read of a window has ended, and as many more have begun instead.
+    /// Handles the end of a read of a window, after starting as many new reads.
     pub(super) fn window_read(&mut self, place: u64, more: u32) {
         let ring = self.geometry.ring.max(1);
         if let Some(window) = self.walk().and_then(|walk| walk.window_at(place, ring)) {
@@ -158,7 +158,7 @@ impl Array {
         }
     }
 
-    /// Applies what was read, and reads on.
+    /// Applies what was read, and continues reading.
     pub(super) fn walk_on(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Phase::Opening(opening) = &mut self.phase else { return };

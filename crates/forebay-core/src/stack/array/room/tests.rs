@@ -1,5 +1,5 @@
-//! The law of room: everything promised can be written and rewritten, for all levels, rules, hints,
-//! drives and flushes. No write is refused.
+//! Tests the promise of space: everything promised can be written and rewritten, for all levels,
+//! rules, hints, drives and flushes. No write is refused.
 
 mod configurations;
 mod rig;
@@ -11,7 +11,8 @@ use crate::contract::request::{Flags, Op};
 use configurations::{Config, Grow, drawn, every};
 use rig::{Rig, reopened};
 
-/// Fills a volume, has it grow or opens it again, fills what it then promises, and writes all over twice.
+/// Fills a volume, enlarges or reopens it, fills what it then promises, and overwrites everything
+/// twice.
 fn hold_to(config: &Config) {
     println!("{config:?}");
     let mut rig = Rig::new(config.created(), config.seed);
@@ -73,7 +74,7 @@ fn overfull(lanes: u16) -> Array {
 }
 
 #[test]
-fn a_volume_without_any_free_cell_comes_back_to_life() {
+fn a_volume_without_a_free_cell_recovers() {
     for lanes in [6, 7, 8] {
         let array = overfull(lanes);
         let config = Config::plain(Level::TRIPLE, lanes);
@@ -91,7 +92,7 @@ fn a_volume_without_any_free_cell_comes_back_to_life() {
     }
 }
 
-/// Fat units shrink before the last cell is needed: no write finds a drive without any.
+/// Fat units shrink before the last cell is needed: no write finds a drive without free cells.
 #[test]
 fn fat_units_shrink_before_it_is_urgent() {
     let config = Config::plain(Level::TRIPLE, 6);
@@ -112,9 +113,10 @@ fn fat_units_shrink_before_it_is_urgent() {
     ledger::tests::check(rig.array());
 }
 
-/// A drive is missing, without which all roles of all units have no room: all units have, without some roles.
+/// A drive is missing, without which not all roles of all units fit. All units do fit if some roles
+/// are omitted.
 #[test]
-fn what_is_promised_is_written_while_a_drive_is_missing() {
+fn promised_bytes_can_be_written_while_a_drive_is_missing() {
     for (level, lost_at) in [(Level::RAID6, 0), (Level::RAID6, 2), (Level::TRIPLE, 2)] {
         let config = Config { cells: 1000, ..Config::plain(level, 8) };
         let mut rig = Rig::new(config.created(), 3);

@@ -1,4 +1,4 @@
-//! Tests what relies on a cell that may be lost.
+//! Tests what depends on a cell that may be lost.
 
 use super::super::bench::{Bench, LANES, Rates, created};
 use super::super::job::Doing;
@@ -10,7 +10,7 @@ use crate::contract::request::{Flags, Op};
 /// The chunks that roles can reconstruct are those that a read gets from them, at every level and
 /// with any set of drives present.
 #[test]
-fn chunks_are_told_by_roles_that_a_read_would_do_with() {
+fn lost_chunks_are_reported_by_roles_that_would_suffice_for_a_read() {
     for level in LEVELS.into_iter().filter(|level| level.roles(3) <= 9) {
         for usable in 0..=all(level.roles(3)) {
             let view = View { level, chunks: 3, usable, zero: 0, copy: 0 };
@@ -21,7 +21,8 @@ fn chunks_are_told_by_roles_that_a_read_would_do_with() {
     }
 }
 
-/// What a job wrote in an earlier try is written again where it is lost while the rest is tried elsewhere.
+/// A role that a job wrote in an earlier attempt is rewritten if it is lost while the job retries
+/// other roles.
 #[test]
 fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Rates::default());
@@ -46,7 +47,7 @@ fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     assert_eq!((bench.answers[&write], bench.answers[&flush]), (Ok(()), Ok(())));
 }
 
-/// Returns whether a unit that has copies goes to a leaner level, and is being written.
+/// Returns whether a unit with copies is switching to a leaner level and is being written.
 fn shrinks(bench: &Bench) -> bool {
     bench.array().jobs.iter().any(|job| {
         let is_switch = matches!(job.doing, Doing::Switch(Level::Striped { .. }, _));
@@ -54,7 +55,7 @@ fn shrinks(bench: &Bench) -> bool {
     })
 }
 
-/// A switch carries cells over to the new level; one that a flush loses meanwhile is not among them.
+/// A switch carries cells over to the new level, except one that a flush loses in the meantime.
 #[test]
 fn a_unit_that_goes_to_another_level_leaves_behind_what_is_lost() {
     for chunk in 0..4 {
@@ -86,15 +87,15 @@ fn a_unit_that_goes_to_another_level_leaves_behind_what_is_lost() {
     }
 }
 
-/// A unit that has lost something takes writes, and these may be lost too.
+/// A unit with losses accepts writes, and these may be lost too.
 #[test]
-fn a_second_loss_of_a_unit_is_told() {
+fn a_second_loss_of_a_unit_is_reported() {
     let mut bench = Bench::written(created(Level::RAID6, 60, false), false);
     let lost = [0, 1, 2].map(|role| bench.lane_of(role));
     bench.age(&lost, &lost);
     let unit = bench.array().unit(0);
     let needed = unit.places[..3].iter().filter(|place| bench.array().unsure.has(**place));
-    // One or two: a repair may have found meanwhile that the others cannot be read.
+    // One or two: in the meantime, a repair may have found that the others cannot be read.
     assert!(needed.count() > 0, "all would have been made anew: {unit:?}");
     bench.assert_told_once(Fault::Media);
     let write = bench.ask(Op::Write, Flags::NONE, 0, 3, 1);
@@ -108,9 +109,9 @@ fn a_second_loss_of_a_unit_is_told() {
     bench.assert_told_once(Fault::Gone);
 }
 
-/// What is lost stays named, since it may be there after all, but does not count any more.
+/// A lost place stays named, because its data may still exist, but nothing relies on it.
 #[test]
-fn what_is_lost_is_not_lost_again() {
+fn a_loss_is_counted_once() {
     let mut bench = Bench::written(created(Level::Mirrored { copies: 2 }, 60, false), false);
     // Both copies of the first chunk.
     let lost = [0, 4].map(|role| bench.lane_of(role));
@@ -130,9 +131,9 @@ fn what_is_lost_is_not_lost_again() {
     assert_eq!(bench.flush(0), Ok(()), "others are there");
 }
 
-/// What is read of cells that may be lost after all is written anew, and then they are free.
+/// Data read from cells that may be lost is rewritten, and then these cells are free.
 #[test]
-fn what_was_not_lost_after_all_is_made_sure() {
+fn suspected_data_that_survived_are_made_durable() {
     let mut bench = Bench::written(created(Level::TRIPLE, 60, false), false);
     bench.age(&[0, 1, 2, 3, 4, 5], &[]);
     bench.assert_told_once(Fault::Media);
@@ -164,9 +165,9 @@ fn a_drive_that_went_is_not_suspected_again_by_its_flush() {
     assert_eq!([bench.flush(0), bench.flush(0)], [lost, Ok(())], "it came before");
 }
 
-/// A switch that failed in part would have left less for sure than the copies it began with.
+/// A partly failed switch would have left less certain data than the copies it began with.
 #[test]
-fn a_switch_keeps_what_is_there_for_sure() {
+fn a_switch_keeps_durable_data() {
     let rates = Rates { flushes: 4, writes: 60, reads: 60, drives: 0 };
     let first = Level::Striped { parities: 0 };
     Bench::new(created(first, 60, true), 16, rates).run(400);

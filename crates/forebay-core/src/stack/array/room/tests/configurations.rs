@@ -16,7 +16,7 @@ const CHUNK: u32 = 8192;
 const CHUNKS: u8 = 4;
 const UNIT: u64 = CHUNK as u64 * CHUNKS as u64;
 
-/// An operation, with flags, from a byte on, on this many bytes.
+/// An operation with flags on a byte range.
 pub(super) type Ask = (Op, Flags, u64, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,10 @@ pub(super) enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hinted {
     Not,
-    /// Copies of half of it, or of all.
+    /// Hints for copies on half of the volume, or on all of it.
     Half,
     All,
-    /// Half of it on solid-state drives, in copies.
+    /// Hints for half of the volume: copies on solid-state drives.
     OnSsds,
 }
 
@@ -46,14 +46,14 @@ pub(super) enum Grow {
     Larger,
 }
 
-/// How a volume is written over.
+/// How a volume is overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     InOrder,
     AnyOrder,
-    /// Parts of chunks.
+    /// Writes to parts of chunks.
     Small,
-    /// Mostly the same 30 %.
+    /// Mostly writes to the same 30 %.
     Hot,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Config {
     pub(super) has_rent: bool,
     pub(super) hinted: Hinted,
     pub(super) lanes: u16,
-    /// Solid-state drives beside them.
+    /// Solid-state drives in addition to the disks.
     pub(super) ssds: u16,
     pub(super) cells: u32,
     /// Drives are of different sizes.
@@ -92,7 +92,7 @@ const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
 
 impl Config {
-    /// RAID 6 on six small drives that nothing happens to.
+    /// RAID 6 on six small drives without any faults.
     pub(super) fn plain(level: Level, lanes: u16) -> Config {
         let at = LEVELS.iter().position(|known| *known == level).unwrap_or(0);
         Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
@@ -114,7 +114,7 @@ impl Config {
             ssds,
             cells: [160, 320][at[6]],
             is_uneven,
-            // Without records there is none that says how large it has become.
+            // Without records, the new size would be unknown after reopening.
             grow: if at[12] == 0 { GROWS[at[7]] } else { Grow::Not },
             flush_every: [None, Some(1), Some(16), None][at[8]],
             has_fua: at[8] == 3,
@@ -127,7 +127,7 @@ impl Config {
         }
     }
 
-    /// Cells of each drive; with those that come later, if it has grown.
+    /// The cells of each drive, including drives that are added, if the volume grows.
     fn all_cells(&self, is_grown: bool) -> Vec<u32> {
         let more = |lane: u16| if self.is_uneven && lane % 3 == 2 { self.cells / 2 } else { 0 };
         let larger = if is_grown && self.grow == Grow::Larger { self.cells / 2 } else { 0 };
@@ -153,7 +153,7 @@ impl Config {
             ring: 0,
             update: self.update,
         };
-        // The records of so small a volume take less than the first five mebibytes.
+        // The records of such a small volume take less than the first five mebibytes.
         let (first, trailer) = match self.update {
             Update::Fresh => (5 << 20, 4096),
             Update::InPlace => (1 << 20, 0),
@@ -167,7 +167,7 @@ impl Config {
         Geometry::fitting(sizes, leanest, sets).expect("it fits")
     }
 
-    /// Returns a new one.
+    /// Returns a new array.
     pub(super) fn created(&self) -> Array {
         let kind = |lane| if lane < self.lanes { DriveKind::Hdd } else { DriveKind::Ssd };
         let kinds: Vec<DriveKind> = (0..self.lanes + self.ssds).map(kind).collect();
@@ -175,7 +175,8 @@ impl Config {
         self.ruled(array.with_cells(&self.all_cells(false)))
     }
 
-    /// Returns the same again, with all drives that it is to have, of which nothing is known yet.
+    /// Returns the array reopened with all drives that it is to have, without any knowledge of
+    /// them.
     pub(super) fn found(&self, gone: &[Lane]) -> Array {
         let cells = self.all_cells(true);
         let members: Vec<u8> = (1..=cells.len() as u8).collect();
@@ -235,7 +236,7 @@ impl Config {
         all.map(|at| (Op::Write, self.flags(at), at * len, len as u32)).collect()
     }
 
-    /// Writes over units, in its pattern or the next ones.
+    /// Overwrites units in the order of the configured pattern.
     pub(super) fn overwrites(&self, pass: usize, units: u64) -> Vec<Ask> {
         let mut state = self.seed;
         let mut random = |below: u64| {
@@ -265,12 +266,12 @@ impl Config {
     }
 }
 
-/// Returns the pairs of choices of two different things.
+/// Returns the pairs of choices of two different parameters.
 fn pairs(at: &[usize]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
     (0..at.len()).flat_map(move |one| (0..one).map(move |two| (one, at[one], two, at[two])))
 }
 
-/// So many configurations, among which nearly every two choices meet.
+/// Enough configurations to include nearly every pair of choices.
 pub(super) fn drawn(count: u64) -> Vec<Config> {
     let mut state = 7u64;
     let mut random = |below: usize| {
@@ -293,7 +294,7 @@ pub(super) fn drawn(count: u64) -> Vec<Config> {
     configs
 }
 
-/// Returns all combinations of what matters most, each with some of the rest.
+/// Returns all combinations of the most important parameters, each with some values of the others.
 pub(super) fn every() -> Vec<Config> {
     let count: usize = MAIN.iter().map(|at| CHOICES[*at]).product();
     let mut state = 3u64;

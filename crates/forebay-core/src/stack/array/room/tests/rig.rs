@@ -14,7 +14,7 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::stack::placed::Placed;
 
-/// Requests under way at a time.
+/// The number of outstanding requests.
 const DEPTH: u64 = 16;
 /// The duration of an I/O.
 const STEP: Nanos = Nanos(20_000);
@@ -61,7 +61,7 @@ impl Rig {
         self.array().geometry.units
     }
 
-    /// A drive is gone from now on.
+    /// Removes a drive permanently.
     pub(super) fn lose(&mut self, lane: Lane) {
         self.gone.insert(lane);
     }
@@ -100,7 +100,7 @@ impl Rig {
         self.call(|policy, cx| policy.complete(cx, &done));
     }
 
-    /// Time passes until something is due; answers whether anything is.
+    /// Lets time pass until something is due; returns whether anything is.
     fn wake(&mut self) -> bool {
         let due = self.policy.wakeup();
         if let Some(due) = due {
@@ -110,7 +110,7 @@ impl Rig {
         due.is_some()
     }
 
-    /// Asks for all of it, flushes in between as the configuration says, and waits until it is answered.
+    /// Issues all requests, with flushes in between as configured, and waits for the answers.
     pub(super) fn write(&mut self, asks: Vec<Ask>, config: &Config) {
         let (mut asks, mut steps) = (asks.into_iter().peekable(), 0u64);
         loop {
@@ -153,7 +153,7 @@ impl Rig {
         ledger::tests::check(self.array());
     }
 
-    /// Returns the array opened again, or grown, as the configuration says.
+    /// Returns the array reopened or enlarged, as configured.
     pub(super) fn reopen(mut self, config: &Config) -> Rig {
         self.settle();
         let gone: Vec<Lane> = self.gone.iter().copied().collect();
@@ -164,7 +164,7 @@ impl Rig {
     }
 }
 
-/// Returns an array as another one left it, without drives that are gone.
+/// Returns the array as another instance left it, without lost drives.
 pub(super) fn reopened(old: &Array, config: &Config, gone: &[Lane]) -> Array {
     let mut array = config.found(gone);
     array.phase = Phase::Ready;
