@@ -26,10 +26,12 @@
 //!   for moving elsewhere and for continuing after a pause. A device that loses a revolution on
 //!   every pause, or that reaches all addresses quickly, is not kept idle. A device with a command
 //!   queue is drained only for a stream that is likely to continue for long.
-//! * *A bound.* A request goes first as soon as serving all outstanding requests, a quarter more
-//!   slowly than at the recent pace, would otherwise make it exceed [`ForebayConfig::bound`]; the
-//!   oldest such request precedes the others. The bound holds on devices that serve a full queue
-//!   within it; [`kept`] records whether it held on this device, and by how much it was missed.
+//! * *A bound.* As soon as serving all outstanding requests, a quarter more slowly than at the recent
+//!   pace, could make one of them exceed [`ForebayConfig::bound`], all of them are served in one
+//!   sweep, and later requests wait while this is so. The bound holds on devices that serve a full
+//!   queue within it; [`kept`] records whether it held on this device, and by how much it was missed.
+//!   Serving the oldest requests first would keep the bound as well. But with a full queue, a disk
+//!   would then need about twice the time per request, so that the next requests would be late, too.
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
 //! while requests are held back.
@@ -181,6 +183,8 @@ pub struct Forebay {
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
+    /// While a sweep keeps the bound: when it began. It serves the requests added until then.
+    bound_sweep: Option<Nanos>,
     kept: BoundRecord,
 }
 
@@ -203,22 +207,38 @@ impl Forebay {
             last: None,
             held: None,
             wait_ends: None,
+            bound_sweep: None,
             kept: BoundRecord::default(),
         }
     }
 
-    /// Returns the request that must be dispatched now to keep the latency bound.
-    fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
-        let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
-        let [read, write] = [READS, WRITES].map(|kind| oldest(&self.sides[kind]));
-        let (added, id) = match (read, write) {
-            (Some(read), Some(write)) => read.min(write),
-            (read, write) => read.or(write)?,
-        };
+    /// Returns when the oldest request was added.
+    fn oldest(&self, queue: &Queue) -> Option<Nanos> {
+        self.sides.iter().filter_map(|side| Some(queue[side.fifo.front()?].added)).min()
+    }
+
+    /// Returns whether all requests must be served now, because the oldest one might otherwise exceed
+    /// the bound.
+    fn is_bound_at_risk(&self, now: Nanos, queue: &Queue) -> bool {
         let waiting: usize = self.sides.iter().map(|side| side.sorted.len()).sum();
         let ahead = waiting as u64 + u64::from(self.in_flight);
         let needed = Nanos(self.cost.service().0.saturating_mul(ahead * 5) / 4);
-        (added + self.config.bound <= now + needed).then_some(id)
+        self.oldest(queue).is_some_and(|added| added + self.config.bound <= now + needed)
+    }
+
+    /// Returns the next request of the sweep that keeps the bound, if one is necessary.
+    fn of_bound_sweep(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let is_over = |began: Nanos| self.oldest(queue).is_none_or(|added| added > began);
+        if !self.is_bound_at_risk(now, queue) {
+            self.bound_sweep = None;
+        } else if self.bound_sweep.is_none_or(is_over) {
+            self.bound_sweep = Some(now);
+        }
+        let began = self.bound_sweep?;
+        let entries = self.sides.iter().flat_map(|side| side.sorted.as_slice());
+        let entries = entries.filter(|(_, id)| queue[*id].added <= began);
+        // Upwards from the head, then on from the lowest offset.
+        entries.min_by_key(|(offset, id)| (offset.wrapping_sub(self.head), *id)).map(|(_, id)| *id)
     }
 
     /// Returns whether to hold back other requests and wait for the trail that was read last.
@@ -275,7 +295,7 @@ impl Forebay {
         if self.sides.iter().all(|side| side.sorted.is_empty()) {
             return None;
         }
-        if let Some(id) = self.overdue(now, queue) {
+        if let Some(id) = self.of_bound_sweep(now, queue) {
             self.wait_ends = None;
             return Some(id);
         }

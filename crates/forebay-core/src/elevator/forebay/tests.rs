@@ -163,6 +163,18 @@ fn no_request_waits_beyond_the_bound() {
 }
 
 #[test]
+fn requests_that_keep_the_bound_are_served_in_one_sweep() {
+    let mut run = run(ForebayConfig { bound: ms(20.0), ..ForebayConfig::default() });
+    let early = (0..50).map(|i| write(0.0, 0, i * 7919 % 50 * 10 * MIB));
+    // These arrive during the sweep, and could all be served on the way.
+    let late = (0..50).map(|i| write(10.0, 0, (i * 10 + 5) * MIB));
+    run.run(early.chain(late).collect(), |_, _| None);
+    let offsets: Vec<u64> = run.given.iter().map(|io| io.offset).collect();
+    assert!(offsets[..50].is_sorted() && offsets[..50].iter().all(|it| it % (10 * MIB) == 0));
+    assert!(offsets[50..].windows(2).filter(|pair| pair[0] > pair[1]).count() <= 1, "{offsets:?}");
+}
+
+#[test]
 fn a_bound_too_short_to_keep_is_reported() {
     let counted = |bound_ms| {
         let mut run = run(ForebayConfig { bound: ms(bound_ms), ..ForebayConfig::default() });
