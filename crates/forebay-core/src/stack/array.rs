@@ -1,27 +1,34 @@
-//! An array of drives in which each unit has a RAID level of its own, and may change it: a
-//! [`Placement`] (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
+//! An array of drives in which each unit has its own RAID level, and may change it: a [`Placement`]
+//! (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
 //!
 //! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
-//! KiB in the paper) and a [`Level`]; a table says in which *cell* of which drive each role's bytes
-//! are. What is asked of a unit is done by a *job*: some roles are read, what is lost follows from
-//! the others, some roles are written.
+//! KiB in the paper) and a [`Level`], which determines its *roles*: data chunks, copies and
+//! parities. A table says which *cell* of which drive holds each role. A *job* serves the requests
+//! for a unit: it reads some roles, reconstructs lost ones from the others, and writes some roles.
 //!
-//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]) and the unit's new
-//! places count from a record on that is written after a flush of all drives ([`commit`]). What a record
-//! does not name yet is found after a power cut as it was. Each cell ends with a trailer that says
-//! whose content it holds and sums each block; the table holds the end of the trailer's own sum. So
-//! rot and lost writes are found when a chunk is read, and mended from redundancy. The paper's array
-//! writes in place ([`Update::InPlace`]) and has neither.
+//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]). The unit's new
+//! places count as soon as a record names them, which is written after a flush of all drives
+//! ([`commit`]). After a power cut, units are as the last record says. Each cell ends with a
+//! trailer that names its content and contains a checksum of each block; the table holds the last
+//! bits of the trailer's own checksum. So rot and lost writes are detected when a chunk is read,
+//! and repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
+//! neither.
 //!
-//! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
-//! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
-//! at a time and no reads beside it, unless writes in place change only some of its rows ([`locks`]); an answered write is read back, whatever drives fail within what its
-//! level tolerates; a write that is answered with fewer roles than its level has is made whole as soon as there is
-//! room, and until then no other role goes to the drive that lost one: with it no more is missing than one role.
+//! Invariants:
+//! - A cell that a durable or coming table names is not written to. It becomes free when nothing
+//!   names it any more ([`ledger`]).
+//! - Data that a drive may have lost do not count ([`suspects`]).
+//! - A unit has one change at a time and no reads beside it, unless writes in place change only
+//!   some of its rows ([`locks`]).
+//! - An answered write can be read back, whatever drives fail, within the failures that its level
+//!   tolerates.
+//! - A write answered with fewer roles than its level has is completed as soon as there is room.
+//!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit a
+//!   second role.
 //!
-//! Departure from the paper: levels belong to units of all their chunks, and the two neighbouring
-//! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a
-//! level changes.
+//! Deviation from the paper: a level applies to all chunks of a unit, and the two neighboring
+//! segments of the paper's mirrored layout are the two halves of a unit. Chunks stay where they are
+//! when a level changes.
 
 mod adapting;
 mod allot;
@@ -91,7 +98,7 @@ pub use level::{LEVELS, Level};
 pub use limit::DriveLimit;
 pub use record::{DriveStage, Label, LabelError};
 
-/// Kinds of I/Os, in the highest byte of their tokens.
+/// The position of an I/O's kind (its highest byte) in its token. The kinds follow.
 const KIND: u32 = 56;
 const JOB: u64 = 0;
 const FLUSH: u64 = 1;
@@ -129,29 +136,32 @@ enum Phase {
     Failed(Fault),
 }
 
-/// An array.
+/// An array of drives.
 pub struct Array {
     geometry: Geometry,
     /// The level of units that are written for the first time.
     first: Level,
-    /// The level that fits all promised data.
+    /// The level with which the promised capacity fits on the drives.
     leanest: Level,
     phase: Phase,
+    /// Requests that arrived before the array was open.
     early: Vec<(u32, Request, Bytes)>,
     drives: Drives,
-    /// What is durable, or all there is where nothing is to be.
+    /// The durable state of the units, or their current state if the array writes in place.
     table: Table,
-    /// Units changed since then, and those that the current round makes durable.
+    /// Units changed since then.
     changed: BTreeMap<u64, Unit>,
+    /// Units that the current round makes durable.
     round: BTreeMap<u64, Unit>,
     log: Log,
     locks: Locks,
     jobs: Vec<Job>,
     vacant: Vec<u32>,
-    /// Units on which a task may start, and the task.
+    /// Units on which a task may start.
     ready: Vec<u64>,
+    /// A buffer for the tasks that start next.
     tasks: Vec<Task>,
-    /// Jobs that wait for room.
+    /// Jobs that wait for free cells.
     stalled: VecDeque<u32>,
     known: known::Known,
     care: caring::Care,
@@ -160,29 +170,29 @@ pub struct Array {
     /// The costs of writes on the drives of each kind, as far as they are known.
     costs: [Option<DriveCosts>; KINDS.len()],
     hints: Hints,
-    /// By unit, for the switch that comes next there.
+    /// By unit: data for the next switch of its level.
     carried: BTreeMap<u64, switching::Carried>,
-    /// Units that are on drives of each kind.
+    /// The number of units on drives of each kind.
     held: [u64; KINDS.len()],
     /// Cells of units that a failed flush may have lost.
     doubted: ledger::Doubted,
-    /// Cells that are named though a drive may have lost them.
+    /// Cells that units name although a drive may have lost their data.
     unsure: suspects::Unsure,
-    /// Units of each level.
+    /// The number of units of each level.
     levels: [u64; LEVELS.len()],
-    /// Units that have lost bytes.
+    /// The number of units that have lost bytes.
     lost_units: u64,
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// By lane: the drive may join although no record names it. If not set, any new drive may.
+    /// By lane: whether its drive may join although no record names it. If `None`, any new drive may.
     joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
 }
 
 impl Array {
-    /// Lanes that it has, with a drive or without.
+    /// Returns the number of lanes, with or without a drive.
     pub fn lanes(&self) -> usize {
         self.drives.lanes()
     }
@@ -193,7 +203,7 @@ impl Array {
         self.first
     }
 
-    /// Returns its sizes.
+    /// Returns the array's geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -212,7 +222,7 @@ impl Array {
         newer.copied().unwrap_or_else(|| self.table.get(number))
     }
 
-    /// Has a client's request done.
+    /// Starts a client's request.
     fn serve(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let beyond = request.end() > self.geometry.capacity_bytes();
         self.care.retry(plan.now);
@@ -236,7 +246,7 @@ impl Array {
         }
     }
 
-    /// To all drives as it is.
+    /// Passes a request on to all drives unchanged.
     fn pass(&mut self, client: u32, request: &Request, plan: &mut Plan<'_>) {
         let whole = Planned::whole(client, request, Bytes::NONE);
         for lane in self.drives.present() {
@@ -257,7 +267,7 @@ impl Array {
         }
     }
 
-    /// Cuts a request by units.
+    /// Splits a request into one task per unit.
     fn cut(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let unit_bytes = self.geometry.unit_bytes();
         let mut offset = request.offset;
@@ -287,7 +297,7 @@ impl Array {
         }
     }
 
-    /// Begins whatever may begin.
+    /// Starts all tasks that may start.
     fn proceed(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Some(number) = self.ready.pop() else {
@@ -312,8 +322,8 @@ impl Array {
         }
     }
 
-    /// Returns what reads and writes of a unit lock: only what they touch if they cannot change the
-    /// unit's places.
+    /// Returns what reads and writes of a unit lock: only what they touch, unless they may change
+    /// the unit's places.
     fn grain(&self, number: u64) -> Grain {
         let unit = self.unit(number);
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
@@ -360,7 +370,7 @@ impl Placement for Array {
             FLUSH => self.flushed(io.lane.into(), outcome, plan),
             RECORD => self.recorded(io, outcome, plan),
             OPENING => self.opened(io, outcome, plan),
-            // Other drives have the same record.
+            // The array continues without a drive that has disappeared.
             _ if outcome == Err(Fault::Gone) => return Ok(()),
             _ => return outcome,
         }
@@ -396,7 +406,7 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // How much more a rule paid in its cost model than an optimal rule that knows all requests.
+        // By how much a rule's cost exceeded the cost of an optimal rule that knows all requests.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
@@ -433,7 +443,7 @@ impl Placement for Array {
     }
 }
 
-/// Returns an I/O that nobody waits for by name.
+/// Returns an I/O that belongs to no client's request.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

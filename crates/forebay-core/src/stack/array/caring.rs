@@ -22,62 +22,65 @@ use crate::contract::time::Nanos;
 use crate::contract::volume::{VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 
-/// Units that are looked at in one go.
+/// Maximum number of units examined in one step.
 const LOOK: u64 = 4096;
 /// The delay before maintenance that had no room continues after some became available: a busy
 /// volume frees cells with each round.
 const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
-/// Moves between two looks at how full drives are.
+/// Maximum number of moves before maintenance waits for the vacated cells to become free.
 const MOVES_MAX: usize = 16;
 
 /// The progress of maintenance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Care {
+    /// When the next step is due.
     due: Option<Nanos>,
+    /// The next unit to examine.
     next: u64,
-    /// Reads all there is, once.
+    /// Whether maintenance is a check, which reads everything once.
     pub(super) scrubs: bool,
-    /// A check goes on after a rebuild that interrupted it.
+    /// Whether a check continues after the rebuild that interrupted it.
     scrubs_next: bool,
-    /// The maximum number of bytes of clients' data per second, and another one for checks; 0 means
-    /// no limit.
+    /// The maximum number of bytes of clients' data per second; 0 means no limit.
     pub(super) rate: u64,
+    /// The limit for checks, if there is another one for them.
     pub(super) scrub_rate: Option<u64>,
-    /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
-    /// any moved in this pass; and the units whose old cells are not free yet.
+    /// Whether the capacity is increased after roles have moved until drives are balanced. The
+    /// value is the kind of new drives.
     pub(super) grows: Option<DriveKind>,
     /// The number of a drive to remove once the array is open.
     pub(super) retires: Option<u8>,
     /// Whether roles move from full drives to empty ones because a drive is new.
     pub(super) balances: bool,
+    /// Whether a role moved in this pass.
     has_moved: bool,
+    /// Units with moved roles whose old cells may not be free yet.
     moved: Vec<u64>,
-    /// Units being worked on, at most `window` at a time, and whether they are the last ones of this
-    /// pass.
+    /// Units being worked on, at most `window` at a time.
     under_way: BTreeSet<u64>,
     window: usize,
+    /// Whether these units are the last ones of the pass.
     is_last: bool,
-    /// The work that was announced, its completed tenths, and the number of chunks rewritten before
-    /// it.
+    /// The announced work, its completed tenths, and the number of chunks rewritten before it.
     told: Option<(VolumeWork, u8, u64)>,
-    /// Completed checks.
+    /// The number of completed checks.
     pub(super) checks: u64,
-    /// How things were after the last pass; none before the first one.
+    /// The state at the end of the last pass; `None` before the first one.
     before: Option<Pass>,
     /// Whether all passes have ended, and only records remain to be written.
     records_only: bool,
-    /// The most cells with which maintenance has ended although drives lacked roles, since it was
-    /// last begun for another reason than more room; none if it has not ended so.
+    /// The greatest number of free cells with which maintenance ended although drives lacked roles,
+    /// since it was last begun for a reason other than more room. `None` if it has not ended so.
     gave_up: Option<u64>,
-    /// Whether opening completes only after all maintenance is done: the waiters, with their
-    /// streams.
+    /// Whether opening completes only after all maintenance is done.
     pub(super) waits: bool,
-    /// Set if drives had no space: maintenance is retried with the first request from this time on.
+    /// Set if drives had no space: a request at or after this time begins maintenance again.
     retries_from: Option<Nanos>,
+    /// The clients that wait for the end of maintenance, with their streams.
     pub(super) waiters: Vec<(u32, u32)>,
 }
 
-/// What the end of a pass is compared with.
+/// The state at the end of a pass, which the next pass is compared with.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     /// The number of roles that no drive has, or that should leave their drive.
@@ -95,12 +98,12 @@ impl Care {
         self.due.filter(|_| !waits)
     }
 
-    /// Work on a unit has ended.
+    /// Records that work on a unit has ended.
     pub(super) fn ended(&mut self, unit: u64) {
         self.under_way.remove(&unit);
     }
 
-    /// A drive has failed: units are restored before a check goes on.
+    /// Begins maintenance after a drive has failed: units are restored before a check continues.
     pub(super) fn rebuild(&mut self, now: Nanos) {
         if self.scrubs && !self.waits {
             (self.scrubs, self.scrubs_next) = (false, true);
@@ -108,7 +111,8 @@ impl Care {
         self.begin(now);
     }
 
-    /// Reads everything once, from the first unit on, maybe after units were restored.
+    /// Begins a check, which reads everything once, from the first unit on. With `rebuilds_first`,
+    /// units are restored before.
     pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
         (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
         self.scrub_rate = Some(rate);
@@ -131,7 +135,7 @@ impl Care {
         self.told.map(|(work, ..)| (work, self.next))
     }
 
-    /// A role of a unit has another cell. Only moves by maintenance itself count.
+    /// Records that a role of a unit has another cell. Only moves by maintenance itself count.
     pub(super) fn moved(&mut self, unit: u64) {
         if !self.under_way.contains(&unit) {
             return;
@@ -140,28 +144,29 @@ impl Care {
         self.moved.push(unit);
     }
 
-    /// From the first unit on, for a new reason.
+    /// Begins maintenance at the first unit, for a new reason.
     pub(super) fn begin(&mut self, now: Nanos) {
         self.gave_up = None;
         self.begin_again(now);
     }
 
-    /// From the first unit on.
+    /// Begins a pass at the first unit.
     fn begin_again(&mut self, now: Nanos) {
         (self.due, self.next, self.retries_from) = (Some(now), 0, None);
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Drives had no room for something: it is tried again later, unless somebody waits for the end. No clock says
-    /// when, or a run would never end while there is no room.
+    /// Lets a later request begin maintenance again, because drives had no room, unless somebody
+    /// waits for its end. There is no timer: with one, a run would never end while there is no
+    /// room.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
         }
     }
 
-    /// Called if there is no space for records, without which maintenance cannot end. Returns those
-    /// who wait for its end. No more maintenance happens then.
+    /// Returns the clients that wait for the end of maintenance, which cannot end because there is
+    /// no space for records. If there are any, maintenance stops.
     pub(super) fn refused(&mut self) -> Vec<u32> {
         if !self.waiters.is_empty() {
             self.due = None;
@@ -169,7 +174,7 @@ impl Care {
         std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Retries jobs that had no space when a new request arrives.
+    /// Begins maintenance again if it had no space and has waited long enough.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
             self.begin(now);
@@ -209,7 +214,7 @@ impl Array {
         self
     }
 
-    /// Units that were not looked after yet; 0 where all were, and nothing has changed since.
+    /// Returns the number of units that maintenance has not reached, or 0 if none is in progress.
     pub(super) fn care_left(&self) -> u64 {
         match self.care.due.is_some() || !self.care.under_way.is_empty() {
             true => self.table.units() - self.care.next.min(self.table.units()),
@@ -223,7 +228,7 @@ impl Array {
         (self.drives.present().count() / width).max(1)
     }
 
-    /// Looks after the next unit that needs it.
+    /// Begins work on the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         if self.log.owes {
             self.commit(plan);
@@ -266,7 +271,7 @@ impl Array {
             _ if self.care.scrubs => VolumeWork::Check,
             Task::Repair { .. } if self.room.lacking > 0 => VolumeWork::Rebuild,
             Task::Move { .. } => VolumeWork::Move,
-            // Single units are reported by themselves.
+            // Work on single units has its own events.
             _ => return,
         };
         if self.care.told.is_none_or(|(told, ..)| told != work && told != VolumeWork::Rebuild) {
@@ -300,7 +305,8 @@ impl Array {
         }
     }
 
-    /// How full drives are is known only when cells that roles have left are free.
+    /// Waits until the cells that roles have left are free: only then it is known how full drives
+    /// are.
     fn await_room(&mut self, plan: &mut Plan<'_>) {
         let is_durable = |at: &u64| !self.changed.contains_key(at) && !self.round.contains_key(at);
         match self.care.moved.iter().all(is_durable) {
@@ -310,7 +316,7 @@ impl Array {
         self.care.due = Some(plan.now + Nanos::from_millis(1));
     }
 
-    /// All units were looked at: once more, or it is done.
+    /// Ends a pass over all units: begins another one, or ends maintenance.
     fn end_care(&mut self, plan: &mut Plan<'_>) {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
@@ -340,7 +346,7 @@ impl Array {
         (self.care.due, self.care.balances) = (None, false);
         let most = self.care.gave_up.unwrap_or(0).max(now.room);
         self.care.gave_up = (now.lacking > 0).then_some(most);
-        // New units need all pages of the table on the new drives, too.
+        // The capacity grows only when all pages of the table are on the new drives, too.
         if self.log.renews == 0 && self.care.grows.take().is_some() {
             self.promise_more();
         }
@@ -350,10 +356,10 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins another pass, or postpones it, if it may achieve more than the last one, after which
-    /// things are as in `now`. Returns whether another pass has begun.
+    /// Begins another pass, or postpones it, if it may achieve more than the last one, which ended
+    /// with `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
-        // What had no room, or was being changed, may be restored now.
+        // Roles that had no room, or whose unit was being changed, may be restored now.
         let is_better = |before: Pass| {
             now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
         };
@@ -380,13 +386,13 @@ impl Array {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
         let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
-        // Roles also move because drives are full; that is no progress here.
+        // Moves that only balance drives are no progress here.
         let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
         let lacking = self.room.lacking + moving;
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
-    /// A round has ended. Roles that had no room when maintenance ended may have some now.
+    /// Begins maintenance again at the end of a round if roles that had no room may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let is_empty = |lane: usize| {
             self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
@@ -401,14 +407,15 @@ impl Array {
         let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
-            // The room rises and falls with each round of a busy volume. Only more than ever before
-            // is a reason to try again, or a drive that is gone for good would be one for ever.
+            // The free room of a busy volume rises and falls with each round. Only more room than
+            // ever before is a reason to try again; otherwise, a drive that is gone for good would
+            // cause endless attempts.
             self.care.gave_up = Some(room.max(now_has.room));
         }
     }
 
-    /// Has records written until all pages of the table are on the present drives again; returns
-    /// whether that is still going on.
+    /// Writes records until all pages of the table are on the present drives again. Returns whether
+    /// that is still in progress.
     fn renews_records(&mut self, plan: &mut Plan<'_>) -> bool {
         if self.log.renews == 0 {
             return false;
@@ -423,14 +430,14 @@ impl Array {
         true
     }
 
-    /// Has all pages of the table recorded again, because records are on fewer drives than they
-    /// should be.
+    /// Schedules new records of all pages of the table, because records are on fewer drives than
+    /// they should be.
     pub(super) fn restore_records(&mut self) {
         self.log.lacks = true;
         self.renew_records();
     }
 
-    /// Has all pages of the table recorded again, because drives lack some of the records.
+    /// Schedules new records of all pages of the table, because drives lack some of the records.
     pub(super) fn renew_records(&mut self) {
         // The records of the current round may be on a drive that is about to leave.
         let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
@@ -438,26 +445,27 @@ impl Array {
         self.log.renews = self.log.renews.max(self.geometry.pages().max(grown) + current);
     }
 
-    /// A larger table needs a longer chain of records. Each of them must be on as many drives as it
-    /// should be before more is promised, also those from before a drive was replaced.
+    /// Schedules new records of all pages if the table grows. A larger table needs a longer chain
+    /// of records, and each of them must be on as many drives as it should be before the capacity
+    /// grows, including those from before a drive was replaced.
     pub(super) fn prepare_growth(&mut self) {
         if self.grown_pages().is_some_and(|pages| pages > self.geometry.pages()) {
             self.renew_records();
         }
     }
 
-    /// Returns the pages of the table that the volume grows to, if it grows.
+    /// Returns the number of pages of the table after growth, if the volume grows.
     fn grown_pages(&self) -> Option<u64> {
         self.care.grows.and_then(|_| self.outgrown()).map(|grown| grown.pages())
     }
 
-    /// Returns the sizes with as many units as fit, unless these are fewer.
+    /// Returns the geometry with as many units as fit, or `None` if these are fewer than now.
     fn outgrown(&self) -> Option<Geometry> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         self.geometry.grown(self.drives.units(self.promised_level(), chunks, most))
     }
 
-    /// Increases the capacity to the units that fit, once a record says so.
+    /// Increases the capacity to the units that fit. The next record says so.
     fn promise_more(&mut self) {
         if let Some(grown) = self.outgrown() {
             (self.geometry, self.log.owes) = (grown, true);
@@ -509,7 +517,7 @@ mod tests {
     /// The duration of an I/O.
     const SERVICE: Nanos = Nanos::from_millis(10);
 
-    /// Drives that do one I/O at a time, below an array; the first one is gone.
+    /// An array above drives that do one I/O at a time. The first drive is gone.
     struct Rebuild {
         policy: Placed<Array, Box<dyn Policy + Send>>,
         now: Nanos,
@@ -535,11 +543,11 @@ mod tests {
             }
         }
 
-        /// Runs until nothing is left to do; returns the time that it took.
+        /// Runs until nothing is left to do. Returns the time that it took.
         fn run(mut self) -> (Nanos, Array) {
             let unit_bytes = self.policy.placement().geometry().unit_bytes();
             for unit in 0..self.busy.len() as u64 {
-                // Reads until one of them touches the drive.
+                // Reads all of these units, so that some read touches the missing drive.
                 let (at, offset, len) = (self.now, unit * unit_bytes, unit_bytes as u32);
                 let (op, flags) = (Op::Read, Flags::NONE);
                 let read = Request { at, offset, id: unit, len, stream: 0, lane: 0, op, flags };
@@ -571,7 +579,7 @@ mod tests {
         }
     }
 
-    /// Returns a full array with room for the data of this many drives.
+    /// Returns a full array on drives of this size, whose capacity leaves out `spares` drives.
     fn full(drives: u16, drive_mib: u64, spares: u16) -> Array {
         let sizes = vec![drive_mib << 20; drives.into()];
         let geometry =
@@ -593,7 +601,7 @@ mod tests {
             per_chunk.push(time.0 / u64::from(chunks));
             println!("{drives} drives: {chunks} chunks in {} ms", time.0 / 1_000_000);
         }
-        // Two and four units are in work at a time, which meet on some drives.
+        // Two or four units are in progress at a time, and share some drives.
         assert!(per_chunk[1] * 10 < per_chunk[0] * 6, "{per_chunk:?}");
         assert!(per_chunk[2] * 10 < per_chunk[0] * 5, "{per_chunk:?}");
     }

@@ -18,7 +18,7 @@ impl Bench {
         bench
     }
 
-    /// Blocks are written, and answered.
+    /// Writes blocks and waits for the answer.
     pub(in super::super) fn write(&mut self, first: u64, count: u64) {
         let id = self.ask(Op::Write, Flags::NONE, 0, first, count);
         self.end_all(|_| Ok(()));
@@ -31,7 +31,7 @@ impl Bench {
         self.answers[&id]
     }
 
-    /// Drives go while the first unit is read.
+    /// Makes drives disappear during a read of the first unit.
     pub(in super::super) fn lose(&mut self, lanes: &[u16]) {
         let left = self.array().drives.present().count() - lanes.len();
         self.ask(Op::Read, Flags::NONE, 0, 0, 4);
@@ -39,8 +39,8 @@ impl Bench {
         assert_eq!(self.array().drives.present().count(), left);
     }
 
-    /// All that has changed becomes durable without anybody asking. These lanes fail one flush each, and reads of
-    /// others may fail.
+    /// Lets time pass until all changes are durable. The drives in `lanes` fail one flush each, and
+    /// those in `unread` fail reads.
     pub(in super::super) fn age(&mut self, lanes: &[u16], unread: &[u16]) {
         let mut failing: BTreeSet<u16> = lanes.iter().copied().collect();
         while !self.array().changed.is_empty() {
