@@ -20,17 +20,18 @@ const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
 /// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
-/// What waits for space on drives.
+/// Writes and records that wait for space on drives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Full {
-    /// Since when writes were refused, with none taken since: of data, and of records.
+    /// When data were first refused, if none were accepted since.
     since: Option<Nanos>,
+    /// When records were first refused, if none were accepted since.
     records_since: Option<Nanos>,
     /// When all waiting jobs are retried.
     due: Option<Nanos>,
-    /// Parts of writes, by unit.
+    /// Parts of writes that wait, by unit.
     parts: Vec<(u64, Part)>,
-    /// The round's records.
+    /// Whether the records of the round wait.
     records: bool,
 }
 
@@ -55,14 +56,15 @@ impl Full {
     }
 }
 
-/// Returns whether nobody waits any more who was refused now, and others since that time.
+/// Begins to count the time for which writes are refused. Returns whether they have been refused
+/// for so long that clients no longer wait.
 fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
     now >= *since.get_or_insert(now) + WAIT_MAX
 }
 
 impl Array {
-    /// A drive had no space for a write of a job: its clients wait for space, unless they have
-    /// waited already.
+    /// Called if a drive had no space for a write of a job: the job's clients wait for space,
+    /// unless they have waited long enough.
     pub(super) fn await_room_for(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waited_out = is_waited_out(&mut self.full.since, plan.now);
         self.full.due.get_or_insert(plan.now + PAUSE);
@@ -79,8 +81,8 @@ impl Array {
         }
     }
 
-    /// No drive has space for the records of a round: they are written later. Reports that to those
-    /// who have waited.
+    /// Called if no drive has space for the records of a round: they are written later. Clients
+    /// that have waited long enough get an error.
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
@@ -92,8 +94,8 @@ impl Array {
         }
     }
 
-    /// A drive has no room for the records that an opening writes again: it gets them later, for as long as a client
-    /// waits.
+    /// Called if a drive has no space for the records that opening writes again: it gets them
+    /// later, unless clients have waited long enough.
     pub(super) fn await_room_to_open(&mut self, plan: &mut Plan<'_>) {
         match is_waited_out(&mut self.full.records_since, plan.now) {
             true => self.give_up(Fault::Full, plan),
@@ -103,21 +105,21 @@ impl Array {
         }
     }
 
-    /// Somebody asks for records, which may have waited for room in vain before.
+    /// Schedules another attempt for records that wait for space, because somebody asks for them.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);
         }
     }
 
-    /// Fails writes that wait for space, because nothing can be written any more.
+    /// Fails the writes that wait for space, because nothing can be written any more.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));
         }
     }
 
-    /// Retries the jobs that wait for space.
+    /// Retries the writes and records that wait for space.
     pub(super) fn retry_full(&mut self, plan: &mut Plan<'_>) {
         self.full.due = None;
         for (number, part) in std::mem::take(&mut self.full.parts) {
@@ -149,12 +151,12 @@ mod tests {
         if io.op == Op::Write { Err(Fault::Full) } else { Ok(()) }
     }
 
-    /// There is space for data, but not for records.
+    /// Fails writes of records for lack of space, but no writes of data.
     fn full_of_records(io: &Request) -> Outcome {
         if io.offset < RECORDS { full(io) } else { Ok(()) }
     }
 
-    /// Time passes, while writes end so.
+    /// Lets time pass while I/Os end with these outcomes.
     fn pass(bench: &mut Bench, time: Nanos, outcome: fn(&Request) -> Outcome) {
         let until = bench.now() + time;
         bench.end_all(outcome);
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_long_enough_is_told_and_others_at_once() {
+    fn after_the_longest_wait_writes_fail_and_later_ones_fail_at_once() {
         let mut bench = written();
         let ask = |bench: &mut Bench, unit: u64| {
             let flags = if unit == 1 { Flags::FUA } else { Flags::NONE };
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn records_wait_for_room_and_nothing_is_lost() {
+    fn records_wait_for_space_and_nothing_is_lost() {
         let mut bench = written();
         bench.write(0, 4);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!(bench.answers.get(&flush), None);
         pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
-        // Other data is written in the meantime, so new requests are answered soon.
+        // Data are still written, so new writes are answered.
         let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
         bench.end_all(full_of_records);
         assert_eq!(bench.answers[&id], Ok(()));
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_has_no_room_for_records_leaves_them_to_others() {
+    fn records_go_to_other_drives_if_a_drive_has_no_space() {
         let mut bench = written();
         bench.write(0, 4);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_array_without_room_is_not_opened() {
+    fn a_new_array_without_space_is_not_opened() {
         let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Default::default());
         let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
         bench.end_all(full);

@@ -7,64 +7,65 @@
 
 use super::level::{Level, ROLES_MAX};
 
-/// Bytes that are summed together, and the grain of what lanes carry.
+/// The size of a block in bytes: each has its own checksum, and I/Os consist of whole blocks.
 pub(super) const BLOCK: u32 = 4096;
-/// Bytes of a record.
+/// The size of a record in bytes.
 pub(super) const RECORD: u32 = 8192;
-/// Bytes of a page of the table, which each record carries one of.
+/// The size of a page of the table in bytes. Each record contains one page.
 pub(super) const PAGE: u32 = 4096;
-/// Records of a round at most.
+/// Maximum number of records of a round.
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// The most drives of an array.
+/// Maximum number of drives of an array.
 pub(super) const LANES_MAX: u16 = 32;
-/// The most lanes of an array that is open: its drives, and drives that have been replaced or will be
-/// added.
+/// Maximum number of lanes of an open array: those of its drives, and of drives that have been
+/// replaced or will be added.
 pub(super) const LANES_OPEN: usize = 64;
 
-/// How a chunk that is written takes the old one's place.
+/// Where a chunk is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// In another cell: what is durable stays whole until a record says otherwise.
+    /// In another cell: the durable state stays intact until a record names the new cell.
     Fresh,
-    /// In place, as in the paper: a power cut during a write of a stripe leaves its parity wrong.
+    /// In place, as in the paper: after a power cut during a write, the parities of its stripe may
+    /// be wrong.
     InPlace,
 }
 
-/// Sizes.
+/// The sizes of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Names the volume.
+    /// The identity of the volume.
     pub volume: u64,
-    /// Drives.
+    /// The number of drives.
     pub lanes: u16,
-    /// Bytes of a chunk, a multiple of [`BLOCK`] up to a mebibyte.
+    /// The size of a chunk in bytes: a multiple of [`BLOCK`], at most 1 MiB.
     pub chunk_bytes: u32,
-    /// Data chunks of a unit.
+    /// The number of data chunks of a unit.
     pub chunks: u8,
-    /// The most copies of a chunk.
+    /// The maximum number of copies of a chunk.
     pub copies_max: u8,
-    /// Units it promises to hold.
+    /// The number of units that the array promises to hold.
     pub units: u64,
-    /// Cells of each drive.
+    /// The number of cells of each drive.
     pub cells: u32,
-    /// Records that each drive has room for; [`Geometry::new`] says how many.
+    /// The number of records that each drive has room for, as computed by [`Geometry::new`].
     pub ring: u64,
-    /// How chunks are written.
+    /// Where chunks are rewritten.
     pub update: Update,
 }
 
 impl Geometry {
-    /// The most drives that can be present when an array is opened, including those that have been
-    /// replaced.
+    /// Maximum number of drives that can be present when an array is opened, including replaced
+    /// ones.
     pub const PRESENT_MAX: usize = LANES_OPEN;
 
-    /// Bytes of a record.
+    /// The size of a record in bytes.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// Returns the sizes with which all of `units` have room at the leanest level and `spare` cells
-    /// a drive are left, or `None` if that cannot be.
+    /// Returns the sizes with room for `units` at the leanest level and `spare` more cells on each
+    /// drive, or `None` if they are not possible.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
         let roles = leanest.roles(chunks.into()) as u64;
@@ -85,8 +86,8 @@ impl Geometry {
         is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
-    /// Returns the largest array on sets of drives with these sizes, some of whose cells are spare.
-    /// Each unit is on drives of one set, all of which count as much as the smallest of them.
+    /// Returns the sizes of the largest array on sets of drives with these sizes, leaving spare
+    /// cells. Each unit is on drives of one set, which all count as much as the smallest one.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
@@ -109,7 +110,7 @@ impl Geometry {
         Some(alone)
     }
 
-    /// Returns the largest array on drives of `lane_bytes`, some of whose cells are spare.
+    /// Returns the sizes of the largest array on drives of `lane_bytes`, leaving spare cells.
     fn fitting_set(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
@@ -127,8 +128,8 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Returns the largest array on drives of these sizes that leaves room for everything after
-    /// `spares` of them have failed, or `None` if that cannot be. All drives share the room.
+    /// Returns the sizes of the largest array on these drives whose data still fit after `spares`
+    /// drives have failed, or `None` if there is none. The spare room is spread over all drives.
     pub fn sparing(
         sizes: Geometry,
         leanest: Level,
@@ -141,8 +142,9 @@ impl Geometry {
         Some(Geometry { lanes: drives.len() as u16, ..fits })
     }
 
-    /// Returns the number of drives whose data have room on the others, as [`Geometry::sparing`] was
-    /// given it. Only sizes say so: the cells of the promised units, and those that each drive has.
+    /// Returns the number of drives whose data fit on the others, as passed to
+    /// [`Geometry::sparing`]. It is derived from the cells of the promised units and those of each
+    /// drive, because it is stored nowhere.
     pub fn spares(&self, leanest: Level) -> u16 {
         let bare = bare_cells(self.cells);
         let roles = self.units * leanest.roles(self.chunks.into()) as u64;
@@ -151,19 +153,19 @@ impl Geometry {
         self.lanes.saturating_sub(needed.max(leanest.width(self.chunks.into()) as u16))
     }
 
-    /// Returns whether its units can have this level.
+    /// Returns whether units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
     }
 
-    /// Roles that the table has room for.
+    /// Returns the number of roles that a unit has room for in the table.
     pub(super) fn roles_max(&self) -> usize {
         let (chunks, copies) = (usize::from(self.chunks), usize::from(self.copies_max));
         (chunks + 2).max(chunks * copies)
     }
 
-    /// Words of a unit in the table.
+    /// Returns the number of words of a unit in the table.
     pub(super) fn stride(&self) -> usize {
         1 + self.roles_max()
     }
@@ -172,13 +174,13 @@ impl Geometry {
         u64::from(PAGE) / 8 / self.stride() as u64
     }
 
-    /// Pages of the table.
+    /// Returns the number of pages of the table.
     pub fn pages(&self) -> u64 {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Returns the same with more units, if the ring has room for the records of their pages and
-    /// two rounds beyond.
+    /// Returns the same sizes with `units` units, or `None` if these are fewer than now, or if the
+    /// ring has no room for the records of their pages and two rounds more.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
@@ -190,12 +192,12 @@ impl Geometry {
         self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
 
-    /// First byte of a record on each drive that has it.
+    /// Returns the first byte of a record on the drives that have it.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
-    /// Returns how many records fit from this one to the ring's end.
+    /// Returns how many records fit from this one to the end of the ring.
     pub(super) fn records_from(&self, sequence: u64) -> u64 {
         let ring = self.ring.max(1);
         ring - sequence % ring
@@ -209,7 +211,7 @@ impl Geometry {
         if self.update == Update::Fresh { BLOCK } else { 0 }
     }
 
-    /// Returns the bytes of a cell: a chunk and its trailer.
+    /// Returns the size of a cell in bytes: a chunk and its trailer.
     pub fn cell_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes + self.trailer_bytes())
     }
@@ -245,7 +247,7 @@ impl Geometry {
         self.units_max() * self.unit_bytes()
     }
 
-    /// Bytes of table in memory.
+    /// Returns the size of the table in memory, in bytes.
     pub fn table_bytes(&self) -> u64 {
         self.units * 8 * self.stride() as u64
     }
@@ -253,7 +255,7 @@ impl Geometry {
 
 #[cfg(test)]
 impl Geometry {
-    /// Sizes for tests: units of four chunks of 4 KiB.
+    /// Returns sizes for tests: units of four chunks of 4 KiB.
     pub(super) fn sample(lanes: u16) -> Geometry {
         Geometry {
             volume: 77,
@@ -285,7 +287,7 @@ fn bare_cells(cells: u32) -> u32 {
     fits
 }
 
-/// The ring begins after both labels.
+/// Returns the first byte of the ring, which begins after both labels.
 pub(super) fn ring_at() -> u64 {
     2 * u64::from(BLOCK)
 }
@@ -306,7 +308,7 @@ mod tests {
             let more = Geometry { units: all.units + 100, ..all };
             let more = Geometry::new(more, Level::RAID6, spare_cells(all.cells)).unwrap();
             assert!(more.lane_bytes() > bytes, "{bytes}");
-            // Of a terabyte more than nine tenths are left.
+            // More than 85 % of a drive hold data.
             let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
             assert!(share > 0.85, "{share}");
         }
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_drives_hold_together_what_each_would() {
+    fn sets_of_drives_hold_as_much_as_each_set_alone() {
         let (disk, flash) = (1 << 40, 100 << 30);
         for disk in [256 << 20, 999_999_999, 1 << 33] {
             let sets: [&[u64]; 2] = [&[disk; 6], &[disk / 2; 6]];
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_drives_follow_from_the_sizes() {
+    fn the_number_of_spare_drives_follows_from_the_sizes() {
         for bytes in [64 << 20, 1 << 30, 10_000_000_001, 1 << 40] {
             for lanes in [6_u16, 7, 8, 12, 24, 32] {
                 let drives = vec![bytes; lanes.into()];
@@ -341,7 +343,7 @@ mod tests {
                     let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
                     assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
                     assert!(all.units < before && all.lane_bytes() <= bytes);
-                    // Without so many drives, all units still have room beside the spare cells.
+                    // Without this many drives, all units still fit, leaving the spare cells.
                     let left = u64::from(lanes - spares);
                     let bare = u64::from(bare_cells(all.cells));
                     assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overlaps() {
+    fn labels_records_and_cells_do_not_overlap() {
         let all = Geometry::new(sizes(), Level::RAID6, 10).unwrap();
         assert_eq!(all.cells, 110);
         let last = all.record_at(all.ring - 1);
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_sizes_are_refused() {
         let new = |sizes| Geometry::new(sizes, Level::RAID6, 10);
         assert_eq!(new(Geometry { lanes: 5, ..sizes() }), None);
         assert_eq!(new(Geometry { lanes: 33, ..sizes() }), None);

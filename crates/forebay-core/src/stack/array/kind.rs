@@ -1,4 +1,5 @@
-//! Kinds of drives. All roles of a unit are on drives of one kind, which form a *set*.
+//! Kinds of drives. All roles of a unit are on drives of one kind; the drives of a kind form a
+//! *set*.
 
 /// The kind of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,11 +11,11 @@ pub enum DriveKind {
     Ssd,
 }
 
-/// All there are.
+/// All kinds of drives.
 pub const KINDS: [DriveKind; 2] = [DriveKind::Hdd, DriveKind::Ssd];
 
 impl DriveKind {
-    /// Returns its name: `hdd`, `ssd`.
+    /// Returns the name of the kind: `hdd` or `ssd`.
     pub fn name(self) -> &'static str {
         match self {
             DriveKind::Hdd => "hdd",
@@ -22,7 +23,7 @@ impl DriveKind {
         }
     }
 
-    /// Returns what several of them are called in messages.
+    /// Returns the plural used in messages.
     pub(super) fn plural(self) -> &'static str {
         match self {
             DriveKind::Hdd => "hard disks",
@@ -30,7 +31,7 @@ impl DriveKind {
         }
     }
 
-    /// By its name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<DriveKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }

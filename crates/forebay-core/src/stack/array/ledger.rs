@@ -1,12 +1,12 @@
-//! Which cells are taken: those that somebody names.
+//! Keeps track of which cells are in use: those that something names.
 //!
-//! A unit's cells are named by its durable state, by the states that are to become durable (the round under
-//! way, and what has changed since), and by what is under way on it. A cell is free again when the last of
-//! these names it no more: whoever drops a name calls [`Array::release`], which looks whether others have it.
+//! A unit's cells are named by its durable state, by the states that will become durable (in the
+//! current round, or changed since), and by the jobs on the unit. A cell becomes free when none of
+//! them names it any more: whoever drops a name calls [`Array::release`], which checks for others.
 //!
-//! A flush that fails takes names out of the coming states ([`super::suspects`]), beneath jobs that began with
-//! them. Such cells are *doubted*: they stay taken until nothing is under way on the unit, and no change of it
-//! may count on them.
+//! A failed flush removes names from the states that will become durable ([`super::suspects`]),
+//! while jobs that began with these names may still run. Such cells are *doubted*: they stay in use
+//! until no job on the unit runs, and changes of the unit must not depend on them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use super::Array;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::{Fault, Outcome};
 
-/// By unit: cells lost by an upcoming state, which current jobs may not know about.
+/// By unit: cells that a failed flush removed from its state, which current jobs may not know
+/// about.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     units: BTreeMap<u64, Vec<Place>>,
@@ -33,7 +34,7 @@ impl Doubted {
         places.is_some_and(|places| places.iter().any(|it| it.is_same_cell(place)))
     }
 
-    /// Returns the cells, to look at.
+    /// Returns all doubted cells.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
         self.units.iter().flat_map(|(number, places)| places.iter().map(|it| (*number, *it)))
@@ -41,7 +42,7 @@ impl Doubted {
 }
 
 impl Array {
-    /// A state of a unit is dropped: its cells are free that no other state names.
+    /// Drops a state of a unit: frees its cells that no other state names.
     pub(super) fn release(&mut self, number: u64, dropped: &Unit) {
         let (table, round) = (self.table.get(number), self.round.get(&number));
         let newer = [round, self.changed.get(&number)].map(|it| it.copied());
@@ -55,14 +56,14 @@ impl Array {
         }
     }
 
-    /// A job on a unit has ended: with the last one, cells are free that were only doubted.
+    /// Frees the doubted cells of a unit if its last job has ended.
     pub(super) fn settle_doubts(&mut self, number: u64) {
         if !self.doubted.units.is_empty() && !self.locks.is_under_way(number) {
             self.free_doubted(number);
         }
     }
 
-    /// Does the same if the only current job starts again.
+    /// Frees the doubted cells of a unit whose only job starts again.
     pub(super) fn free_doubted(&mut self, number: u64) {
         for place in self.doubted.units.remove(&number).into_iter().flatten() {
             let mut dropped = Unit::EMPTY;
@@ -71,8 +72,8 @@ impl Array {
         }
     }
 
-    /// What a failed flush took out of a unit since a job began on it is lost to the job too: an error where
-    /// that leaves too little.
+    /// Removes doubted cells from the result of a job: what a failed flush took from the unit since
+    /// the job began is lost to the job, too. Fails if too much is lost.
     pub(super) fn without_doubted(&mut self, key: u32) -> Outcome {
         let job = &self.jobs[key as usize];
         let (number, old, mut new) = (job.number, job.old, job.new);
@@ -148,7 +149,8 @@ pub(super) mod tests {
         (30, 0, 0, 90),
     ];
 
-    /// Roles that must not share a drive do not, nor do they with one that a drive lost, while all are there.
+    /// Checks that roles that must not share a drive do not. While all drives are present, they
+    /// also avoid drives that lost a related role.
     pub(in super::super) fn check_apart(array: &Array) {
         for number in 0..array.table.units() {
             let unit = array.unit(number);
@@ -174,7 +176,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cells_are_taken_while_named_and_losses_are_told_whatever_fails() {
+    fn cells_are_used_while_named_and_losses_are_reported_whatever_fails() {
         let (mut failed, mut flushes_told, mut writes_told) = (0, 0, 0);
         for first in LEVELS {
             for (spare, adapts) in [(6, false), (60, false), (60, true)] {
