@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 
 use crate::contract::outcome::{Fault, Outcome};
 
-/// Somebody who waits for acknowledged data to become durable.
+/// A client that waits until acknowledged data are durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) client: u32,
-    /// Whose flush it is; none for a write with FUA, which answers for itself alone.
+    /// The stream of a flush; `None` for a FUA write, which reports only its own loss.
     stream: Option<u32>,
-    /// Losses until it came.
+    /// The number of losses until the waiter arrived.
     since: u64,
 }
 
-/// All losses.
+/// The losses so far, and which of them were reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     count: u64,
@@ -34,12 +34,13 @@ impl Losses {
         (self.count, self.fault) = (self.count + 1, Some(fault));
     }
 
-    /// Something was lost before this array was there, which all but `knows` are still to be told.
+    /// Returns a loss from before this array was opened, which must be reported to all streams
+    /// except `knows`.
     pub(super) fn owing(fault: Fault, knows: u32) -> Losses {
         Losses { count: 1, fault: Some(fault), told: BTreeMap::from([(knows, 1)]) }
     }
 
-    /// Losses so far.
+    /// Returns the number of losses so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -49,12 +50,12 @@ impl Losses {
         self.told.remove(&stream);
     }
 
-    /// A flush of a stream, or a write with FUA, begins to wait.
+    /// Creates a waiter for a flush of a stream, or for a FUA write.
     pub(super) fn waiter(&self, client: u32, stream: Option<u32>) -> Waiter {
         Waiter { client, stream, since: self.count }
     }
 
-    /// Returns the outcome for a waiter once all data has become durable.
+    /// Returns the outcome for a waiter after a round that contains all of its data.
     pub(super) fn tell(&mut self, waiter: Waiter) -> Outcome {
         let Waiter { stream, since, .. } = waiter;
         let known = match stream {
@@ -78,7 +79,7 @@ mod tests {
     use crate::contract::request::{Flags, Op};
 
     #[test]
-    fn each_stream_is_told_once_and_again_where_it_asked_before_the_loss() {
+    fn each_stream_is_told_once_and_again_if_its_flush_came_before_the_loss() {
         let mut losses = Losses::default();
         let (early, fua) = (losses.waiter(1, Some(7)), losses.waiter(2, None));
         assert_eq!((losses.tell(early), losses.tell(fua)), (Ok(()), Ok(())));
@@ -91,7 +92,7 @@ mod tests {
                 assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
             }
         }
-        // Another client takes over the number of one that was informed.
+        // Another client takes over the number of a stream that was informed.
         losses.forget(7);
         for outcome in [lost, Ok(())] {
             let waiter = losses.waiter(6, Some(7));
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_before_is_owed_to_all_but_one() {
+    fn earlier_losses_are_reported_to_all_streams_but_one() {
         let mut losses = Losses::owing(Fault::Media, 9);
         let tell = |losses: &mut Losses, stream| {
             let waiter = losses.waiter(1, Some(stream));
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_writes_that_went_with_drives() {
+    fn a_flush_reports_writes_lost_with_drives() {
         for ages in [false, true] {
             let mut bench = written(false);
             bench.lose(&[0, 2, 5]);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_place_of_one_that_knows_is_told() {
+    fn a_new_owner_of_an_informed_stream_is_informed() {
         let mut bench = written(false);
         bench.lose(&[0, 2, 5]);
         assert_eq!([bench.flush(0), bench.flush(0)], [Err(Fault::Gone), Ok(())]);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_new_chunks_that_need_old_ones_of_a_drive_that_went() {
+    fn a_flush_reports_new_chunks_that_need_chunks_of_a_missing_drive() {
         let mut bench = written(true);
         bench.write(0, 1);
         // The new chunk and the new P, then an old chunk.
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_tells_of_a_round_that_failed_while_nobody_waited() {
+    fn a_flush_reports_a_round_that_failed_while_nobody_waited() {
         let mut bench = written(false);
         bench.age(&[0, 1, 2], &[]);
         bench.assert_told_once(Fault::Media);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_durable_write_tells_of_itself_and_flushes_tell_of_it_too() {
+    fn durable_writes_and_flushes_report_the_loss_of_a_durable_write() {
         for (lanes, outcome) in [(2, Ok(())), (3, Err(Fault::Media))] {
             let mut bench = written(true);
             let id = bench.ask(Op::Write, Flags::FUA, 0, 0, 4);
@@ -194,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_durable_write_tells_where_the_round_before_its_own_loses_it() {
+    fn a_durable_write_reports_its_loss_in_the_round_before_its_own() {
         let mut bench = written(false);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
         let write = bench.ask(Op::Write, Flags::FUA, 1, 4, 4);
         while bench.array().changed.is_empty() {
             bench.end_one(|io| io.op == Op::Write, Ok(()));
         }
-        // Flushes are under way that began before that write was done.
+        // The outstanding flushes began before that write was done.
         for lane in 0..6 {
             let outcome = if lane < 3 { Err(Fault::Media) } else { Ok(()) };
             bench.end_one(|io| io.op == Op::Flush && io.lane == lane, outcome);

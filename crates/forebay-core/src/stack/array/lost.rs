@@ -12,12 +12,12 @@ use super::level::{Level, Roles, all, each};
 /// Replaces the checksum of a lost block in a trailer. (Another block has it with a probability of
 /// 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
-/// Blocks of the longest chunk.
+/// Maximum number of blocks of a chunk.
 const BLOCKS_MAX: usize = 256;
-/// Bits of the table that say where in chunks the lost blocks are.
+/// The number of bits in the table that tell which blocks of chunks are lost.
 const STRETCHES: usize = 32;
 
-/// Blocks of a chunk, a bit each.
+/// A set of blocks of a chunk, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Blocks([u64; BLOCKS_MAX / 64]);
 
@@ -63,11 +63,11 @@ impl Blocks {
     }
 }
 
-/// What a unit has lost, as its first word in the table says it.
+/// The losses of a unit, as recorded in its first word in the table.
 ///
-/// A chunk is cut into at most 32 stretches of whole blocks (of one block each up to chunks of 128 KiB). Lost
-/// are those blocks of these roles that are in these stretches; where different roles have lost different
-/// stretches, it says more than is lost.
+/// A chunk is divided into at most 32 stretches of blocks (of one block each in chunks of up to 128
+/// KiB). In these roles, the blocks in these stretches are lost. If different roles have lost
+/// different stretches, the summary includes more than is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     /// Roles with blocks that cannot be read or reconstructed.
@@ -78,14 +78,14 @@ pub(super) struct Lost {
 impl Lost {
     pub(super) const NONE: Lost = Lost { roles: 0, stretches: 0 };
 
-    /// Roles, and which of their blocks.
+    /// Returns the losses of these blocks in these roles.
     pub(super) fn of(roles: Roles, blocks: Blocks, geometry: &Geometry) -> Lost {
         let stretch = stretch_blocks(geometry);
         let stretches = blocks.each().fold(0, |bits, block| bits | 1 << (block / stretch));
         if stretches == 0 || roles == 0 { Lost::NONE } else { Lost { roles, stretches } }
     }
 
-    /// In the highest 48 bits of a word.
+    /// Returns the losses as the highest 48 bits of a word.
     pub(super) fn word(self) -> u64 {
         u64::from(self.roles) << 16 | u64::from(self.stretches) << 32
     }
@@ -102,7 +102,7 @@ impl Lost {
         }
     }
 
-    /// Returns the blocks of a chunk that it names.
+    /// Returns the blocks in the lost stretches.
     fn blocks(self, geometry: &Geometry) -> Blocks {
         let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
         let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
@@ -112,7 +112,7 @@ impl Lost {
         })
     }
 
-    /// Returns the blocks of a data chunk of a unit of this level that are lost.
+    /// Returns which blocks of a data chunk are lost in a unit of this level.
     pub(super) fn of_chunk(self, level: Level, chunk: usize, geometry: &Geometry) -> Blocks {
         let mut holders = level.holders(chunk, geometry.chunks.into());
         match holders.all(|role| self.roles >> role & 1 == 1) {
@@ -121,14 +121,14 @@ impl Lost {
         }
     }
 
-    /// Returns whether data are lost.
+    /// Returns whether data are lost, and not only copies or parities.
     pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
         let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
         self.stretches != 0 && each(all(chunks)).any(is_lost)
     }
 }
 
-/// Blocks of a chunk.
+/// Returns the number of blocks of a chunk.
 pub(super) fn blocks_of(geometry: &Geometry) -> usize {
     (geometry.chunk_bytes / BLOCK) as usize
 }
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_comes_back_from_the_table_block_by_block() {
+    fn lost_blocks_are_restored_from_the_table() {
         for (chunk_bytes, lost, known) in [
             (4096, vec![0], vec![0]),
             (65_536, vec![3, 15], vec![3, 15]),
             (131_072, vec![0, 31], vec![0, 31]),
-            // Four blocks a stretch, and a last one that is shorter.
+            // Four blocks per stretch, and a shorter last stretch.
             (512 << 10, vec![5], (4..8).collect()),
             (132 << 10, vec![32], vec![32]),
         ] {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirrored_chunk_is_lost_with_all_its_copies() {
+    fn a_mirrored_chunk_is_lost_if_all_copies_are() {
         let geometry = Geometry::sample(6);
         let lost = Lost::of(0b0010_0010_0011, blocks(&[0]), &geometry);
         assert!(lost.of_chunk(Level::TRIPLE, 0, &geometry).is_empty());
