@@ -36,7 +36,8 @@ impl Array {
         match job.doing {
             Doing::Read => {
                 job.span(chunk, BLOCK.min(chunk), false);
-                // Who reads on comes past the trailer: to leave it out would cost a turn of the disk.
+                // A disk that is being read sequentially passes over the trailer anyway: skipping
+                // it would cost a revolution.
                 let ends_within = job.hi < chunk;
                 if fresh && !(ends_within && self.knows_sums(key)) {
                     self.jobs[key as usize].hi = chunk; // As far as the trailer.
@@ -54,13 +55,14 @@ impl Array {
         }
     }
 
-    /// Returns the bytes that a read may name, and the trailer's.
+    /// Returns the size of a job's buffer for a role in bytes: the data to read and, if needed, the
+    /// trailer.
     pub(super) fn buf_bytes(&self, job: &Job) -> u32 {
         let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
         job.hi - job.lo + trailer
     }
 
-    /// Returns the roles of a unit that are zeros, and those that can be read, zeros included.
+    /// Returns the roles of a unit that are zeros, and those that can be read, including zeros.
     pub(super) fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
         let (mut zero, mut usable) = (0, 0);
         for role in 0..level.roles(self.chunks()) {
@@ -74,7 +76,7 @@ impl Array {
         (zero, usable | zero)
     }
 
-    /// Returns an I/O of a job, for one of its roles.
+    /// Returns an I/O of a job for one of its roles.
     pub(super) fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
         let place = unit.places[role];
         let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
@@ -92,7 +94,7 @@ impl Array {
         })
     }
 
-    /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
+    /// Ends a job: answers clients, records the new state of the unit, and lets the next job begin.
     pub(super) fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
         let outcome = outcome.and_then(|()| self.without_doubted(key));
         let job = &mut self.jobs[key as usize];
@@ -101,7 +103,7 @@ impl Array {
         let (bad, is_new) = (job.bad, new != old);
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
             && self.adapt(key, &parts, level, new.kind)
-            // A switch rereads units with lost blocks.
+            // A switch of a unit with lost blocks reads everything again.
             && self.jobs[key as usize].salvage.is_none()
         {
             self.carry(key, plan.slots);
@@ -120,7 +122,7 @@ impl Array {
         if is_repair && outcome.is_err() {
             self.note_lost(key, number, &old, plan);
         }
-        // Where nothing is installed, a repair notes it.
+        // If nothing is installed, a repair records the loss.
         let is_noted = outcome.is_ok() && is_new;
         let finds_loss = !is_noted && self.found_lost(key).is_some_and(|lost| lost != old.lost);
         for part in &parts {
@@ -142,7 +144,7 @@ impl Array {
             if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
             } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
-                // There was no room, or no luck.
+                // A drive had no room for a role, or its write failed.
                 self.locks.ask(number, Task::Repair { reads_all: false });
             }
         }
@@ -161,7 +163,7 @@ impl Array {
         self.ready.push(number);
     }
 
-    /// A unit has changed.
+    /// Records the new state of a unit.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
         let newest = self.unit(number);
         self.hold(number, &newest, new);
@@ -174,15 +176,15 @@ impl Array {
         self.release(number, old);
     }
 
-    /// The new cells of a change that comes to nothing are free again.
+    /// Frees the new cells of a change that does not take effect.
     pub(super) fn revert(&mut self, old: &Unit, new: &Unit) {
         for place in new.places.into_iter().filter(|place| !old.names(*place)) {
             self.drives.give(place);
         }
     }
 
-    /// An I/O of a drive failed. That counts, except if it found no room, is a part
-    /// of one that counted, or is a damaged record.
+    /// Records that an I/O of a drive failed. Failures for lack of space, of blocks of a cell that
+    /// was already counted, and of damaged records do not count.
     pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
         let is_counted =
             fault == Fault::Media && (Array::is_of_block(io.token) || self.is_excused(io));
@@ -196,7 +198,7 @@ impl Array {
         }
     }
 
-    /// An I/O of a job has ended.
+    /// Handles the end of an I/O of a job.
     pub(super) fn job_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (key, role) = ((io.token >> 8) as u32, io.token as u8 as usize);
         let job = &mut self.jobs[key as usize];

@@ -33,8 +33,8 @@ pub(super) enum Rule {
 pub(super) enum Hinted {
     Not,
     /// Copies for the first half of the volume.
-    /// Copies for the whole volume.
     Half,
+    /// Copies for the whole volume.
     All,
     /// Copies on solid-state drives for the first half of the volume.
     OnSsds,
