@@ -183,7 +183,7 @@ mod tests {
     use crate::contract::request::Flags;
 
     #[test]
-    fn what_goes_on_in_every_way_is_one_io() {
+    fn ios_that_continue_each_other_in_every_respect_are_merged() {
         let of = |buf, at| Bytes { buf, at };
         let first = Planned {
             owner: Owner::Client(3),
