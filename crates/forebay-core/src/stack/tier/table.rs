@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_where_the_data_change_device() {
+    fn ranges_are_split_between_disk_and_flash() {
         let mut table = Table::new(4 * BLOCK);
         assert_eq!(split(&table, 0, 100), [(0, 100, None)]);
         // The second half of block 10 and the first sector of block 11.
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_over_two_regions_are_of_both() {
+    fn ranges_across_two_regions_count_in_both() {
         let mut table = Table::new(4 * BLOCK);
         let (offset, len) = (REGION - 512, 1024);
         assert!(write(&mut table, REGION, 512));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_in_no_block() {
+    fn a_flush_touches_no_block() {
         let mut table = Table::new(BLOCK);
         assert!(table.reserve(0, 0, BLOCK as u32, &mut Vec::new()));
         table.begin(0, 0, BLOCK as u32);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_free_again_when_nothing_is_there_nor_under_way() {
+    fn places_are_freed_without_data_and_outstanding_ios() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");
