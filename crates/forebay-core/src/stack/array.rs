@@ -23,8 +23,8 @@
 //! - An answered write can be read back, whatever drives fail, within the failures that its level
 //!   tolerates.
 //! - A write answered with fewer roles than its level has is completed as soon as there is room.
-//!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit a
-//!   second role.
+//!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit
+//!   a second role.
 //!
 //! Deviation from the paper: a level applies to all chunks of a unit, and the two neighboring
 //! segments of the paper's mirrored layout are the two halves of a unit. Chunks stay where they are
@@ -185,7 +185,8 @@ pub struct Array {
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// By lane: whether its drive may join although no record names it. If `None`, any new drive may.
+    /// By lane: whether its drive may join although no record names it. If `None`, any new drive
+    /// may.
     joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
@@ -254,9 +255,10 @@ impl Array {
         }
     }
 
-    /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array in
-    /// place, a short piece also ends with its chunk, because a job reads and writes the same bytes of
-    /// all its chunks. Rules count the chunks of a request, so the pieces of arrays that adapt are not cut.
+    /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array
+    /// in place, a short piece also ends with its chunk, because a job reads and writes the same
+    /// bytes of all its chunks. Rules count the chunks of a request, so the pieces of arrays that
+    /// adapt are not cut.
     fn piece_end(&self, offset: u64, request: &Request) -> u64 {
         let next = |bytes: u64| request.end().min((offset / bytes + 1) * bytes);
         let chunk = u64::from(self.geometry.chunk_bytes);
@@ -329,7 +331,8 @@ impl Array {
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
         let is_settled = |role: usize| {
             let place = unit.places[role];
-            // The next write notes the loss of a role whose drive is gone; concurrent writes note the same.
+            // The next write notes the loss of a role whose drive is gone; concurrent writes note
+            // the same.
             let stays_lost = || place != Place::ZERO && self.forgoes(&unit, level, role);
             self.drives.lane(place).is_some() || stays_lost()
         };

@@ -191,8 +191,8 @@ impl Adapting {
         self.levels.get(usize::from(layout)).copied()
     }
 
-    /// Reports a request for this many chunks to a unit of this level and kind; returns the level to switch
-    /// to.
+    /// Reports a request for this many chunks to a unit of this level and kind; returns the level
+    /// to switch to.
     pub(super) fn seen(
         &mut self,
         number: u64,

@@ -85,7 +85,8 @@ pub(super) struct Care {
 struct Pass {
     /// The number of roles that no drive has, or that should leave their drive.
     lacking: u64,
-    /// The number of roles that were restored, or moved if there are drives that roles should leave.
+    /// The number of roles that were restored, or moved if there are drives that roles should
+    /// leave.
     repaired: u64,
     /// The number of cells available for them.
     room: u64,
@@ -321,8 +322,8 @@ impl Array {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
             self.tell_end();
-            // Records may be damaged, too, and a drive that lost them is noticed only when the array
-            // is opened without the others.
+            // Records may be damaged, too, and a drive that lost them is noticed only when the
+            // array is opened without the others.
             if !self.reads_only && self.is_fresh() {
                 self.renew_records();
             }

@@ -49,8 +49,8 @@ pub(super) struct Drives {
     missing: [usize; KINDS.len()],
     /// Whether a role may go to a drive that lost a related role.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are not promised, so that as many can fail and be restored on
-    /// the others.
+    /// The number of drives whose cells are not promised, so that as many can fail and be restored
+    /// on the others.
     pub(super) spares: usize,
     /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],
@@ -282,7 +282,8 @@ impl Drives {
         drive.recent > FAULTS_MAX
     }
 
-    /// Records that a flush of a drive failed: the data written to it since the last flush may be lost.
+    /// Records that a flush of a drive failed: the data written to it since the last flush may be
+    /// lost.
     pub(super) fn lapse(&mut self, lane: usize) {
         self.lapses += 1;
         self.all[lane].lapse = self.lapses;
@@ -340,11 +341,11 @@ impl Drives {
         }
     }
 
-    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has room,
-    /// the role stays there. Otherwise, it goes to a drive of that kind without any role that it must
-    /// not share a drive with, preferably one that has not lost such a role either. Of these drives, it
-    /// chooses one with the fewest roles of the unit, then the fewest of the neighboring chunk, then
-    /// the most room, and then at random.
+    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has
+    /// room, the role stays there. Otherwise, it goes to a drive of that kind without any role that
+    /// it must not share a drive with, preferably one that has not lost such a role either. Of
+    /// these drives, it chooses one with the fewest roles of the unit, then the fewest of the
+    /// neighboring chunk, then the most room, and then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,

@@ -3,8 +3,8 @@
 //! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
 //! to be written there. Each sector is on the flash from the completion of its write. The place is
 //! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
-//! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no record
-//! may name the place either.
+//! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no
+//! record may name the place either.
 //!
 //! Most of a disk has nothing on the flash. Counters per region, which several regions may share,
 //! usually make a search unnecessary.
