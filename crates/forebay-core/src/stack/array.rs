@@ -7,21 +7,20 @@
 //! for a unit: it reads some roles, reconstructs lost ones from the others, and writes some roles.
 //!
 //! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]). The unit's new
-//! places count as soon as a record names them, which is written after a flush of all drives
-//! ([`commit`]). After a power cut, units are as the last record says. Each cell ends with a
-//! trailer that names its content and contains a checksum of each block; the table holds the last
-//! bits of the trailer's own checksum. So rot and lost writes are detected when a chunk is read,
-//! and repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
+//! places count as soon as a record names them. Records are written after a flush of all drives
+//! ([`commit`]), so that after a power cut, units are as the last record says. Each cell ends with
+//! a trailer that names its content and contains a checksum of each block; the table holds 24 bits
+//! of the trailer's own checksum. So rot and lost writes are detected when a chunk is read, and
+//! repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
 //! neither.
 //!
 //! Invariants:
-//! - A cell that a durable or coming table names is not written to. It becomes free when nothing
-//!   names it any more ([`ledger`]).
+//! - A cell that a durable or an upcoming state names is not written to. It becomes free when
+//!   nothing names it any more ([`ledger`]).
 //! - Data that a drive may have lost do not count ([`suspects`]).
-//! - A unit has one change at a time and no reads beside it, unless writes in place change only
+//! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
-//! - An answered write can be read back, whatever drives fail, within the failures that its level
-//!   tolerates.
+//! - An answered write can be read back after any failures that its level tolerates.
 //! - A write answered with fewer roles than its level has is completed as soon as there is room.
 //!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit
 //!   a second role.
@@ -98,7 +97,7 @@ pub use level::{LEVELS, Level};
 pub use limit::DriveLimit;
 pub use record::{DriveStage, Label, LabelError};
 
-/// The position of an I/O's kind (its highest byte) in its token. The kinds follow.
+/// The first bit of an I/O's kind in its token: the kind is the highest byte. The kinds follow.
 const KIND: u32 = 56;
 const JOB: u64 = 0;
 const FLUSH: u64 = 1;
@@ -125,14 +124,14 @@ struct Counts {
 
 /// Whether requests are served.
 enum Phase {
-    /// Before the first request, which makes the table be read or created.
+    /// Before the first request, which causes the table to be read or created.
     Closed {
         creates: bool,
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing valid was found, no drive accepts records any more, or no drive had space for those
-    /// of the opening.
+    /// Nothing valid was found, no drive accepts records any more, or no drive had space for the
+    /// records of the opening.
     Failed(Fault),
 }
 
@@ -141,7 +140,7 @@ pub struct Array {
     geometry: Geometry,
     /// The level of units that are written for the first time.
     first: Level,
-    /// The level with which the promised capacity fits on the drives.
+    /// The level with the fewest roles that tolerates as many failures as `first`.
     leanest: Level,
     phase: Phase,
     /// Requests that arrived before the array was open.
@@ -149,7 +148,7 @@ pub struct Array {
     drives: Drives,
     /// The durable state of the units, or their current state if the array writes in place.
     table: Table,
-    /// Units changed since then.
+    /// Changed units that are in no round yet.
     changed: BTreeMap<u64, Unit>,
     /// Units that the current round makes durable.
     round: BTreeMap<u64, Unit>,
@@ -256,9 +255,9 @@ impl Array {
     }
 
     /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array
-    /// in place, a short piece also ends with its chunk, because a job reads and writes the same
-    /// bytes of all its chunks. Rules count the chunks of a request, so the pieces of arrays that
-    /// adapt are not cut.
+    /// that writes in place, a short piece also ends with its chunk, because a job reads and writes
+    /// the same bytes of all its chunks. Rules count the chunks of a request, so the pieces of
+    /// arrays that adapt are not cut.
     fn piece_end(&self, offset: u64, request: &Request) -> u64 {
         let next = |bytes: u64| request.end().min((offset / bytes + 1) * bytes);
         let chunk = u64::from(self.geometry.chunk_bytes);

@@ -24,8 +24,8 @@ use crate::stack::placed::Plan;
 
 /// Maximum number of units examined in one step.
 const LOOK: u64 = 4096;
-/// The delay before maintenance that had no room continues after some became available: a busy
-/// volume frees cells with each round.
+/// How long maintenance that had no room waits after some became available: a busy volume frees
+/// cells with each round.
 const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
 /// Maximum number of moves before maintenance waits for the vacated cells to become free.
 const MOVES_MAX: usize = 16;

@@ -407,8 +407,8 @@ mod tests {
     use super::super::bench::{Bench, created};
     use super::*;
 
-    /// Writes more than fits, waits for it in every way, and has all drives fail after this many
-    /// I/Os. Returns whether writes were waiting for room then.
+    /// Writes more than fits, waits for it in every possible way, and lets all drives fail after
+    /// this many I/Os. Returns whether writes were waiting for room then.
     fn fail_after(ios: u64, spare: u32) -> bool {
         let mut bench =
             Bench::new(created(Level::TRIPLE, spare, false).mending(), ios, Default::default());

@@ -382,13 +382,13 @@ impl Drives {
         let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
-            // A drive that is being replaced takes data only if no other can.
+            // A drive that is being replaced or removed takes data only if no other can.
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
     /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
-    /// drive as this one. On such a drive, this role would be missing together with the other if
-    /// the drive fails: two roles for one drive.
+    /// drive as this one. If such a drive held this role and failed, the unit would lack two roles
+    /// because of one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
@@ -413,7 +413,7 @@ impl Drives {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// Does the same if the other drive has over `slope` more free cells.
+    /// Does the same for a drive with over `slope` more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,

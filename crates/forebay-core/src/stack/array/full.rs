@@ -15,7 +15,7 @@ use crate::stack::placed::Plan;
 /// The delay before a write that found no space is retried: short enough that clients continue
 /// soon, long enough that a full volume stays idle.
 const PAUSE: Nanos = Nanos::from_millis(250);
-/// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
+/// The maximum time that a client waits for room. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
 /// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
@@ -86,7 +86,8 @@ impl Array {
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
-            // Retried when the next request asks for records, so that a run can end meanwhile.
+            // The next request for records triggers another attempt, so that a run can end
+            // meanwhile.
             true => self.refuse_waiters(plan),
             false => {
                 self.full.due.get_or_insert(plan.now + PAUSE);

@@ -11,7 +11,7 @@ const CELLS: usize = 1 << 16;
 /// The checksum of each block of a cell; empty if the cell has no content.
 pub(super) type Sums = Arc<[u64]>;
 
-/// Checksums by cell; a newer entry replaces one whose number has the same low bits.
+/// Checksums by cell. A newer entry replaces an older one with the same hash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     cells: Vec<Option<(Place, Sums)>>,
@@ -29,7 +29,7 @@ impl Known {
         self.cells[Known::at(place)] = Some((place, sums));
     }
 
-    /// Returns the checksums of a cell if it still has the content named by the place.
+    /// Returns the checksums of a cell with the content that the check in the place identifies.
     pub(super) fn get(&self, place: Place) -> Option<Sums> {
         let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
         (*known == place).then(|| Arc::clone(sums))

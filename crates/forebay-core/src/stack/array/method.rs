@@ -2,7 +2,7 @@
 //!
 //! A write of part of a stripe reads either the parts that it does not cover (reconstruct-write),
 //! or the parts that it changes and the parities (read-modify-write), whichever is less. An
-//! unreadable role is reconstructed from any roles, as many as there are data chunks.
+//! unreadable role is reconstructed from as many other roles as there are data chunks.
 
 use super::level::{Level, Roles, all, each};
 

@@ -317,7 +317,8 @@ impl Array {
 
     /// Sets the members. The drives named by the newest record belong to the volume. A drive that
     /// the record does not name replaces a missing drive, or joins a growing array, if its number
-    /// is higher than all of these. If its number is lower, it has been replaced.
+    /// is higher than those of all drives in the record. If its number is lower, it has been
+    /// replaced.
     fn adopt(&mut self, newest: &Record) {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);

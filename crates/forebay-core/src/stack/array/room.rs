@@ -10,8 +10,8 @@
 //! - Half of it is reserved: while there are fat units, only shrinking units and writes to existing
 //!   chunks may use it. Both free at least as many cells as they use, once a record is written.
 //!
-//! So a write may have to wait for room, but does not fail. For the second limit, the cells count
-//! that the newest states name: those that only wait for a record are as good as free.
+//! So a write may have to wait for room, but does not fail. The second limit counts the cells that
+//! the newest states name: cells that only wait for a record are as good as free.
 //!
 //! While a drive is missing, roles that the level can do without are restored, or written at all,
 //! only if the rest of the promised capacity still fits without that drive.
@@ -61,9 +61,10 @@ pub(super) struct Room {
     pub(super) reads: usize,
     /// Whether writes omit roles that the level can do without.
     pub(super) forgoes: bool,
-    /// Units that gave up copies to shrink, and how often nothing under way made room.
+    /// The number of units that gave up copies to shrink.
     #[cfg(test)]
     pub(super) sheds: u64,
+    /// The number of times that no running job would have made room.
     #[cfg(test)]
     pub(super) blocked: u64,
 }
