@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_drives_hold_as_much_as_each_set_alone() {
+    fn sets_of_drives_hold_nearly_the_sum_of_each_alone() {
         let (disk, flash) = (1 << 40, 100 << 30);
         for disk in [256 << 20, 999_999_999, 1 << 33] {
             let sets: [&[u64]; 2] = [&[disk; 6], &[disk / 2; 6]];

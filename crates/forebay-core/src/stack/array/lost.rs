@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_blocks_are_restored_from_the_table() {
+    fn the_table_tells_which_blocks_are_lost() {
         for (chunk_bytes, lost, known) in [
             (4096, vec![0], vec![0]),
             (65_536, vec![3, 15], vec![3, 15]),

@@ -81,7 +81,7 @@ enum Step {
     /// Reading the heads of all records.
     #[default]
     Heads,
-    /// Taking over the table from the chain.
+    /// Reading the table from the chain.
     Walk(Box<Walk>),
     /// Writing the last round again.
     Rewrite,

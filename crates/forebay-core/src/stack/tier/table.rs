@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_freed_without_data_and_outstanding_ios() {
+    fn places_without_data_and_outstanding_ios_are_freed() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");

@@ -137,7 +137,7 @@ fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
 }
 
 /// A drive that lost one role is not used for another role that must be on a different drive, as
-/// long as the first may still be there.
+/// long as it may still have the lost one.
 #[test]
 fn a_role_avoids_a_drive_that_lost_a_related_role() {
     let geometry = Geometry::new(Geometry::sample(7), Level::RAID6, 20).unwrap();

@@ -31,7 +31,7 @@ struct Durable {
 struct State {
     unit: Unit,
     told: Roles,
-    /// The roles whose blocks next to lost ones can be read.
+    /// The chunks that can be read at the positions of lost blocks.
     beside: Roles,
 }
 

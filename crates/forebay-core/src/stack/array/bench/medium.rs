@@ -78,7 +78,8 @@ impl Medium {
 }
 
 /// Checks the cells that the array depends on: cells named by its newest states hold the written
-/// data, and those named by durable states survive a power cut. The array knows about all others.
+/// data, and those named by durable states survive a power cut, unless the array knows that they
+/// may not.
 pub(super) fn check(array: &Array, medium: &Medium) {
     if matches!(array.phase, Phase::Failed(_)) {
         return;

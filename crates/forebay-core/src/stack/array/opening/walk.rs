@@ -1,4 +1,4 @@
-//! Takes over the table from a chain of records, from the newest record back to the first one.
+//! Reads the table from a chain of records, from the newest record back to the first one.
 //!
 //! Only the newest state of each unit counts, so a unit that a newer record has named is skipped.
 //! Records are read in windows, a few of them ahead. A window is first read from enough drives that
@@ -131,7 +131,7 @@ impl Walk {
 }
 
 impl Array {
-    /// Begins to take over the table from a chain.
+    /// Begins to read the table from a chain.
     pub(super) fn begin_walk(&mut self, last: Head, plan: &mut Plan<'_>) -> Option<()> {
         let walk = Walk::new(last, &self.geometry)?;
         self.table = Table::new(&self.geometry);
