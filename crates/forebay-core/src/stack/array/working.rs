@@ -40,7 +40,7 @@ impl Array {
                 // it would cost a revolution.
                 let ends_within = job.hi < chunk;
                 if fresh && !(ends_within && self.knows_sums(key)) {
-                    self.jobs[key as usize].hi = chunk; // As far as the trailer.
+                    self.jobs[key as usize].hi = chunk; // Reads on to the trailer.
                 }
                 self.gather(key, plan);
             }
