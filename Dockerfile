@@ -1,4 +1,4 @@
-# A static `forebay` in an image that holds nothing else and runs as nobody: docs/containers.md.
+# A static `forebay` in an image that contains nothing else and runs as user nobody: docs/containers.md.
 #   docker build -t forebay .
 FROM rust:1.90-alpine AS build
 RUN apk add --no-cache musl-dev gcc make

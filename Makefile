@@ -200,7 +200,7 @@ ROUNDS ?= 100
 
 kill-volume:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
-	  --ignored --exact --nocapture killed::what_was_acknowledged_outlives_kill_9_many_times
+	  --ignored --exact --nocapture killed::acknowledged_data_survive_kill_9_many_times
 
 # A day of a store's ingest in virtual time.
 day:
@@ -209,15 +209,15 @@ day:
 # Kills a store's server ROUNDS times and checks that acknowledged data is there when the store is reopened.
 kill-store:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
-	  --ignored --exact --nocapture store::what_was_acknowledged_outlives_kill_9_many_times
+	  --ignored --exact --nocapture store::acknowledged_data_survive_kill_9_many_times
 
 # Kills the server of a block device ROUNDS times under a writer, and checks that flushed and FUA data survive; then under git
 # and SQLite on ext4, while policies are switched and drives are lost.
 kill-serve:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
-	  --ignored --exact --nocapture serve_ends::what_was_flushed_outlives_kill_9_many_times
+	  --ignored --exact --nocapture serve_ends::flushed_data_survive_kill_9_many_times
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
-	  --ignored --exact --nocapture serve_filesystem::a_file_system_outlives_them_many_times
+	  --ignored --exact --nocapture serve_filesystem::a_file_system_survives_lost_drives_and_kills_many_times
 
 # One-line bugs drawn by a seed over all crates: how many do the tests catch? Each takes a minute. Bugs without an
 # observable effect are listed in .cargo/mutants.toml.

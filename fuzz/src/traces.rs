@@ -167,7 +167,7 @@ pub(crate) fn columns(data: &[u8]) {
     }
 }
 
-/// Parquet, in the canonical form and in that of captures.
+/// Parquet, in the canonical form and in the form of captures.
 pub(crate) fn parquet(data: &[u8]) {
     in_file(data, |path| {
         drain(read_at("parquet", path.to_path_buf(), data));

@@ -36,7 +36,7 @@ def moves(heads: list[dict], policy: str) -> tuple[int, int]:
 
 
 def rows(claims, cases) -> list[Row]:
-    """Returns BID-HDD's movements beside CFQ's and noop's."""
+    """Returns BID-HDD's movements compared with CFQ's and noop's."""
     case = shown(cases)
     policies = [BID, "cfq", "noop"]
     heads = simulate(case, policies).heads.to_pyarrow().to_pylist()

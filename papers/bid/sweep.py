@@ -98,7 +98,7 @@ def later(case, ours: dict, noop: dict) -> str:
 
 
 def priced(case, each: dict, wait: int) -> list[str]:
-    """Returns what a wait saves on one disk, and what it costs."""
+    """Returns the savings and the cost of a wait on one disk."""
     ours, noop = each[bid(wait)], each["noop"]
     gains = [saved(each, bid(wait), RIVALS), saved(each, hybrid(wait), (bid(wait),))]
     cells = [number(gain) for gain in gains]

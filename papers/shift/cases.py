@@ -50,7 +50,7 @@ class Runs:
         self.options, self.mb, self.cases, self.told = options, mb, {}, {}
 
     def ask(self, **case):
-        """Requests a case; its result is found under the same parameters."""
+        """Registers a case to be run; its result is stored under its parameters."""
         # The ratio of memory to data is the same as in the paper.
         case = {name: value for name, value in case.items() if DEFAULTS.get(name) != value}
         mb = case.setdefault("total_mb", self.mb)

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_the_default() {
+    fn omitted_values_have_their_default() {
         let ask: Doing = read(&given(&[("trace", "t"), ("trust_times", "true")])).unwrap();
         assert_eq!(ask.within, [Nanos(5_000_000), Nanos(10_000_000)]);
         assert_eq!((ask.trace.as_str(), ask.trust_times, ask.seed), ("t", true, 1));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_need_one_are_required() {
+    fn lists_that_must_not_be_empty_are_required() {
         let said = read::<Several>(&given(&[("shift", "0s")])).unwrap_err().to_string();
         assert!(said.ends_with("got none, expected at least one"), "{said}");
         let ask: Several = read(&given(&[("files", "a,b"), ("shift", "0s,1 s")])).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_value() {
         let cases: [(&[(&str, &str)], &str); 8] = [
             (&[], "--trace: missing; expected TEXT"),
             (&[("trace", "t"), ("with", "5ms")], "--with: no such input"),

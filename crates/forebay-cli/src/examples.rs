@@ -274,7 +274,7 @@ mod tests {
 
     /// Fails if a verb has no examples, or if examples name a verb that does not exist.
     #[test]
-    fn every_verb_has_examples_and_is_there() {
+    fn every_verb_has_examples_and_exists() {
         fn each(command: &clap::Command, above: &str, found: &mut Vec<String>) {
             for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
                 let name = format!("{above} {}", verb.get_name());

@@ -16,7 +16,8 @@ pub(crate) fn added(command: Command) -> Command {
     if names.is_empty() {
         return command;
     }
-    let verb = Arg::new(VERB).num_args(0..).help("The command, with those above it: plan sla");
+    let verb =
+        Arg::new(VERB).num_args(0..).help("The command with its parent commands, such as plan sla");
     let help = Command::new(HELP).about("Explain a command, or list them all").arg(verb);
     let command = names.into_iter().fold(command, |all, name| all.mut_subcommand(name, added));
     command.disable_help_subcommand(true).subcommand(help)

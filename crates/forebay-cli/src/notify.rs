@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_have_the_severity_that_they_say() {
+    fn messages_are_sent_with_their_stated_severity() {
         for (line, expected) in [
             ("error: 'data': the disk is gone; it is no longer served", "<3>"),
             ("'data': error: /dev/sdb: a write of 4096 bytes at 0 failed: no space left", "<3>"),

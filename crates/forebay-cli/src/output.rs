@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed() {
+    fn terminal_control_sequences_are_not_printed() {
         let name = "v\u{1b}[31m\u{9b}2J\u{7}\r";
         assert_eq!(super::harmless(name), "v\u{fffd}[31m\u{fffd}2J\u{fffd}\u{fffd}");
         let bold = "\u{1b}[1ma \u{1b}]0;b\u{7}\u{1b}[0m\n\tc";

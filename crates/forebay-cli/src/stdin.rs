@@ -58,7 +58,7 @@ pub(crate) fn prepare() -> anyhow::Result<()> {
     let folder = env::temp_dir();
     let mut file = tempfile::tempfile_in(&folder).map_err(|error| {
         let expected = "a folder for a temporary copy of standard input";
-        refused(folder.clone(), error.to_string(), expected, "set TMPDIR to another one")
+        refused(folder.clone(), error.to_string(), expected, "set TMPDIR to another folder")
     })?;
     io::copy(&mut io::stdin().lock(), &mut file).with_context(|| {
         format!("standard input is copied to {} while it is read", folder.display())

@@ -219,7 +219,7 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let names = shortened(&back.exports.iter().map(named).collect::<Vec<_>>());
     for (at, (one, name)) in back.exports.iter().zip(&names).enumerate() {
         let none = ExportFigures::default();
-        // Another export may have taken the place of one without clients.
+        // Another export may have replaced one that had no clients.
         let then = then.exports.get(at).filter(|then| then.name == one.name).unwrap_or(&none);
         let moved = |of: &ExportFigures| of.read_bytes + of.written_bytes;
         let bytes = moved(one).saturating_sub(moved(then));
@@ -311,7 +311,7 @@ fn rearranged(back: &BackFigures) -> String {
             "Copying blocks failed, so all of them stay where they are. Check the disk; a restart \
              of the server tries again."
         }
-        Some(false) => "Blocks are being copied to their new places whenever it is idle.",
+        Some(false) => "Blocks are copied to their new places whenever the disk is idle.",
     };
     output::wrapped(told) + "\n"
 }
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_apart_when_they_are_cut() {
+    fn truncated_names_stay_distinct() {
         let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let short = |all: &[&str]| shortened(&names(all));
         assert_eq!(short(&["a-customer-n1", "a-customer-n2"]), ["a-cus…mer-n1", "a-cus…mer-n2"]);
@@ -421,9 +421,9 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_hears_that_a_copying_was_given_up() {
+    fn an_abandoned_copy_is_reported_to_watchers() {
         let mut back = looked(1.0, 0).backs.remove(0);
-        assert!(rearranged(&back).starts_with("Blocks are being copied"));
+        assert!(rearranged(&back).starts_with("Blocks are copied"));
         back.counted.push((ABANDONED.into(), 1.0));
         assert!(rearranged(&back).starts_with("Copying blocks failed"));
         back.rearranged = None;
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_tells_what_happened_between_two_looks() {
+    fn a_page_shows_what_happened_since_the_previous_page() {
         let text = page(&looked(10.0, 0), &looked(12.0, 80_000));
         assert!(text.starts_with("data serves 40000 requests a second with noop"), "{text}");
         assert!(

@@ -150,7 +150,7 @@ impl Drop for HeldWarnings {
 impl Session for Watched {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
         self.doing = doing.to_string();
-        // The former line is cleared before another one is drawn.
+        // The previous line is cleared before the next one is drawn.
         self.bar = None;
         let bar = match file {
             Some(file) => Progress::reading(doing, file),

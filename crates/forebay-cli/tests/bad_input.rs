@@ -12,7 +12,7 @@ const XZ: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-xz");
 const ZSTD: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-zst");
 
 #[test]
-fn what_is_no_trace_is_refused_by_every_verb() {
+fn every_verb_rejects_files_that_are_no_traces() {
     let folder = Folder::new();
     for mut verb in folder.verbs(&folder.path("nowhere")) {
         fails(&mut verb, 2, &["nowhere", "No such file"]);
@@ -26,7 +26,7 @@ fn what_is_no_trace_is_refused_by_every_verb() {
 }
 
 #[test]
-fn what_is_cut_off_is_refused_by_every_verb() {
+fn every_verb_rejects_truncated_traces() {
     let folder = Folder::new();
     for (name, whole) in [("gz", GZIP), ("xz", XZ), ("zst", ZSTD), ("parquet", PARQUET)] {
         folder.refused(name, &whole[..whole.len() - 9], &[]);
@@ -37,7 +37,7 @@ fn what_is_cut_off_is_refused_by_every_verb() {
 }
 
 #[test]
-fn damage_inside_a_parquet_file_is_told_in_one_message() {
+fn damage_inside_a_parquet_file_causes_one_message() {
     let folder = Folder::new();
     for at in (4..PARQUET.len()).step_by(29) {
         let mut damaged = PARQUET.to_vec();
@@ -56,7 +56,7 @@ fn damage_inside_a_parquet_file_is_told_in_one_message() {
 }
 
 #[test]
-fn a_blktrace_cut_in_its_last_record_keeps_the_others_and_says_so() {
+fn a_blktrace_truncated_in_its_last_record_keeps_the_others_with_a_note() {
     let (whole, err) = described(BLKTRACE);
     assert!(!err.contains("truncated"), "{err}");
     let (cut, err) = described(&BLKTRACE[..BLKTRACE.len() - 3]);
@@ -65,7 +65,7 @@ fn a_blktrace_cut_in_its_last_record_keeps_the_others_and_says_so() {
 }
 
 #[test]
-fn the_format_can_be_named_but_not_wrongly() {
+fn a_wrong_format_name_is_rejected() {
     let folder = Folder::new();
     let trace = folder.file("trace.txt", SPC);
     for (from, part) in
@@ -103,7 +103,7 @@ fn columns_can_be_declared() {
 }
 
 #[test]
-fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
+fn implausible_units_are_rejected_unless_declared_sure() {
     let folder = Folder::new();
     // Two thousand requests within 2 s. In milliseconds, this would be 23 days without a burst,
     // which is implausible.
@@ -154,7 +154,7 @@ fn times_running_backwards_are_sorted_or_counted() {
 }
 
 #[test]
-fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
+fn a_second_run_in_a_file_is_reported_and_can_be_appended() {
     let row = |at: f64| format!("{at},R,{},4096\n", (at * 1000.0).round() as u64 * 4096);
     let run: String = (0..50).map(|n| row(f64::from(n) * 0.2 + 0.01)).collect();
     let text = format!("time_s,op,offset,len\n{run}{run}");
@@ -183,7 +183,7 @@ fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
 }
 
 #[test]
-fn what_the_units_cannot_be_is_refused_with_what_to_type() {
+fn impossible_units_are_rejected_with_the_declaration_to_type() {
     let folder = Folder::new();
     let rows: String = (0..2000u64)
         .map(|n| {
@@ -240,7 +240,7 @@ fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
 }
 
 #[test]
-fn a_trace_of_nothing_but_skipped_rows_is_refused_by_every_verb() {
+fn every_verb_rejects_a_trace_whose_rows_are_all_skipped() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
     for mut verb in folder.verbs(&trace) {

@@ -82,7 +82,7 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
 
 /// `play` issues exactly the requests of the trace to the device, and nothing else.
 #[test]
-fn what_is_played_is_captured() {
+fn capture_records_a_played_trace() {
     let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let Some(device) = device_in(folder.path(), &[]) else { return };
@@ -128,7 +128,7 @@ fn what_is_played_is_captured() {
 }
 
 #[test]
-fn what_a_process_reads_is_captured() {
+fn capture_records_reads_of_a_process() {
     let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let Some(device) = device_in(folder.path(), &["--read-only"]) else { return };

@@ -32,7 +32,7 @@ fn a_card_of_a_trace_and_itself() {
 }
 
 #[test]
-fn a_table_says_for_what_and_why_not() {
+fn a_table_says_which_aspects_match_and_why_others_do_not() {
     let folder = Folder::new();
     let rows = "0,write,0,4096,0,,,,,,\n9000000,read,8192,512,0,,,,,,\n";
     let other = folder.file("other.csv", format!("{HEADER}{rows}"));
@@ -43,7 +43,7 @@ fn a_table_says_for_what_and_why_not() {
 
 /// A trace whose latencies are ten times as long must not be called a faithful twin.
 #[test]
-fn what_got_slower_is_said_first() {
+fn the_slowdown_comes_first() {
     let folder = Folder::new();
     let trace = |name: &str, times: u64| {
         let row = |n: u64| {
@@ -71,7 +71,7 @@ fn what_got_slower_is_said_first() {
 /// By default, the answer fits on a screen. With explanations, it contains every figure, each of
 /// them once.
 #[test]
-fn every_figure_is_shown_if_asked_for() {
+fn all_figures_are_shown_on_request() {
     let folder = Folder::new();
     let trace = some(&folder);
     let told = |all: &[&str]| ends(forebay(&["compare"]).args(all).args([&trace, &trace]), 0).0;
@@ -84,7 +84,7 @@ fn every_figure_is_shown_if_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn incomparable_traces_are_rejected() {
     let folder = Folder::new();
     let empty = folder.file("empty.csv", HEADER);
     let refused = |args: &[&str], said: &str| fails(forebay(&["compare"]).args(args), 2, &[said]);

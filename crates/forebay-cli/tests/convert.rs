@@ -38,7 +38,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_has_a_trace_a_volume_and_is_the_whole_trace() {
+fn a_folder_has_one_trace_per_volume_and_reads_as_the_whole_trace() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, parts) = (trace(folder.path()), folder.path().join("parts"));
     let text = said(&mut convert(&trace, &parts), 0);
@@ -83,7 +83,7 @@ fn anonymized(folder: &Folder, name: &str, options: &[&str]) -> String {
 }
 
 #[test]
-fn an_anonymised_trace_tells_no_name_and_keeps_its_figures() {
+fn an_anonymized_trace_hides_names_and_keeps_its_figures() {
     let folder = Folder::new();
     let key = folder.file("key", "a secret that is long enough");
     let with_key = ["--key", key.to_str().unwrap()];

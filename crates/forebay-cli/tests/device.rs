@@ -107,7 +107,7 @@ fn results(jobs: &[String]) -> String {
 }
 
 #[test]
-fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
+fn a_sweep_creates_a_solid_state_drive_and_reports_each_rows_error() {
     let folder = Folder::new();
     // An Intel D3-S4610 (fio-plot, benchmark_data/SERVER/IBM_M1015).
     let jobs = [
@@ -144,7 +144,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
 }
 
 #[test]
-fn what_is_no_sweep_is_refused_in_one_line() {
+fn files_that_are_no_sweep_are_rejected_in_one_line() {
     let folder = Folder::new();
     let fit = |file: &std::path::Path| {
         let mut fit = forebay(&["device", "fit"]);

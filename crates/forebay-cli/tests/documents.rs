@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{Folder, ends, forebay, json, sample};
 use crate::shell;
 
-/// Pages whose commands other tests run, or which have requirements that no test can meet.
+/// Pages whose commands are run by other tests, or that have requirements no test can meet.
 const ELSEWHERE: [&str; 7] = [
     "README.md",          // other tests run these: guide.rs and cargo
     "guide.md",           // guide.rs
@@ -174,7 +174,7 @@ fn tried(name: &str, text: &str) {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn the_commands_of_every_page_do_what_it_says() {
+fn commands_of_every_page_do_what_the_page_says() {
     let pages: Vec<(String, String)> =
         pages().into_iter().map(|name| (page(&name), name)).collect();
     let tested: Vec<&(String, String)> = pages
@@ -194,7 +194,7 @@ fn the_commands_of_every_page_do_what_it_says() {
 }
 
 #[test]
-fn what_no_test_runs_is_called_so_and_counted() {
+fn untested_commands_are_marked_and_counted() {
     let verbs = shell::verbs();
     // `forebay tape 2` is not a command but the first line of a file.
     let is_command = |line: &str| {

@@ -121,7 +121,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn make_installs_and_uninstalls_all_of_it() {
+fn make_installs_and_uninstalls_everything() {
     let folder = Folder::new();
     let root = folder.path("a place");
     let share = root.join("usr/share");
@@ -228,7 +228,7 @@ fn the_page_on_installing_does_what_it_says() {
 /// No dependency may require a newer Rust than the version we promise to support. Clippy and `make
 /// msrv` check our own code.
 #[test]
-fn no_dependency_needs_a_newer_rust_than_is_promised() {
+fn no_dependency_needs_a_newer_rust_than_the_stated_minimum() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version=1", "--offline", "--locked"]);
     let known = said(cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"])).unwrap();

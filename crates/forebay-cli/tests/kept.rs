@@ -37,7 +37,7 @@ fn keeps(folder: &Folder, read: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn a_trace_a_model_and_a_device_stay_as_they_are() {
+fn inputs_are_never_overwritten() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC.repeat(40));
     let other = folder.file("other.spc", SPC);
@@ -62,7 +62,7 @@ fn a_trace_a_model_and_a_device_stay_as_they_are() {
 }
 
 #[test]
-fn every_file_of_a_set_stays_as_it_is() {
+fn no_file_of_a_set_is_overwritten() {
     let folder = Folder::new();
     let first = folder.path("sda.blktrace.0");
     let trace = folder.file("t.spc", SPC.repeat(40));
@@ -89,7 +89,7 @@ fn every_file_of_a_set_stays_as_it_is() {
 
 /// A DiskSim drive refers to further files, which are protected too.
 #[test]
-fn every_file_of_an_import_or_a_fit_stays_as_it_is() {
+fn no_input_of_an_import_or_a_fit_is_overwritten() {
     let folder = Folder::new();
     let text = include_str!("../../../fuzz/seeds/disksim/beside");
     let specs = folder.file("x.diskspecs", text);

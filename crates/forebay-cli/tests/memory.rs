@@ -66,7 +66,7 @@ fn a_row_without_end_takes_no_memory() {
 }
 
 #[test]
-fn files_that_are_read_whole_have_an_end() {
+fn files_read_whole_have_a_size_limit() {
     let folder = Folder::new();
     let (zero, fifo) = (Path::new("/dev/zero"), folder.path("fifo"));
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -89,7 +89,7 @@ fn files_that_are_read_whole_have_an_end() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn caches_and_models_of_blocks_that_never_come_back() {
+fn memory_is_bounded_when_no_block_is_reused() {
     let folder = Folder::new();
     let path = scattered(&folder, 3_000_000);
     let model = folder.path("model.json");

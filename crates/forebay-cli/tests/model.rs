@@ -13,7 +13,7 @@ fn forebay(folder: &Path, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_model_stands_for_its_trace() {
+fn a_model_resembles_its_trace() {
     let folder = command::Folder::new();
     command::start_of_sample(&folder, "sample.csv", 8000);
     let folder = folder.root();
@@ -35,7 +35,7 @@ fn a_model_stands_for_its_trace() {
 }
 
 #[test]
-fn a_model_of_before_is_bad_input() {
+fn models_of_old_versions_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("m.json"), "{\"forebay_model\":1}").unwrap();
     for words in [
@@ -84,7 +84,7 @@ fn skipped(why: &str) {
 }
 
 #[test]
-fn a_fio_job_is_one_that_fio_takes() {
+fn fio_accepts_the_generated_job() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let sample = sample();
@@ -158,7 +158,7 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
 
 #[cfg(unix)]
 #[test]
-fn what_comes_from_a_pipe_is_told_to_be_a_file() {
+fn a_pipe_is_rejected_where_a_file_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let rows: String = (0..9).map(|n| format!("{n}000,read,{n},512,0,0,,,0,,\n")).collect();
@@ -186,7 +186,7 @@ fn what_comes_from_a_pipe_is_told_to_be_a_file() {
 }
 
 #[test]
-fn odd_options_are_told() {
+fn odd_options_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::copy(sample(), folder.join("t.parquet")).unwrap();

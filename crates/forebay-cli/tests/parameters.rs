@@ -59,7 +59,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_parameters_is_what_the_command_says() {
+fn the_parameter_page_matches_the_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy-parameters.md");
     let is = page();
     if std::env::var_os("UPDATE").is_some() {
@@ -71,7 +71,7 @@ fn the_page_of_parameters_is_what_the_command_says() {
 }
 
 #[test]
-fn every_parameter_says_what_it_does() {
+fn every_parameter_has_a_description() {
     let (all, _) = json(&mut forebay(&["policies"]));
     for policy in list(&all, "rows") {
         let own = [list(policy, "parameters"), list(policy, "parameters_of_kind")].concat();
@@ -90,7 +90,7 @@ fn every_parameter_says_what_it_does() {
 }
 
 #[test]
-fn a_policy_that_is_named_is_described_and_another_is_refused() {
+fn known_policies_are_described_and_others_rejected() {
     let (said, _) = ends(&mut forebay(&["policies", "bid", "fcfs", "--explain"]), 0);
     for part in [
         "bid: BID-HDD",

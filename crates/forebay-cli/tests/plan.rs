@@ -65,7 +65,7 @@ fn capacities_are_rows_of_bound_fraction_and_iops() {
 }
 
 #[test]
-fn volumes_have_rows_of_their_own() {
+fn each_volume_has_a_row() {
     let folder = Folder::new();
     let asked = ["capacity", "--within", "100ms", "--fraction", "1", "--by", "volume"];
     let found = json(plan(&asked).arg(trace_of(&folder, &bursts())));
@@ -166,7 +166,7 @@ fn bad_traces_are_refused() {
 }
 
 #[test]
-fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
+fn a_small_trace_is_answered_with_a_warning() {
     let folder = Folder::new();
     let asked = ["capacity", "--within", "10ms", "--fraction", "0.5,1", "--confidence", "0.9"];
     let capacities = |seconds: &[f64], says: &str| {
@@ -185,7 +185,7 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
 }
 
 #[test]
-fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
+fn simultaneous_requests_have_no_price_unless_they_really_were_simultaneous() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &[1.0; 8]);
     let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 10\n");
@@ -214,7 +214,7 @@ fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
 }
 
 #[test]
-fn what_is_to_be_kept_in_mind_is_in_every_json() {
+fn cautions_are_in_every_json() {
     let folder = Folder::new();
     // Two requests in each clock tick of 40 ms.
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
@@ -243,7 +243,7 @@ fn what_is_to_be_kept_in_mind_is_in_every_json() {
 }
 
 #[test]
-fn what_is_asked_twice_is_answered_once() {
+fn duplicate_bounds_are_answered_once() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
     let twice = ["--within", "10ms,10ms", "--fraction", "0.9,0.90"];
@@ -289,7 +289,7 @@ fn a_cost_is_shown_in_few_digits_and_clients_by_name() {
 }
 
 #[test]
-fn a_clock_that_hides_how_requests_came_has_no_price() {
+fn no_price_is_given_if_the_clock_hides_arrival_times() {
     let folder = Folder::new();
     // A request every 20 ms requires 50 IOPS. With timestamps in whole seconds, fifty of them
     // arrive at once.
@@ -337,7 +337,7 @@ fn sharing_a_server_is_cheaper_than_the_sum() {
 }
 
 #[test]
-fn each_client_is_told_what_it_gets() {
+fn each_clients_service_is_shown() {
     let folder = Folder::new();
     let burst = trace_of(&folder, &[0.0; 30]);
     let seconds = |seconds: std::ops::Range<u32>| {
@@ -411,7 +411,7 @@ fn clients_can_keep_the_clock_they_share() {
 }
 
 #[test]
-fn promises_of_tiers_are_priced_checked_and_refused() {
+fn tiered_promises_are_priced_checked_and_rejected() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
@@ -440,7 +440,7 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
 }
 
 #[test]
-fn where_bytes_cost_answers_are_speeds() {
+fn answers_are_speeds_if_bytes_have_a_cost() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
@@ -505,7 +505,7 @@ fn switching_pools_saves_energy() {
 }
 
 #[test]
-fn energy_is_told_in_sentences_first() {
+fn sentences_about_energy_come_first() {
     let folder = Folder::new();
     let asked = ["power", "--epoch", "100s", "--pool-disks", "1", "--disk-iops", "100"];
     let said = |seconds: &[f64]| {
@@ -530,7 +530,7 @@ fn energy_is_told_in_sentences_first() {
 }
 
 #[test]
-fn data_that_one_device_cannot_hold_take_more() {
+fn data_too_large_for_one_device_need_more() {
     let folder = Folder::new();
     // Ten reads a second, spread over 9.7 TB.
     let line = |k: u64| format!("0,{},4096,R,{}.{}\n", k % 20 * 1_000_000_000, k / 10, k % 10);

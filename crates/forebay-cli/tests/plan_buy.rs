@@ -90,7 +90,7 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
 
 /// A price has the same value in the sentence, in the table and on the page.
 #[test]
-fn a_price_has_the_same_figure_wherever_it_stands() {
+fn a_price_has_the_same_figure_everywhere() {
     let folder = Folder::new();
     let (trace, page) =
         (trace(&folder, "t.spc", (0..140).map(|n| n * 53)), folder.path("buy.html"));
@@ -173,7 +173,7 @@ fn the_report_is_a_page() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_one_message() {
+fn impossible_values_are_rejected_with_one_message() {
     let folder = Folder::new();
     let good = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
     let prices =
@@ -227,7 +227,7 @@ fn what_cannot_be_is_refused_with_one_message() {
 }
 
 #[test]
-fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
+fn drives_too_slow_for_a_promise_are_listed_without_failing() {
     let folder = Folder::new();
     let trace = trace(&folder, "t.spc", (0..140).map(|n| n * 53));
     let asked = ["--within", "10us", "--device", "hc550,990-pro"];
@@ -289,7 +289,7 @@ fn is_served(folder: &Folder, clients: &[&str]) {
 /// A server accepts the configuration proposed for each layout, with files in place of drives.
 #[cfg(target_os = "linux")]
 #[test]
-fn serve_takes_what_is_proposed() {
+fn serve_accepts_the_proposed_configuration() {
     for (layout, clients) in [
         ("single", "shared"),
         ("single", "apart"),

@@ -54,7 +54,7 @@ fn refused(command: &mut Command, parts: &[&str]) {
 }
 
 #[test]
-fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
+fn every_driver_replay_and_policy_plays_a_trace() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(300, 50, true));
     let cases: [&[&str]; 6] = [
@@ -153,7 +153,7 @@ fn bad_targets_and_options_are_refused() {
 }
 
 #[test]
-fn what_lies_beyond_the_target_is_moved_or_left_out() {
+fn requests_beyond_the_target_are_moved_or_left_out() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &[(0, "read", 0, 4096), (9, "read", 5 << 20, 4096)]);
     fs::write(folder.path("disk"), vec![1; 2 << 20]).unwrap();
@@ -203,7 +203,7 @@ fn a_limit_on_file_size_is_counted() {
 /// On an emulated device, all results that do not depend on the speed of the host equal those of
 /// the simulator.
 #[test]
-fn an_emulated_device_does_what_the_simulator_says() {
+fn an_emulated_device_matches_the_simulator() {
     let folder = Folder::new();
     let mut rows = rows(200, 400, true);
     // This read is beyond the end of the device, to test --map.
@@ -241,7 +241,7 @@ fn an_emulated_device_does_what_the_simulator_says() {
 }
 
 #[test]
-fn an_emulated_volume_does_what_the_simulator_says() {
+fn an_emulated_volume_matches_the_simulator() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(200, 400, true));
     for volume in ["ebs-gp3:gib=600:depth-ms=1", "iotune:total-iops-sec=500:size-iops-sec=4096"] {
@@ -285,7 +285,7 @@ fn time_and_an_interruption_end_it_with_the_results_so_far() {
 }
 
 #[test]
-fn placements_have_a_flash_target_beside() {
+fn placements_need_a_flash_target() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(200, 50, true));
     let options = ["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"];
@@ -336,7 +336,7 @@ fn a_cache_moves_the_data_itself() {
 }
 
 #[test]
-fn an_emulated_device_fails_where_it_is_told_to() {
+fn an_emulated_device_fails_where_configured() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(300, 50, false));
     let fails = |options: &[&str]| {
@@ -361,7 +361,7 @@ fn an_emulated_device_fails_where_it_is_told_to() {
 }
 
 #[test]
-fn a_volume_has_one_target_and_a_target_that_goes_away_is_told() {
+fn a_volume_has_one_target_and_a_vanished_target_is_reported() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(30, 10, false));
     let twice = ["--map-volume", "0=a", "--map-volume", "0=b"];

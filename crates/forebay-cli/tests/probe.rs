@@ -6,7 +6,7 @@ use crate::limited::{Limited, number_of_disk};
 use crate::served::skipped;
 
 #[test]
-fn what_is_no_volume_is_refused() {
+fn targets_that_are_no_volumes_are_rejected() {
     let folder = Folder::new();
     folder.holes("holes", 128 << 20);
     let probe = |target: &str, output: &str| {

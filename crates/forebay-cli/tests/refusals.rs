@@ -60,7 +60,7 @@ fn refused(folder: &Folder, at: &str, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_to_do() {
+fn missing_files_are_named_with_a_remedy() {
     refused(
         &folder(),
         "none",
@@ -69,7 +69,7 @@ fn what_is_not_there_is_named_with_what_to_do() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_folder_is_told() {
+fn a_file_in_place_of_a_folder_is_reported() {
     refused(
         &folder(),
         "t.spc/below",
@@ -78,7 +78,7 @@ fn a_file_in_the_place_of_a_folder_is_told() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_told() {
+fn a_folder_in_place_of_a_file_is_reported() {
     let folder = folder();
     fs::create_dir(folder.path("dir")).unwrap();
     fs::create_dir(folder.path("dir.toml")).unwrap();
@@ -100,7 +100,7 @@ fn a_folder_in_the_place_of_a_file_is_told() {
 /// Runs commands as a user without read permission. If the test runs as root, it switches to such a
 /// user.
 #[test]
-fn what_may_not_be_read_is_told() {
+fn unreadable_files_are_reported() {
     let folder = folder();
     let closed = folder.path("closed");
     fs::create_dir(&closed).unwrap();
@@ -133,7 +133,7 @@ fn what_may_not_be_read_is_told() {
 }
 
 #[test]
-fn a_full_disk_behind_standard_output_is_the_machines() {
+fn a_full_disk_behind_standard_output_is_a_system_error() {
     let folder = folder();
     for words in [
         "describe t.spc",
@@ -177,7 +177,7 @@ fn standard_input_is_one_trace() {
 }
 
 #[test]
-fn traces_of_one_name_are_told_apart_and_their_notes_said_once() {
+fn traces_with_the_same_name_are_distinguished_and_notes_printed_once() {
     let folder = folder();
     fs::create_dir(folder.path("b")).unwrap();
     folder.file("b/t.spc", SPC);
@@ -231,7 +231,7 @@ fn help_is_a_verb_like_others() {
 
 /// Messages use the singular for one request, one client and one disk.
 #[test]
-fn one_is_no_plural() {
+fn one_takes_the_singular() {
     let folder = Folder::new();
     folder.file("one.csv", "time_us,op,offset,size\n0,R,0,512\n");
     for words in [

@@ -103,7 +103,7 @@ fn can_be_heard(page: &str, words: &[String]) {
 }
 
 #[test]
-fn only_a_page_is_replaced() {
+fn reports_replace_only_reports() {
     let folder = Folder::new();
     let words = &verbs(&folder)[2];
     for (there, is_replaced) in
@@ -124,7 +124,7 @@ fn only_a_page_is_replaced() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
+fn unwritable_output_paths_fail_immediately() {
     let folder = Folder::new();
     for words in verbs(&folder) {
         let told = |page: &Path, parts: &[&str]| fails(&mut command(&words, page), 2, parts);
@@ -138,7 +138,7 @@ fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
 }
 
 #[test]
-fn a_folder_that_is_not_ours_is_told() {
+fn foreign_folders_are_reported() {
     let folder = Folder::new();
     let closed = folder.path("closed");
     fs::create_dir(&closed).unwrap();
@@ -154,7 +154,7 @@ fn a_folder_that_is_not_ours_is_told() {
 
 /// A limit on the file size simulates a full disk.
 #[test]
-fn a_page_that_does_not_fit_leaves_no_half_of_it() {
+fn a_page_that_does_not_fit_leaves_no_partial_file() {
     let folder = Folder::new();
     for words in verbs(&folder) {
         let mut limited = assert_cmd::Command::new("sh");
@@ -213,7 +213,7 @@ fn unread() -> Stdio {
 /// Files are complete before anything is printed, so closing standard output or standard error
 /// early loses none of them.
 #[test]
-fn files_are_whole_where_nobody_reads_what_is_printed() {
+fn files_are_complete_even_if_standard_output_is_closed() {
     let folder = Folder::new();
     let page = folder.path("page.html");
     let pages = verbs(&folder).into_iter().map(|words| {

@@ -33,7 +33,7 @@ fn info(folder: &Folder, serving: &Serving) -> Value {
 }
 
 #[test]
-fn libnbd_is_told_what_an_export_can_do() {
+fn libnbd_sees_the_capabilities_of_an_export() {
     if !have(&["nbdinfo"]) {
         return;
     }
@@ -145,7 +145,7 @@ fn qemus_tools_convert_compare_and_map() {
 }
 
 #[test]
-fn qemus_writes_zeros_and_discards_are_what_they_say() {
+fn qemu_can_write_write_zeros_and_discard() {
     if !have(&["qemu-io"]) {
         return;
     }
@@ -193,7 +193,7 @@ fn qemus_writes_zeros_and_discards_are_what_they_say() {
 }
 
 #[test]
-fn fio_finds_what_it_wrote() {
+fn fio_verifies_its_data() {
     if !have(&["fio"]) {
         return;
     }
@@ -236,7 +236,7 @@ fn fio_finds_what_it_wrote() {
 const MANY: &str = include_str!("served/many.py");
 
 #[test]
-fn libnbd_has_many_requests_under_way() {
+fn libnbd_keeps_many_requests_in_flight() {
     // Debian's libnbd module is only available to Debian's own Python.
     let python = "/usr/bin/python3";
     let has_module = Command::new(python).args(["-c", "import nbd"]).output();
@@ -259,7 +259,7 @@ fn libnbd_has_many_requests_under_way() {
 }
 
 #[test]
-fn nbdkit_stands_in_front_and_nbd_client_lists() {
+fn nbdkit_works_as_a_proxy_and_nbd_client_lists_exports() {
     let folder = Folder::new();
     let data = mixed(5 * MIB, 77);
     folder.holes("disk", 5 << 20);
@@ -283,7 +283,7 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
 }
 
 #[test]
-fn a_capacity_beyond_what_the_drives_keep_is_warned_of() {
+fn a_capacity_that_the_drives_cannot_sustain_has_a_warning() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     fs::create_dir(folder.path("v")).unwrap();

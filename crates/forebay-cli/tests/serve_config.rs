@@ -173,7 +173,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn where_one_thing_is_wrong_nothing_is_written() {
+fn a_configuration_error_prevents_any_write() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     folder.holes("flash", 8 << 20);
@@ -201,7 +201,7 @@ fn where_one_thing_is_wrong_nothing_is_written() {
 }
 
 #[test]
-fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
+fn configuration_errors_are_reported_in_one_message() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let refused = |text: &str, words: &[&str], part: &str| {
@@ -267,7 +267,7 @@ fn cached(policy: &str) -> String {
 }
 
 #[test]
-fn what_only_the_flash_has_is_found_again_or_refused() {
+fn data_only_on_flash_are_found_again_or_the_disk_is_refused() {
     if !have(&["nbdcopy"]) {
         return;
     }
@@ -314,7 +314,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
 }
 
 #[test]
-fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
+fn outdated_disks_and_flash_are_served_only_with_force() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
     folder.holes("flash", 1 << 20);
@@ -422,7 +422,7 @@ fn a_running_server_takes_commands() {
     };
     assert!(says(&["policy", "mq-deadline"]).contains("the policy is mq-deadline now"));
     refuses(&["policy", "fly"], "fly");
-    refuses(&["policy", "bfq", "--disk", "other"], "nothing is named 'other'");
+    refuses(&["policy", "bfq", "--disk", "other"], "no disk or volume is named 'other'");
     refuses(&["reload"], "no configuration file");
     refuses(&["stop-trace"], "no trace is being written");
     says(&["start-trace", "asked.csv"]);
@@ -439,7 +439,7 @@ fn a_running_server_takes_commands() {
 }
 
 #[test]
-fn who_is_a_stream_is_taken_up_too() {
+fn the_stream_setting_is_reloaded_too() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let config = |rest| {
@@ -457,7 +457,7 @@ fn who_is_a_stream_is_taken_up_too() {
 }
 
 #[test]
-fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
+fn a_drive_of_a_volume_cannot_be_a_disk_or_be_used_twice() {
     let folder = Folder::new();
     fs::create_dir(folder.path("v")).unwrap();
     for nth in 0..6 {
@@ -484,7 +484,7 @@ fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
 }
 
 #[test]
-fn monitoring_sees_what_is_served_and_sockets_have_a_mode() {
+fn metrics_list_exports_and_sockets_have_their_mode() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let port = free_port();

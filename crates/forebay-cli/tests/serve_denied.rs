@@ -39,7 +39,7 @@ fn use_it(socket: &std::path::Path, export: &str) {
 }
 
 #[test]
-fn it_serves_by_threads_and_says_so_once() {
+fn without_io_uring_threads_are_used_with_one_note() {
     let folder = Folder::new();
     folder.holes("disk", BYTES);
     folder.holes("flash", BYTES);
@@ -57,7 +57,7 @@ fn it_serves_by_threads_and_says_so_once() {
 }
 
 #[test]
-fn who_insists_on_io_uring_is_refused() {
+fn an_explicit_io_uring_setting_fails_without_io_uring() {
     let folder = Folder::new();
     folder.holes("disk", BYTES);
     let words = ["disk", "--socket", "socket", "--driver", "io_uring"];

@@ -7,7 +7,7 @@ use crate::command::{Folder, fails, forebay};
 use crate::served::skipped;
 
 #[test]
-fn a_machine_without_the_driver_is_told_what_to_load() {
+fn a_missing_kernel_driver_is_reported_with_the_module_to_load() {
     if Path::new("/dev/ublk-control").exists() {
         return skipped("this kernel has ublk");
     }
@@ -21,7 +21,7 @@ fn a_machine_without_the_driver_is_told_what_to_load() {
 }
 
 #[test]
-fn a_device_that_is_none_is_refused() {
+fn files_that_are_no_devices_are_rejected() {
     fails(&mut forebay(&["attach", "socket", "/dev/sda"]), 2, &["/dev/sda", "/dev/nbd0"]);
     fails(&mut forebay(&["detach", "/dev/sda"]), 2, &["/dev/sda", "/dev/ublkb0"]);
 }

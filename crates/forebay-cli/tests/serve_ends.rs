@@ -154,7 +154,7 @@ fn killed(rounds: u64, words: &[&str]) -> u64 {
 }
 
 #[test]
-fn what_was_flushed_outlives_kill_9() {
+fn flushed_data_survive_kill_9() {
     for words in [&[][..], &["--buffered", "--policy", "forebay"], &["--emulate", "fixed:20000"]] {
         killed(4, words);
     }
@@ -162,7 +162,7 @@ fn what_was_flushed_outlives_kill_9() {
 
 #[test]
 #[ignore = "long; make kill-serve"]
-fn what_was_flushed_outlives_kill_9_many_times() {
+fn flushed_data_survive_kill_9_many_times() {
     let rounds = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
     for words in [&[][..], &["--buffered", "--policy", "mq-deadline"], &["--policy", "forebay"]] {
         let writes = killed(rounds, words);
@@ -171,7 +171,7 @@ fn what_was_flushed_outlives_kill_9_many_times() {
 }
 
 #[test]
-fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
+fn an_interruption_under_load_finishes_pending_requests() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let serving =
@@ -225,7 +225,7 @@ fn an_emulated_volume_answers_no_faster_than_its_limit() {
 }
 
 #[test]
-fn a_second_interruption_ends_it_at_once() {
+fn a_second_interruption_ends_the_server_at_once() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     // One I/O per second, with fifty outstanding.
@@ -247,7 +247,7 @@ fn a_second_interruption_ends_it_at_once() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_the_end_for_a_few_seconds_only() {
+fn a_client_that_does_not_read_delays_the_end_by_a_few_seconds_only() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     let serving = Serving::start(&folder, &["disk", "--buffered"]);
@@ -263,7 +263,7 @@ fn a_client_that_does_not_read_holds_up_the_end_for_a_few_seconds_only() {
 }
 
 #[test]
-fn it_ends_when_its_socket_was_removed_or_replaced() {
+fn the_server_ends_although_its_socket_was_removed_or_replaced() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
     folder.holes("other", 1 << 20);
@@ -298,7 +298,7 @@ fn two_servers_do_not_share_a_file() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_server_goes_on() {
+fn a_full_disk_is_reported_and_the_server_continues() {
     let folder = Folder::new();
     fs::create_dir(folder.path("small")).unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=2m", "none", "small"];
@@ -336,7 +336,7 @@ fn a_full_disk_is_told_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_volume_without_room_for_records_is_not_served_and_told_why() {
+fn a_volume_without_space_for_records_is_refused_with_the_reason() {
     let folder = Folder::new();
     fs::create_dir(folder.path("v")).unwrap();
     (1..=6).for_each(|nth| drop(folder.holes(&format!("v/{nth}"), 32 << 20)));
@@ -382,7 +382,7 @@ fn refused(folder: &Folder, words: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_in_one_message() {
+fn unservable_files_are_reported_in_one_message() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
     folder.holes("empty", 0);
@@ -421,7 +421,7 @@ fn what_cannot_be_served_is_said_in_one_message() {
 }
 
 #[test]
-fn a_file_without_permission_is_said() {
+fn missing_file_permission_is_reported() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
     // Root is permitted everything, so run as another user.

@@ -47,7 +47,7 @@ fn git(folder: &Folder, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_file_system_lives_on_it() {
+fn a_file_system_works_on_an_export() {
     if !have(&TOOLS) {
         return;
     }
@@ -272,19 +272,19 @@ git checkout -q -f main
 ";
 
 #[test]
-fn a_file_system_outlives_switches_and_kills() {
+fn a_file_system_survives_switches_and_kills() {
     outlives(On::File, [Event::Switch, Event::Kill, Event::Kill].into_iter());
 }
 
 #[test]
-fn a_file_system_outlives_lost_drives_and_is_there_after_a_kill() {
+fn a_file_system_survives_lost_drives_and_a_kill() {
     use Event::{Kill, Loss, Switch};
     outlives(On::Volume, [Loss, Switch, Kill, Loss, Kill].into_iter());
 }
 
 #[test]
 #[ignore = "long; make kill-serve"]
-fn a_file_system_outlives_them_many_times() {
+fn a_file_system_survives_lost_drives_and_kills_many_times() {
     use Event::{Kill, Loss, Switch};
     let rounds = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
     let others = [Switch, Kill, Kill].into_iter().cycle();

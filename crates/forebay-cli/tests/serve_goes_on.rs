@@ -62,7 +62,7 @@ impl QemuIo {
 }
 
 #[test]
-fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
+fn qemu_continues_after_the_server_is_killed_and_restarted() {
     if !have(&["qemu-io", "qemu-img"]) {
         return;
     }
@@ -107,7 +107,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
 const AGAIN: &str = include_str!("served/again.py");
 
 #[test]
-fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
+fn libnbd_clients_continue_after_the_server_is_killed_and_restarted() {
     let python = "/usr/bin/python3";
     let has_module = Command::new(python).args(["-c", "import nbd"]).output();
     if !has_module.is_ok_and(|output| output.status.success()) {
@@ -136,7 +136,7 @@ fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
 }
 
 #[test]
-fn nbd_client_shakes_hands_again() {
+fn nbd_client_reconnects() {
     if !have(&["nbd-client"]) {
         return;
     }
@@ -226,7 +226,7 @@ fn a_server_takes_over_an_open_socket_and_says_when_it_is_ready() {
 }
 
 #[test]
-fn the_documented_unit_is_one() {
+fn the_documented_systemd_unit_is_valid() {
     if !have(&["systemd-analyze"]) {
         return;
     }
@@ -251,7 +251,7 @@ fn the_documented_unit_is_one() {
 }
 
 #[test]
-fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
+fn fio_verifies_its_data_after_two_drives_lost_everything() {
     if !have(&["fio"]) {
         return;
     }

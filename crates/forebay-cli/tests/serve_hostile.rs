@@ -37,7 +37,7 @@ fn floods(stream: &mut UnixStream, bytes: &[u8], most: usize) -> usize {
 }
 
 #[test]
-fn who_floods_without_reading_is_not_listened_to() {
+fn clients_that_flood_without_reading_are_throttled() {
     let (folder, serving) = started(&[]);
     let mut steady = Client::simple(&folder.socket(), "");
     served_well(&mut steady, 1);
@@ -77,7 +77,7 @@ fn request(kind: (u16, u16), at: (u64, u32)) -> Vec<u8> {
 }
 
 #[test]
-fn memory_is_bounded_by_what_each_client_may_have_under_way() {
+fn memory_is_bounded_by_the_outstanding_requests_of_each_client() {
     let (folder, serving) = started(&[]);
     // Each of eight clients sends 128 reads of 1 MiB. The server accepts 64 MiB from each at a
     // time.
@@ -113,7 +113,7 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
 }
 
 #[test]
-fn many_that_do_not_read_share_what_few_may_have() {
+fn many_clients_that_do_not_read_share_the_memory_of_a_few() {
     let (folder, serving) = started(&[]);
     let mut clients: Vec<Client> = (0..40).map(|_| Client::simple(&folder.socket(), "")).collect();
     let before = serving.memory_kib("VmRSS:");
@@ -142,7 +142,7 @@ fn many_that_do_not_read_share_what_few_may_have() {
 }
 
 #[test]
-fn what_stalled_and_slow_clients_hold_is_limited_and_given_back() {
+fn memory_held_by_stalled_and_slow_clients_is_limited_and_released() {
     let folder = Folder::new();
     folder.holes("disk", 8 * MIB);
     let text = "socket = \"socket\"\nmemory = \"64MiB\"\n[[disk]]\nname = \"data\"\n\
@@ -183,9 +183,9 @@ fn what_stalled_and_slow_clients_hold_is_limited_and_given_back() {
 }
 
 #[test]
-fn handshakes_that_stall_lock_nobody_out() {
+fn stalled_handshakes_do_not_block_other_clients() {
     let (folder, serving) = started(&[]);
-    // These are more clients than may be in a handshake at the same time. Each sends another byte
+    // There are more clients than may be in a handshake at the same time. Each sends another byte
     // in every round.
     let mut stalled: Vec<UnixStream> =
         (0..100).map(|_| UnixStream::connect(folder.socket()).unwrap()).collect();
@@ -216,7 +216,7 @@ fn handshakes_that_stall_lock_nobody_out() {
 }
 
 #[test]
-fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
+fn clients_beyond_the_limit_are_disconnected_and_others_unaffected() {
     let (folder, serving) = started(&[]);
     let mut clients: Vec<Client> = (0..256).map(|_| Client::simple(&folder.socket(), "")).collect();
     for (nth, client) in clients.iter_mut().enumerate() {
@@ -245,7 +245,7 @@ fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
 }
 
 #[test]
-fn who_breaks_off_or_talks_nonsense_leaves_no_trace() {
+fn clients_that_disconnect_or_send_garbage_leave_no_resources() {
     let (folder, serving) = started(&["--policy", "forebay"]);
     let mut steady = Client::simple(&folder.socket(), "");
     served_well(&mut steady, 1);

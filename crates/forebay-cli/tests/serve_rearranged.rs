@@ -51,7 +51,7 @@ fn all(folder: &Folder) -> Vec<u8> {
 }
 
 #[test]
-fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
+fn a_disk_rearranged_by_its_own_trace_survives_kills_and_restarts() {
     let folder = Folder::new();
     let mut data = mixed(EXPORTED, 7);
     let mut file = data.clone();
@@ -131,7 +131,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
 }
 
 #[test]
-fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
+fn disks_that_cannot_be_rearranged_are_refused_unwritten() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
     folder.holes("disk2", 8 << 20);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::command::sample;
 
 #[test]
-fn a_signal_ends_it_with_128_and_its_number() {
+fn a_signal_ends_the_command_with_status_128_plus_its_number() {
     for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let folder = tempfile::tempdir().unwrap();
         // A pipe without a writer makes the command wait in the middle of its work.
@@ -38,7 +38,7 @@ fn a_signal_ends_it_with_128_and_its_number() {
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_an_error_and_leaves_nothing() {
+fn a_file_size_limit_is_an_error_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new("sh")
         .args(["-c", "ulimit -f 8 && exec \"$0\" convert \"$1\" out.csv"])

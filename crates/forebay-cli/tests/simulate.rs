@@ -31,7 +31,7 @@ fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
 }
 
 #[test]
-fn flushes_count_as_requests_of_a_run_and_apart() {
+fn flushes_count_as_requests_and_separately() {
     let folder = Folder::new();
     let trace = folder.file("trace.csv", CSV_WITH_FLUSH);
     let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
@@ -44,7 +44,7 @@ fn flushes_count_as_requests_of_a_run_and_apart() {
 }
 
 #[test]
-fn json_has_the_keys_that_are_promised() {
+fn json_has_the_documented_keys() {
     let (described, _) = described(SPC);
     for key in [
         "requests",
@@ -92,7 +92,7 @@ fn json_has_the_keys_that_are_promised() {
 }
 
 #[test]
-fn one_run_a_policy_and_a_report_beside_the_answer() {
+fn each_policy_runs_once_and_the_report_is_written_beside_the_answer() {
     let folder = Folder::new();
     let trace = folder.file("trace.msr", MSR);
     let mut simulate = forebay(&["simulate", "--device", "fixed:200"]);
@@ -108,7 +108,7 @@ fn one_run_a_policy_and_a_report_beside_the_answer() {
 }
 
 #[test]
-fn runs_stand_beside_what_no_order_can_beat() {
+fn runs_are_shown_beside_the_order_bound() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     let on = |device: &str, policies: &str| {
@@ -168,7 +168,7 @@ fn fragments(scans: u64) -> String {
 }
 
 #[test]
-fn defragmentation_is_asked_for_and_told() {
+fn defragmentation_is_tried_and_reported_on_request() {
     let (run, _) = simulated(SPC, &[]);
     assert!(run.get("rearranged_bytes").is_none());
     let folder = Folder::new();
@@ -199,7 +199,7 @@ fn defragmentation_is_asked_for_and_told() {
 }
 
 #[test]
-fn advice_on_a_trace_without_names_shows_what_is_free_apart_from_what_costs() {
+fn advice_on_a_trace_without_names_separates_free_from_paid_remedies() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", fragments(30));
     let [.., mut advise] = folder.verbs(&trace);
@@ -313,7 +313,7 @@ fn a_cache_counts_an_arc_list_in_its_own_blocks() {
 
 /// Policies and results report failed I/Os. If a cache's flash fails, its disk provides the data.
 #[test]
-fn failures_reach_the_client_where_nothing_else_holds_the_data() {
+fn failures_reach_the_client_if_no_other_copy_exists() {
     let folder = Folder::new();
     let rows = (0..400).map(|n| format!("0,{},4096,R,{}\n", n % 40 * 8, n as f64 / 100.0));
     let trace = folder.file("trace.spc", rows.collect::<String>());
@@ -362,7 +362,7 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
 
 /// `simulate` warns about an overloaded disk, and about a trace whose requests have no submitter.
 #[test]
-fn what_open_replay_cannot_tell_is_said() {
+fn limits_of_open_replay_are_stated() {
     let folder = Folder::new();
     let row = |n: u64, thread: &str| {
         format!("{},read,{},4096,0,,,,{thread},,\n", n * 1000, n * 7919 % 200_000 * 4096)

@@ -84,7 +84,7 @@ fn answer(text: &str) -> Value {
 }
 
 #[test]
-fn answers_are_those_of_the_file() {
+fn standard_input_gives_the_same_answers_as_a_file() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
     // Make the trace's name equal in both answers.
@@ -111,7 +111,7 @@ fn answers_are_those_of_the_file() {
 /// A command must not consume standard input that it does not need: otherwise, a shell loop such as
 /// `while read name; do ...` would end after one round.
 #[test]
-fn nothing_is_read_that_was_not_asked_for() {
+fn standard_input_is_read_only_on_request() {
     let folder = folder();
     let text = "printf 't.spc\nt.parquet\n' | while read -r name; do forebay describe $name >/dev/null; echo $name; done";
     assert_eq!(shell::run(folder.root(), text).unwrap(), "t.spc\nt.parquet\n");
@@ -119,7 +119,7 @@ fn nothing_is_read_that_was_not_asked_for() {
 
 /// The data is larger than a pipe or a buffer. Some programs use a socket as a pipe.
 #[test]
-fn all_that_comes_is_read() {
+fn standard_input_is_read_to_its_end() {
     let folder = Folder::new();
     shell::prepared(folder.root());
     let lines: String =
@@ -153,7 +153,7 @@ fn words_beside_the_dash_stay_as_they_are() {
 }
 
 #[test]
-fn what_is_cut_off_or_cannot_be_kept_is_told() {
+fn truncated_input_and_a_full_temporary_folder_are_reported() {
     let folder = folder();
     let sample = sample();
     let cases = [
@@ -166,7 +166,7 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
         ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
-        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another one"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another folder"),
         // A limit on the file size simulates a full disk.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
@@ -181,7 +181,7 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
 }
 
 #[test]
-fn a_terminal_is_no_trace() {
+fn a_terminal_is_rejected_as_a_trace() {
     if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
         eprintln!("!!! there is no script(1): what a terminal is told is SKIPPED");
         return;

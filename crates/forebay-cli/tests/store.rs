@@ -79,7 +79,7 @@ fn clients_of_redis_are_served() {
 }
 
 #[test]
-fn what_is_sent_without_waiting_sees_what_was_sent_before() {
+fn pipelined_commands_see_earlier_commands() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::start(&folder);
@@ -100,7 +100,7 @@ fn what_is_sent_without_waiting_sees_what_was_sent_before() {
 }
 
 #[test]
-fn whatever_a_client_sends_others_are_served() {
+fn arbitrary_commands_of_a_client_do_not_affect_others() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::start(&folder);
@@ -130,7 +130,7 @@ fn whatever_a_client_sends_others_are_served() {
 }
 
 #[test]
-fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
+fn clients_that_request_much_and_read_nothing_use_little_memory() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::start(&folder);
@@ -226,13 +226,13 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
 }
 
 #[test]
-fn what_was_acknowledged_outlives_kill_9() {
+fn acknowledged_data_survive_kill_9() {
     assert!(killed(6, &DISKS, |_| None) >= 4);
 }
 
 #[test]
 #[ignore = "long; make kill-store"]
-fn what_was_acknowledged_outlives_kill_9_many_times() {
+fn acknowledged_data_survive_kill_9_many_times() {
     let rounds = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
     let benchmark = |address: SocketAddr| {
         let port = address.port().to_string();
@@ -247,7 +247,7 @@ fn what_was_acknowledged_outlives_kill_9_many_times() {
 }
 
 #[test]
-fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
+fn a_lost_disk_loses_only_its_own_data() {
     let folder = Folder::new();
     made(&folder);
     let value = |number: usize| format!("{number:020}").repeat(5000);
@@ -330,7 +330,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
 }
 
 #[test]
-fn what_is_no_store_is_named() {
+fn disks_that_are_no_store_are_named() {
     let folder = Folder::new();
     refused(&folder, &["store", "create", "a", "b", "c"], &["got 3 disks"]);
     refused(&folder, &["store", "serve", "a", "b", "c", "d"], &["a", "No such file"]);
@@ -385,7 +385,7 @@ fn http(address: SocketAddr, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn metrics_are_there_for_prometheus() {
+fn prometheus_can_read_the_metrics() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::of(&folder, &[&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat());
@@ -434,7 +434,7 @@ fn metrics_are_there_for_prometheus() {
 }
 
 #[test]
-fn disks_without_space_are_told_in_info_and_metrics() {
+fn full_disks_are_shown_in_info_and_metrics() {
     let folder = Folder::new();
     made(&folder);
     // There is only enough space for the labels of the disks.
@@ -462,7 +462,7 @@ fn disks_without_space_are_told_in_info_and_metrics() {
 }
 
 #[test]
-fn whatever_comes_over_http_metrics_and_clients_are_served() {
+fn arbitrary_http_requests_do_not_affect_metrics_or_clients() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::of(&folder, &[&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat());
@@ -525,7 +525,7 @@ fn in_real_time_a_put_takes_as_long_as_its_disk() {
 }
 
 #[test]
-fn parking_pays_where_disks_have_little_to_do() {
+fn parking_saves_energy_on_idle_disks() {
     let folder = Folder::new();
     for (host, told) in [("0.5ms", "parking costs more than it saves"), ("10s", "parking pays")] {
         let asked = ["store", "simulate", "--total-mb", "20", "--value-bytes", "1000000"];

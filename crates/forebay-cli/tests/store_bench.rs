@@ -40,7 +40,7 @@ fn counts(results: &Value) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn every_workload_runs_on_our_server_and_its_answers_are_right() {
+fn every_workload_runs_on_our_server_with_correct_answers() {
     let folder = with_store();
     let serving = Serving::start(&folder);
     let small = ["--records", "300", "--operations", "400", "--clients", "4", "--format", "json"];
@@ -69,7 +69,7 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
 }
 
 #[test]
-fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
+fn an_open_loop_counts_latency_from_the_intended_start() {
     let folder = with_store();
     let serving = Serving::start(&folder);
     // A single client cannot keep up with this rate. Operations wait for it, and the waiting is
@@ -89,7 +89,7 @@ fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
 }
 
 #[test]
-fn a_store_is_asked_without_a_server_and_scanned() {
+fn a_store_can_be_read_and_scanned_without_a_server() {
     let folder = with_store();
     let small = ["--records", "300", "--operations", "200", "--format", "json"];
     let bench = ["store", "bench", "--workload", "e"];
@@ -198,7 +198,7 @@ fn words(stream: &mut BufReader<TcpStream>) -> Option<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn answers_that_are_not_true_are_found() {
+fn wrong_answers_are_found() {
     let folder = Folder::new();
     let words = ["--workload", "a", "--records", "20", "--operations", "300", "--clients", "1"];
     type Spoil = fn(usize, Vec<u8>) -> Option<Vec<u8>>;
@@ -229,7 +229,7 @@ fn answers_that_are_not_true_are_found() {
 }
 
 #[test]
-fn what_is_no_server_is_said_once() {
+fn a_missing_server_is_reported_once() {
     let folder = with_store();
     let refused = |output: Output, parts: &[&str]| {
         let said = String::from_utf8(output.stderr).unwrap();
@@ -263,7 +263,7 @@ fn what_is_no_server_is_said_once() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
+fn a_vanished_server_and_ctrl_c_end_the_benchmark() {
     let folder = with_store();
     for is_killed in [true, false] {
         let mut serving = Serving::start(&folder);
@@ -319,7 +319,7 @@ fn stalling(at: usize, stall: Duration) -> SocketAddr {
 }
 
 #[test]
-fn a_stall_counts_for_all_that_were_meant_to_begin_in_it() {
+fn a_stall_delays_all_operations_that_were_due_during_it() {
     let folder = Folder::new();
     // The first put stalls for 2 s, while the other 100 are scheduled within about the first 0.2 s.
     let address = stalling(1, Duration::from_secs(2));
@@ -337,7 +337,7 @@ fn a_stall_counts_for_all_that_were_meant_to_begin_in_it() {
 }
 
 #[test]
-fn a_server_that_answers_a_byte_at_a_time_does_not_outlast_ctrl_c() {
+fn ctrl_c_ends_the_benchmark_even_if_answers_arrive_byte_by_byte() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (said, dripping) = std::sync::mpsc::channel();

@@ -20,7 +20,7 @@ fn folder() -> Folder {
 
 /// Traces that are read twice or from their end are first copied if they come from a pipe.
 #[test]
-fn a_dash_reads_what_a_pipe_or_a_file_holds() {
+fn a_dash_reads_a_pipe_or_a_file() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
     let simulated = "--device fixed:500 --policy noop,bfq";
@@ -41,7 +41,7 @@ fn a_dash_reads_what_a_pipe_or_a_file_holds() {
 }
 
 #[test]
-fn csv_has_the_table_as_json_has_it() {
+fn csv_and_json_have_the_same_table() {
     let trace = folder();
     let trace = trace.path("t.parquet");
     let words = ["simulate", "--device", "fixed:500", "--policy", "noop,bfq"];
@@ -112,7 +112,7 @@ fn tables_in_a_pipe_are_plain_and_no_wider_than_a_hundred_columns() {
 }
 
 #[test]
-fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
+fn terminal_width_and_colors_are_used_unless_disabled() {
     if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
         eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
         return;
@@ -135,7 +135,7 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
 
 /// `top` clears the screen before each update and prints no other terminal controls.
 #[test]
-fn top_looks_on_an_empty_screen() {
+fn top_works_without_exports() {
     let folder = folder();
     if shell::run(folder.root(), "command -v script").is_err() {
         eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
@@ -161,7 +161,7 @@ fn top_looks_on_an_empty_screen() {
 }
 
 #[test]
-fn whoever_stops_reading_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     for words in [&["devices"][..], &["policies", "--format", "csv"], &["completions", "bash"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -172,7 +172,7 @@ fn whoever_stops_reading_is_no_error() {
 }
 
 #[test]
-fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
+fn the_cache_answer_is_one_size_and_a_handful_of_rows() {
     let (out, _) = ends(forebay(&["cache"]).arg(sample()), 0);
     assert!(out.starts_with("A cache of "), "{out}");
     let table = out.split("───\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -187,7 +187,7 @@ fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
 }
 
 #[test]
-fn names_of_others_command_no_terminal() {
+fn names_from_traces_cannot_control_the_terminal() {
     let folder = Folder::new();
     let rows: String = (0..200)
         .map(|n| {
@@ -217,7 +217,7 @@ fn names_of_others_command_no_terminal() {
 }
 
 #[test]
-fn an_error_that_nobody_can_be_told_has_its_status_all_the_same() {
+fn an_error_that_cannot_be_printed_still_sets_the_exit_status() {
     let folder = folder();
     let statuses = [
         ("forebay describe nofile 2>/dev/full", 2),

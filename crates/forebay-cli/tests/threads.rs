@@ -24,7 +24,7 @@ fn describe(path: &Path, arguments: &[&str], code: i32) -> (String, String) {
 }
 
 #[test]
-fn threads_are_told_by_types_and_one_by_one() {
+fn threads_are_shown_by_type_and_individually() {
     let (_folder, path) = trace();
     let found = |arguments: &[&str]| -> Value {
         let (out, _) = describe(&path, &[arguments, &["--format", "json"]].concat(), 0);
@@ -52,7 +52,7 @@ fn threads_are_told_by_types_and_one_by_one() {
 }
 
 #[test]
-fn what_belongs_to_threads_needs_them() {
+fn thread_options_need_threads() {
     let (_folder, path) = trace();
     for option in [["--limit", "3"], ["--period", "1s"]] {
         let (out, err) = describe(&path, &option, 2);

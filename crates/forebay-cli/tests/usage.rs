@@ -9,7 +9,7 @@ use forebay_core::catalog::POLICIES;
 use crate::command::{Folder, SPC, ends, fails, forebay, json};
 
 #[test]
-fn mistakes_in_options_say_what_is_right() {
+fn errors_in_options_say_what_is_expected() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     let simulate = |options: &[&str], parts: &[&str]| {
@@ -60,7 +60,7 @@ fn a_device_file_with_a_mistake_is_refused_with_its_line() {
 }
 
 #[test]
-fn outputs_that_cannot_be_written_are_told() {
+fn unwritable_outputs_are_reported() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     let nowhere = folder.path("nowhere");
@@ -84,7 +84,7 @@ fn outputs_that_cannot_be_written_are_told() {
 }
 
 #[test]
-fn grouping_by_what_a_trace_does_not_know_is_warned_of() {
+fn grouping_by_a_missing_column_has_a_warning() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     let (found, said) = json(forebay(&["describe", "--stream-by", "process"]).arg(&trace));
@@ -95,7 +95,7 @@ fn grouping_by_what_a_trace_does_not_know_is_warned_of() {
 }
 
 #[test]
-fn an_option_is_not_taken_for_the_name_of_a_file() {
+fn options_are_not_mistaken_for_file_names() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     for (verb, option) in [("plan buy", "--configure"), ("describe", "--report")] {
@@ -167,7 +167,7 @@ fn the_json_of_each_verb_is_an_object_with_its_version() {
 }
 
 #[test]
-fn listings_name_everything_that_can_be_asked_for() {
+fn listings_name_every_accepted_value() {
     let (devices, _) = ends(&mut forebay(&["devices"]), 0);
     for name in ["sata250", "st1000nm0011", "exos-x18", "fixed:RATE"] {
         assert!(devices.contains(name), "{devices}");
@@ -273,7 +273,7 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_told_or_refused() {
+fn options_without_effect_are_reported_or_rejected() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", "0,1000,4096,R,0.1\n0,90000,4096,W,0.2\n");
     let simulate = |options: &[&str]| {

@@ -70,7 +70,7 @@ fn contents(paths: &[PathBuf]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn status_says_how_many_drives_may_fail_though_nothing_is_written() {
+fn status_of_an_empty_volume_says_how_many_drives_may_fail() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -89,7 +89,7 @@ fn status_says_how_many_drives_may_fail_though_nothing_is_written() {
 }
 
 #[test]
-fn a_volume_is_made_written_checked_and_outlives_two_drives() {
+fn a_volume_is_created_written_checked_and_survives_two_drives() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -144,7 +144,7 @@ fn wipe_cells(path: &Path, status: &Value) {
 }
 
 #[test]
-fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
+fn unrecoverable_data_are_named_by_every_command() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -202,7 +202,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
 
 /// A run that ends early leaves the volume no time to flush by itself.
 #[test]
-fn what_was_played_is_kept_though_it_ends_early() {
+fn an_interrupted_replay_keeps_its_writes() {
     let folder = Folder::new();
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -218,7 +218,7 @@ fn what_was_played_is_kept_though_it_ends_early() {
 }
 
 #[test]
-fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
+fn a_failed_final_flush_is_reported_and_fails() {
     let folder = Folder::new();
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -239,7 +239,7 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
 }
 
 #[test]
-fn a_check_without_room_reads_what_there_is_and_says_so() {
+fn a_check_without_spare_space_reads_everything_with_a_note() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -273,7 +273,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
 }
 
 #[test]
-fn a_volume_of_two_sets_follows_its_workload_and_hints() {
+fn a_volume_with_two_sets_adapts_to_workload_and_hints() {
     let folder = Folder::new();
     drives(&folder, 12);
     let solid = folder.root().join("s");
@@ -364,7 +364,7 @@ fn the_rule_uses_the_costs_of_the_drives_with_which_the_volume_was_created() {
 }
 
 #[test]
-fn what_is_no_volume_is_named_and_nothing_is_written() {
+fn files_that_are_no_volume_are_named_and_not_written() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     let status = |args: &[&str]| forebay(&folder, &[&["volume", "status"], args].concat());
@@ -431,7 +431,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
 
 /// The command that the message suggests repairs the volume, and does nothing if it is run again.
 #[test]
-fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
+fn a_drive_without_a_label_is_reported_and_replaced_by_the_printed_command() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -461,7 +461,7 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
 }
 
 #[test]
-fn commands_are_told_that_replace_every_drive_that_is_missing() {
+fn commands_to_replace_every_missing_drive_are_printed() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
@@ -498,7 +498,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
 }
 
 #[test]
-fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
+fn a_drive_that_holds_data_is_not_added_to_a_volume() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     let put = |bytes: &[u8], at: u64| {
@@ -529,7 +529,7 @@ fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
 }
 
 #[test]
-fn a_volume_is_whole_whenever_its_user_is_killed() {
+fn a_volume_survives_a_kill_at_any_time() {
     let folder = Folder::new();
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));

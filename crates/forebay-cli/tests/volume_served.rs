@@ -115,7 +115,7 @@ fn drive(state: &Value, number: u64) -> &Value {
 }
 
 #[test]
-fn a_volume_without_room_says_so_until_it_has_some() {
+fn a_full_volume_is_reported_until_it_has_space() {
     let folder = Folder::new();
     fs::create_dir(folder.path("v")).unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=64m", "none", "v"];
@@ -133,7 +133,7 @@ fn a_volume_without_room_says_so_until_it_has_some() {
     let (status, state) = served.wait("no room", |state| state["lacks_room"] == true);
     assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
     let said = String::from_utf8(served.ran(&["control", "volume", "socket"]).stdout).unwrap();
-    assert!(said.contains("it has no room for new data") && said.contains("free some"), "{said}");
+    assert!(said.contains("it has no space for new data") && said.contains("free some"), "{said}");
     fs::remove_file(filler).unwrap();
     // The writes waited, and nothing failed.
     client.join().unwrap();
@@ -256,7 +256,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
 }
 
 #[test]
-fn a_volume_under_load_grows_and_loses_a_drive_that_it_can_do_without() {
+fn a_volume_under_load_grows_and_a_drive_is_removed() {
     let mut served = Served::start(&["--spares", "1"]);
     let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let client = {

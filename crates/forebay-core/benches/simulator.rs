@@ -211,7 +211,7 @@ impl PolicyVisitor for TimedSix {
         let mut ios = Ios(0);
         let begun = seconds();
         simulate::run(&mut policy, &mut disks, &mut load, &mut ios);
-        // The time is scaled to as many I/Os as other rows have requests.
+        // The time is scaled to the number of requests in other rows.
         (seconds() - begun) * REQUESTS as f64 / ios.0 as f64
     }
 }

@@ -108,7 +108,7 @@ mod tests {
         /// The table finds the same ids as a plain list does. There are few distinct hashes, so
         /// probes collide.
         #[test]
-        fn finds_what_a_list_finds(calls in prop::collection::vec((0u64..40, 0u32..2000, any::<bool>()), 0..2500)) {
+        fn agrees_with_a_list(calls in prop::collection::vec((0u64..40, 0u32..2000, any::<bool>()), 0..2500)) {
             let mut table = Index::new();
             let mut list: Vec<(u64, u32)> = Vec::new();
             for (position, id, remove) in calls {

@@ -21,7 +21,8 @@ pub struct Extent {
 pub struct Rearrangement {
     /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// The extents that were moved on purpose, sorted by `to`. All others only made room for them.
+    /// The extents that were moved on purpose, sorted by `to`. All other extents were moved only to
+    /// free their places.
     moved: Vec<Extent>,
 }
 
@@ -54,7 +55,7 @@ impl Rearrangement {
         self.moved.iter().map(|extent| extent.len).sum()
     }
 
-    /// Returns whether a range overlaps the extents that made room.
+    /// Returns whether a range overlaps the extents that were moved to free places.
     pub fn displaces(&self, offset: u64, len: u64) -> bool {
         let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
         offset < last.to + last.len && offset.saturating_add(len) > first.to
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_split_where_they_part() {
+    fn ranges_are_split_where_their_targets_diverge() {
         let map = Rearrangement::laid(&[(100, 10), (40, 20)], 200).unwrap();
         assert_eq!(
             pieces(&map, 0, 300),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_laid_is_refused() {
+    fn impossible_arrangements_are_rejected() {
         for (moved, to) in [
             (&[(0, 10), (5, 10)][..], 100),
             (&[(0, 10)], 5),
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_moved_together_are_one_move() {
+    fn neighbors_moved_together_are_one_move() {
         let map = Rearrangement::laid(&[(10, 5), (15, 5), (0, 3)], 50).unwrap();
         let moves: Vec<_> = map.moves().iter().map(|m| (m.from, m.to, m.len)).collect();
         assert_eq!(moves, [(10, 50, 10), (0, 60, 3)]);

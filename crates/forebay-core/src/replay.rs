@@ -227,7 +227,7 @@ impl Closed {
         };
         lineup.ready = true;
         let at = (since + head.think).max(lineup.not_before);
-        // Requests of one instant are issued in the recorded order.
+        // Simultaneous requests are issued in the recorded order.
         self.ready.push(Reverse((at, head.request.id, stream as u32)));
     }
 }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_outstanding_than_were() {
+    fn no_more_requests_are_outstanding_than_recorded() {
         // Request 2 was recorded with one request outstanding. Here 0 and 1 take longer, so 2 waits
         // for one of them.
         let recorded = [

@@ -1,8 +1,8 @@
 //! The driver in virtual time.
 //!
 //! At each instant, the driver processes completions first, then arrivals. It then wakes the policy
-//! if that is due, and asks for I/Os for every lane with room until the policy declines. Nothing is
-//! allocated per request.
+//! if that is due, and requests I/Os for every lane that accepts one until the policy declines.
+//! Nothing is allocated per request.
 
 use crate::contract::bytes::Null;
 use crate::contract::device::Device;
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// Asks for I/Os for every lane with room until the policy declines.
+/// Requests I/Os for every lane that accepts one until the policy declines.
 #[inline]
 fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mut [D]) {
     for (lane, device) in devices.iter_mut().enumerate() {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_with_the_last_completion_arrival_or_answer_whatever_wakes() {
+    fn a_run_ends_with_its_last_event_even_if_wake_ups_are_pending() {
         // The wakeup at 15 ns answers the write; the one at 5 s must not extend the run.
         let write = told(&[(10, Op::Write)], 9);
         assert_eq!(write, (vec![(0, Nanos(15))], Nanos(15)));

@@ -81,7 +81,7 @@ impl PolicyVisitor for Counted {
 }
 
 #[test]
-fn a_run_in_its_stride_allocates_nothing() {
+fn a_warm_run_allocates_nothing() {
     let variants = [
         "split:cmin=80:delta-ms=300",
         "wf2q:cmin=80:delta-ms=300",

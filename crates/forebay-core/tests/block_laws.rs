@@ -214,7 +214,7 @@ proptest! {
     /// Every task that sleeps for a slot is woken. In particular, a throttled write that is merged
     /// must return its slot.
     #[test]
-    fn all_is_answered_where_many_sleep(
+    fn all_requests_are_answered_with_many_sleeping_tasks(
         rows in prop::collection::vec(
             (0u64..4_000, 0u64..40, 1u32..3, 0u32..20, 0usize..6), 30..200),
         tags in prop_oneof![Just(1u64), Just(8), Just(64)],

@@ -47,7 +47,7 @@ proptest! {
 
     /// A box around a device, or a failing device without failures, behaves like the device itself.
     #[test]
-    fn what_wraps_a_device_changes_nothing(steps in steps()) {
+    fn device_wrappers_change_nothing(steps in steps()) {
         for (name, mut model) in models().into_iter().chain(drives(3)) {
             let mut failing = Failing::new(model.clone(), 1, &[]);
             let mut boxed = Box::new(model.clone());

@@ -282,7 +282,7 @@ fn told(mut policy: impl Policy, requests: &[Request]) -> Told {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
-    fn a_disk_on_which_other_places_are_rearranged_is_as_it_was(mut requests in requests()) {
+    fn rearranging_other_blocks_does_not_affect_a_disk(mut requests in requests()) {
         // Without preflushes, because above another policy a preflush is an I/O of the placement.
         requests.iter_mut().for_each(|request| request.flags.0 &= !Flags::PREFLUSH.0);
         for spec in specs().filter(|spec| !spec.starts_with("split")) {

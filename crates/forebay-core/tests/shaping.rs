@@ -42,10 +42,10 @@ fn admitted(rate: u64, within_ms: f64, times: &[u64]) -> usize {
 
 proptest! {
     /// With a spare rate equal to the promised one, no promise is broken. The paper claims this for
-    /// Miser; its fair queueing and Split promise it too (see their modules). All admit at least as
-    /// many requests as RTT alone can.
+    /// Miser; its fair queueing and Split promise it too (see their modules). All of these policies
+    /// admit at least as many requests as RTT alone can.
     #[test]
-    fn with_as_much_to_spare_no_promise_is_ever_broken(
+    fn with_enough_headroom_no_promise_is_broken(
         times in arrivals(300), rate in rate(), places in 1u64..12, part in 0.0f64..0.99,
     ) {
         let within = bound(rate, places) + part * 1000.0 / rate as f64;
@@ -114,7 +114,7 @@ proptest! {
     /// The server is never idle while a request waits, so services start at the same times as under
     /// FCFS.
     #[test]
-    fn those_that_share_a_server_conserve_its_work(
+    fn policies_that_share_a_server_are_work_conserving(
         times in arrivals(300), rate in rate(), places in 1u64..12, dependencies in any::<bool>(),
     ) {
         let within = bound(rate, places);
@@ -135,7 +135,7 @@ proptest! {
     /// Computes tiers by recursion: each request is in the first tier whose server completes it in
     /// time.
     #[test]
-    fn tiers_take_what_those_before_cannot(
+    fn each_tier_takes_what_earlier_tiers_cannot(
         times in arrivals(300), rates in (rate(), rate(), rate()), places in 1u64..6,
     ) {
         let (a, b, rest) = rates;
@@ -290,7 +290,7 @@ fn dmclock_shares_by_weight_above_reservations_and_within_limits() {
 }
 
 #[test]
-fn flags_say_what_is_wrong() {
+fn parameter_errors_say_what_is_wrong() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("miser").contains("cmin: not given") && said("miser").contains("plan capacity"));
     assert!(said("sfq:cmin=0").contains("from 1 to 1000000000"));

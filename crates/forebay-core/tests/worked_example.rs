@@ -1,7 +1,7 @@
 //! The **bid** paper's worked example (figures 4-8): the order in which each scheduler serves
 //! twelve requests of three processes, and the resulting head movement.
 //!
-//! The paper's table of submissions is missing from our copy of the text; the one here reproduces
+//! The paper's table of submissions is missing from our copy of the text; this example reproduces
 //! every order that the text states. For CFQ the paper prints 203 tracks, 25.37 on average and 2.03
 //! sweeps, but its own list of tracks adds up to 275, 34.375 and 2.75 over its 8 movements. The
 //! test expects the correct sums.

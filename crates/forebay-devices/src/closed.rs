@@ -3,7 +3,7 @@
 //!
 //! The host's overhead ([`Host`]) is not part of the drive: the pause between a completion and the
 //! next I/O, and the time to wake up if the host sleeps while its only I/O is in flight. I/Os that
-//! the drive has no room for wait in the host ([`Order`]).
+//! the drive cannot accept yet wait in the host ([`Order`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub struct Pause {
     pub wake: Nanos,
 }
 
-/// The order in which a host issues I/Os that wait for room in the drive.
+/// The order in which a host issues I/Os that wait for the drive to accept them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By address, like Linux's mq-deadline. If the drive accepts fewer I/Os than are outstanding,
@@ -224,7 +224,7 @@ impl<'a, D: Device> Run<'a, D> {
         (seen, io.op, owner.0 as usize, seen - io.at)
     }
 
-    /// Issues I/Os while the device has room.
+    /// Issues I/Os while the device accepts them.
     fn start(&mut self, now: Nanos) {
         while self.device.room() && !self.waiting.is_empty() {
             let rank = |io: &Request| match self.host.order {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_host_goes_in_the_order_of_addresses() {
+    fn requests_waiting_in_the_host_are_sorted_by_address() {
         let row = only(Job::random(Op::Write, 4096, 8), Host::default());
         assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
         assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_host_may_go_first_come_first_served() {
+    fn requests_waiting_in_the_host_may_go_in_order_of_arrival() {
         let host = Host { order: Order::Arrival, ..Host::default() };
         let row = only(Job::random(Op::Write, 4096, 8), host);
         // Each I/O waits for all the others.
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_beside_each_other_have_rows_of_their_own() {
+    fn concurrent_jobs_have_separate_rows() {
         let streams =
             Job { random: false, clones: 4, depth: 4, block_bytes: 65_536, reads_share: 1.0 };
         let both = Job { reads_share: 0.25, ..Job::random(Op::Read, 4096, 4) };

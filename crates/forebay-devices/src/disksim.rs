@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_and_the_files_beside_it_are_taken_over() {
+    fn a_drive_and_its_companion_files_are_imported() {
         let imported = alone(BESIDE).unwrap();
         let DriveSpec { disk, format, controller } = &imported.drive;
         assert_eq!((imported.name.as_str(), disk.heads, disk.zones.len()), ("D", 2, 1));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_times_is_honored_or_told() {
+    fn parameters_that_affect_times_are_used_or_reported() {
         let with = |said: &str| alone(&WHOLE.replace("Oddity = 7", said)).unwrap();
         let noted = |said: &str| {
             let key = said.split(" =").next().unwrap();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn seek_kinds_take_their_own_parameters() {
+    fn each_seek_kind_has_its_own_parameters() {
         let with = |from: &str, to: &str| {
             assert!(WHOLE.contains(from), "{from}");
             alone(&WHOLE.replace(from, to)).unwrap()
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_may_stand_in_another_file() {
+    fn a_layout_may_be_in_another_file() {
         let begin = WHOLE.find("dm_layout_g1 {").unwrap();
         let end = WHOLE.find(" Mechanical Model").unwrap();
         let layout = WHOLE[begin..end].trim_end().trim_end_matches(',');
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn small_faults_of_real_drives_are_repaired_and_told() {
+    fn small_faults_of_real_drives_are_repaired_and_reported() {
         let with = |from: &str, to: &str| {
             assert!(WHOLE.contains(from), "{from}");
             alone(&WHOLE.replace(from, to))

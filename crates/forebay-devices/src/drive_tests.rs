@@ -259,7 +259,7 @@ fn reading_goes_on_through_short_gaps() {
 }
 
 #[test]
-fn what_may_be_meant_is_noted() {
+fn ambiguous_values_have_a_note() {
     let notes = |text: &str| read(Path::new("my.toml"), text).unwrap().notes;
     assert_eq!(notes(DRIVE), ["no zone covers the cylinders 60 to 60"]);
     let short = DRIVE.replace("[1, 10, 99]", "[1, 10, 40]").replace("= 61", "= 60");
@@ -326,7 +326,7 @@ fn more_places_never_make_a_busy_drive_slower() {
 
 #[test]
 fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
-    // Keeps 32 commands of 512 KiB outstanding on a cache that has room for eight.
+    // Keeps 32 commands of 512 KiB outstanding on a cache that holds eight.
     let mut drive = open("sata250").unwrap().model;
     let (mut now, mut started, mut finished) = (Nanos::ZERO, 0, 0);
     while finished < 400 {

@@ -258,8 +258,8 @@ pub enum DevicesError {
 
 /// Opens the device called `name_or_path`: a bundled name, `fixed:RATE`, or the path of a device
 /// file, which ends in `.toml` or contains a folder. Modifiers may follow: `:plain` for the arm and
-/// platters alone, with one command at a time; `:queue-depth=1`; `:write-cache=off`; for a
-/// solid-state drive, how full it is and its spare flash; for a volume, what was provisioned
+/// platters alone, one command at a time; `:queue-depth=1`; `:write-cache=off`; for a solid-state
+/// drive, how full it is and its spare flash; for a volume, what was provisioned
 /// (`ebs-gp3:gib=500:iops=6000`).
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     let whole = name_or_path.trim();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_is_the_queue_s() {
+    fn a_margin_belongs_to_the_queue() {
         let drive = open("st1000nm0011").unwrap();
         let margin = Nanos::from_micros(3210);
         let changed = drive.at_catch_margin(margin).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_such_tracks_stays() {
+    fn devices_without_such_tracks_stay_unchanged() {
         for name in ["d7-p5520", "fixed:100"] {
             assert!(open(name).unwrap().at_media_rate(1.1).is_none(), "{name}");
         }

@@ -43,7 +43,7 @@ pub struct FigureSource {
 }
 
 impl FigureSource {
-    /// Returns the parameters in `text`, each of which is on a line of its own.
+    /// Returns the parameters in `text`, each of which is on a separate line.
     pub(super) fn all(text: &str) -> Vec<FigureSource> {
         let (mut figures, mut table) = (Vec::new(), String::new());
         for line in text.lines().map(str::trim) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_goes_without_the_guesses_at_what_it_goes_without() {
+    fn guesses_at_missing_parts_are_left_out() {
         let of = |name: &str| crate::open(name).unwrap();
         let shipped = of("st1000nm0011");
         let has = |device: &OpenDevice, key: &str| {

@@ -78,7 +78,7 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
 }
 
 #[test]
-fn general_choices_rise_and_every_bundled_disk_can_rest() {
+fn generic_devices_get_faster_and_every_bundled_disk_can_spin_down() {
     let sizes: Vec<u64> = general().unwrap().iter().map(|device| device.model.capacity()).collect();
     assert!(sizes.len() == GENERAL.len() && sizes.is_sorted(), "{sizes:?}");
     for (stem, text) in BUNDLED {
@@ -92,7 +92,7 @@ fn general_choices_rise_and_every_bundled_disk_can_rest() {
 }
 
 #[test]
-fn the_paper_s_test_disk_can_be_written_down() {
+fn the_papers_test_disk_can_be_described() {
     let device = read(Path::new("my.toml"), TEST_DISK).unwrap();
     assert_eq!((device.model.capacity(), device.model.cylinders()), (10_000 * 512, 100));
     assert_eq!(device.model.len_max(), 1 << 30);

@@ -149,7 +149,7 @@ pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
     Ok(trace)
 }
 
-/// Returns the number of requests beyond the end of the disk. Fails if these are more than 1 % of
+/// Returns the number of requests beyond the end of the disk. Fails if they are more than 1 % of
 /// all requests, because the trace must then come from another drive.
 fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, ValidateError> {
     let bytes = match spec {

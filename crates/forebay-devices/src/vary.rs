@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_assumed_is_halved_and_doubled() {
+    fn assumed_values_are_halved_and_doubled() {
         let drive = open("st1000nm0011").unwrap();
         let whole = drive.drive.clone().unwrap().controller;
         let varied = drive.varied();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_that_is_a_guess_has_two_ends() {
+    fn a_guessed_margin_is_tried_at_both_ends() {
         let drive = open("sata250").unwrap();
         let margins = drive.at_margins().into_iter();
         let margins =
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_controller_or_assumes_nothing_stays() {
+    fn devices_without_a_controller_or_assumptions_stay_unchanged() {
         assert!(open("st1000nm0011:plain").unwrap().varied().is_empty());
         assert!(open("d7-p5520").unwrap().varied().is_empty());
         assert!(open("fixed:100").unwrap().varied().is_empty());

@@ -36,7 +36,7 @@ fn validation(root: &Path, name: &str, arrivals: Arrivals) -> Validation {
 }
 
 #[test]
-fn models_of_real_drives_meet_what_was_measured_on_them() {
+fn models_of_real_drives_agree_with_measurements() {
     let Some(root) = folder() else { return };
     for (name, most_ms) in DRIVES {
         let figures = validation(&root, name, Arrivals::Simulated);

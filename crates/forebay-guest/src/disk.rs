@@ -102,7 +102,7 @@ mod tests {
     use forebay_core::{Flags, Op};
 
     #[test]
-    fn what_the_model_has_no_room_for_waits_in_line() {
+    fn requests_that_the_model_cannot_accept_are_queued() {
         let mut disk = Disk::open("fixed:1000").unwrap();
         let io = |id| Request {
             at: Nanos::ZERO,

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flushers_writes_are_told_from_others() {
+    fn writes_of_the_flusher_are_distinguished_from_others() {
         let trace = "# tracer: nop\n\
             forebay-guest-93  [000] .....    10.000005: tracing_mark_write: forebay-guest begins 7000\n\
             reader-95  [000] .....    10.000105: block_bio_queue: 259,0 R 8 + 8 [reader]\n\

@@ -204,8 +204,8 @@ fn idle_burst(draw: &mut Draw) -> Vec<Task> {
     (0..4).map(client).collect()
 }
 
-/// Eight threads read one file. Each submits the next eight pieces in one call as soon as it has
-/// room, so adjacent pieces are read by the same thread or by different ones.
+/// Eight threads read one file. Each submits the next eight pieces in one call as soon as it can,
+/// so adjacent pieces are read by the same thread or by different ones.
 fn shared_file(draw: &mut Draw) -> Vec<Task> {
     let (len, threads, batches) = (16 << 10, 8, 40);
     let first = below(&mut draw.state, SPAN / 2) / BLOCK * BLOCK;
@@ -216,7 +216,7 @@ fn shared_file(draw: &mut Draw) -> Vec<Task> {
         })
         .collect();
     for round in 0..threads * batches * 2 {
-        // Half of each batch continues where that of another thread ended.
+        // Half of each batch continues where another thread's batch ended.
         let owner = match round < threads * 2 {
             true => round % threads,
             false => below(&mut draw.state, threads),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_follows_what_ended_in_its_place() {
+    fn think_time_starts_when_the_previous_io_of_the_slot_ends() {
         let task = task("task a depth=2\nread 0 1 5\nread 1 1 7\nread 2 1 3\n");
         let mut pacing = Pacing::new(&task);
         assert_eq!(pacing.due(&task), Some(Nanos(5_000)));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_lasts_a_while_but_a_batch_goes_off_at_once() {
+    fn calls_take_time_but_a_batch_starts_at_once() {
         // Adjacent I/Os of one call are merged. With two calls, the first I/O is already on the
         // disk when the second is submitted.
         let ios = "read 0 4096 0\nread 4096 4096 0\n";
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_no_part_of_any_time() {
+    fn phases_do_not_affect_times() {
         let script = Script::parse("task a start-us=100\nread 0 4096 0\n").unwrap();
         let outcome = simulated(&script, "fixed:1000", "none", Nanos::from_millis(7)).unwrap();
         assert_eq!(outcome.times[0][0].due, Nanos::from_micros(100));

@@ -68,7 +68,7 @@ impl Aio {
     /// Creates a queue for at most `depth` I/Os at a time, each of at most `len_max` bytes.
     ///
     /// # Errors
-    /// The system has no room for that many I/Os.
+    /// The system cannot provide for that many I/Os.
     pub fn new(file: File, depth: u32, len_max: u32) -> io::Result<Aio> {
         let mut context = 0u64;
         // SAFETY: the pointer is to a context that is zero, as the call requires, and that lives
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ios_end_by_their_names() {
+    fn completions_are_matched_by_id() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 8192]).unwrap();
         let mut aio = Aio::new(file, 4, 4096).unwrap();

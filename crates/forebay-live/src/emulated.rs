@@ -49,7 +49,7 @@ impl Content {
         let mut offset = io.offset;
         for &piece in pieces {
             match io.op {
-                // Nobody needs the bytes of this read.
+                // The bytes of this read are not needed.
                 Op::Read if piece.buf == 0 => {}
                 _ if piece.buf == 0 => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
                 Op::Read => store.read(offset, pool.view_mut(piece))?,
@@ -156,7 +156,7 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
                 "{io:?} names {named} bytes"
             );
             let other = content.pieces.insert((io.lane, io.id), pieces.to_vec());
-            assert!(other.is_none(), "{io:?} has the name of another I/O under way");
+            assert!(other.is_none(), "{io:?} has the id of another outstanding I/O");
         }
         self.devices[usize::from(io.lane)].start(now, io);
         self.under_way += 1;

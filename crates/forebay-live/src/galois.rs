@@ -63,7 +63,11 @@ pub fn parity(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
 /// More blocks are lost than there are parities, a block is named twice or unknown, or lengths
 /// differ.
 pub fn recover(data: &[&[u8]], parities: &[&[u8]], lost: &[usize], rebuilt: &mut [&mut [u8]]) {
-    assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
+    assert!(
+        (1..=2).contains(&parities.len()),
+        "expected one or two parities, got {}",
+        parities.len()
+    );
     let count = data.len() + parities.len();
     let known = |nth: usize| lost[nth] < count && !lost[..nth].contains(&lost[nth]);
     assert!(

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sleep_while_handing_over_holds_a_driver_up() {
+    fn only_sleep_during_submission_delays_a_driver() {
         let (mut held, us) = (SubmissionDelays::default(), Nanos::from_micros);
         let sleep = || std::thread::sleep(Duration::from_micros(200));
         // Sleeps are not counted yet during the first long submission.

@@ -140,8 +140,8 @@ pub trait Lanes {
     fn slots(&mut self) -> &mut dyn Slots;
 
     /// Accepts an I/O of whole blocks, whose bytes are `pieces`, in order of address. The next
-    /// [`Lanes::proceed`] submits it. The caller must have checked that the lane has room; `now` is
-    /// the time of the last [`Lanes::reap`].
+    /// [`Lanes::proceed`] submits it. The caller must have checked that the lane accepts another
+    /// I/O; `now` is the time of the last [`Lanes::reap`].
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
 
     /// Returns a waker that wakes [`Lanes::proceed`] from any thread. This must be called on the

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_zeroed_and_begins_at_a_page_and_if_long_at_a_large_one() {
+    fn memory_is_zeroed_and_aligned_to_a_page_or_a_huge_page() {
         for (len, at) in [(1, ALIGN), (HUGE - 1, ALIGN), (HUGE, HUGE), (2 * HUGE + 5000, HUGE)] {
             let mut memory = Memory::zeroed(len);
             assert_eq!(memory.address() as usize % at, 0);

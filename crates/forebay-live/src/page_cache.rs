@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_go_several_at_a_time() {
+    fn several_long_writes_run_at_a_time() {
         let takes = |len, alone| {
             let io = write(0, len, Flags::NONE);
             PageCache::default().takes(Nanos::ZERO, &io, alone, || VMSTAT.into())
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waited_is_the_last_for_a_second() {
+    fn after_a_blocked_write_none_starts_for_a_second() {
         let mut cache = PageCache::default();
         let ms = Nanos::from_millis;
         let takes = |cache: &mut PageCache, at| {

@@ -3,7 +3,7 @@
 //!
 //! The byte written to an address is that of [`payload`], so the result of a run can be verified
 //! wherever a policy has placed it. Nothing is copied for a write, because the pattern is in a
-//! buffer of its own.
+//! separate buffer.
 
 use std::collections::BTreeMap;
 

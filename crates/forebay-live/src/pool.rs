@@ -34,7 +34,7 @@ enum BufferKind {
     Held,
     /// The buffer never changes.
     Constant,
-    /// The buffer receives data that nobody needs.
+    /// The buffer receives data that is not needed.
     Sink,
 }
 
@@ -73,7 +73,7 @@ unsafe impl Send for Pool {}
 
 impl Pool {
     /// Creates a pool whose first `arena_bytes` are contiguous, so that they can be registered with
-    /// the kernel at once. Further buffers, or all buffers if this is 0, come from the heap.
+    /// the kernel at once. Further buffers, or all buffers if this is 0, are allocated on the heap.
     pub fn new(arena_bytes: usize) -> Pool {
         let mut pool = Pool {
             room: Room::new(arena_bytes),
@@ -120,7 +120,7 @@ impl Pool {
         self.name(len, BufferKind::Constant, place)
     }
 
-    /// Adds a permanent buffer of `len` bytes for data that nobody needs: any part of it may be
+    /// Adds a permanent buffer of `len` bytes for data that is not needed: any part of it may be
     /// lent for writing, even several times at once, and it can never be read.
     pub fn sink(&mut self, len: u32) -> Buf {
         let place = self.room.take(len);
@@ -196,7 +196,7 @@ impl Pool {
             };
             loans.swap_remove(at);
         }
-        self.lent = self.lent.checked_sub(1).expect("no more given back than lent");
+        self.lent = self.lent.checked_sub(1).expect("no more is returned than was lent");
     }
 
     /// Creates the name of a buffer with one hold.
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_changes_nobody_sees_and_what_it_reads_nobody_changes() {
+    fn device_writes_are_isolated_and_memory_being_read_is_immutable() {
         let mut pool = Pool::new(0);
         let buf = pool.take(100);
         let (changed, read) = (piece(buf, 10, 10), piece(buf, 40, 10));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_lent_outlives_the_pool() {
+    fn memory_that_is_lent_survives_the_pool() {
         let mut pool = Pool::new(64 << 20);
         let buf = pool.take(1 << 20);
         pool.lend(piece(buf, 0, 1), true);

@@ -1,8 +1,8 @@
 //! The driver in wall time: the simulator's loop, with a clock that cannot be stopped.
 //!
 //! Each pass processes completions, then arrivals; wakes the policy if that is due; offers every
-//! lane with room to the policy until it declines; and submits the resulting I/Os at once. As in
-//! virtual time, the policy is called only after an arrival, a completion or a wakeup, so a
+//! lane that accepts I/Os to the policy until it declines; and submits the resulting I/Os at once.
+//! As in virtual time, the policy is called only after an arrival, a completion or a wakeup, so a
 //! recorded run replays identically ([`forebay_core::tape`]). Nothing is allocated per request once
 //! the loop is warm.
 
@@ -210,7 +210,7 @@ impl Pass {
         }
     }
 
-    /// Offers every lane with room to the policy until it declines.
+    /// Offers every lane that accepts I/Os to the policy until it declines.
     #[inline]
     fn offer<P, L, W, O>(&mut self, now: Nanos, driven: &mut Driven<'_, P, L, W, O>)
     where

@@ -61,7 +61,7 @@ pub trait SocketLanes: crate::Lanes {
     /// Adds a target, and returns its lane, which comes after all others.
     ///
     /// # Errors
-    /// The driver has no room for more targets, or cannot add any.
+    /// The driver cannot add a target, or no more of them.
     fn add(&mut self, _target: Target) -> io::Result<Lane> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_anothers_only_once_it_was_told_that_it_is_gone() {
+    fn a_name_is_reused_only_after_its_removal_was_reported() {
         let mut sockets = Sockets::default();
         let socket = || OwnedFd::from(UnixStream::pair().expect("a pair of sockets").0);
         let first = sockets.plug(socket());

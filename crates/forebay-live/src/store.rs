@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_for_what_was_written() {
+    fn memory_is_used_only_for_written_blocks() {
         let mut sparse = Sparse::new();
         sparse.write(1 << 50, &[1; 10], false).unwrap();
         sparse.write((1 << 40) - 1, &[1; 2], false).unwrap();

@@ -75,7 +75,7 @@ impl<L: Lanes> Striped<L> {
         self.queues[usize::from(part.lane)].push_back((Request { id, ..part }, pieces));
     }
 
-    /// Starts parts on the lanes that have room.
+    /// Starts parts on the lanes that accept I/Os.
     fn start_parts(&mut self, now: Nanos) {
         for (lane, queue) in (0..).zip(&mut self.queues) {
             while self.lanes.room(lane)
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_where_the_stripe_has_them() {
+    fn bytes_are_at_their_striped_positions() {
         let devices = (0..3).map(|_| Fixed::new(1000.0).unwrap()).collect();
         let stores = (0..3).map(|_| Box::new(Sparse::new()) as Box<dyn Store>).collect();
         let lanes = Emulated::new(devices, VirtualClock::default()).storing(stores);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_at_work_holds_up_no_other() {
+    fn a_busy_lane_does_not_delay_others() {
         let devices = (0..2).map(|_| Fixed::new(1000.0).unwrap()).collect();
         let mut lanes = Striped::new(Emulated::new(devices, VirtualClock::default()), 4 * KIB);
         // Two I/Os on the first lane, one on the second, and one on both.

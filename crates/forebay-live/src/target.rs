@@ -450,8 +450,8 @@ fn open(
     Ok((open(flags).map_err(said)?, None))
 }
 
-/// Rejects a block size that exceeds the alignment of memory, because buffers have room for I/Os
-/// widened to blocks only up to [`ALIGN`].
+/// Rejects a block size that exceeds the alignment of memory, because buffers are large enough for
+/// I/Os widened to blocks only up to [`ALIGN`].
 fn aligned(block: u32) -> Result<u32, String> {
     if block.is_power_of_two() && block as usize <= ALIGN {
         return Ok(block);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_that_fails_is_told() {
+    fn a_flush_that_fails_is_reported() {
         let refused = Some(Failure::Os(libc::EINVAL));
         let mut threads = Threads::new(vec![never_durable()], 2).unwrap();
         assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);

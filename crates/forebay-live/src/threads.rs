@@ -69,7 +69,7 @@ impl Served {
     }
 }
 
-/// Targets as lanes.
+/// Lanes on targets, whose I/Os are executed by threads.
 pub struct Threads {
     served: Vec<Served>,
     depth: u32,

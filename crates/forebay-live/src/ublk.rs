@@ -2,7 +2,7 @@
 //! and later).
 //!
 //! [`Control`] adds, starts, recovers, stops and deletes devices. [`Queue`] receives the requests
-//! of one device and answers them in a ring of its own; [`crate::SocketLanes::attach`] does so in the
+//! of one device and answers them in a separate ring; [`crate::SocketLanes::attach`] does so in the
 //! ring of a driver. A server adds a device, sets its limits, opens the queue on the thread that
 //! will serve it, and starts the device from another thread: starting reads the partition table, so
 //! the queue must already be served.

@@ -88,7 +88,7 @@ impl Slot {
         if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
             let mut at = 0;
             for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
-                // Data that nobody needs is not copied to the sink, which must not be written.
+                // Data that is not needed is not copied to the sink, which must not be written.
                 if piece.buf != sink {
                     pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
                 }
@@ -158,7 +158,7 @@ pub struct Uring {
     priority: u16,
     pool: Pool,
     pattern: Buf,
-    /// The buffer for reads whose data nobody needs.
+    /// The buffer for reads whose data is not needed.
     sink: Buf,
     clock: WallClock,
     now: Nanos,

@@ -162,7 +162,7 @@ impl Lanes for Failing {
 }
 
 #[test]
-fn failures_are_told_and_the_run_goes_on() {
+fn failures_are_told_and_the_run_continues() {
     let requests = mixed(300, 50, 1 << 30);
     let mut seen = Counted::default();
     let policy = &mut build("noop:merge=no", LEN_MAX).unwrap();
@@ -173,7 +173,7 @@ fn failures_are_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn what_held_the_driver_up_is_told_before_what_was_late() {
+fn the_cause_of_a_delay_is_reported_before_late_requests() {
     // All requests arrive at once, and four are served at a time.
     let requests: Vec<Request> =
         (0..8).map(|id| request(id, 0, Op::Read, id << 20, 4096)).collect();
@@ -186,7 +186,7 @@ fn what_held_the_driver_up_is_told_before_what_was_late() {
 }
 
 #[test]
-fn once_stopped_nothing_starts_and_what_is_under_way_ends() {
+fn after_a_stop_nothing_starts_and_pending_ios_complete() {
     // Each request takes a second, so the first one is in flight when the run is stopped.
     let requests: Vec<Request> =
         (0..5).map(|id| request(id, 100 * id, Op::Read, id << 20, 4096)).collect();

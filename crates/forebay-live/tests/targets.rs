@@ -93,7 +93,7 @@ fn expected(len: u64, requests: &[Request]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_lands_where_it_should_and_nowhere_else() {
+fn writes_land_at_their_address_only() {
     let folder = tempfile::tempdir().unwrap();
     let (path, len) = (folder.path().join("disk"), 4 * MIB);
     // The last quarter is only trimmed, because a policy may reorder a write and a trim.
@@ -332,7 +332,7 @@ fn a_device_that_is_in_use_or_read_only_is_not_written() {
 }
 
 #[test]
-fn what_a_loop_device_stands_on_is_not_written() {
+fn files_behind_loop_devices_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let [backing, hard] = ["backing", "hard"].map(|name| folder.path().join(name));
     filled(&backing, 4 * MIB);
@@ -372,7 +372,7 @@ fn no_file_is_created_among_devices() {
 }
 
 #[test]
-fn what_cannot_be_a_target_is_refused_in_words() {
+fn unusable_targets_are_rejected_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let refused = |path: &Path, how| Target::open(path, how).unwrap_err().to_string();

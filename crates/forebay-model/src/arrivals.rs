@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_come_in_as_long_and_as_many_write() {
+    fn counts_duration_and_share_of_writes_are_kept() {
         for requests in [1, 2, 3, 63, 64, 65, 1000, 10_001] {
             let list = bursts(requests);
             let arrivals = fitted(&list, BLOCKS);
@@ -427,7 +427,7 @@ mod tests {
     /// Alternating runs of three writes and three reads, whose ends never coincide with the halving
     /// of a block.
     #[test]
-    fn what_came_before_is_gone_on_with() {
+    fn the_state_before_a_part_is_continued() {
         let list: Vec<(u64, bool)> = (0..20_000).map(|n| (n * 1000, n / 3 % 2 == 0)).collect();
         let drawn = drawn(&fitted(&list, 16), 2);
         let lone = drawn.windows(3).filter(|three| {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn half_the_blocks_have_all_that_they_had() {
+    fn halving_the_blocks_keeps_all_requests() {
         let arrivals = fitted(&bursts(7_000), 7);
         assert_eq!(arrivals.blocks(), 7);
         let coarser = arrivals.coarser();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_data_are_read_back() {
         let arrivals = fitted(&bursts(3_000), 8);
         let mut writer = Writer::default();
         arrivals.put(&mut writer);

@@ -98,7 +98,7 @@ impl<'a> Bytes<'a> {
         self.at += length;
         match std::str::from_utf8(text) {
             Ok(text) => Ok(text.to_string()),
-            Err(_) => self.bad(format!("{what} that is no text"), "UTF-8"),
+            Err(_) => self.bad(format!("{what} that is not text"), "UTF-8"),
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_refused_where_it_stands() {
+    fn values_out_of_bounds_are_rejected_with_their_position() {
         let bad = |bytes: &[u8], max| Bytes::new(bytes).number(max, "share").unwrap_err();
         assert_eq!(bad(&[5], 4).got, "share 5");
         assert_eq!(bad(&[5], 4).byte, 0);

@@ -1,10 +1,10 @@
 //! The sequence of states: a Markov chain over classes and ranges.
 //!
 //! The next class is drawn from the remaining budget of the epoch. The weights are the lifts (how
-//! much more often than by chance) with which it follows the last class, comes after the preceding
-//! gap and before the following one. Then its range is drawn from the remaining budget of ranges.
-//! These weights are the lifts of the transition, and of the transition among those of the class
-//! (the paper's features of transitions), and what remains of the class in each range.
+//! much more often than by chance) with which a class follows the last class, comes after the
+//! preceding gap and before the following one. Then its range is drawn from the remaining budget of
+//! ranges. These weights are the lifts of the transition, and of the transition among those of the
+//! class (the paper's features of transitions), and what remains of the class in each range.
 
 use std::collections::VecDeque;
 
@@ -114,7 +114,7 @@ pub(crate) struct ChainFit {
     after: Grid,
     before: Grid,
     paces: Grid,
-    /// The latest requests, as many as a pace is determined from.
+    /// The latest requests, from which the pace is determined.
     recent: VecDeque<(usize, u64)>,
     moves: Grid,
     ranges: Grid,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_epochs_have_what_both_had() {
+    fn joined_epochs_have_the_sum_of_both() {
         let counts = |numbers: &[(u32, u32)]| Counts(numbers.to_vec());
         let epoch =
             |n: u32| Epoch { classes: counts(&[(n, 3)]), ranges: counts(&[(0, 1), (n + 1, 2)]) };

@@ -79,7 +79,7 @@ impl Counts {
         writer.numbers(self.0.iter().map(|entry| u64::from(entry.1) - 1));
     }
 
-    /// Reads counts of numbers of at most `max`.
+    /// Reads the counts of numbers, which are at most `max`.
     pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, ByteError> {
         let length = bytes.length(max as usize + 1, what)?;
         let mut last = None;
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(counts in counts()) {
+        fn written_data_are_read_back(counts in counts()) {
             let mut writer = Writer::default();
             counts.put(&mut writer);
             let mut bytes = Bytes::new(&writer.0);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_drawn_no_more() {
+    fn removed_numbers_are_not_drawn() {
         let (mut bag, mut dice) = (Bag::new(&Counts(vec![(3, 1), (7, 2)])), RandomSource::new(1));
         assert!(bag.take(3) && !bag.take(3) && !bag.take(4));
         assert_eq!((bag.draw(&mut dice), bag.draw(&mut dice)), (Some(7), Some(7)));

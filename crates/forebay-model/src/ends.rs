@@ -1,5 +1,5 @@
-//! Where recent requests of an area ended, the latest first. Each property is in an array of its
-//! own, because lookups compare all ends at once.
+//! Where recent requests of an area ended, the latest first. Each property is in a separate array,
+//! because lookups compare all ends at once.
 
 use forebay_core::Op;
 

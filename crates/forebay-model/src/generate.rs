@@ -28,7 +28,7 @@ use place::Placer;
 pub enum Mechanism {
     /// Which class follows which.
     Follows,
-    /// Which classes come after and before which gaps.
+    /// Which classes follow and precede which gaps.
     Gaps,
     /// Which transitions between ranges are made, and by which classes.
     Transitions,

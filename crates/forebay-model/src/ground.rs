@@ -292,7 +292,7 @@ impl UsedBlocks {
     }
 }
 
-/// The number of stretches examined when searching for room.
+/// The number of stretches examined when searching for free space.
 const TRIES: usize = 200;
 
 #[cfg(test)]
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ground_that_was_not_used_lately_gives_way() {
+    fn the_least_recently_used_blocks_are_forgotten() {
         let (mut ground, mut lost) = (UsedBlocks::of(2), Vec::new());
         for (page, number) in (0..3).zip(1..) {
             ground.touch((page * PAGE, page * PAGE + 3), number, |owner, n| lost.push((owner, n)));

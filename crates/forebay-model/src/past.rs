@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_too_old_is_forgotten() {
+    fn old_entries_are_forgotten() {
         let mut past = Past::of(2, 64);
         (0..69).for_each(|len| past.push(PastRequest { len, blocks: 1, ..PastRequest::default() }));
         assert!(past.get(5).is_none() && past.get(70).is_none());
@@ -189,7 +189,7 @@ mod tests {
     proptest! {
         /// Compared with a plain list of all requests.
         #[test]
-        fn those_that_hold_blocks_are_found(
+        fn owners_of_blocks_are_found(
             steps in proptest::collection::vec((0u16..3, 0u32..3, 0u32..400), 1..400),
             asked in proptest::collection::vec((0usize..3, 0u32..401, 1usize..16), 1..20),
         ) {

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_cells_lie_where_both_did() {
+    fn joined_cells_cover_both_ranges() {
         let far = vec![Counts(vec![(0, 4), (1, 2), (8, 1)]); 8];
         let mut places = Places { of_class: Vec::new(), cells: 9, cell_bytes: 65_536, far };
         let all = |places: &Places| places.far.iter().map(Counts::sum).sum::<u64>();

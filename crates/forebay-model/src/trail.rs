@@ -175,7 +175,7 @@ mod tests {
 
     /// A stream may also continue on another volume.
     #[test]
-    fn an_end_is_its_stream_s_until_that_goes_on() {
+    fn an_end_is_its_stream_s_until_that_continues() {
         use crate::ends::{ENDS_MAX, MismatchPenalties};
         use crate::space::{Volume, Volumes};
         let volume = Volume {

@@ -61,7 +61,7 @@ fn blocks_used(records: &[Record]) -> f64 {
 }
 
 #[test]
-fn a_twin_of_the_bundled_trace_is_like_it() {
+fn a_twin_of_the_bundled_trace_resembles_it() {
     let records = bundled();
     let model = fit(&records);
     let twin = draw(&model, 1);
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_drawn_keeps_to_volumes_time_and_counts(records in any_records(), seed: u64) {
+    fn twins_keep_volumes_duration_and_counts(records in any_records(), seed: u64) {
         let first = records[0].at.0;
         let records: Vec<Record> =
             records.iter().map(|r| Record { at: Nanos(r.at.0 - first), ..*r }).collect();
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_comes_back_and_any_damage_to_it_is_told(
+    fn a_file_is_read_back_and_damage_is_detected(
         records in any_records(),
         at in 0usize..1 << 16,
         change in 1u8..,
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn old_models_and_other_files_are_told_apart() {
+fn old_models_and_other_files_are_distinguished() {
     let told = |file: &[u8]| Model::from_file(Path::new("m"), file).unwrap_err().to_string();
     assert!(told(b"{\"forebay_model\":1,\"requests\":3}").contains("an earlier Forebay"));
     assert!(told(b"forebay model 9\nxyz").contains("form 9"));

@@ -205,7 +205,7 @@ mod tests {
     use forebay_show::terminal::{Extent, text};
 
     #[test]
-    fn a_page_says_what_was_captured_and_what_was_lost() {
+    fn a_page_lists_captured_and_lost_events() {
         let answer = CaptureAnswer {
             output: "mine.fio".into(),
             requests: 1,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_mostly_waited_for_the_target_is_the_targets() {
+    fn a_request_that_mostly_waited_for_the_target_is_attributed_to_the_target() {
         let ms = Nanos::from_millis;
         let mut late = Late::new();
         let mut issued = |spells: &[(u64, u64)], wanted, at| {

@@ -50,7 +50,7 @@ impl ServedArray {
         Ok(ServedArray { label, drives: ServedDrives { count, bytes: drive_bytes(&label) } })
     }
 
-    /// Returns the spec of a simulation for one that the server builds above its volume.
+    /// Returns the spec for simulating a policy that the server builds above its volume.
     pub(crate) fn below(&self, spec: &str) -> Result<String, Error> {
         let parsed = Spec::parse(spec)?;
         if !is_shaper(parsed.name()) {

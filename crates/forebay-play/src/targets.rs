@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_go_where_they_are_told_and_the_rest_to_the_target() {
+    fn volumes_go_to_their_mapped_targets_and_others_to_the_default() {
         let folder = tempfile::tempdir().unwrap();
         let (x, y) = (folder.path().join("x"), folder.path().join("y"));
         let input = input(folder.path());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_leaves_nothing() {
+    fn targets_too_small_are_rejected_without_side_effects() {
         let folder = tempfile::tempdir().unwrap();
         let input = input(folder.path());
         let [new, there, link, nowhere] =

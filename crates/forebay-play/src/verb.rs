@@ -145,7 +145,7 @@ pub(crate) fn share(elapsed: Nanos, length: Option<Nanos>) -> Option<f64> {
 fn line(before: &PlayNews, now: &PlayNews) -> String {
     let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(1e-3);
     format!(
-        "playing: {} requests, {:.0}/s, {} under way, {} late, {} I/Os failed",
+        "playing: {} requests, {:.0}/s, {} outstanding, {} late, {} I/Os failed",
         now.finished,
         (now.finished - before.finished) as f64 / seconds,
         now.issued - now.finished,

@@ -40,8 +40,8 @@ forebay_ask::ask! {
         /// Reserve space for the data of this many drives, so that they are restored on the others
         /// when drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
-        /// A bundled device or a device file for the hard disks, or one for each of them. Its costs of
-        /// writes decide which level a unit has, if units change between RAID 6 and three copies (serve
+        /// A bundled device or a device file for the hard disks, or one for each of them. The costs
+        /// of its writes determine the level of a unit, if units change between RAID 6 and three copies (serve
         /// and play with the policy array:adapt=)
         device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
         /// The corresponding device for the solid-state drives

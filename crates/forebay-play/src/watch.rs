@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_late_host_had_not_issued_when_time_was_up_was_wanted_too() {
+    fn requests_not_issued_in_time_by_a_late_host_count_as_wanted() {
         let stop = AtomicBool::new(false);
         let limits = Limits { stop: &stop, length: Some(Nanos::from_secs(2)) };
         let mut watch = Watched::new(vec![LaneKnown::Real], &[], limits, |_: &PlayNews| {});
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_is_counted() {
+    fn observed_requests_are_counted() {
         let stop = AtomicBool::new(false);
         let length = Some(Nanos::from_secs(2));
         let mut told = Vec::new();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_is_no_end_of_time() {
+    fn an_interruption_is_not_a_timeout() {
         let stop = AtomicBool::new(true);
         let limits = Limits { stop: &stop, length: Some(Nanos(1)) };
         let mut watch = Watched::new(Vec::new(), &[], limits, |_: &PlayNews| ());

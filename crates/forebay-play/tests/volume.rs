@@ -15,7 +15,7 @@ fn drive(path: &Path) {
 }
 
 #[test]
-fn a_volume_is_made_looked_after_and_enlarged() {
+fn a_volume_is_created_maintained_and_enlarged() {
     let folder = tempfile::tempdir().unwrap();
     let drives = folder.path().join("v");
     fs::create_dir(&drives).unwrap();

@@ -39,7 +39,7 @@ impl Signals {
         }
     }
 
-    /// Runs `work` in a thread of its own, so that it never waits for the interpreter's lock, and
+    /// Runs `work` in a separate thread, so that it never waits for the interpreter's lock, and
     /// waits for its end. If a signal handler raises an exception, sets `stop` so that the work
     /// ends cleanly, and stores the exception.
     pub(crate) fn beside(&mut self, stop: &AtomicBool, work: impl FnOnce() + Send) {

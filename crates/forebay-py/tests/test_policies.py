@@ -276,7 +276,7 @@ STRAY = forebay.Request("read", 0, 4096)
 
 BROKEN = {
     "dispatch returned 7, expected a request that was submitted, or None": breaking(dispatch=lambda *_: 7),
-    "dispatch returned a request of its own (read of 4096 bytes at 0, stream 0), which was never submitted": breaking(
+    "dispatch returned a new request (read of 4096 bytes at 0, stream 0), which was never submitted": breaking(
         dispatch=lambda *_: STRAY
     ),
     "a second time; a request is dispatched once": breaking(dispatch=twice),
@@ -296,7 +296,7 @@ BROKEN = {
     "complete returned 9, expected the requests that it answers, or None": breaking_bare(complete=lambda *_: 9),
     "complete returned [None], expected the requests": breaking_bare(complete=lambda *_: [None]),
     "complete answered request 0 (": breaking_bare(complete=lambda _self, _now, it: [it, it]),
-    "answered a request of its own (read of 4096 bytes at 0, stream 0), which is not an outstanding request": breaking_bare(
+    "answered a new request (read of 4096 bytes at 0, stream 0), which is not an outstanding request": breaking_bare(
         complete=lambda *_: STRAY
     ),
     "of its requests were never answered, the first of them request 0 (": breaking_bare(complete=lambda *_: None),

@@ -47,7 +47,7 @@ pub struct Troubles {
     pub lies_at: Option<u64>,
 }
 
-/// The kinds of lies that a device can tell.
+/// The ways in which a device can lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Flushes do nothing.

@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_leaves_what_it_may(acts in proptest::collection::vec(act(), 1..60), seed: u64) {
+        fn a_power_cut_leaves_a_permitted_state(acts in proptest::collection::vec(act(), 1..60), seed: u64) {
             let (mut medium, mut model, mut begun) = (Medium::new(seed), Model::new(), None);
             for act in acts {
                 step(&mut medium, &mut model, &mut begun, act);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_that_may_be_comes_about_and_no_other() {
+    fn every_permitted_outcome_occurs_and_no_other() {
         let twice = |medium: &mut Medium| {
             medium.write(0, &[1; 2 * SECTOR], false);
             medium.write(0, &[2; 2 * SECTOR], false);

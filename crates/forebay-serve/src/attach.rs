@@ -113,7 +113,7 @@ pub enum AttachEvent {
     Nothing,
     /// A message for the user.
     Said(String),
-    /// Somebody else disconnected the device.
+    /// Another process disconnected the device.
     Over,
 }
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_stands_still_only_with_requests() {
+    fn a_device_counts_as_stalled_only_with_requests_outstanding() {
         let mut progress = Progress::new();
         let stat = |reads: u64, outstanding| format!("{reads} 0 8 1 2 0 0 0 {outstanding} 0 0\n");
         let earlier = Instant::now() - Duration::from_secs(60);

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_volume_has_lost_its_next_policy_knows() {
+    fn losses_of_a_volume_are_passed_to_the_next_policy() {
         let folder = forebay_rig::Folder::new();
         let drives = folder.drives("", 6, 32 << 20);
         let (level, overwrite) = (Level::RAID6, false);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_that_is_broken_for_a_minute_is_reported_once_with_its_neighbour() {
+    fn a_promise_that_is_broken_for_a_minute_is_reported_once_with_its_neighbor() {
         let mut broken = BrokenPromises::default();
         let at = |s: u64| Nanos::from_millis(1000 * s);
         let mut look = |s: u64, exports: &[ExportFigures]| broken.look(at(s), exports.iter(), &[]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbour_is_the_one_that_took_the_disks_time_beyond_its_promise() {
+    fn the_neighbor_is_the_one_that_took_the_disks_time_beyond_its_promise() {
         let mut broken = BrokenPromises::default();
         let mut look = |s: u64, exports: [ExportFigures; 4]| {
             broken.look(Nanos::from_millis(1000 * s), exports.iter(), &[])

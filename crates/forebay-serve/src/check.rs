@@ -104,7 +104,7 @@ mod tests {
     type Change = fn(&mut Config, &Path);
 
     #[test]
-    fn what_a_start_would_refuse_is_refused() {
+    fn a_check_rejects_what_a_start_would_reject() {
         assert_eq!(said(|_, _| ()), None);
         let with_flash: Change = |config, folder| {
             let flash = Some(folder.join("b.img"));

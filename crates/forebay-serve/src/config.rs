@@ -434,7 +434,7 @@ impl Back {
     /// Returns what the policy treats as a stream.
     pub fn who(&self) -> Streams {
         match self.streams.unwrap_or(Streams::Connections) {
-            // One more number is that of the server's own requests.
+            // One additional number is for the server's own requests.
             Streams::Connections if self.is_shaped() => {
                 Streams::ConnectionsOf(self.exports.len() as u32 + 1)
             }

@@ -88,7 +88,7 @@ impl<L: SocketLanes> Lanes for Fronted<L> {
             false => front.looks_by().map_or(until, |looks_by| until.min(looks_by)),
         };
         drop(front);
-        // While I/Os are outstanding, somebody must notice that a disk does not answer.
+        // While I/Os are outstanding, a disk that does not answer must be noticed.
         let until = match self.lanes.in_flight() {
             0 => until,
             _ => until.min(self.lanes.wall() + LOOKS),

@@ -170,7 +170,7 @@ impl Driver {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rejects a policy switch while a volume has no room for new data, because the next policy
+    /// Rejects a policy switch while a volume has no space for new data, because the next policy
     /// writes when it is opened.
     pub(crate) fn refuse_without_room(&self) -> Result<(), Error> {
         let tally = self.tally().ok_or_else(|| self.is_gone())?;
@@ -178,7 +178,7 @@ impl Driver {
         match tally.gauges.iter().any(lacks) {
             false => Ok(()),
             true => Err(unfit(format!(
-                "'{}': no room for new data; free some space, then switch the policy",
+                "'{}': no space for new data; free some space, then switch the policy",
                 self.name
             ))),
         }

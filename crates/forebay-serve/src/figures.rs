@@ -117,7 +117,7 @@ pub struct VolumeFigures {
     /// Units in which some bytes can no longer be read.
     #[serde(default)]
     pub lost_units: u64,
-    /// 1 while the drives have no room for new data, so that writes wait or fail; 0 otherwise.
+    /// 1 while the drives have no space for new data, so that writes wait or fail; 0 otherwise.
     #[serde(default)]
     pub lacks_room: u64,
     /// The number of chunks, copies and parities that are on no drive; 0 if everything has full
@@ -290,7 +290,7 @@ impl BackFigures {
         };
         let lines = remarks.iter().filter(|(count, ..)| *count > 0).map(line);
         let full =
-            (volume.lacks_room > 0).then(|| format!("'{}': no room for new data\n", self.name));
+            (volume.lacks_room > 0).then(|| format!("'{}': no space for new data\n", self.name));
         lines.chain(full).collect()
     }
 

@@ -128,12 +128,12 @@ pub fn read(path: &Path) -> Result<Config, Error> {
     let found = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     if !found.is_file() || found.len() > FILE_MAX {
         return Err(wrong(
-            "got a folder, or more than 1 MiB, expected a configuration, a TOML file".into(),
+            "got a folder, or more than 1 MiB, expected a configuration in TOML".into(),
         ));
     }
     let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(text).map_err(|_| {
-        wrong("got bytes that are not UTF-8, expected a configuration, a TOML file".into())
+        wrong("got bytes that are not UTF-8, expected a configuration in TOML".into())
     })?;
     parse(path, &text)
 }

@@ -133,7 +133,7 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
         names.disk.display()
     );
     if force {
-        notes.push(format!("{what}; it is served by force"));
+        notes.push(format!("{what}; it is served anyway"));
         return Ok(());
     }
     Err(unfit(format!(
@@ -407,14 +407,14 @@ impl Names<'_> {
             Why::NewestOnFlash(_) | Why::UnusedLog(_) => {
                 format!("; {} serves the disk without that data", force_input())
             }
-            Why::NewestOnOther(_) => format!("; {} gives that data up", force_input()),
+            Why::NewestOnOther(_) => format!("; {} discards that data", force_input()),
             _ => format!("; {} serves it as it is", force_input()),
         };
         unfit(format!("'{}': {}{forced}", self.back, self.why(why)))
     }
 
     fn forced(&self, why: Why) -> String {
-        format!("'{}': warning: {}; it is served by force", self.back, self.why(why))
+        format!("'{}': warning: {}; it is served anyway", self.back, self.why(why))
     }
 }
 

@@ -53,8 +53,8 @@ impl Running {
         }))
     }
 
-    /// Makes the exports of a driver as large as its room permits, for clients that connect from now
-    /// on. Returns the driver's back.
+    /// Makes the exports of a driver as large as its space permits, for clients that connect from
+    /// now on. Returns the driver's back.
     pub(crate) fn refit(&self, driver: &Driver) -> Result<Back, Error> {
         // Until the order has been sent, the exports must not be changed by anybody else.
         let current = driver.current();

@@ -371,7 +371,7 @@ impl SocketLanes for Wire {
     fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
         let socket = &mut self.sockets[plug as usize];
         if socket.receiving.is_none() && !socket.unplugged {
-            assert!(into[0].len > 0, "nothing can come into no room");
+            assert!(into[0].len > 0, "a buffer for input is not empty");
             self.pool.lend(into[0], true);
             socket.receiving = Some((into[0], whole, 0));
         }
@@ -443,7 +443,7 @@ mod tests {
     use crate::request_memory::RequestMemory;
 
     #[test]
-    fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
+    fn a_client_whose_answers_fail_may_be_in_the_middle_of_a_write() {
         // The client does not read, and its input ends in the middle of a write.
         let mut said = vec![4, 0xfa];
         said.extend(header(0, 0, 7, 0, 512));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_answered_on_the_wire() {
+    fn every_request_is_answered_on_the_wire() {
         let mut said = vec![8, !7];
         said.extend(header(1, 1, 7, 0, 5));
         said.extend(b"hello");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_asked_for_is_no_clients_stream() {
+    fn internal_ios_belong_to_no_clients_stream() {
         for (exports, is_shared) in [(1, false), (300, false), (1, true), (300, true)] {
             let mut wire = Wire::new(Vec::new(), false);
             let ((_, newcomers), (_, ordered)) = (channel(), channel());
@@ -625,7 +625,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_kept_and_nobody_else_is_harmed(
+        fn hostile_clients_leave_nothing_behind_and_harm_no_others(
             selector: u8,
             style: u8,
             bytes in proptest::collection::vec(any::<u8>(), 0..400),

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_hangs_is_told_once_and_again_when_it_answers() {
+    fn a_disk_that_hangs_is_reported_once_and_again_when_it_answers() {
         let (says, said) = channel();
         let mut journal = Journal::new("data", &[], says);
         for silent_s in [0.0, 29.9, 30.5, 66.0, 0.0, 3.0] {
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_fail_are_told_where_no_io_says_so() {
+    fn failed_requests_are_reported_if_no_failed_io_was() {
         for tells in [false, true] {
             let (says, said) = channel();
             let mut journal = Journal::new("safe", &[], says).telling_answers(tells);

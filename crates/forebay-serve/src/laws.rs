@@ -146,7 +146,7 @@ struct Served {
 
 /// What reaches the driver from other threads.
 struct Arriving {
-    /// The export at the beginning.
+    /// The export as it is when the test begins.
     export: Export,
     newcomers: Receiver<Newcomer>,
     orders: Receiver<Order>,

@@ -166,7 +166,7 @@ mod tests {
     const MARK: Mark = Mark { pair: 7 << 70 | 5, generation: 3, newest: 900, is_drained: false };
 
     #[test]
-    fn a_mark_is_found_again_and_damage_of_it_is_told() {
+    fn a_mark_is_found_again_and_its_damage_is_reported() {
         let at = mark_at(10_000_001).unwrap();
         assert_eq!(at, 9_994_240);
         let block = MARK.block(at);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_mark_that_was_being_written_the_later_half_counts() {
+    fn a_partly_written_mark_is_read_from_its_second_half() {
         let later = Mark { generation: 4, ..MARK };
         let (old, new) = (MARK.block(8192), later.block(8192));
         assert_eq!(found(&[&new[..2048], &old[2048..]].concat(), 8192), MarkFound::Of(later));

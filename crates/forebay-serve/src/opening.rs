@@ -63,7 +63,7 @@ pub(crate) fn target(
     purpose: Purpose,
 ) -> Result<Target, Error> {
     found(path)?;
-    // TargetOptions a pipe would wait for a writer.
+    // Opening a pipe would wait for a writer.
     let is_disk = std::fs::metadata(path)
         .is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
     if is_disk && is_drive(path).unwrap_or(false) {

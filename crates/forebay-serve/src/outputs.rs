@@ -171,7 +171,7 @@ mod tests {
     use crate::config::On;
 
     #[test]
-    fn nothing_that_is_named_is_written_over() {
+    fn outputs_never_overwrite_named_files() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("disk"), "").unwrap();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_that_is_cut_off_anywhere_is_gone_on_with() {
+    fn pairing_interrupted_anywhere_is_continued() {
         for drained in [false, true] {
             for first in 0..5 {
                 for second in 0..5 {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_together_is_refused_unless_forced() {
+    fn mismatched_disks_and_flash_are_refused_unless_forced() {
         let (one, two) = (served(1, 4), served(2, 4));
         for (nth, disk) in one.iter().enumerate() {
             for (other, flash) in one.iter().enumerate() {

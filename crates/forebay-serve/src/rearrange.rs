@@ -1,6 +1,6 @@
 //! Disks whose blocks are rearranged in the order in which they are read (docs/serve.md). This
-//! module learns the new order from a trace, and finds room behind all exports for the moved blocks
-//! and the record of their positions.
+//! module learns the new order from a trace, and finds space behind all exports for the moved
+//! blocks and the record of their positions.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -37,7 +37,7 @@ pub(crate) struct Laid {
 ///
 /// # Errors
 /// The disk is rearranged but the configuration does not say so, or the reverse, or the disk has no
-/// room for the moved blocks.
+/// space for the moved blocks.
 pub(crate) fn within(
     back: &Back,
     bytes: u64,
@@ -122,7 +122,7 @@ impl Disk<'_> {
             if version != VERSION {
                 let age = if version < VERSION { "an older" } else { "a newer" };
                 return Err(format!(
-                    "the record of where blocks of {name} are has format {version}, made by {age} Forebay, expected \
+                    "the record of moved blocks of {name} has format {version}, made by {age} Forebay, expected \
                      format {VERSION}; serve it with that Forebay and copy the export to another disk"
                 ));
             }
@@ -140,7 +140,7 @@ impl Disk<'_> {
             }
             if found(&head) != Some(known) {
                 return Err(format!(
-                    "{name}: the record of where its blocks are is damaged, at byte {}",
+                    "{name}: the record of its moved blocks is damaged, at byte {}",
                     known.at
                 ));
             }

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_request_are_told_apart() {
+    fn parts_of_a_request_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
         let mut recording = ClientTrace::begin(to(&path, &[])).unwrap();
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_completed_leaves_nothing() {
+    fn an_incomplete_trace_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
         drop(ClientTrace::begin(to(&path, &[])).unwrap());
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_asked_for_is_nobodys() {
+    fn internal_ios_belong_to_no_client() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("issued.csv");
         let mut recording = Issued::begin(to(&path, &["disk".into()])).unwrap();

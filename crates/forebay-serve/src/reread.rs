@@ -202,8 +202,8 @@ impl Running {
 impl Back {
     /// Returns this back with the policy, promises and exports of `now`. Exports keep their order;
     /// those no longer in `now` stay without a promise. `is_idle` returns whether no client uses an
-    /// export: it then takes any range, and makes room for a new export if it is no longer in `now`.
-    /// Other new exports follow.
+    /// export: it then takes any range, and its place is free for a new export if it is no longer
+    /// in `now`. Other new exports follow.
     pub(crate) fn with_policy_of(&self, now: &Back, is_idle: impl Fn(usize) -> bool) -> Back {
         let of = |name: &str| now.exports.iter().find(|other| other.name == name);
         let export = |(at, one): (usize, &Named)| match of(&one.name) {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_and_all_that_they_are_made_of_are_taken_up() {
+    fn policies_and_their_settings_are_reloaded() {
         let promise = Some(Promise { iops: 3, within: Nanos(7) });
         let now = back(|now| {
             (now.policy, now.capacity_iops) = ("bid".into(), Some(77));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_restart_is_said_each_by_its_name() {
+    fn settings_that_need_a_restart_are_named() {
         type Change = fn(&mut Back);
         const PLACE: &str = "export 'more': its offset, a smaller size, or its access";
         let changes: [(Change, &str); 12] = [
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_without_clients_becomes_anything_and_makes_room_when_it_is_gone() {
+    fn an_export_without_clients_can_change_freely_and_frees_its_resources() {
         let before = back(|_| {});
         let moved = back(|now| {
             now.exports[1] = Named { offset: 4096, read_only: true, ..Named::all("more") };

@@ -92,7 +92,8 @@ impl Running {
     pub(crate) fn driver(&self, name: &str) -> Result<Arc<Driver>, Error> {
         let drivers = self.drivers();
         let known = || drivers.iter().map(|driver| &*driver.name).collect::<Vec<_>>().join(", ");
-        let unknown = || unfit(format!("nothing is named '{name}'; expected one of: {}", known()));
+        let unknown =
+            || unfit(format!("no disk or volume is named '{name}'; expected one of: {}", known()));
         drivers.iter().find(|driver| driver.name == name).cloned().ok_or_else(unknown)
     }
 

@@ -21,7 +21,7 @@ use crate::flash::refuse_overwriting;
 use crate::front::{Order, PolicySetup, Switch, SwitchFailure};
 use crate::running::Running;
 
-/// How long to wait for a switch, which goes on afterwards.
+/// How long to wait for a switch, which continues in the background afterwards.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A driver whose policy is being switched.
@@ -175,7 +175,7 @@ impl Running {
     }
 }
 
-/// Describes the end of a switch that nobody waits for any more.
+/// Describes the end of a switch that no client waits for any more.
 fn ended_late(name: &str, outcome: Result<Duration, Error>) -> String {
     match outcome {
         Ok(_) => format!("'{name}' has its new policy now"),

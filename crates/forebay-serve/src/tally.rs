@@ -209,7 +209,7 @@ impl Tally {
         self.exports.extend(new.collect::<Vec<_>>());
         for (tally, named) in self.exports.iter_mut().zip(exports) {
             if tally.figures.name != named.name {
-                // Another export has taken the place of one without clients.
+                // Another export has replaced one that had no clients.
                 let ExportFigures { clients, under_way, .. } = tally.figures;
                 *tally = ExportTally::new(named);
                 (tally.figures.clients, tally.figures.under_way) = (clients, under_way);
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(looked(&mut tally, 9), (0.0, 0.0));
         [1, 2, 3].into_iter().for_each(|id| tally.started(s(10 * id), &io(id)));
         assert_eq!(looked(&mut tally, 40), (30.0, 30.0));
-        // While others are answered, only the one I/O hangs.
+        // As long as other I/Os are answered, only this I/O hangs.
         assert_eq!(tally.ended(&done(2, 20, 45)), s(25));
         assert_eq!(tally.ended(&done(3, 30, 50)), s(5), "only since the previous one ended");
         assert_eq!(looked(&mut tally, 60), (50.0, 10.0));
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_emulated_is_late() {
+    fn only_emulated_devices_can_be_late() {
         let mut tally = Tally::new(&[], "noop", &[]);
         tally.late(1, Nanos::from_millis(3));
         assert!(tally.late_us.is_none());

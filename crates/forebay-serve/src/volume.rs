@@ -73,7 +73,7 @@ pub enum VolumeHealth {
     /// All data can be read and has full redundancy, and all drives work.
     Healthy,
     /// All data can be read, but a drive is missing, some data lacks redundancy, or there is no
-    /// room for new data.
+    /// space for new data.
     Degraded,
     /// Some data cannot be read any more.
     Lost,
@@ -257,8 +257,8 @@ impl Driver {
         let old = volume.drive_to_replace(which)?;
         if let Some(new) = volume.present_at(with) {
             return Err(unfit(format!(
-                "'{}': {} is drive {} of the volume already; if a replacement of drive {old} was interrupted, or \
-                 to give drive {old} up without a successor: `forebay control remove --drive {old}`",
+                "'{}': {} is drive {} of the volume already; to complete an interrupted replacement of drive \
+                 {old}, or to remove drive {old} without a replacement, run `forebay control remove --drive {old}`",
                 self.name,
                 with.display(),
                 new.number,
@@ -311,7 +311,7 @@ impl Driver {
     /// moved in the background.
     ///
     /// # Errors
-    /// There is no such drive, or the others have no room for its data.
+    /// There is no such drive, or the others have no space for its data.
     pub(crate) fn remove_drive(&self, which: &str) -> Result<u8, Error> {
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let volume = self.volume()?;
@@ -395,7 +395,7 @@ impl Driver {
         if tally.lanes.len() >= most {
             return Err(unfit(format!(
                 "'{name}': {} drives have been opened since the server was started, and \
-                 there is room for {most}; restart the server, then add {}",
+                 at most {most} are possible; restart the server, then add {}",
                 tally.lanes.len(),
                 path.display()
             )));

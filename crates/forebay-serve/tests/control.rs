@@ -118,7 +118,7 @@ fn a_policy_is_switched_by_command() {
         served.order(&Command::Policy { disk, policy: "mq-deadline".into() })
     };
     assert!(switch(None).unwrap_err().contains("one of: one, other"));
-    assert!(switch(Some("third")).unwrap_err().contains("nothing is named 'third'"));
+    assert!(switch(Some("third")).unwrap_err().contains("no disk or volume is named 'third'"));
     assert!(switch(Some("other")).unwrap()["pause_ms"].is_number());
     let figures = client::figures(&served.at("socket")).unwrap();
     let policies: Vec<&str> = figures.backs.iter().map(|back| &*back.policy).collect();

@@ -50,7 +50,7 @@ impl Served {
 }
 
 #[test]
-fn what_is_written_is_read_again_and_is_in_the_file() {
+fn writes_are_read_back_and_are_in_the_file() {
     let served = Served::new(|_| {});
     let data = pattern(1, 300_001);
     let mut writer = Client::simple(&served.socket(), "disk");
@@ -98,7 +98,7 @@ fn many_requests_at_once_are_all_answered() {
 }
 
 #[test]
-fn zeros_and_trims_leave_zeros_and_holes_are_told() {
+fn zeros_and_trims_leave_zeros_and_holes_are_reported() {
     for policy in ["noop", "promised:cmin=100/0"] {
         let served = Served::new(|back| back.policy = policy.into());
         let mut client = Client::structured(&served.socket(), "disk");
@@ -145,7 +145,7 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_and_harms_nobody() {
+fn invalid_requests_are_refused_and_harm_no_other_client() {
     let served = Served::new(|back| {
         let half = |name: &str, offset| Named {
             name: name.into(),
@@ -218,7 +218,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
 }
 
 #[test]
-fn one_that_talks_nonsense_is_let_go_although_it_does_not_read() {
+fn a_client_that_sends_garbage_is_disconnected_even_if_it_does_not_read() {
     let served = Served::new(|_| {});
     let mut steady = Client::simple(&served.socket(), "disk");
     let mut deaf = Client::simple(&served.socket(), "disk");
@@ -281,7 +281,7 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
 }
 
 #[test]
-fn who_is_a_stream_changes_for_clients_that_are_there() {
+fn the_stream_setting_changes_for_connected_clients() {
     let folder = tempfile::tempdir().unwrap();
     holes(folder.path().join("disk"), BYTES);
     let at = |name: &str| folder.path().join(name).display().to_string();
@@ -339,7 +339,7 @@ impl Observer for Order {
 }
 
 #[test]
-fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
+fn a_simulation_of_the_recorded_requests_reproduces_the_disk_ios() {
     for policy in ["noop:merge=no", "mq-deadline", "clook"] {
         let folder = tempfile::tempdir().unwrap();
         let [came, issued] =
@@ -459,7 +459,7 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
 }
 
 #[test]
-fn what_a_client_asked_for_before_it_took_leave_is_done() {
+fn requests_before_a_disconnect_command_are_completed() {
     let served = emulated("fixed:200", |_| {});
     let mut leaving = Client::simple(&served.socket(), "disk");
     for nth in 0..60 {
@@ -485,7 +485,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
 }
 
 #[test]
-fn what_a_client_that_is_gone_still_wanted_is_not_done() {
+fn unstarted_requests_of_vanished_clients_are_dropped() {
     // Sends more, and fewer, requests than may be outstanding. Each takes 50 ms.
     for (count, policy) in
         [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]

@@ -48,7 +48,7 @@ fn served(folder: &Path, drives: &[PathBuf]) -> (Server, PathBuf) {
 }
 
 #[test]
-fn a_volume_whose_policy_is_switched_has_what_was_answered() {
+fn a_volume_keeps_acknowledged_writes_across_a_policy_switch() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
     let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
@@ -117,7 +117,7 @@ fn a_volume_takes_writes_of_any_offset_and_length() {
 /// Tests that a volume accepts as much data as it promises although three copies of everything
 /// would not fit: units change to levels with less overhead as the volume fills.
 #[test]
-fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
+fn a_volume_can_be_filled_and_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume_of(folder.path(), Level::TRIPLE, 64);
     let bytes = forebay_volume::status(&drives).unwrap().geometry.capacity_bytes();
@@ -149,7 +149,7 @@ fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
 }
 
 #[test]
-fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
+fn writes_completed_during_a_switch_go_to_the_next_policy() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
     // The disk is so slow that the flush before a switch takes time.
@@ -213,7 +213,7 @@ fn a_volume_keeps_promises_once_for_all_its_drives() {
 }
 
 #[test]
-fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
+fn an_emulated_volume_has_the_speed_of_its_drives_and_is_a_normal_volume_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
     let socket = folder.path().join("socket");

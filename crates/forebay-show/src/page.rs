@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_that_were_told_are_left_out() {
+    fn notes_already_printed_are_left_out() {
         let mut page = Page::default();
         page.add("Text", Place::FirstScreen, vec![Block::Text("a".into())]);
         page.add_notes("All told", Place::FirstScreen, vec!["a".into()]);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_they_are_to() {
+    fn lines_break_at_the_requested_width() {
         assert_eq!(wrapped("one two three  four", 9), "one two\n  three\n  four");
         assert_eq!(wrapped("a is 98.4 %, b 3 s", 9), "a is\n  98.4 %,\n  b 3 s");
         assert_eq!(

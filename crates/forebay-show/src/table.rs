@@ -64,7 +64,7 @@ pub enum Cell {
         /// The upper end of the interval.
         high: f64,
     },
-    /// A figure with a unit of its own, for rows of different quantities.
+    /// A figure with its own unit, for rows of different quantities.
     Figure(Figure),
     /// A figure that is printed in multiples of `worth`. The name of its row or table states that
     /// unit.

@@ -53,7 +53,7 @@ fn paragraph(text: &str, columns: usize) -> String {
     prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX)).replace("\n  ", "\n")
 }
 
-/// Formats the key figures on one line, as many as fit.
+/// Formats as many key figures as fit on one line.
 fn key_figures(page: &Page, columns: usize) -> Option<String> {
     let one = |key: &crate::page::KeyFigure| {
         let before = key.before.map(|before| format!("{} → ", before.text()));

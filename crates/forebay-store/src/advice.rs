@@ -29,7 +29,7 @@ mod tests {
     use crate::engine::{Figures, Stage};
 
     #[test]
-    fn it_names_what_binds() {
+    fn the_advice_names_the_bottleneck() {
         let of = |is_saturated, periods, merge_debt| {
             let figures = Figures { is_saturated, periods, merge_debt, ..Figures::default() };
             advice(&Status {

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_found_whatever_one_of_its_batches_is() {
+    fn a_log_is_found_whatever_the_state_of_one_batch() {
         for gap in [0, 4096, 12288] {
             let (whole, places) = slot(5, gap);
             let log = settled(&whole, ALL);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_any_number_and_length_are_told() {
+    fn gaps_of_any_number_and_length_are_reported() {
         let (whole, places) = slot_of(7, 5, 4096, true);
         for damaged in 0_u32..1 << 7 {
             let mut bytes = whole.clone();
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_imitates_a_batch_of_another_store_is_none() {
+    fn a_value_that_imitates_a_foreign_batch_is_not_accepted_as_a_batch() {
         let forged = batch(5, 1, 8192, true).bytes(0, &[], &[record(1)], 4).0;
         let (mut bytes, first) = batch(5, 0, 0, true).bytes(0, &[], &[record(0)], 3);
         assert_eq!(first.next as usize, bytes.len());

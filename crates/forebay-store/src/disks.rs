@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_on_one_device_are_told() {
+    fn disks_on_one_device_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let disks = find(&made(root.path())).unwrap();
         let notes: Vec<String> = disks.notes().filter(|note| note.contains("one device")).collect();

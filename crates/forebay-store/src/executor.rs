@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_go_on_when_what_they_wait_for_has_come() {
+    fn tasks_resume_when_their_io_completes() {
         let executor = Rc::new(Executor::default());
         let (list, tell) = told();
         let signal = Rc::new(Signal::new(&executor));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn several_go_on_together_until_one_has_failed() {
+    fn concurrent_tasks_run_until_one_fails() {
         let executor = Rc::new(Executor::default());
         let (list, tell) = told();
         let begin = |lanes: [Lane; 3]| {

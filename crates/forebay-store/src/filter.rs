@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_in_it_and_few_others() {
+    fn the_filter_contains_all_members_and_few_others() {
         let hashes = |from: u32| (from..from + 10_000).map(|key| hash(&key.to_le_bytes()));
         let mut filter = Filter::for_keys(10_000);
         filter.insert(&hashes(0).collect::<Vec<_>>());

@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_framed_is_found_and_nothing_else(
+        fn only_framed_data_are_found(
             payload in proptest::collection::vec(0..=255_u8, 0..200),
             at in 0..1000_usize,
             by in 1..=255_u8,

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn other_formats_are_read_or_told_by_their_number() {
+    fn other_formats_are_read_or_rejected_by_number() {
         for format in [0, 1, 2, 3, 6, 1 << 40] {
             assert_eq!(Layout::parse(&label_of(format)), Some(Err(format)));
         }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_whose_parts_do_not_fit_are_none() {
+    fn layouts_whose_parts_do_not_fit_are_rejected() {
         let unsound = [
             Layout { disk: 4, ..LAYOUT },
             Layout { log_slots: 1, ..LAYOUT },

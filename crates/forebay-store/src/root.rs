@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_counts_up_to_what_is_not_whole() {
+    fn a_chain_ends_at_the_first_incomplete_frame() {
         let mut area = chain(4);
         area.resize(5 * 4096, 0);
         let root = Root::parse(&area, 9).unwrap();

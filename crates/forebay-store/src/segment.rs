@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_others_are_those_that_the_others_do_not_hold() {
+    fn set_difference_of_keys() {
         let key = |number: u8| (1..=5).contains(&number).then(|| Key::from([number]));
         let all = || {
             (0..=5).flat_map(move |after| {
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_root_says_is_read_as_it_was_written() {
+    fn roots_are_read_as_written() {
         let shape = written(5, 4, 4).1;
         let keys = |after: Option<&[u8]>, upto: Option<&[u8]>| Keys {
             after: after.map(Key::from),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_batch_is_always_said_and_others_where_they_cost_nothing() {
+    fn the_last_batch_is_always_recorded_and_others_if_free() {
         let mut waiting = Summaries::default();
         assert!(waiting.within(100, 8192).is_empty());
         (0..2000).for_each(|index| waiting.push(&summary(index, 1, 9)));

@@ -2,10 +2,10 @@
 
 Arguments: the file, its columns as NAME:TYPE (types u8, u32, u64, f64, str), the byte between them.
 
-`read` reads it into columns. `describe` reads it for those of Forebay's figures that Polars has words
-for: counts, bytes, sizes and latencies by operation with their quantiles, gaps between arrivals,
-requests, bytes and sequential share by volume. Footprint, runs, seeks, arrivals at several scales and
-requests outstanding are left out, which is in Polars' favour.
+`read` reads it into columns. `describe` reads it for those of Forebay's figures that Polars can express: counts, bytes,
+sizes and latencies by operation with their quantiles, gaps between arrivals, requests, bytes and sequential share by
+volume. Footprint, runs, seeks, arrivals at several scales and requests outstanding are left out, which is in Polars'
+favor.
 
 Prints the seconds of each. The readers bench starts it, in turns with its own runs:
     python3 -m venv target/polars

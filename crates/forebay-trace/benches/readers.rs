@@ -2,9 +2,9 @@
 //! file.
 //!
 //! The traces are generated in a temporary folder. Polars runs in a child process
-//! (`benches/polars.py`), where it reads the text files into columns and computes as many of the
-//! figures as it supports. It takes turns with our code: A B A B. If Polars is not installed, a
-//! note says so, and only our code is measured.
+//! (`benches/polars.py`), where it reads the text files into columns and computes the figures that
+//! it supports. It takes turns with our code: A B A B. If Polars is not installed, a note says so,
+//! and only our code is measured.
 
 #![allow(clippy::unwrap_used)]
 

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_early_stops_the_thread_which_is_never_far_ahead() {
+    fn stopping_early_stops_the_thread_which_reads_a_bounded_distance_ahead() {
         let (mut ahead, reads) = fake(u64::MAX, || Ok(()));
         ahead.read(&mut Vec::new()).unwrap();
         let thread = ahead.running.take().map(|Running { parcels, used, thread }| {

@@ -262,7 +262,7 @@ mod tests {
         Key::new(SECRET).unwrap()
     }
 
-    /// A trace in memory. Each batch comes with the names that are known by then.
+    /// A trace in memory. Each batch contains the names that are known by then.
     struct Fixed {
         batches: Vec<(Vec<Record>, Dictionary)>,
         dictionary: Dictionary,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn places_hang_on_the_key_and_on_what_they_are_of() {
+    fn addresses_depend_on_the_key_and_their_volume() {
         let places = |key: &Key, what| -> Vec<u64> {
             (0..1000).map(|value| key.permuted(what, value, 1000)).collect()
         };
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_clock_are_gone_and_who_is_who_stays() {
+    fn names_and_clock_are_removed_and_identities_kept() {
         let known = names(&["srv7", ""], &[(5, "java"), (9, "java"), (9, "kworker/0:1"), (3, "")]);
         let (_, found, notes) = anonymized(key(), &[(vec![record(0, 0, 0)], known.clone())]);
         assert_eq!(notes.began, None);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_learnt_late_are_hidden_too() {
+    fn names_that_are_learned_late_are_hidden_too() {
         let batches = [
             (vec![record(0, 0, 0)], names(&["v"], &[(5, "")])),
             (vec![record(1, 1, 0)], names(&["v", "late"], &[(5, "later"), (8, "late")])),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_are_left_out_and_more_are_an_error() {
+    fn a_few_bad_rows_are_left_out_and_more_are_an_error() {
         assert_eq!(told(0.01, 0, 10), Ok(None));
         let one = "1 row cannot be read and is left out: line 1 (got \"x1\", expected a number)";
         assert_eq!(told(0.01, 1, 2), Ok(Some(one.into())));

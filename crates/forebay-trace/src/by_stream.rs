@@ -53,7 +53,7 @@ mod tests {
     use crate::open::open;
 
     #[test]
-    fn threads_of_one_name_are_told_apart_and_names_alone_are_enough() {
+    fn threads_of_one_name_are_distinguished_and_names_alone_are_enough() {
         let threads = "at_us,op,offset,len,tid,comm\n0,R,0,4096,7,java\n9,W,0,4096,8,java\n10,R,0,4096,7,java\n";
         let names = "at_us,op,offset,len,name\n0,R,0,4096,db\n9,W,0,4096,batch\n10,R,0,4096,db\n";
         for (text, expected) in [(threads, ["java/7", "java/8"]), (names, ["db", "batch"])] {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn those_over_some_sectors_are_told_with_how_many() {
+    fn requests_over_some_sectors_are_reported_with_their_number() {
         let mut o = Outstanding::default();
         o.add(1, 0, 16);
         o.add(2, 8, 24);
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(o.claims(), 0);
     }
 
-    /// Compares the result with that of the same rule applied to single sectors.
+    /// Compares the result with the same rule applied to single sectors.
     #[test]
     fn agrees_with_a_table_of_sectors() {
         let mut table: Vec<VecDeque<u64>> = vec![VecDeque::new(); 64];

@@ -34,7 +34,7 @@ const PIECE: usize = 512;
 /// The options of a description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// What counts as one stream.
+    /// The definition of a stream.
     pub stream_by: StreamBy,
     /// How to describe each stream and the types of streams. If None, this is omitted.
     pub threads: Option<ThreadOptions>,
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn records_beyond_the_dictionary_are_told() {
+    fn records_beyond_the_dictionary_are_reported() {
         let d = describe(&[Record { volume: 5, stream: 9, ..read(0, 0, 512) }]);
         assert_eq!((d.requests, d.volumes, d.warnings.len()), (1, 0, 1));
         assert_eq!(d.by_stream.rows[0].label, "unknown");

@@ -41,7 +41,7 @@ pub enum TraceError {
         place: Place,
         /// The invalid content, shortened.
         got: String,
-        /// What is expected there.
+        /// What was expected there.
         expected: String,
         /// What to do about it. May be empty.
         hint: String,

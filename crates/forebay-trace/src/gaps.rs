@@ -12,7 +12,7 @@ use forebay_words::quantities;
 const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];
 /// A trace with more gaps than this consists of bursts.
 const GAPS_MAX: u64 = 2;
-/// How many times as long as the rest of the trace the gaps must be.
+/// The minimum ratio of the gaps to the rest of the trace.
 const TIMES: u64 = 10;
 /// The minimum number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_is_nearly_all_of_the_trace_is_told() {
+    fn a_gap_that_is_nearly_all_of_the_trace_is_reported() {
         let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
         let told = said((0..100).map(jump)).unwrap();
         assert!(

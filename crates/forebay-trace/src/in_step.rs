@@ -23,12 +23,13 @@ const REQUESTS_MIN: u64 = 20;
 const APART_NS: u64 = 1_000_000;
 /// The minimum share of requests on the volume above that must have a counterpart.
 const SHARE_MIN: f64 = 0.9;
-/// How many times as many requests a volume may have as it has counterparts. The others are its own.
+/// The maximum ratio of a volume's requests to its counterparts. The remaining requests are its
+/// own.
 const OTHERS_MAX: f64 = 10.0;
 /// The minimum number of requests on the volume above if the other has requests of its own, and
 /// only their order in time shows that they belong together.
 const CAUSED_MIN: u64 = 50;
-/// How many times as long as the time between counterparts the gaps between requests must be.
+/// The minimum ratio of the gaps between requests to the time between counterparts.
 const GAPS_MIN: u64 = 10;
 /// The maximum number of recent records that are compared with the next one.
 const RECENT_MAX: usize = 64;
@@ -313,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_told_from_volumes_of_their_own() {
+    fn layers_are_distinguished_from_volumes_of_their_own() {
         let told = layers(1_000_000, 8_000, |_| 1 << 20).unwrap();
         assert!(told.starts_with("volumes dm-0 and sda move in step"), "{told}");
-        // The counterpart comes long after the next request, but at a constant difference of
+        // The counterpart arrives long after the next request, but at a constant difference of
         // offsets.
         assert!(layers(100_000, 90_000, |_| 1 << 20).is_some());
-        // The counterpart is elsewhere, but comes at once.
+        // The counterpart is at a different offset, but arrives at once.
         assert!(layers(1_000_000, 8_000, |n| n * 104_729 % 977 * 4096).is_some());
         // The volumes are independent but busy, and all requests have the same length.
         assert_eq!(layers(100_000, 40_000, |n| n * 104_729 % 977 * 4096), None);
@@ -362,7 +363,7 @@ mod tests {
                 assert!(with_own(own, gap_ns, later_ns, true).is_some(), "{own} {gap_ns}");
             }
             assert!(with_own(own, 1_000_000, 4_000, false).is_some(), "{own}");
-            // The counterpart does not come at once, so it is one by chance.
+            // The counterpart does not arrive at once, so it matches by chance.
             assert_eq!(with_own(own, 1_000_000, 500_000, false), None, "{own}");
         }
     }

@@ -12,7 +12,8 @@ const ERROR_BYTES: usize = 80;
 /// The lines that belong to messages of Python.
 #[derive(Debug, Default)]
 pub(crate) struct PythonMessages {
-    /// The number of messages, and that of the line after which the last of them may go on.
+    /// The number of messages, and the number of the line after which the last message may
+    /// continue.
     messages: u64,
     last: u64,
     is_interrupt: bool,

@@ -141,7 +141,7 @@ impl Lines {
     }
 
     /// Returns whether the last line that was returned is the last line of the file and has no line
-    /// end. Such a line is a block of its own.
+    /// end. Such a line is a separate block.
     pub(crate) fn cut(&self) -> bool {
         self.cut
     }

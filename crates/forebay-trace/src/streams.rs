@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::trace::{Dictionary, Stream};
 
-/// What counts as one stream.
+/// The definition of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamBy {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_back_is_told() {
+    fn falling_back_is_reported() {
         let nameless = |thread| Stream { thread: Some(thread), ..Stream::default() };
         let d = dictionary(&[stream(1, 1, "cp"), nameless(4), stream(5, 5, "kworker/0:1")]);
         assert_eq!(warning(StreamBy::Thread, &d), None);

@@ -158,9 +158,9 @@ pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, St
     said
 }
 
-/// Reads a table in canonical form or in that of captures, as [`crate::open::open`] reads a file.
-/// Its name in messages is `name`. `said` is the metadata of the table; `names` takes precedence
-/// over it. Streams and volumes without names are named by their numbers.
+/// Reads a table in canonical form or in the form of captures, as [`crate::open::open`] reads a
+/// file. Its name in messages is `name`. `said` is the metadata of the table; `names` takes
+/// precedence over it. Streams and volumes without names are named by their numbers.
 pub fn read(
     name: &Path,
     source: Box<dyn Source>,

@@ -73,7 +73,8 @@ pub struct Notes {
     pub rows_bad: u64,
     /// The number of requests beyond one per row, into which long requests were split.
     pub rows_added: u64,
-    /// The number of rows that were too late to be sorted; their times were raised.
+    /// The number of rows that arrived too late to be sorted, so that their times were raised to
+    /// keep the order.
     pub rows_late: u64,
     /// Whether the source has no times, so that those of its requests are zero or invented.
     pub is_timeless: bool,

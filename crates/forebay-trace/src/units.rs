@@ -63,7 +63,7 @@ const DRIVE_BYTES_MAX: u64 = 1 << 46;
 /// The limit of bytes per second on a volume, which exceeds what PCIe 5.0 transfers on four lanes
 /// (15.75 GB/s).
 pub const RATE_MAX: f64 = 16e9;
-/// The limit of requests per second on a volume, which exceeds that of any drive on sale (3.3
+/// The limit of requests per second on a volume, which exceeds the rate of any drive on sale (3.3
 /// million).
 pub const REQUESTS_MAX: f64 = 3.5e6;
 /// At least one gap in twenty should be shorter than this, in nanoseconds.

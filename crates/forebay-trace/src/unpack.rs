@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_gzip_stream_is_told_apart_from_a_cut() {
+    fn what_follows_a_gzip_stream_is_distinguished_from_a_cut() {
         let mut bytes = pack(Packing::Gzip, &sample());
         let end = bytes.len();
         bytes.extend(b"junk");

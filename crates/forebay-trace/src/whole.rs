@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_refused_and_what_fits_is_read() {
+    fn endless_input_is_rejected_and_small_input_read() {
         let folder = std::env::temp_dir().join(format!("forebay-whole-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("file");

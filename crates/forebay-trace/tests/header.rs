@@ -113,7 +113,7 @@ fn names_and_units_are_a_declaration() {
 }
 
 #[test]
-fn what_the_rows_hold_is_what_the_names_say() {
+fn rows_match_their_column_names() {
     let text = "\u{feff}timestamp_ms;LBA;nbytes;is_write;disk;latency_us\r\n1000;8;512;0;\"sd;a\";7\r\n1001,5;8;4096;1;sdb;\r\n";
     let (with_comma, _, notes) = read(text.as_bytes(), None).unwrap();
     assert!(notes.warnings.iter().any(|told| told.contains("decimal=comma")), "{notes:?}");
@@ -196,7 +196,7 @@ fn a_completion_makes_a_latency() {
 }
 
 #[test]
-fn columns_that_are_not_read_are_told() {
+fn columns_that_are_not_read_are_reported() {
     let text = b"at_ns,op,offset,len,host,latency,a,b,c,d\n5,R,4,4,1,2,3,4,5,6\n";
     let notes = read(text, None).unwrap().2;
     let told = notes.sentences().join("\n");
@@ -248,7 +248,7 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
 }
 
 #[test]
-fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
+fn ambiguous_names_are_rejected_with_the_declaration_to_write() {
     for (text, written) in [
         ("time_us,op,lba,size\n5,R,8,8\n", "--columns at:us,op,offset:sectors,len:UNIT,skip=1"),
         ("# made\ntime_us,op,lba,io_size\n", "at:us,op,offset:sectors,len:UNIT,skip=2"),
@@ -299,7 +299,7 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
 
 /// The declaration suggested by a rejection is valid once its placeholders are replaced.
 #[test]
-fn what_is_to_be_written_is_read() {
+fn the_suggested_declaration_can_be_read() {
     for header in
         ["timestamp,op,block,size", "timestamp,op,offset", "offset,size", "ts;offset;op;len"]
     {
@@ -352,7 +352,7 @@ fn other_texts_stay_what_they_are() {
 }
 
 #[test]
-fn units_that_cannot_be_right_are_warned_of_with_the_declaration() {
+fn units_that_cannot_be_right_have_a_warning_with_the_declaration() {
     let row = |n: u64| format!("{},R,{},8\n", n * 1000, n * 8);
     let rows: String = (0..2000).map(row).collect();
     let notes = read(format!("time_us,op,lba,len_bytes\n{rows}").as_bytes(), None).unwrap().2;

@@ -235,7 +235,7 @@ fn strings_that_are_no_utf_8_are_refused() {
 }
 
 #[test]
-fn what_no_row_may_hold_is_refused_with_its_row() {
+fn invalid_values_are_rejected_with_their_row() {
     let refused = |name, column: Cells, expected: &str| {
         let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
         assert!(said.contains(expected), "no {expected:?} in {said}");
@@ -597,7 +597,7 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
 }
 
 #[test]
-fn a_latency_below_zero_is_unknown_and_told() {
+fn a_latency_below_zero_is_unknown_and_reported() {
     let latencies = integers(&[5, -3, 7]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");

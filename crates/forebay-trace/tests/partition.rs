@@ -109,7 +109,7 @@ fn every_record_is_in_the_file_of_its_volume() {
 
 /// The result is the same if splitting is interrupted after each volume and within one.
 #[test]
-fn what_was_stopped_goes_on() {
+fn an_interrupted_split_is_continued() {
     let place = tempfile::tempdir().unwrap();
     let (input, folder) = (input(place.path()), place.path().join("out"));
     let (mut volumes, mut rounds) = (sealed(&folder, &input), 0u64);

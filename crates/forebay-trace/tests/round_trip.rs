@@ -1,4 +1,4 @@
-//! What is written can be read back, and a file either is complete or does not exist.
+//! Written data can be read back, and a file is either complete or does not exist.
 
 use std::fs;
 use std::path::Path;
@@ -271,7 +271,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     }
 }
 
-/// Returns a record together with the stream and the volume that its numbers stand for, because
+/// Returns a record together with the stream and the volume that its numbers refer to, because
 /// dictionaries may have a different order.
 fn in_full(record: &Record, dictionary: &Dictionary) -> (Record, Stream, String) {
     let stream = dictionary.streams[record.stream as usize].clone();
@@ -289,7 +289,7 @@ fn in_fio(record: &Record, dictionary: &Dictionary) -> (u64, Op, u64, u32, Strin
 
 /// A small trace in each of these formats, from the fuzzers' seeds.
 #[test]
-fn what_the_readers_find_outlives_the_writers() {
+fn every_format_survives_a_round_trip() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/open");
     let folder = tempfile::tempdir().unwrap();
     for format in

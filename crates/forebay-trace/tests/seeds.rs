@@ -64,7 +64,7 @@ fn every_seed_of_a_format_is_accepted_by_it() {
 }
 
 #[test]
-fn every_seed_of_open_is_recognised() {
+fn every_seed_of_open_is_recognized() {
     for path in seeds("open") {
         holds(&path, &format!("open/{}", path.file_name().unwrap().to_string_lossy()), None);
     }

@@ -216,7 +216,8 @@ pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error>
     match others.iter().find(same) {
         None => Ok(()),
         Some(other) => {
-            let what = format!("is named twice (as {} too); name each drive once", other.display());
+            let what =
+                format!("is named twice (also as {}); name each drive once", other.display());
             Err(Error::drive(path, what))
         }
     }

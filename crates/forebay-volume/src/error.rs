@@ -11,7 +11,7 @@ pub enum Error {
     /// A drive cannot be opened.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A drive is not what it should be.
+    /// A drive differs from what the volume expects.
     #[error("{}: {what}", path.display())]
     Drive {
         /// The path of the drive.
@@ -28,7 +28,7 @@ pub enum Error {
     /// The drives do not form the volume.
     #[error("{0}")]
     Volume(String),
-    /// The file systems below have no room for necessary writes.
+    /// The file systems below have no space for necessary writes.
     #[error("{0}")]
     Full(String),
     /// The user ended the work.

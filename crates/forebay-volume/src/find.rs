@@ -37,7 +37,7 @@ pub struct FoundVolume {
 pub struct NonMember {
     /// The path.
     pub path: PathBuf,
-    /// What is wrong with it, as words that follow its name.
+    /// The problem, as words that follow the drive's name.
     pub why: String,
     /// Whether the drive begins with zeros or the remains of a label, so that it is probably the
     /// missing drive.
@@ -542,7 +542,7 @@ mod tests {
             let checked = check(&drives, 0, &mut untold).unwrap();
             let census = &checked.census;
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
-            // A drive that just fits can replace another one, with or without room for a label at
+            // A drive that just fits can replace another one, with or without space for a label at
             // its end.
             std::fs::remove_file(&drives[4]).unwrap();
             forebay_rig::holes(&drives[4], 6 << 20);

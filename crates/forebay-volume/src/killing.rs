@@ -279,7 +279,7 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&half)].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
-        // The drive is new again and gets a number that no other drive had.
+        // The drive counts as new and gets a number that no other drive had.
         let grown = grow(&all, &[], DriveKind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);

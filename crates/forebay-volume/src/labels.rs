@@ -1,6 +1,6 @@
 //! Reads, compares and writes the labels of a drive.
 //!
-//! Labels are in the first and the second block, and in the last one if the drive has room
+//! Labels are in the first and the second block, and in the last one if the drive has space
 //! ([`Label::end_at`]). The first intact label counts. It is written last, after the others are
 //! durable, so that an interruption leaves either the old or the new state. A label at the end
 //! alone counts only if the beginning of the drive does not belong to something else.
@@ -31,7 +31,7 @@ pub(crate) enum StorageKind {
 /// A drive that is labeled as part of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Labelled {
-    /// The label as it should be, in the current version if the drive has room.
+    /// The label as it should be, in the current version if the drive has space.
     pub(crate) label: Label,
     /// Whether a copy of the label is missing, damaged or different.
     pub(crate) is_worn: bool,

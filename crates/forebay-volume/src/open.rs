@@ -1,4 +1,4 @@
-//! Opens a volume to inspect or repair it, and flushes what was written to one.
+//! Opens a volume to inspect or repair it, and flushes writes to a volume.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,11 @@ pub struct Opened {
     pub already: Vec<PathBuf>,
     /// The numbers of drives that have begun to join but are not in any record yet.
     pub joining: Vec<u8>,
-    /// The numbers of drives that have no room for a label at their end.
+    /// The numbers of drives that have no space for a label at their end.
     pub without_end_label: Vec<u8>,
     /// The oldest version among the drives' labels.
     pub format: u64,
-    /// Whether the volume was only read because its drives had no room for necessary writes.
+    /// Whether the volume was only read because its drives had no space for necessary writes.
     pub lacked_room: bool,
     /// The number of drives whose data fit on the others if the volume is full.
     pub spare_drives: usize,
@@ -247,7 +247,7 @@ pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> 
 }
 
 /// Reads everything on a volume and repairs errors, at most `bytes_a_second` bytes of data per
-/// second (0 means no limit), and reports progress. If the drives have no room even for records,
+/// second (0 means no limit), and reports progress. If the drives have no space even for records,
 /// the volume is only read.
 ///
 /// # Errors
@@ -486,7 +486,7 @@ impl Workload for Once {
     fn is_over(&self) -> bool {
         self.is_asked && self.told.borrow().is_some()
     }
-    /// A failed operation is not awaited, because drives without room would be retried forever.
+    /// A failed operation is not awaited, because drives without space would be retried forever.
     fn is_stopped(&self) -> bool {
         self.told.borrow().is_some_and(|outcome| outcome.is_err())
     }

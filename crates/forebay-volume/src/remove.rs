@@ -1,4 +1,4 @@
-//! Removes drives from a volume whose other drives have room for all data.
+//! Removes drives from a volume whose other drives have space for all data.
 //!
 //! The drive stays a member until all of its data have moved, and a record says that it has left.
 //! If this is interrupted, the volume keeps the drive, and the same command continues.
@@ -15,7 +15,7 @@ use crate::open::{Opened, look, opening};
 /// Reports progress. A missing drive can be removed if its data have been restored on the others.
 ///
 /// # Errors
-/// The paths are not a volume, there is no such drive, or the others have no room for its data.
+/// The paths are not a volume, there is no such drive, or the others have no space for its data.
 pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, Error> {
     let drives = drives_in(paths)?;
     let before = look(&drives, Access::WRITE)?;
@@ -31,7 +31,7 @@ pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, 
     let opened = opening(found.array().removing(number).mending(), found, None, tell)?;
     if opened.census.members.contains(&number) {
         return Err(Error::Volume(format!(
-            "drive {number} is still part of the volume: the other drives had no room for some of its data, \
+            "drive {number} is still part of the volume: the other drives had no space for some of its data, \
              or one of them failed"
         )));
     }
@@ -116,7 +116,7 @@ mod tests {
             format!("drive 2 cannot be removed: its drives hold {holds} KiB, and the others");
         assert!(said.contains(&expected), "{said}");
         assert!(
-            said.contains("have room for 0 KiB (units of level raid6 span 6 drives)"),
+            said.contains("have space for 0 KiB (units of level raid6 span 6 drives)"),
             "{said}"
         );
         assert!(refused("7").contains("expected the number or path of a drive"));

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_no_plural() {
+    fn one_takes_the_singular() {
         assert_eq!(counted(1, "request"), "1 request");
         assert_eq!([0, 2].map(|n| counted(n, "request")), ["0 requests", "2 requests"]);
         assert_eq!([1, 3].map(|n| counted(n, "switch")), ["1 switch", "3 switches"]);

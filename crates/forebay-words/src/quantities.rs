@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn values_that_are_no_numbers_are_rejected() {
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             for shown in [significant, seconds, bytes, rate, watts, joules, percent] {
                 assert_eq!(shown(wrong), NONE);

@@ -1,5 +1,5 @@
 //! The `advise` command. It describes a trace, simulates every scheduler on a disk, and ranks the
-//! schedulers by total time, with tail latencies beside it. It also tries defragmentation and flash
+//! schedulers by total time, next to their tail latencies. It also tries defragmentation and flash
 //! (for offloading and for caching). It then explains the results and recommends a change, or
 //! reports that no change would help.
 //!

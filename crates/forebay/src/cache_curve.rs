@@ -83,8 +83,8 @@ pub struct Curve {
     pub trace: String,
     /// The block size in bytes.
     pub block_bytes: u32,
-    /// Whether the trace counts in blocks and these are used, so that the real size of a block is
-    /// unknown.
+    /// Whether the trace counts in blocks and its blocks are used, so that the real size of a block
+    /// is unknown.
     pub is_own_block: bool,
     /// The number of block accesses in the trace.
     pub accesses: u64,
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_refused() {
+    fn impossible_sizes_are_rejected() {
         let sizes = |mib: f64| {
             let options = CurveOptions { sizes_mib: vec![mib], ..CurveOptions::default() };
             options.sizes(4096)

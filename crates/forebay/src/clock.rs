@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_that_hide_how_requests_came() {
+    fn coarse_clocks_are_detected() {
         let among = |ms: &[u64]| Times::among(ms.iter().map(|&ms| Nanos::from_millis(ms)));
         assert_eq!(among(&[0, 1, 1, 1, 1]), Times::Usable);
         assert_eq!(among(&[0, 0, 0]), Times::Same);
@@ -472,8 +472,8 @@ mod tests {
 
     #[test]
     fn a_crowd_may_lie_about_the_end_of_a_step() {
-        // Half of the requests come just before each whole second and half just after it, with some
-        // in between.
+        // Half of the requests arrive just before each whole second and half just after it, with
+        // some in between.
         let of = |second: u64| {
             let about = [second * 1_000_000 - 2_000, second * 1_000_000 + 2_000 + second % 7];
             about.into_iter().chain([second * 1_000_000 + 300_000 + second * 7919 % 400_000])
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_coarse_in_part_has_as_many_to_a_stamp_as_share_it() {
+    fn a_partly_coarse_clock_reports_how_many_requests_share_a_timestamp() {
         // Each tenth of a second has four requests at its start, and one at an arbitrary time.
         let of =
             |tenth: u64| [0, 0, 0, 0, 7_919 + tenth * 631 % 80_000].map(|us| tenth * 100_000 + us);
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_has_no_price_within_a_step_that_many_share() {
+    fn a_promise_shorter_than_a_shared_clock_step_has_no_price() {
         let ms = Nanos::from_millis;
         let coarse = |per_stamp| Times::Coarse { step: ms(50), per_stamp, share: 1.0 };
         assert!(coarse(2.0).why_no_promise(ms(50)).is_some());

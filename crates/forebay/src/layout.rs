@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_counted() {
+    fn changed_requests_are_counted() {
         let capacity = 50 * GRAIN;
         let after = |map, records: &[Record]| {
             let mut layout = VolumeLayout::new(&[100 * GRAIN], capacity, map);

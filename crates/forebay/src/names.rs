@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_again_is_numbered() {
+    fn repeated_names_are_numbered() {
         let names = numbered(&["a/x", "b/x", "a/x", "y", "a/x"]);
         assert_eq!(names, ["a/x", "b/x", "a/x#2", "y", "a/x#3"]);
         assert_eq!(numbered(&["x#2", "x", "x"]), ["x#2", "x", "x#3"]);

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_joined_on_both_sides() {
+    fn neighbors_are_joined_on_both_sides() {
         let reads = [(0, 10), (20, 10), (10, 10), (40, 5)];
         let requests = reads.map(|(offset, len)| request(Op::Read, offset, len));
         let whole = Joined { op: Op::Read, offset: 0, end: 30 };

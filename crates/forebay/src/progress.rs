@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_now_and_then_and_stops_when_told() {
+    fn tells_now_and_then_and_stops_when_asked() {
         let mut told = Vec::new();
         let mut tell = |count| {
             told.push(count);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_goes_on() {
+    fn nothing_to_say_continues() {
         assert!(!Meter::new(&mut crate::progress::untold).stops_after(10 * EVERY as usize));
     }
 }

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_system_s_own_words_need_more() {
+    fn only_operating_system_errors_get_an_explanation() {
         for (number, part) in [
             (2, "check the name"),
             (13, "permission to"),

@@ -90,7 +90,7 @@ pub struct Setup {
     pub replay: Replay,
     /// The speed at which requests arrive, relative to the recording.
     pub intensity: Intensity,
-    /// What to do with addresses beyond the device.
+    /// How to treat addresses beyond the device.
     pub map: Map,
     /// Whether Forebay's own schedulers run as in `forebay serve`: behind the path from its
     /// clients, which makes all requests one stream. Otherwise they run like schedulers in the
@@ -138,7 +138,7 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     }
     Err(Error::Unfit(format!(
         "{}: got {requests} requests in closed replay, which holds all of them in memory, expected \
-         at most {requests_max}; use {}, or a part of the trace",
+         at most {requests_max}; use {}, or part of the trace",
         input.path.display(),
         named("replay=open")
     )))

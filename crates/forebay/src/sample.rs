@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_read_and_called_by_its_name() {
+    fn the_sample_is_read_under_its_name() {
         let input = read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         assert_eq!(input.path, PathBuf::from(NAME));
         assert!(input.description.requests > 1000 && input.records().unwrap().next().is_some());

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_a_drive_has_at_a_time_take_its_time_once() {
+    fn concurrent_commands_count_their_time_once() {
         let mut slices = Slices::default();
         let ms = Nanos::from_millis;
         let io = |lane, started, at| {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_slices_show_is_told_from_chance() {
+    fn consistent_gains_are_distinguished_from_chance() {
         let read = |of: &Compared| of.read_p99_ms;
         let (slow, fast) =
             (run(5000, |index| 1000 + index % 7), run(5000, |index| 900 + index % 7));

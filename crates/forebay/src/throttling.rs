@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn requests_before_and_after_a_quiet_time_are_told_apart() {
+    fn requests_before_and_after_a_quiet_time_are_distinguished() {
         let burst = |ms: u64| [(ms, Op::Write, 4096); 4];
         let found = of("iotune:write-iops-sec=10", &[burst(0), burst(10_000)].concat()).unwrap();
         assert_eq!((found.requests, found.delayed_share, found.longest_delay_ms), (8, 0.5, 200.0));
     }
 
     #[test]
-    fn what_is_not_delayed_is_said_plainly() {
+    fn unthrottled_traces_are_reported_as_such() {
         let found = of("ebs-gp3:gib=9", &[(0, Op::Read, 4096), (1, Op::Write, 4096)]).unwrap();
         assert_eq!((found.delayed_share, found.decisive()), (0.0, None));
         assert!(found.in_short().contains("delay no request"));

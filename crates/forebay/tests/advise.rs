@@ -85,7 +85,7 @@ fn the_reason_names_the_streams_that_compete() {
     assert!(why.contains("reader-0 and reader-1"), "{}: {why}", advice.headline);
 }
 
-/// Less than two seconds of load may be a burst: they do not show that the disk is saturated.
+/// Less than two seconds of load may be a burst, and do not show that the disk is saturated.
 #[test]
 fn a_burst_saturates_no_disk() {
     let short = advice((0..150).map(|n| read(n * 9_000, 0, scattered(n), 4 * KIB)).collect());
@@ -96,7 +96,7 @@ fn a_burst_saturates_no_disk() {
 /// Bursts of reads all over the disk, each by a different process. Only sorting by address helps,
 /// and it must sort across processes.
 #[test]
-fn scattered_bursts_want_an_elevator() {
+fn scattered_bursts_benefit_from_an_elevator() {
     let burst = |n: u64| {
         (0..100).map(move |i| read(n * 2_000_000 + i, i as u32, scattered(n * 100 + i), 4 * KIB))
     };
@@ -149,7 +149,7 @@ fn queues_of_other_sizes_are_tried() {
 /// The drive takes one command at a time, so the only choice is Linux's queue, which is too small
 /// for the bursts.
 #[test]
-fn bursts_wider_than_the_queue_want_more_requests() {
+fn bursts_wider_than_the_queue_benefit_from_more_requests() {
     let burst = |n: u64| {
         (0..1000u64).map(move |i| read(n * 9_000_000 + i, 0, scattered(n * 1000 + i), 4 * KIB))
     };
@@ -180,7 +180,7 @@ fn two_readers(gap_us: u64) -> Vec<Record> {
 /// Two readers pause for longer than CFQ and BFQ idle and than BID waits. `forebay` decides by
 /// whether a wait is worthwhile.
 #[test]
-fn slow_sequential_readers_want_waits_that_pay() {
+fn slow_sequential_readers_benefit_from_waiting() {
     let total = advice_on(two_readers(9_200), Prefer::Total);
     assert_eq!(total.verdict, Verdict::Recommended, "{}", total.headline);
     let chosen = total.recommended.as_deref().unwrap();
@@ -218,7 +218,7 @@ fn tells_the_price(advice: &Advice) -> bool {
 /// Two readers pause for less time than CFQ, BFQ and `forebay` wait, so each can read for a whole
 /// turn.
 #[test]
-fn quick_sequential_readers_want_slices() {
+fn quick_sequential_readers_benefit_from_slices() {
     let advice = advice_on(two_readers(4_000), Prefer::Total);
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
     assert!(["cfq", "bfq", "forebay"].contains(&best(&advice)), "{}", advice.headline);
@@ -229,7 +229,7 @@ fn quick_sequential_readers_want_slices() {
 }
 
 #[test]
-fn rare_reads_want_nothing() {
+fn rare_reads_need_no_remedy() {
     let advice = advice((0..300).map(|n| read(n * 500_000, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
     assert_eq!(advice.recommended.as_deref(), Some("none"));
@@ -259,7 +259,7 @@ fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
 }
 
 #[test]
-fn one_long_sequential_read_wants_nothing() {
+fn one_long_sequential_read_needs_no_remedy() {
     let advice = advice((0..5000).map(|n| read(n * 1_000, 0, n * 512 * KIB, 512 * KIB)).collect());
     assert_eq!(advice.verdict, Verdict::NothingToGain, "{}", advice.headline);
     assert!(advice.findings[0].contains("Nothing to gain"), "{}", advice.headline);
@@ -274,7 +274,7 @@ fn write(at_us: u64, stream: u32, offset: u64, len: u64) -> Record {
 }
 
 #[test]
-fn free_remedies_come_first_and_every_kind_is_told() {
+fn free_remedies_come_first_and_every_kind_is_reported() {
     let advice = advice(two_readers(4_000));
     let kinds: Vec<RemedyKind> = advice.remedies.iter().map(|remedy| remedy.kind).collect();
     assert_eq!(

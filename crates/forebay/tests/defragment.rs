@@ -77,7 +77,7 @@ fn a_file_in_fragments_read_again_and_again_is_worth_defragmenting() {
 /// The second half reads other files, so the learned arrangement gains nothing there, although it
 /// gains a lot in the first half.
 #[test]
-fn what_helps_only_where_it_was_learnt_is_not_recommended() {
+fn a_gain_only_in_the_training_half_is_not_recommended() {
     let other = |record: Record| Record {
         at: record.at + Nanos::from_secs(270),
         offset: record.offset + 200 * GIB,

@@ -156,7 +156,7 @@ fn picture() -> String {
 }
 
 #[test]
-fn the_picture_of_the_policies_is_what_they_do() {
+fn the_policies_picture_matches_their_behavior() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policies/schedulers.svg");
     let drawn = picture();
     if std::env::var_os("UPDATE").is_some() {

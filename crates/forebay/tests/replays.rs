@@ -49,7 +49,7 @@ fn advised_on(device: &str, records: Vec<Record>, both_replays: bool) -> Advice 
 /// A single reader waits for each completion. In open replay it causes a backlog that could be
 /// sorted, but in reality there is none.
 #[test]
-fn what_open_replay_alone_gains_is_not_recommended() {
+fn a_gain_only_in_open_replay_is_not_recommended() {
     let open = advised(synchronous(1), false);
     assert_eq!((open.verdict, open.replay), (Verdict::Recommended, Replay::Open));
     assert!(open.other_replay.is_none());
@@ -79,7 +79,7 @@ fn what_open_replay_alone_gains_is_not_recommended() {
 /// Many readers wait for one completion each, so the scheduler always has as many requests to
 /// choose from.
 #[test]
-fn what_both_replays_gain_is_recommended() {
+fn a_gain_in_both_replays_is_recommended() {
     let advice = advised(synchronous(24), true);
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
     let best = advice.recommended.as_deref().unwrap();
@@ -111,7 +111,7 @@ fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
 /// If a drive's internal scheduling is unknown, a recommendation must be better at both ends of the
 /// possible range.
 #[test]
-fn what_is_recommended_holds_however_the_drive_chooses() {
+fn recommendations_hold_for_every_command_order_of_the_drive() {
     let advice = advised_on("st1000nm0011", synchronous(24), true);
     let margins: Vec<_> =
         advice.sensitivity.iter().filter(|one| one.part == "catch margin").collect();
@@ -131,7 +131,7 @@ fn with_latency(mut records: Vec<Record>, latency: Option<Nanos>) -> Vec<Record>
 
 /// In open replay on a disk that cannot keep up, latency only measures the length of the backlog.
 #[test]
-fn a_backlogs_length_is_told_as_nobodys_latency() {
+fn the_length_of_a_backlog_is_not_shown_as_a_latency() {
     let said = |advice: &Advice| {
         let all = [std::slice::from_ref(&advice.headline), &advice.findings, &advice.cautions];
         all.concat().join(" ")

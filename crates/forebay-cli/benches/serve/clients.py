@@ -30,7 +30,7 @@ def serving(forebay, config, folder):
 
 
 def fio(*words):
-    """Starts fio; `told` waits for it to finish."""
+    """Starts fio; `told` waits for its end."""
     words = [*FIRST, "fio", "--time_based", "--group_reporting", "--output-format=json", *words]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 

@@ -1,5 +1,5 @@
 //! Compares how well a promise holds in wall time with the simulator's prediction for the same
-//! requests, beside some of the neighbors of the law (`forebay-serve/src/laws/promises.rs`).
+//! requests, with some of the neighbors of the law (`forebay-serve/src/laws/promises.rs`).
 //!
 //! Each row is a pair: a server of an emulated disk records its clients, and `forebay simulate
 //! --serve` replays the recording under the same configuration. The target is that both shares of

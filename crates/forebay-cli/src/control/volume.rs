@@ -63,7 +63,7 @@ forebay_ask::ask! {
         /// The new drive
         with: PathBuf [.word("DEVICE")],
         /// The drive to replace
-        drive: Option<String> [.word("NUMBER|DEVICE").otherwise("the only one that is missing")],
+        drive: Option<String> [.word("NUMBER|DEVICE").otherwise("the only missing drive")],
         /// Destroy the data on the new drive
         overwrite: bool,
         /// The volume
@@ -95,10 +95,10 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Remove a drive from a volume that is being served, if the others have space for its data
     ///
-    /// The data are moved to the other drives before the drive leaves the volume, so that redundancy is never
-    /// reduced. A missing drive can be removed once its data have been restored on the others. Shows progress
-    /// until that is done. If this command is interrupted, the removal goes on; if the server is, give the
-    /// command again.
+    /// The data are moved to the other drives before the drive leaves the volume, so that
+    /// redundancy is never reduced. A missing drive can be removed once its data have been restored
+    /// on the others. Shows progress until that is done. If this command is interrupted, the
+    /// removal continues; if the server is, give the command again.
     pub(crate) struct RemoveAsk("control remove") {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
@@ -300,7 +300,7 @@ fn page(volume: &ServedVolume) -> String {
         VolumeHealth::Degraded
             if missing.is_empty() && *lacking_chunks == 0 && volume.lacks_room =>
         {
-            format!("'{name}' is degraded: it has no room for new data.")
+            format!("'{name}' is degraded: it has no space for new data.")
         }
         VolumeHealth::Degraded if missing.is_empty() && *lacking_chunks == 0 => {
             format!("'{name}' is degraded: some drives do not have their share of the records yet.")

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_table_is_taken_with_its_columns_in_order() {
+    fn the_first_table_is_written_with_its_columns_in_order() {
         let json = r#"{"schema_version": 2, "runs": [{"x": 1}], "rows": [
             {"b": 1.5, "a": "x,\"y\"", "in": {"k": true, "l": [1, 2], "m": [[]]}, "none": null},
             {"b": -2, "c": "two\nlines"}]}"#;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_s_entries_with_rows_are_these_rows() {
+    fn nested_rows_of_a_table_become_rows() {
         let json = r#"{"schema_version": 2, "epoch_s": 3, "traces": [
             {"trace": "a", "rows": [{"plan": "x", "w": 1}, {"plan": "y", "w": 2}], "epochs": 7},
             {"trace": "b", "rows": [], "epochs": 8},
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_of_a_short_list_have_columns_with_their_numbers() {
+    fn entries_of_a_short_list_become_numbered_columns() {
         let json = r#"{"rows": [
             {"w": 1, "write_ms": [[1, 2], [3]], "in": {"tiers": [{"kept": true}, {"kept": false}]}},
             {"w": 2, "write_ms": [], "in": {"tiers": [{"kept": null}]}}]}"#;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_would_take_for_an_end_is_quoted() {
+    fn delimiters_and_line_breaks_are_quoted() {
         let json = r#"{"rows": [{"a,b": "x\ry", "c\"d": " z "}]}"#;
         assert_eq!(of(json).unwrap(), "\"a,b\",\"c\"\"d\"\n\"x\ry\", z ");
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_list_of_those_that_are_tables_is_the_table() {
+    fn the_first_list_of_objects_is_the_table() {
         for (at, name) in super::TABLES.iter().enumerate() {
             let rest = super::TABLES[at..].iter().rev();
             let lists = rest.map(|name| format!(r#""{name}": [{{"is": "{name}"}}]"#));

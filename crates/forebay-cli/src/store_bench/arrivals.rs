@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_goes_on_from_its_beginning() {
+    fn a_recording_restarts_at_its_beginning() {
         let gaps_s = vec![1.0, 2.0];
         let turns = Turns::open(6, Process::Recorded { gaps_s, at: 0 });
         assert_eq!(times(&turns), [0.0, 1.0, 3.0, 4.0, 6.0, 7.0]);
     }
 
     #[test]
-    fn a_closed_loop_hands_out_each_once() {
+    fn a_closed_loop_hands_out_each_operation_once() {
         let turns = Turns::closed(3);
         let all: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
         assert_eq!(all, [(0, None), (1, None), (2, None)]);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_said() {
+    fn invalid_replies_are_reported() {
         let said = |bytes: &[u8]| reply(bytes, 100).unwrap_err();
         assert!(said(b"HTTP/1.1 400 Bad Request\r\n").contains("expected the reply of a Redis"));
         assert!(said(b"$101\r\n").contains("at most 100"));

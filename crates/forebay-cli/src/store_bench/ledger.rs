@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_alone_ends_what_was_before() {
+    fn an_acknowledged_put_rules_out_earlier_values() {
         let ledger = Ledger::of(1);
         assert_eq!(ledger.least(0), 0);
         let first = ledger.begin(0);

@@ -43,7 +43,7 @@ pub(super) struct Times {
 const MESSAGES: usize = 3;
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are few enough")
+    Histogram::new(3).expect("the histogram supports three digits")
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waited_counts_from_when_it_was_meant_to_begin() {
+    fn latency_counts_from_the_intended_start() {
         let ms = Duration::from_millis;
         let mut one = Tally::default();
         one.done(OperationKind::Read, Times { intended: ms(0), sent: ms(90), ended: ms(100) }, 10);

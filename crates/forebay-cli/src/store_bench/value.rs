@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_told_from_any_other() {
+    fn every_value_is_distinguishable() {
         let (mut value, mut scratch) = (Vec::new(), Vec::new());
         let stamp = Stamp { record: 3, run: 1 << 60, version: 9 };
         for len in [VALUE_MIN, 100] {

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_are_read_most_and_none_before_it_is_there() {
+    fn the_latest_records_are_read_most_and_only_after_their_insertion() {
         let (steps, _) = counted(Workload::D, 50_000);
         let mut there = 1000;
         let mut behind = Vec::new();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_counts_once_all_before_it_are_there() {
+    fn an_insert_counts_once_all_earlier_inserts_are_done() {
         let inserted = Inserted::after(5);
         assert_eq!([inserted.take(), inserted.take(), inserted.take()], [5, 6, 7]);
         inserted.done(7);

@@ -1,12 +1,12 @@
 //! Kills a process that writes to a volume (`kill -9`) at arbitrary moments. All acknowledged data
 //! must survive, even if any two drives are missing.
 //!
-//! The writer is a separate process, which runs this test binary. It reports on a pipe what it
-//! begins and what was acknowledged. Its messages count even after its death, because the pipe
-//! outlives it. A write must survive if it had FUA and was acknowledged, or if it was acknowledged
-//! before the start of a flush that was acknowledged too. Every sector identifies the write that it
-//! belongs to, so the test detects sectors that are older than an acknowledged write, that belong
-//! to a write that never began, or that are mixtures.
+//! The writer is a separate process, which runs this test binary. It reports on a pipe each
+//! operation that it begins and each acknowledgment. Its messages count even after its death,
+//! because the pipe outlives it. A write must survive if it had FUA and was acknowledged, or if it
+//! was acknowledged before the start of a flush that was acknowledged too. Every sector identifies
+//! the write that it belongs to, so the test detects sectors that are older than an acknowledged
+//! write, that belong to a write that never began, or that are mixtures.
 //!
 //! `make kill-volume ROUNDS=100` runs more rounds, on loop devices if possible.
 
@@ -105,8 +105,8 @@ fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
     forebay("create", all, &["--level", level, "--overwrite"]);
     let mut acknowledged = 0;
     for round in 0..count {
-        // Sometimes the writer runs without some drives. These are restored before other drives are
-        // removed.
+        // Sometimes the writer runs without some drives. The missing drives are restored before
+        // other drives are removed.
         let away = [0, 0, 0, 1, 2][dice.below(5) as usize];
         let writing = without(all, away, &mut dice);
         acknowledged += write_and_kill(&writing, round, &mut dice, &mut history);
@@ -122,7 +122,7 @@ fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_kill_9() {
+fn acknowledged_data_survive_kill_9() {
     for (level, seed) in [("raid6", 1), ("raid10x3", 2)] {
         let folder = tempfile::tempdir().unwrap();
         let acknowledged = rounds(&Drives::files(folder.path()), level, seed, 2);
@@ -132,7 +132,7 @@ fn what_was_acknowledged_outlives_kill_9() {
 
 #[test]
 #[ignore = "long; make kill-volume"]
-fn what_was_acknowledged_outlives_kill_9_many_times() {
+fn acknowledged_data_survive_kill_9_many_times() {
     let count = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
     for (level, seed) in [("raid6", 3), ("raid10x3", 4)] {
         let folder = tempfile::tempdir().unwrap();

@@ -61,7 +61,7 @@ fn is(kind: &str, value: &Value) -> bool {
 }
 
 #[test]
-fn what_is_gone_new_or_of_another_kind_is_found() {
+fn removed_new_and_retyped_keys_are_found() {
     use serde_json::json;
     let sound = json!({"a": 1, "b": [{"c": null}, {"c": 1.5}], "placement": {"x": 1.0}});
     let schema = super::found::of("", &sound);

@@ -199,7 +199,7 @@ fn top(folder: &Path, format: &str) -> String {
 }
 
 #[test]
-fn every_answer_is_as_the_schema_says() {
+fn every_answer_matches_the_schema() {
     let folder = Folder::new();
     shell::prepared(folder.root());
     prepare(&folder);
@@ -248,7 +248,7 @@ fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
 /// Every verb with `--format json` must be in the list of commands, so that its answer is in the
 /// schema.
 #[test]
-fn every_verb_with_data_is_asked() {
+fn every_verb_with_data_is_checked() {
     for verb in shell::verbs() {
         let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
         let (help, _) = ends(&mut forebay(&words), 0);

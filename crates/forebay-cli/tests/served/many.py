@@ -1,5 +1,5 @@
-# Keeps many requests outstanding, whose answers may come in any order. Every read must return what
-# was last written there.
+# Keeps many requests outstanding, whose answers may come in any order. Every read must return the latest data written
+# to its address.
 import random
 import sys
 

@@ -89,7 +89,7 @@ fn a_drive_is_removed_if_the_others_have_room() {
     assert_eq!((&removed["drives"], &removed["spare_drives"]), (&7.into(), &0.into()), "{removed}");
     assert_eq!(removed["capacity_bytes"], made["capacity_bytes"]);
     assert_eq!(removed["drives_missing"], serde_json::json!([]));
-    refused(&mut remove("4"), &["drive 4 cannot be removed: its drives hold", "have room for"]);
+    refused(&mut remove("4"), &["drive 4 cannot be removed: its drives hold", "have space for"]);
     let numbers = removed["drives_replaced"].as_array().unwrap();
     let [number] = &numbers[..] else { panic!("{removed}") };
     for path in [&paths[number.as_u64().unwrap() as usize - 1], &paths[3], &paths[5]] {
@@ -100,7 +100,7 @@ fn a_drive_is_removed_if_the_others_have_room() {
 }
 
 #[test]
-fn a_volume_is_whole_though_growing_is_killed() {
+fn a_volume_survives_a_kill_while_growing() {
     let folder = Folder::new();
     drives(&folder, 6);
     let made = json(&mut forebay(&folder, &["volume", "create", "v"]));

@@ -4,8 +4,8 @@
 //! high ones lose to the optimum if runs are long. So all of the simple rules run in shadow on
 //! every unit: each layout permanently, the work function, and the paper's rule with its thresholds
 //! unchanged, halved, quartered and doubled (fewer if there are more than two layouts, because the
-//! state per unit has a fixed size). What they would have paid is summed over *all* units with
-//! decay, so that evidence accumulates quickly even though each unit has few writes. After a
+//! state per unit has a fixed size). The costs that they would have had are summed over *all* units
+//! with decay, so that evidence accumulates quickly even though each unit has few writes. After a
 //! request, a unit adopts the layout of the rule that it follows.
 //!
 //! That rule is chosen by Hedge with fixed dice: unit u follows the rule i with the minimum of
@@ -86,8 +86,8 @@ pub enum Simple {
     BonusMalus(Factor),
 }
 
-/// The rules with a state per unit, in the order in which they are used if there is not enough room
-/// for all.
+/// The rules with a state per unit, in the order in which they are used if memory is not enough for
+/// all.
 const KEEPING: [Simple; 5] = [
     Simple::WorkFunction,
     Simple::BonusMalus(Factor { times: 1, over: 2 }),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn of_three_layouts_the_one_furthest_beyond_its_threshold_wins() {
+    fn of_three_layouts_the_furthest_beyond_its_threshold_wins() {
         let flat = |by: u64| vec![vec![by; 3]; 3];
         let costs = Costs::new(&[vec![9], vec![5], vec![4]], &[], &flat(10), &flat(10)).unwrap();
         let mut rule = BonusMalus::new(Factor::ONE);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_unit_is_small() {
+    fn the_state_of_a_unit_is_small() {
         assert!(size_of::<Scored>() <= 32);
     }
 }

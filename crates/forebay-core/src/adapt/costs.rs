@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_table_stands_where_it_is_asked_for() {
+    fn the_papers_cost_table_is_used_on_request() {
         let costs = Costs::paper_hdd();
         let one = costs.class(Op::Write, 1);
         assert_eq!((costs.cost(RAID6, one), costs.cost(RAID10, one)), (5_600_000, 2_900_000));

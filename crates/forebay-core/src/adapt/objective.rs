@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_is_not_left_and_is_where_units_begin() {
+    fn units_begin_at_the_floor_and_never_go_below() {
         let floor = Objective::floor_of(&[RAID6]);
         let costs = Objective { floor, ..Objective::default() }.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_that_leaves_nothing_is_none() {
+    fn a_floor_that_leaves_no_layout_is_ignored() {
         let costs = Objective { floor: 0, ..Objective::default() }.weigh(Costs::paper_hdd());
         assert_eq!(costs, Costs::paper_hdd());
         assert_eq!(Objective::floor_of(&[1, 200]), 0b10);

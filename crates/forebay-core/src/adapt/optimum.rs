@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cheaper_and_it_can_be_had() {
+    fn no_schedule_is_cheaper_than_the_optimum_and_one_reaches_it() {
         let mut dice = 11;
         for (costs, most) in
             [(Costs::paper_hdd(), 10), (Costs::paper_ssd(), 10), (three_layouts(), 6)]

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_never_switches_pays_what_a_static_array_does_and_no_less_than_the_optimum() {
+    fn without_switches_costs_equal_a_static_array_and_exceed_the_optimum() {
         let costs = Costs::paper_hdd();
         for layout in [RAID6, RAID10] {
             let trial =

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_where_its_definition_says() {
+    fn work_functions_choose_as_defined() {
         let mut dice = 5;
         for (costs, most) in
             [(Costs::paper_hdd(), 9), (Costs::paper_ssd(), 9), (three_layouts(), 6)]
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_leaves_when_staying_has_cost_a_round_trip() {
+    fn a_unit_moves_once_staying_has_cost_a_round_trip() {
         // A switch there and back costs 164 points, so the first layout begins 82 points ahead. Each
         // write costs it 27 points. The rule switches as soon as it is more than 82 points behind,
         // at the seventh write (27 · 7 = 189 > 164).

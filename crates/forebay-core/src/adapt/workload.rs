@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bias_turns_round_after_each_run() {
+    fn the_bias_reverses_after_each_run() {
         let mix = Mix {
             large_percent: 100,
             within: Within::Draws,

@@ -38,7 +38,7 @@ fn scans(times: u32) -> Vec<Request> {
 }
 
 #[test]
-fn fragments_read_again_and_again_come_to_lie_in_a_row() {
+fn repeatedly_read_fragments_are_moved_together() {
     let learnt = learnt(scans(10));
     let map = learnt.rearrangement.unwrap();
     assert_eq!((learnt.jumps, learnt.repeated_jumps, learnt.rows), (20, 20, 1));
@@ -50,7 +50,7 @@ fn fragments_read_again_and_again_come_to_lie_in_a_row() {
 }
 
 #[test]
-fn what_was_read_once_or_would_not_pay_stays() {
+fn fragments_read_once_or_without_gain_are_not_moved() {
     assert!(learnt(scans(1)).rearrangement.is_none());
     let twice = learnt(scans(2));
     assert!(twice.rearrangement.is_none() && twice.repeated_jumps == 4, "costs more than it saves");
@@ -95,7 +95,7 @@ fn a_long_extent_that_few_jump_to_is_left_where_it_is() {
 }
 
 #[test]
-fn a_full_disk_has_no_room() {
+fn a_full_disk_leaves_no_space_for_moves() {
     let mut arranger = Arranger::default();
     scans(10).iter().for_each(|request| arranger.see(request));
     for n in 0..100 {
@@ -108,7 +108,7 @@ fn a_full_disk_has_no_room() {
 proptest! {
     /// Whatever was read, blocks are moved to an area of the disk that was not used before.
     #[test]
-    fn moves_go_where_nothing_was(
+    fn moves_go_to_unused_space(
         reads in prop::collection::vec((0u32..3, 0u64..30, 1u64..5, any::<bool>()), 1..200),
         times in 1u32..30,
     ) {

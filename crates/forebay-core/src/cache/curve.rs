@@ -190,7 +190,7 @@ impl MissRatioCurve {
         }
     }
 
-    /// Removes positions that are not the last use of any block, and makes room for as many new
+    /// Removes positions that are not the last use of any block, and provides space for as many new
     /// positions as remain.
     #[cold]
     fn renumber(&mut self) {
@@ -208,7 +208,7 @@ impl MissRatioCurve {
         self.mark();
     }
 
-    /// Marks all positions as last uses, with room for as many new positions.
+    /// Marks all positions as last uses, and provides space for as many new positions.
     fn mark(&mut self) {
         let room =
             (2 * self.blocks.len()).next_multiple_of(STRETCH_BITS).max(self.words.len() * 64);
@@ -306,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_has_nothing_to_miss() {
+    fn an_empty_curve_has_no_misses() {
         let curve = MissRatioCurve::default();
         assert_eq!(curve.misses().collect::<Vec<_>>(), [0]);
     }
 
     #[test]
-    fn a_sample_stands_for_all() {
+    fn a_sample_represents_all_blocks() {
         let (mut exact, mut sampled) =
             (MissRatioCurve::default(), MissRatioCurve::keeping(1 << 13));
         let (count, distinct) = (1_000_000, 150_000);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_use_stands_for_adds_up() {
+    fn the_weights_of_sampled_uses_add_up() {
         let mut curve = MissRatioCurve::keeping(64);
         let (mut stood_for, mut hits) = (0, 0);
         for key in keys(20_000, 1000) {

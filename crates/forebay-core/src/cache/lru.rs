@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_goes() {
+    fn the_least_recently_used_block_is_evicted() {
         let mut cache = Lru::new(2);
         assert_eq!(cache.insert(7), Inserted { frame: 0, evicted: None });
         assert_eq!(cache.insert(8), Inserted { frame: 1, evicted: None });

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_holds_its_share_and_what_smaller_ones_hold() {
+    fn a_sample_contains_its_share_and_all_smaller_samples() {
         for power in 0..8 {
             let sample = Sample { power };
             let held = (0..1 << 16).filter(|&key| sample.holds(key)).count() as f64;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn as_large_as_there_is_room() {
+    fn the_sample_is_as_large_as_memory_permits() {
         let one_in = |kept, whole| Sample::keeping(kept, whole).one_in();
         assert_eq!([one_in(10, 10), one_in(10, 11), one_in(10, 41)], [1, 2, 8]);
         assert_eq!((one_in(0, 4), one_in(1, u64::MAX)), (4, 1 << 63));

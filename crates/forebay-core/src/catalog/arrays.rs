@@ -297,8 +297,8 @@ fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     Ok(if rent > Nanos::ZERO { array.charging_every(period) } else { array })
 }
 
-/// Returns the costs that a rule uses on the drives of each kind. If those of the drives are
-/// unknown, the paper's costs of such drives represent them.
+/// Returns the costs that a rule uses on the drives of each kind. If the costs of the drives are
+/// unknown, the paper's costs of such drives are used.
 fn costs(array: &Array, choice: usize) -> [Costs; KINDS.len()] {
     let of_paper = [Costs::paper_hdd, Costs::paper_ssd];
     KINDS.map(|kind| match choice {

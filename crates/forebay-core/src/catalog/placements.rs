@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_found_again_has_a_log() {
+    fn placements_that_must_survive_a_restart_have_a_log() {
         let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 8 << 20 });
         let restarts = |restarts, spec: &str| {
             let lanes = DeviceSet {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_a_placement_say_what_is_right() {
+    fn placement_errors_say_what_is_expected() {
         assert_eq!(said("cache:write=through:block-kib=1048576:size-mib=100000"), "");
         assert!(
             said("cache:block-kib=4194304").ends_with("expected a whole number from 1 to 1048576")

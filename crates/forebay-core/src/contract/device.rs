@@ -78,7 +78,8 @@ pub trait Device {
     /// Returns whether another I/O can be started now.
     fn room(&self) -> bool;
 
-    /// Starts an I/O. Called only while there is room, with times that never decrease.
+    /// Starts an I/O. Called only while the device accepts another I/O, with times that never
+    /// decrease.
     fn start(&mut self, now: Nanos, io: Request);
 
     /// Returns when the next I/O will complete; `None` while the device is idle.

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_two_is_told() {
+    fn the_worse_of_two_outcomes_is_returned() {
         assert_eq!(worst(Ok(()), Ok(())), Ok(()));
         for fault in Fault::ALL {
             assert_eq!(worst(Err(fault), Ok(())), Err(fault));

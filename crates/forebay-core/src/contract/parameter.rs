@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_the_default() {
+    fn omitted_values_have_their_default() {
         let read = |text: &str| -> Result<_, SpecError> {
             let (spec, tables) = (Spec::parse(text)?, [TABLE]);
             let given = Given::new(&spec, &tables);

@@ -81,7 +81,7 @@ pub trait Policy {
     /// answer at once, or delay the answer as long as it likes.
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes);
 
-    /// Returns the next I/O for `lane`, which has room, or `None` to leave it idle for now.
+    /// Returns the next I/O for `lane`, which can accept one, or `None` to leave it idle for now.
     /// Outstanding I/Os on a lane must have different ids. The driver calls again when a request is
     /// submitted, an I/O completes, or [`Policy::wakeup`] is reached.
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
@@ -90,8 +90,8 @@ pub trait Policy {
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
 
     /// Returns when the driver should call again even if nothing happens. After [`Policy::wake`]
-    /// and a dispatch for every lane with room at `now`, this time is later than `now`, unless a
-    /// busy lane is due.
+    /// and a dispatch for every lane that accepts I/Os at `now`, this time is later than `now`,
+    /// unless a busy lane is due.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None

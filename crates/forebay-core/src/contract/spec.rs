@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_sysfs_are_ours() {
+    fn sysfs_names_are_translated() {
         let spec = Spec::parse("deadline:fifo_batch=4:read_expire=250").unwrap();
         assert_eq!(spec.at_least("fifo-batch", 16, 1), Ok(4));
         assert_eq!(spec.millis("read-expire-ms", 500.0), Ok(Nanos(250_000_000)));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_is_right() {
+    fn errors_say_what_is_expected() {
         let error = |text: &str| {
             let spec = Spec::parse(text)?;
             spec.at_least("quantum", 8, 1)?;

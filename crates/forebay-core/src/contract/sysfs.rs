@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_units_become_ours() {
+    fn sysfs_names_and_units_are_translated() {
         for (policy, key, value, ours) in [
             ("mq-deadline", "fifo_batch", "32", "fifo-batch=32"),
             ("mq-deadline", "nr_requests", "256", "requests-max=256"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn schedulers_with_one_pool_are_those_with_its_size() {
+    fn schedulers_with_one_pool_get_its_size() {
         let has_pool = |listed: &&Listed| listed.parameters().any(|it| it.key == "requests-max");
         let pooled: Vec<&str> = POLICIES.iter().filter(has_pool).map(|it| it.name).collect();
         assert_eq!(pooled, POOLED, "those with the parameter requests-max belong in POOLED");

@@ -124,7 +124,7 @@ pub enum VolumeEvent {
         work: VolumeWork,
         /// The number of chunks that were rewritten, restored or moved.
         chunks: u64,
-        /// The number of chunks that are not on any drive, because no present drive has room for
+        /// The number of chunks that are not on any drive, because no present drive has space for
         /// them.
         lacking: u64,
     },

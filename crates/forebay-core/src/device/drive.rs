@@ -11,15 +11,15 @@
 //!
 //! Commands are accepted while fewer than the queue's depth are outstanding. A command that the
 //! buffer can answer or the write cache can accept is served at once, concurrently with the command
-//! at the media. Of the others, the one that the head reaches first is next or, at most every
-//! eighth time, the oldest if it has waited too long (see `turns`). A drive may reserve a margin
-//! when it orders commands, and may choose some commands ahead of the arm ([`QueueSpec`]). The arm
-//! moves to the next command when the last access has ended, even while its data is on the bus.
-//! Read-ahead continues until the arm is needed. The write cache is written when no command waits
-//! for the arm, and in competition with waiting commands once most of its places are in use. A
-//! flush writes all of the cache, and so does a write with PREFLUSH before it begins; a write with
-//! FUA bypasses the cache. Addresses beyond the capacity are handled as on the plain disk. Park is
-//! answered at once: when no work is left, the cache is written and the platters stop
+//! at the media. Of the others, the command that the head reaches first is next or, at most every
+//! eighth time, the oldest command if it has waited too long (see `turns`). A drive may reserve a
+//! margin when it orders commands, and may choose some commands ahead of the arm ([`QueueSpec`]).
+//! The arm moves to the next command when the last access has ended, even while its data is on the
+//! bus. Read-ahead continues until the arm is needed. The write cache is written when no command
+//! waits for the arm, and in competition with waiting commands once most of its places are in use.
+//! A flush writes all of the cache, and so does a write with PREFLUSH before it begins; a write
+//! with FUA bypasses the cache. Addresses beyond the capacity are handled as on the plain disk.
+//! Park is answered at once: when no work is left, the cache is written and the platters stop
 //! ([`crate::device::hdd::Standby`]) until another command arrives.
 //!
 //! Busy time is the time with commands outstanding or the arm working on the cache.
@@ -192,7 +192,7 @@ impl Drive {
         Nanos(self.mechanism.curve.time(distance))
     }
 
-    /// Returns the time of one revolution.
+    /// Returns the time of a revolution.
     pub fn revolution(&self) -> Nanos {
         Nanos(self.mechanism.surface.revolution)
     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_gone_answers_at_once() {
+    fn a_lost_lane_answers_at_once() {
         let ios = [io(Op::Read, 0), io(Op::Flush, 8), io(Op::Open, 16)];
         let gone = Err(Fault::Gone);
         let failing = ["lane=3:from-s=2", "lane=1:one-in=1"];
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_fail_whoever_touches_them_and_one_in_n_fails_about_as_many() {
+    fn ranges_fail_for_every_request_and_one_in_n_fails_at_that_rate() {
         let media = Err(Fault::Media);
         let ios = [io(Op::Read, 0), io(Op::Write, 4096), io(Op::Read, 8192), io(Op::Trim, 4096)];
         let (told, _) = outcomes(&["range=8191+2"], Nanos::ZERO, &ios);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_ends_before_what_is_under_way_and_takes_so_many() {
+    fn a_device_can_be_lost_with_ios_outstanding_after_a_number_of_ios() {
         let failure = Failure::parse("from-s=1").unwrap();
         let mut device = Failing::new(Fixed::new(0.5).unwrap(), 0, &[failure]);
         let now = Nanos::from_secs(1);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_failure_is_told() {
+    fn invalid_failures_are_reported() {
         for text in
             ["", "from-s=x", "lane=1", "lane=x:one-in=3", "one-in=0", "range=5", "range=5+0"]
         {

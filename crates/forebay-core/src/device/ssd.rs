@@ -4,7 +4,7 @@
 //! the controller, and its data passes the link; each flash page that it touches occupies a die:
 //! * a read waits for the current operation of the die, which is at most one program: reads precede
 //!   programs that only wait in the buffer;
-//! * a write is acknowledged when the link has transferred it and the buffer has room; the buffer
+//! * a write is acknowledged when the link has transferred it and the buffer has space; the buffer
 //!   drains to the dies in the background. A partial page requires reading the rest first, unless
 //!   it continues the part written before;
 //! * a page in the read cache is read without a die. The read cache is direct-mapped and contains a
@@ -334,7 +334,7 @@ impl Device for Ssd {
     }
 
     /// # Panics
-    /// If there is no room, which is a bug in the driver.
+    /// If the device accepts no more I/Os, which is a bug in the driver.
     #[inline]
     fn start(&mut self, now: Nanos, io: Request) {
         let done = self.serve(now.0, &io);

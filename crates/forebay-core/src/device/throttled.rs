@@ -118,8 +118,8 @@ impl Throttled {
         armed_ns.is_finite().then(|| (to_nanos(armed_ns) + latency, u64::MAX))
     }
 
-    /// Returns the time and side of the next completion. Of two at the same time, the one started
-    /// first.
+    /// Returns the time and side of the next completion. If two complete at the same time, the one
+    /// started first comes first.
     #[inline]
     fn earliest(&self) -> Option<(Nanos, usize)> {
         match (self.next_of(0), self.next_of(1)) {

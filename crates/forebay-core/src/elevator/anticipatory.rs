@@ -138,7 +138,7 @@ pub struct Anticipatory {
     batch: Batch,
     /// The number of writes in the next write batch.
     write_batch: u32,
-    /// The process to wait for: the one that sent the last request, if that was a read.
+    /// The process to wait for: the process that sent the last request, if that was a read.
     expected: Option<u32>,
     /// When the current wait ends, if the disk is waiting.
     wait_ends: Option<Nanos>,

@@ -318,7 +318,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Returns the side to admit from: of those with a free slot, the one whose first bio has
+    /// Returns the side to admit from: among sides with a free slot, the one whose first bio has
     /// waited longest.
     #[inline]
     fn first_to_enter(&self) -> Option<usize> {
@@ -481,7 +481,7 @@ impl<E: Elevator> BlockLayer<E> {
         Some(id)
     }
 
-    /// Wakes tasks for the requests that have left the queue. Returns whether any had left.
+    /// Wakes tasks for the requests that have left the queue. Returns whether any request had left.
     #[inline]
     fn wake_later(&mut self, now: Nanos) -> bool {
         if self.left.is_empty() {

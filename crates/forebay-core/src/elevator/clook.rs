@@ -2,8 +2,8 @@
 //!
 //! Source: the circular scan of Seaman, Lind and Wilson (IBM Systems Journal, 1966) in the variant
 //! that turns at the last request rather than at the edge (LOOK). Reads and writes are in one
-//! order. The next request is the lowest one whose first byte is not below that of the last
-//! dispatched one, or else the lowest of all. It is the baseline for more complex schedulers.
+//! order. The next request is the lowest one that does not start below the last dispatched request,
+//! or else the lowest of all. It is the baseline for more complex schedulers.
 //!
 //! Departure: plain C-LOOK starves distant requests if new ones keep arriving just above the head.
 //! Here a request that has waited for [`CLook::bound`] goes first, and the sweep continues from it.

@@ -4,8 +4,8 @@
 //! Source: Linux 6.12, `block/blk-mq-tag.c` (`blk_mq_get_tag`) and `lib/sbitmap.c`; Linux 4.20,
 //! `block/blk-core.c` (`get_request`, `__freed_request`); the **bid** paper's appendix. In Linux, a
 //! task that submits a bio sleeps until there is a free slot, so at most one bio per task waits,
-//! and the bios that it would submit next do not exist yet. Here these are *held*, in the task's
-//! order.
+//! and the bios that it would submit next do not exist yet. Here these requests are *held*, in the
+//! task's order.
 //!
 //! * [`Waiting::Tags`]: a bio takes one of the shared tags ([`super::tags`]) that its kind may use.
 //!   A new arrival takes a free tag even if others are sleeping. After every `wake_batch` completed
@@ -349,7 +349,7 @@ impl Gate {
         tags.take(first_tags.min(self.tags_of[kind as usize])).map(Some)
     }
 
-    /// Admits a bio of a kind that has room. No task can sleep for it, so it may use any tag.
+    /// Admits a bio of a kind with free slots. No task can sleep for it, so it may use any tag.
     #[inline]
     pub(crate) fn admit_anonymous(&mut self, kind: RequestKind) -> Place {
         self.counts[kind as usize] += 1;

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_changes_what_it_names() {
+    fn a_spec_changes_only_the_named_limits() {
         assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default().legacy()));
         let changed = Limits::parse("merge=no:reads-max=4", 64 << 10).unwrap();
         let plain = Limits::default().legacy();

@@ -9,7 +9,7 @@
 //!
 //! Decisions that the paper leaves open: the decision is made when the queue is marked, because the
 //! flash need not wait for the disk, and again for writes that arrive between marking and flushing;
-//! reads staged with light writes stay in the flush; without room on the flash, writes go to the
+//! reads staged with light writes stay in the flush; without space on the flash, writes go to the
 //! disk. A request keeps its slot in the disk's request queue until the flash has completed it.
 
 /// The rule that distinguishes light processes from bulky ones.

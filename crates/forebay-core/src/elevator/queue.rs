@@ -1,9 +1,9 @@
 //! The request queue: the queued requests, the rules for merging them, and the lists that elevators
 //! use.
 //!
-//! A queued request consists of *parts*, each a bio of one client request; they are adjacent on the
-//! device and ordered by address. Dispatched requests stay in the queue until they complete,
-//! because they count toward the limits as in Linux, but no longer merge.
+//! A queued request consists of *parts*, each of which is a bio of one client request; they are
+//! adjacent on the device and ordered by address. Dispatched requests stay in the queue until they
+//! complete, because they count toward the limits as in Linux, but no longer merge.
 
 use super::gate::{Place, RequestKind};
 use crate::contract::bytes::Bytes;

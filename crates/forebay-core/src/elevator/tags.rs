@@ -75,7 +75,7 @@ impl Tags {
     pub(crate) fn free(&mut self, tag: u32) {
         let bit = 1 << (tag % WORD_BITS);
         let word = &mut self.words[(tag >> SHIFT) as usize];
-        debug_assert!(word.used & bit != 0 && word.freed & bit == 0, "a tag comes free twice");
+        debug_assert!(word.used & bit != 0 && word.freed & bit == 0, "a tag is freed twice");
         word.freed |= bit;
         self.hint = tag;
     }

@@ -94,7 +94,7 @@ fn short() -> Vec<Request> {
 }
 
 #[test]
-fn each_law_catches_who_breaks_it() {
+fn each_law_catches_a_violation() {
     assert_eq!(check(wrong(None), &short(), 2), Ok(()));
     for law in Law::ALL {
         let caught = match law {
@@ -107,7 +107,7 @@ fn each_law_catches_who_breaks_it() {
 }
 
 #[test]
-fn a_case_is_the_same_each_time() {
+fn cases_are_deterministic() {
     assert_eq!(case(7, 50), case(7, 50));
     assert_ne!(case(7, 50), case(8, 50));
     let many = case(1, 2000);

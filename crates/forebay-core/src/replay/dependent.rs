@@ -404,8 +404,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // A stream may still store this key, which a new request may reuse. The number tells the
-        // two apart.
+        // A stream may still store this key, which a new request may reuse. The number
+        // distinguishes the two.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

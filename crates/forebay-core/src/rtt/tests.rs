@@ -188,8 +188,7 @@ fn a_service_that_just_fits_is_admitted() {
     // second.
     assert_eq!(count(&[0, 0, 0, 0], 3, 1_000_000_000), 3);
     assert_eq!(count(&[0, 0, 0, 0], 3, 999_999_999), 2);
-    // The coarser rule of the source would have room for only one request, whenever the other
-    // arrived.
+    // The coarser rule of the source would admit only one request, whenever the other arrived.
     assert_eq!(count(&[0, 900_000_000], 1, 1_100_000_000), 2);
 }
 

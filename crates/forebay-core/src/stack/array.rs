@@ -288,7 +288,7 @@ impl Array {
             let task = match request.op {
                 Op::Read => Task::Read(part),
                 Op::Write => Task::Write(part),
-                // Units that are trimmed only partly are kept.
+                // Units that are only partly trimmed keep their data.
                 _ if u64::from(part.len) < unit_bytes => continue,
                 _ => Task::Trim(part),
             };

@@ -9,9 +9,9 @@
 //! * *around*: writes go to the disk, and cached copies are removed.
 //!
 //! The flash has some more blocks than the cache holds, because an evicted dirty block stays in its
-//! place until it is on the disk, and is taken back if it is written again. If all of these are in
-//! use, new blocks bypass the cache. A write of part of a block that is not cached goes to the
-//! disk. A flush goes to both devices. A trim goes to the disk, and cached copies are removed.
+//! place until it is on the disk, and is taken back if it is written again. If all of these blocks
+//! are in use, new blocks bypass the cache. A write of part of a block that is not cached goes to
+//! the disk. A flush goes to both devices. A trim goes to the disk, and cached copies are removed.
 //!
 //! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only if no
 //! I/O to it is outstanding. A block is read from where its newest content is, regardless of the

@@ -272,7 +272,7 @@ impl Placement for Rearrange {
     }
 }
 
-/// The tokens of clients' I/Os and of I/Os for the record; those of the copying have 0.
+/// The tokens of I/Os for clients and for the record; I/Os of the copying have token 0.
 const CLIENT: u64 = 1;
 const KEPT: u64 = 2;
 

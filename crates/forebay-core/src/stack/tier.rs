@@ -16,9 +16,8 @@
 //! other way.
 //!
 //! If there is no space on the flash, a write goes to the disk and is counted. The same applies to
-//! a write that is not aligned to sectors, and to one that fails on the flash; a move that fails is
-//! cancelled. Data that is only on the flash and cannot be read is lost, which is reported to the
-//! client.
+//! a write that is not aligned to sectors or fails on the flash; a move that fails is cancelled.
+//! Data that is only on the flash and cannot be read is lost, which is reported to the client.
 //!
 //! The table is in memory, so nothing on the flash is found after a restart, unless there is a log
 //! ([`surviving`]).

@@ -54,7 +54,7 @@ impl PlainCLook {
 
 proptest! {
     #[test]
-    fn clook_orders_as_sorting_a_list_does(
+    fn clook_agrees_with_sorting_a_list(
         steps in prop::collection::vec((1u64..40, 0u64..60, any::<bool>(), 0u32..3), 1..300),
         bound in 0u64..1500,
         merging in any::<bool>(),

@@ -128,7 +128,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 
 proptest! {
     #[test]
-    fn closed_replay_issues_what_the_rule_says(
+    fn closed_replay_follows_its_rule(
         rows in rows(),
         times in prop::sample::select(vec![1.0, 2.0, 0.5]),
     ) {

@@ -144,7 +144,7 @@ fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn deadline_fixes_what_is_next_when_it_gives_one() {
+fn deadline_chooses_the_next_request_at_each_dispatch() {
     // A request that arrives below the next one waits for the next sweep.
     let late = [Some(0), Some(30), None, Some(15), None, None];
     assert_eq!(order("deadline", &late), [(0, 10), (30, 10), (15, 10)]);
@@ -203,7 +203,7 @@ fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
 
 proptest! {
     #[test]
-    fn deadline_orders_as_scanning_lists_does(
+    fn deadline_agrees_with_scanning_lists(
         steps in prop::collection::vec((0u64..40, 0u64..60, any::<bool>(), 0u32..3), 1..300),
         fifo_batch in 1u32..6,
         writes_starved in 0u32..4,

@@ -191,7 +191,7 @@ fn told(done: &Completion) -> (Times, [u32; 3]) {
 
 proptest! {
     #[test]
-    fn the_disk_takes_what_walking_its_sectors_takes(
+    fn the_disk_model_agrees_with_walking_its_sectors(
         spec in spec(),
         // The pause in us, whether to write, the offset (`None`: directly after the previous I/O),
         // and the length.

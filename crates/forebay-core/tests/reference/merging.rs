@@ -41,7 +41,7 @@ proptest! {
     /// The bios are the pieces of one range, each submitted once and in any order, so that
     /// adjacency is unambiguous.
     #[test]
-    fn merging_does_what_looking_at_every_pair_does(
+    fn merging_agrees_with_comparing_every_pair(
         cuts in prop::collection::btree_set(1u64..200, 1..60),
         shuffle in prop::collection::vec(any::<u32>(), 60),
         writes in prop::collection::vec(any::<bool>(), 60),

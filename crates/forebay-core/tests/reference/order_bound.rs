@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn the_bound_is_what_the_best_order_takes_where_each_has_the_best_before_it() {
+fn the_bound_is_tight_if_each_request_follows_its_best_predecessor() {
     let disk = Hdd::new(super::sptf::any_spec()).unwrap();
     let read = |id, sector: u64| request(id, Nanos::ZERO, sector * 512, 512, Op::Read);
     let takes = |pieces: &[Request]| bound(&disk, pieces).makespan;

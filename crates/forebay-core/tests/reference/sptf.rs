@@ -33,7 +33,7 @@ fn chosen(disk: &Hdd, now: Nanos, waiting: &[Request], bound: Nanos) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn sptf_gives_what_trying_each_finds(
+    fn sptf_agrees_with_trying_each_request(
         spec in spec(),
         // The requests: a pause in us, then the offset, the length and whether it is a write, for
         // each request.
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn a_yardstick_needs_a_disk_whose_positioning_can_be_told() {
+fn sptf_needs_a_disk_with_known_positioning() {
     let lanes = DeviceSet { disks: 1, disk_len_max: 4096, ..DeviceSet::default() };
     let server = forebay_core::device::list::build(&Spec::parse("fixed:500").unwrap()).unwrap();
     let said = |spec: &str, disk: &DeviceModel| {

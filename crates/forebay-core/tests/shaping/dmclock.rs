@@ -20,7 +20,7 @@ fn finished(ran: &Ran, stream: u32, from_ms: u64, to_ms: u64) -> usize {
 }
 
 #[test]
-fn a_stream_that_was_idle_gets_its_weight_and_not_what_it_left() {
+fn an_idle_stream_gets_its_weight_but_no_credit() {
     let ran = run("dmclock:weight=1/1", &[1000], &requests(&[(0, 0, 600), (300, 1, 300)]));
     let shares = [0, 1].map(|stream| finished(&ran, stream, 300, 500));
     assert!(shares.iter().all(|share| (99..=101).contains(share)), "{shares:?}");
@@ -31,7 +31,7 @@ fn a_stream_that_was_idle_gets_its_weight_and_not_what_it_left() {
 }
 
 #[test]
-fn what_came_by_weight_is_not_taken_from_the_reservation() {
+fn requests_served_by_weight_do_not_use_the_reservation() {
     let load = requests(&[(0, 0, 2000), (1000, 1, 2000)]);
     let ran = run("dmclock:reservation=100/0:weight=1/1000", &[1000], &load);
     assert_eq!(finished(&ran, 0, 0, 1000), 1000);

@@ -86,7 +86,7 @@ impl Fair {
 
 proptest! {
     #[test]
-    fn fair_queueing_does_what_its_tags_say(
+    fn fair_queueing_follows_its_tags(
         times in arrivals(250), weights in prop::collection::vec(1u64..9, 3), is_wf2q in any::<bool>(),
         server in prop::sample::select(&[100u64, 250, 500, 1000][..]), tiers in 1usize..3,
     ) {

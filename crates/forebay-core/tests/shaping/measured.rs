@@ -93,7 +93,7 @@ proptest! {
     /// On a server of the expected rate, measuring changes nothing: each request has the same class
     /// and completes at the same time, for any arrivals.
     #[test]
-    fn a_server_that_does_what_it_says_changes_nothing(
+    fn a_server_with_its_stated_capacity_changes_nothing(
         times in arrivals(300), rate in prop::sample::select(RATES), places in 2u64..12,
     ) {
         let within = (places * 1000) as f64 / rate as f64;
@@ -109,7 +109,7 @@ proptest! {
 /// On a server slower by any factor, the promises still made are kept, and they use at least 80 %
 /// of what the server could promise.
 #[test]
-fn a_slow_server_keeps_what_is_left_of_the_promises() {
+fn a_slow_server_keeps_reduced_promises() {
     let (rate, within) = (400, Nanos::from_millis(50));
     for part in [30, 41, 55, 74] {
         let server = rate * part / 100;
@@ -132,7 +132,7 @@ fn a_slow_server_keeps_what_is_left_of_the_promises() {
 }
 
 #[test]
-fn promises_come_back_with_the_server() {
+fn promises_are_restored_when_the_server_recovers() {
     let within = Nanos::from_millis(50);
     for spec in promising(200, 50.0) {
         let spec = format!("{spec}:capacity=measured");
@@ -205,7 +205,7 @@ fn a_tail_does_not_make_a_device_slow() {
 }
 
 #[test]
-fn more_is_promised_where_that_is_asked_for() {
+fn promises_may_exceed_the_capacity_on_request() {
     let spec = "promised:cmin=100:delta-ms=50:capacity=measured:pace-max-percent=300";
     let (requests, within) = (steady(250, 30), Nanos::from_millis(50));
     let (count, share) = kept(&run(spec, &[400], &requests).outcomes, 10, 30, within);
@@ -216,7 +216,7 @@ fn more_is_promised_where_that_is_asked_for() {
 }
 
 #[test]
-fn tokens_come_at_what_the_server_does() {
+fn tokens_arrive_at_the_measured_rate() {
     let spec = "token-bucket:rate=400:delta-ms=20:capacity=measured";
     let ran = run(spec, &[100], &flood(1, 1000));
     assert!((24.0..28.0).contains(&ran.pace.unwrap()), "{:?}", ran.pace);
@@ -238,7 +238,7 @@ fn reservations_and_limits_shrink_alike() {
 }
 
 #[test]
-fn wrong_paces_are_told() {
+fn invalid_rates_are_reported() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     let least = "miser:cmin=300:capacity=measured:pace-min-percent=50:pace-max-percent=40";
     let told = said(least);

@@ -97,7 +97,7 @@ fn by_listing(mut listing: Listing, times: &[u64], service: u64) -> Vec<(usize, 
 
 proptest! {
     #[test]
-    fn miser_does_what_the_listing_says(
+    fn miser_agrees_with_the_papers_listing(
         times in arrivals(250), rate in prop::sample::select(&[50u64, 100, 200, 500][..]),
         server in prop::sample::select(&[100u64, 250, 500][..]),
         by_rate in any::<bool>(), above_one in any::<bool>(), within_ms in 20u64..120,

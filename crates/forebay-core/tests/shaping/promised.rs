@@ -16,7 +16,7 @@ proptest! {
     /// every request that its stream's promised rate alone would complete in time is in time,
     /// regardless of the other streams.
     #[test]
-    fn what_is_kept_of_each_stream_is_its_own_and_in_time(
+    fn each_streams_promise_is_kept_separately_and_in_time(
         first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
         depth in prop::sample::select(vec!["", ":depth=2:over=noop", ":depth=64:over=noop"]),
     ) {
@@ -65,7 +65,7 @@ fn the_rest_is_shared_by_weight() {
 }
 
 #[test]
-fn a_wrong_promise_is_told() {
+fn invalid_promises_are_reported() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("promised").contains("cmin: not given"));
     assert!(said("promised:cmin=0/50").contains("completes one request within 10 ms"));

@@ -139,7 +139,7 @@ fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Forma
     };
     let listed = match layout.entry("Zones") {
         Some(Entry { value: Value::List(zones), .. }) => zones,
-        _ => return Err((layout.line(), "missing `Zones`, expected a list of them".to_string())),
+        _ => return Err((layout.line(), "missing `Zones`, expected a list of zones".to_string())),
     };
     let (mut zones, mut formats): (Vec<Zone>, _) = (Vec::new(), Vec::new());
     for value in listed {

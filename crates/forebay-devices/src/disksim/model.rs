@@ -389,8 +389,8 @@ fn three_times(
     Ok(SeekSpec::Table(distances.into_iter().zip(times).collect()))
 }
 
-/// Returns straight lines through the times of one cylinder, a third of the stroke, and the full
-/// stroke.
+/// Returns straight lines through the seek times of one cylinder, a third of the stroke, and the
+/// full stroke.
 fn three_points(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> {
     let last = cylinders.saturating_sub(1).max(3);
     vec![(1, one), ((last / 3).max(2), average), (last, full)]

@@ -58,7 +58,7 @@ pub(super) fn overhead(
         return Err(FitError::TooLittle {
             what: "near*_lat.*.log",
             got: format!("{} reads within half a turn, {caught} caught at once", tries.len()),
-            expected: "32 or more, some of them caught",
+            expected: "32 or more reads, some of them caught at once",
         });
     }
     // Find the threshold with the fewest exceptions on both sides.

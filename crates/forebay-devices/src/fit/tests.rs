@@ -156,7 +156,7 @@ fn logs_are_found_by_their_names() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_data_are_named() {
     let said = |measurements: &Measurements| {
         let known = DriveFacts { name: "x".to_string(), capacity_bytes: 1 << 40, heads: 2 };
         fit(measurements, known).unwrap_err().to_string()

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_value_without_names_or_limits() {
+    fn unknown_names_and_missing_limits_have_no_value() {
         assert_eq!(value("iops * 2"), None);
         assert_eq!(value("1 / zero"), None);
         assert_eq!(value("zero / zero"), None);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_is_right() {
+    fn errors_say_what_is_expected() {
         let deep = format!("{}1{}", "(".repeat(40), ")".repeat(40));
         let chain = format!("{}1", "1 if 1 else ".repeat(60));
         let long = "1+".repeat(600);

@@ -134,7 +134,7 @@ fn limits_of_qemu_and_the_kernel_name_a_direction() {
 }
 
 #[test]
-fn mistakes_in_a_spec_name_knob_and_limit() {
+fn spec_errors_name_parameter_and_limit() {
     for (spec, expected) in [
         ("ebs-gp3", "'ebs-gp3': gib: expected 1 to 65536, as in gib=1"),
         ("ebs-gp3:gib=0", "gib: got '0', expected a whole number from 1 to 65536"),

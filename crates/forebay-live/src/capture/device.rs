@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_block_device_is_the_users_mistake() {
+    fn a_path_that_is_no_block_device_is_a_usage_error() {
         for (path, part) in [("/nonexistent/sda", "no such device"), ("/dev/null", "not a block")] {
             let error = Device::find(Path::new(path)).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(part), "{error}");

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_from_proc_and_of_the_dead_from_the_tracer() {
+    fn names_come_from_proc_or_for_ended_threads_from_the_tracer() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("7")).unwrap();

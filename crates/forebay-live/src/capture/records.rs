@@ -180,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_stream_is_cut_alike_in_pieces_of_any_size() {
+    fn records_are_split_alike_for_any_read_size() {
         let mut with_payload = record(QUEUED_READ, 2, 8, 512);
         with_payload[46..48].copy_from_slice(&3u16.to_ne_bytes());
         with_payload.extend(b"xyz");
@@ -206,7 +206,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_is_put_in_a_record_of_its_own() {
+    fn each_name_has_a_separate_record() {
         let mut bytes = record(QUEUED_READ, 9, 5, 512);
         let naming = Record(&mut bytes).naming("a name longer than the kernel's");
         assert_eq!(&naming[HEAD..], b"a name longer t\0");

@@ -69,7 +69,7 @@ impl Room {
         (start, false)
     }
 
-    /// Frees memory that [`Room::take`] returned for the same length.
+    /// Frees memory that [`Room::take`] returned for this length.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
         if !inside {
             self.free_bytes += Room::size(len);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_beyond_a_limit_goes_back_to_the_system() {
+    fn free_memory_beyond_a_limit_is_returned_to_the_system() {
         let (mut room, large) = (Room::new(0), (FREE_BYTES_MAX / 4) as u32);
         let places: Vec<Place> = (0..5).map(|_| room.take(large)).collect();
         let small: Vec<Place> = (0..3).map(|_| room.take(1)).collect();

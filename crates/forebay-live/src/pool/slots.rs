@@ -93,7 +93,11 @@ impl Slots for Pool {
 
     #[track_caller]
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]) {
-        assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
+        assert!(
+            (1..=2).contains(&parities.len()),
+            "expected one or two parities, got {}",
+            parities.len()
+        );
         assert!(data.len() <= BLOCKS_MAX, "{} data blocks, at most {BLOCKS_MAX}", data.len());
         let mut blocks = [[].as_slice(); BLOCKS_MAX];
         let from = data.iter().copied().map(Some);
@@ -347,7 +351,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "written over")]
-    fn nor_do_two_parities() {
+    fn two_parities_do_not_allocate_either() {
         let mut pool = Pool::new(0);
         let buf = pool.take(300);
         let at = |at| Bytes { buf, at };

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_loop_device_or_the_swap_stands_on_is_refused_by_any_name() {
+    fn files_behind_loop_devices_or_swap_are_refused_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         ["image", "swap file", "free"].iter().for_each(|name| fs::write(at(name), "x").unwrap());

@@ -178,8 +178,8 @@ impl Channel {
 impl Mapped {
     /// Returns the request that the driver handed over with this tag.
     fn asked(&self, tag: u16) -> UblkRequest {
-        // SAFETY: the driver's tags are less than the depth, for which the mapping has room; the
-        // driver does not write to a descriptor between handing it over and receiving the answer.
+        // SAFETY: the driver's tags are less than the depth, which the mapping can hold; the driver
+        // does not write to a descriptor between handing it over and receiving the answer.
         unsafe { self.first.add(usize::from(tag)).read_volatile() }.asked(tag)
     }
 }

@@ -132,7 +132,7 @@ struct Params {
     zeroes_sectors_max: u32,
     discard_segments_max: u16,
     reserved: u16,
-    /// The place of the device numbers, which the driver sets.
+    /// Reserved for the device numbers, which the driver sets.
     numbers: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Receives the requests of one device and answers them, in a ring of its own.
+//! Receives the requests of one device and answers them in a separate ring.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -30,7 +30,7 @@ fn growing() -> [Sized; 3] {
     [(shape, 260), (mirrored, 400), (adapting, 400)].map(|(shape, cells)| Sized { shape, cells })
 }
 
-/// Arrays whose drives have room for the data of two of them.
+/// Arrays whose drives have space for the data of two of them.
 fn roomy() -> [Sized; 3] {
     let wide = Shape { lanes: 8, units: 40, spare: 40, ..SHAPES[0] };
     let mirrored = Shape { first: Level::TRIPLE, ..wide };
@@ -115,7 +115,7 @@ fn drives_are_added_while_clients_read_and_write_and_any_two_may_then_fail() {
 }
 
 #[test]
-fn adding_is_cut_anywhere_and_goes_on() {
+fn adding_is_cut_anywhere_and_continues() {
     let (mut cuts, mut between) = (0, 0);
     let every = if forebay_testing::laws_times().is_some() { 1 } else { 3 };
     for all in growing() {
@@ -182,7 +182,7 @@ fn drives_are_removed_while_clients_read_and_write_and_any_two_others_may_then_f
         );
         let left = |drive| volume.events.contains(&VolumeEvent::Left { drive });
         assert!(left(8) && left(3), "{:?}", volume.events);
-        assert!(volume.volume.placement().removal(1).unwrap_err().contains("room for 0 KiB"));
+        assert!(volume.volume.placement().removal(1).unwrap_err().contains("space for 0 KiB"));
         // The removed drives are present, but are not used, even if another one is missing.
         oracle.more(100);
         let (again, media) = ended(all.found(0, &[4]), Vec::new(), media, &mut oracle);
@@ -199,7 +199,7 @@ fn drives_are_removed_while_clients_read_and_write_and_any_two_others_may_then_f
 }
 
 #[test]
-fn removing_is_cut_anywhere_and_goes_on() {
+fn removing_is_cut_anywhere_and_continues() {
     let (mut cuts, mut both) = (0, 0);
     let every = if forebay_testing::laws_times().is_some() { 1 } else { 3 };
     for all in roomy() {

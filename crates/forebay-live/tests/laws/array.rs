@@ -173,7 +173,7 @@ fn an_array_answers_whatever_drives_fail() {
 }
 
 #[test]
-fn drives_without_room_are_waited_for_and_kept() {
+fn drives_without_space_are_waited_for_and_kept() {
     let mut told = 0;
     for shape in SHAPES {
         // The fault lasts for some passes, or forever.
@@ -208,7 +208,7 @@ fn drives_without_room_are_waited_for_and_kept() {
 }
 
 #[test]
-fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
+fn an_array_that_is_found_on_drives_without_space_waits_to_be_opened() {
     for shape in SHAPES {
         for (seed, until) in (0..3).zip([60, 90, u64::MAX]) {
             println!("{shape:?}, seed {seed}, until {until}");
@@ -339,7 +339,7 @@ fn without_its_flushes_or_records_an_array_would_not_be_found() {
 }
 
 #[test]
-fn all_is_there_with_any_tolerated_drives_missing() {
+fn all_data_are_readable_with_any_tolerated_drives_missing() {
     for shape in SHAPES.iter().filter(|shape| shape.lanes == 6).chain(OTHERS) {
         let mut oracle = Oracle::new(shape.mix(), 0, 5);
         let mut media = begun(shape, 5, &mut oracle, 400);
@@ -359,7 +359,7 @@ fn all_is_there_with_any_tolerated_drives_missing() {
 }
 
 #[test]
-fn rot_is_found_and_mended() {
+fn rot_is_found_and_repaired() {
     for shape in SHAPES {
         for seed in 0..6 {
             println!("{shape:?}, seed {seed}");

@@ -107,7 +107,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
 }
 
 #[test]
-fn growing_on_drives_without_room_ends_and_is_told() {
+fn growing_on_drives_without_space_ends_and_is_reported() {
     let mut told = 0;
     for all in &shapes() {
         let shape = &all.0;

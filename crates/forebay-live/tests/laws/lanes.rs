@@ -72,7 +72,7 @@ fn emulated(stores: Vec<Box<dyn Store>>) -> Box<dyn Lanes> {
 }
 
 #[test]
-fn what_is_read_on_real_lanes_is_what_was_last_written() {
+fn reads_on_real_lanes_return_the_last_write() {
     let folder = tempfile::tempdir().unwrap();
     let (mut checked, mut kinds) = (0, 0);
     for (seed, spec) in (0..).zip(SPECS) {

@@ -93,7 +93,7 @@ fn assert_settled(
 }
 
 #[test]
-fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
+fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_reported() {
     let mut mirrored = 0;
     for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
         // Damages whole cells, one block of each, or the trailers.
@@ -143,7 +143,7 @@ fn each_block_follows_from_those_beside_it() {
 }
 
 #[test]
-fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
+fn undetectable_rot_is_lost_and_nothing_else() {
     let (mut lost, mut partly) = (0, 0);
     for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
         for (seed, one_in) in (0..longer(3)).zip([3, 6, 10].into_iter().cycle()) {
@@ -199,7 +199,7 @@ fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
 }
 
 #[test]
-fn what_missing_drives_have_of_lost_blocks_is_there_when_they_are_back() {
+fn returning_drives_restore_lost_blocks() {
     for shape in SHAPES.iter().filter(|shape| !shape.adapts && shape.first == Level::RAID6) {
         for third in [2, usize::from(shape.lanes) - 1] {
             println!("{shape:?}, {third}");

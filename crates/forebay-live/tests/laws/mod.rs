@@ -93,7 +93,7 @@ const TROUBLES: u64 = 5;
 const SEEDS: u64 = 2 * TROUBLES;
 
 #[test]
-fn what_is_read_is_what_was_last_written() {
+fn reads_return_the_last_write() {
     let mut checked = 0;
     for stack in stacks() {
         for seed in 0..SEEDS {
@@ -127,7 +127,7 @@ fn what_is_read_is_what_was_last_written() {
 const CUT_SEEDS: u64 = 3;
 
 #[test]
-fn what_was_durable_is_there_after_a_cut_anywhere() {
+fn durable_data_survive_a_power_cut_anywhere() {
     let mut cuts = 0;
     for stack in stacks().into_iter().filter(|stack| stack.restarts) {
         for seed in 0..longer(CUT_SEEDS) {

@@ -102,7 +102,7 @@ fn check(media: Vec<Medium>, oracle: &mut Oracle, killed: bool, seed: u64) -> (b
 }
 
 #[test]
-fn it_is_cut_and_killed_at_every_step_and_found_as_it_was() {
+fn a_rearranged_disk_survives_cuts_and_kills_at_every_step() {
     let (mut before, mut after) = (0, 0);
     for seed in 0..9 {
         let mut first = oracle(seed);

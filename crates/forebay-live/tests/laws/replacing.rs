@@ -156,7 +156,7 @@ fn a_drive_is_replaced_while_clients_read_and_write_and_any_two_others_may_then_
 }
 
 #[test]
-fn replacing_is_cut_anywhere_and_goes_on() {
+fn replacing_is_cut_anywhere_and_continues() {
     let (mut cuts, mut both) = (0, 0);
     let every = if forebay_testing::laws_times().is_some() { 1 } else { 4 };
     for shape in shapes() {
@@ -202,7 +202,7 @@ fn replacing_is_cut_anywhere_and_goes_on() {
 }
 
 #[test]
-fn a_check_repairs_what_is_wrong_while_clients_go_on() {
+fn a_check_repairs_what_is_wrong_while_clients_continue() {
     for (shape, seed) in shapes().zip(0..) {
         println!("{shape:?}");
         let mut oracle = Oracle::new(shape.mix(), 0, seed);

@@ -125,7 +125,7 @@ fn where_there_is_room_hints_are_kept() {
 }
 
 #[test]
-fn who_takes_anothers_place_is_of_its_kind_and_who_comes_beside_as_is_said() {
+fn replacements_keep_the_kind_and_added_drives_have_the_given_kind() {
     let (mut oracle, shape) = (Oracle::new(SHAPE.mix(), 400, 7), &SHAPE);
     let media = (0..8).map(Medium::new).collect();
     let array = Array::created(shape.geometry(), shape.first).with_kinds(&kinds(8));

@@ -35,7 +35,7 @@ const LIVES: u64 = 5;
 /// Cuts the power of each stack a few times, or 2000 times in long runs (`make laws`). The stacks
 /// are distributed over one thread per CPU.
 #[test]
-fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
+fn acknowledged_placement_survives_a_power_cut_at_any_time() {
     let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (5, 12) };
     let next = AtomicUsize::new(0);
     let work = || {
@@ -155,7 +155,7 @@ fn others() -> Vec<(Op, Flags, u64, u64)> {
 /// After a kill, places are reused as soon as they are free. A power cut follows, so the data found
 /// after the kill must be durable.
 #[test]
-fn what_a_life_after_a_kill_begins_with_is_durable() {
+fn the_state_found_after_a_kill_is_durable() {
     let mut kills = 0;
     for (seed, passes) in (0..12).flat_map(|seed| (4..48).map(move |passes| (seed, passes))) {
         let mut oracle = oracle(seed);
@@ -300,7 +300,7 @@ fn each_flush_and_each_record_of_a_tier_is_needed() {
 
 /// Tests a disk whose flushes fail while no client waits for one.
 #[test]
-fn a_flush_that_fails_for_nobody_is_told_to_the_next_one() {
+fn a_failed_internal_flush_is_reported_to_the_next_flush() {
     let (mut oracle, mut policy) = (oracle(8), cache(FORMATS));
     let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 8);
     let mut before: Vec<_> = (0..6).map(write).collect();
@@ -372,7 +372,7 @@ fn used() -> Vec<Medium> {
 }
 
 #[test]
-fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
+fn a_foreign_flash_is_refused_and_not_written() {
     let none = Troubles::default;
     assert_eq!(opens(used(), BOUND, none()), (0, false), "it is the one");
     assert_eq!(opens(used(), Bound { disk_bytes: 0, ..BOUND }, none()), (0, false), "or may be");
@@ -453,7 +453,7 @@ fn a_flash_older_than_its_disk_says_is_refused() {
 }
 
 #[test]
-fn what_lies_where_records_will_be_is_wiped() {
+fn old_data_in_the_record_area_are_wiped() {
     let mut media = vec![Medium::new(1), Medium::new(2)];
     [1, 2, 3, 7].iter().for_each(|slot| media[1].write(8192 + slot * 8192 + 600, &[9; 900], true));
     assert_eq!(opens(media.clone(), BOUND, Troubles::default()), (2, false));

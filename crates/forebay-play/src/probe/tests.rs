@@ -71,7 +71,7 @@ fn a_device_without_limits_has_none() {
 }
 
 #[test]
-fn the_device_file_holds_what_was_found() {
+fn the_device_file_contains_the_findings() {
     let found = probed("ebs-gp3:gib=500:iops=6000:mibps=250");
     let text = written::toml("db \"1\"", Path::new("/dev/nvme1n1"), 500 << 30, &found);
     let device = devices::read(Path::new("db.toml"), &text).unwrap();
@@ -89,7 +89,7 @@ fn the_device_file_holds_what_was_found() {
 }
 
 #[test]
-fn a_probe_stops_when_it_is_told_to() {
+fn a_probe_stops_on_request() {
     let device = devices::open("iomax").unwrap();
     let mut lanes = Emulated::new(vec![device.model], VirtualClock::default());
     let (stop, mut tell) = (AtomicBool::new(true), |_: String, _: Option<f64>| ());
@@ -98,7 +98,7 @@ fn a_probe_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn the_cost_is_what_the_help_says() {
+fn a_probe_costs_what_the_help_says() {
     let help = "The probe reads for up to 43 s, with pauses in which buckets\n    /// fill, and at most 9.6 GB.";
     assert!(include_str!("../probe.rs").contains(help));
     let cost = cost();
@@ -106,7 +106,7 @@ fn the_cost_is_what_the_help_says() {
 }
 
 #[test]
-fn what_cannot_be_probed_is_refused() {
+fn targets_that_cannot_be_probed_are_rejected() {
     let said = |path: &Path| opened(path).unwrap_err().to_string();
     assert!(said(Path::new("/no/such")).contains("expected a block device or a file to read"));
     let folder = tempfile::tempdir().unwrap();

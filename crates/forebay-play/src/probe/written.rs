@@ -83,7 +83,7 @@ pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
             significant(line.depth),
             at_once_s(line)
         ),
-        None => "no limit of operations was reached".to_string(),
+        None => "no limit on operations was reached".to_string(),
     });
     said.push(match limits.bytes {
         Some(line) => format!(

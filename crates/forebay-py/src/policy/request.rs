@@ -60,7 +60,7 @@ impl Request {
         let what = format!("{} of {len} bytes at {offset}, stream {stream}", self.op.name());
         match self.id {
             Some(id) => format!("request {id} ({what})"),
-            None => format!("a request of its own ({what})"),
+            None => format!("a new request ({what})"),
         }
     }
 }

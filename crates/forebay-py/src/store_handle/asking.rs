@@ -96,8 +96,8 @@ pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(AnswerCallback) + Send) -
     answered.map_err(|failure| of_trouble(&failure))
 }
 
-/// Runs long work in a thread of its own and waits for it. If the wait is interrupted, the result
-/// is discarded.
+/// Runs long work in a separate thread and waits for it. If the wait is interrupted, the result is
+/// discarded.
 pub(super) fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

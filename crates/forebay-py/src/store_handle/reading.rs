@@ -14,7 +14,7 @@ use crate::error::of_trouble;
 
 /// The number of keys in the first page of an iteration, and in the largest.
 const PAGE: (usize, usize) = (16, 1024);
-/// The maximum size of a page in bytes. A single larger record is a page of its own.
+/// The maximum size of a page in bytes. A single larger record is a separate page.
 const PAGE_BYTES: u64 = 1 << 20;
 
 /// A key and its value.

@@ -94,7 +94,7 @@ pub enum Command {
         /// The volume's name; may be left out if there is only one.
         #[serde(default)]
         disk: Option<String>,
-        /// The number or path of the drive to replace; by default the only one that is missing.
+        /// The number or path of the drive to replace; by default the only missing drive.
         #[serde(default)]
         drive: Option<String>,
         /// The new drive.
@@ -118,7 +118,7 @@ pub enum Command {
         #[serde(default)]
         overwrite: bool,
     },
-    /// Removes a drive from a volume whose other drives have room for its data; reports progress
+    /// Removes a drive from a volume whose other drives have space for its data; reports progress
     /// until the data have been moved.
     RemoveDrive {
         /// The volume's name; may be left out if there is only one.

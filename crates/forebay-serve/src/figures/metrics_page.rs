@@ -27,13 +27,15 @@ impl Figures {
         let figures: [(&str, &str, &str, Of); 16] = [
             ("clients", "gauge", "Clients that are connected.", |one| one.clients as f64),
             ("requests_under_way", "gauge", "Outstanding requests.", |one| one.under_way as f64),
-            ("reads_total", "counter", "Reads that went well.", |one| one.reads as f64),
-            ("writes_total", "counter", "Writes that went well.", |one| one.writes as f64),
+            ("reads_total", "counter", "Successful reads.", |one| one.reads as f64),
+            ("writes_total", "counter", "Successful writes.", |one| one.writes as f64),
             ("others_total", "counter", "Successful flushes, trims and other requests.", |one| {
                 one.others as f64
             }),
-            ("read_bytes_total", "counter", "Bytes of those reads.", |one| one.read_bytes as f64),
-            ("written_bytes_total", "counter", "Bytes of those writes.", |one| {
+            ("read_bytes_total", "counter", "Bytes read by successful reads.", |one| {
+                one.read_bytes as f64
+            }),
+            ("written_bytes_total", "counter", "Bytes written by successful writes.", |one| {
                 one.written_bytes as f64
             }),
             ("failed_total", "counter", "Requests that failed.", |one| one.failed as f64),
@@ -65,9 +67,7 @@ impl Figures {
                 "Outstanding requests older than the promised bound.",
                 |one| one.overdue as f64,
             ),
-            ("disk_seconds_total", "counter", "Disk time that its requests took.", |one| {
-                one.disk_s
-            }),
+            ("disk_seconds_total", "counter", "Disk time used by its requests.", |one| one.disk_s),
             (
                 "clients_refused_total",
                 "counter",
@@ -116,21 +116,29 @@ impl Figures {
     fn disks(&self, page: &mut Page) {
         type Of = fn(&DiskFigures) -> f64;
         let figures: [(&str, &str, &str, Of); 12] = [
-            ("reads_total", "counter", "Reads that it did.", |one| one.reads as f64),
-            ("writes_total", "counter", "Writes that it did.", |one| one.writes as f64),
+            ("reads_total", "counter", "Completed reads.", |one| one.reads as f64),
+            ("writes_total", "counter", "Completed writes.", |one| one.writes as f64),
             ("others_total", "counter", "Flushes and trims of the disk.", |one| one.others as f64),
-            ("moved_bytes_total", "counter", "Bytes that it moved.", |one| one.moved_bytes as f64),
+            ("moved_bytes_total", "counter", "Bytes read and written.", |one| {
+                one.moved_bytes as f64
+            }),
             ("failed_total", "counter", "I/Os that failed.", |one| one.failed as f64),
-            ("reads_failed_in_a_row", "gauge", "Reads that failed since one succeeded.", |one| {
-                one.reads_failed_in_a_row as f64
-            }),
-            ("writes_failed_in_a_row", "gauge", "Writes that failed since one succeeded.", |one| {
-                one.writes_failed_in_a_row as f64
-            }),
+            (
+                "reads_failed_in_a_row",
+                "gauge",
+                "Failed reads since the last successful one.",
+                |one| one.reads_failed_in_a_row as f64,
+            ),
+            (
+                "writes_failed_in_a_row",
+                "gauge",
+                "Failed writes since the last successful one.",
+                |one| one.writes_failed_in_a_row as f64,
+            ),
             (
                 "flushes_failed_in_a_row",
                 "gauge",
-                "Flushes that failed since one succeeded.",
+                "Failed flushes since the last successful one.",
                 |one| one.flushes_failed_in_a_row as f64,
             ),
             ("oldest_io_seconds", "gauge", "Since the oldest outstanding I/O started.", |one| {
@@ -142,7 +150,7 @@ impl Figures {
                 "Time without a completion while an I/O is outstanding.",
                 |one| one.silent_s,
             ),
-            ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),
+            ("under_way", "gauge", "Outstanding I/Os.", |one| one.under_way as f64),
             ("busy_seconds_total", "counter", "Seconds with an outstanding I/O.", |one| one.busy_s),
         ];
         for (name, kind, help, of) in figures {
@@ -162,7 +170,7 @@ impl Figures {
         if all().next().is_none() {
             return;
         }
-        page.head("serve_pace_ratio", "gauge", "The part of each promise that is kept now.");
+        page.head("serve_pace_ratio", "gauge", "The share of each promise that is currently kept.");
         for (back, pace) in all() {
             page.sample("serve_pace_ratio", &format!("{{back=\"{back}\"}}"), pace.percent / 100.0);
         }
@@ -238,13 +246,13 @@ impl Figures {
         type Of = fn(&VolumeFigures) -> u64;
         let (gauge, counter) = ("gauge", "counter");
         let figures: [(&str, &str, &str, Of); 14] = [
-            ("all_units", gauge, "Units that it promises.", |one| one.all_units),
+            ("all_units", gauge, "Units that the volume promises to store.", |one| one.all_units),
             ("drives", gauge, "Its drives.", |one| one.drives),
-            ("drives_present", gauge, "Drives that are there.", |one| one.drives_present),
+            ("drives_present", gauge, "Present drives.", |one| one.drives_present),
             ("care_units_left", gauge, "Units before a rebuild.", |one| one.care_units_left),
             ("lost_units", gauge, "Units with lost bytes.", |one| one.lost_units),
-            ("lacks_room", gauge, "Whether drives lack room.", |one| one.lacks_room),
-            ("lacking_chunks", gauge, "Chunks that no drive has.", |one| one.lacking_chunks),
+            ("lacks_room", gauge, "1 if drives have run out of space.", |one| one.lacks_room),
+            ("lacking_chunks", gauge, "Chunks that are on no drive.", |one| one.lacking_chunks),
             ("drives_failed_total", counter, "Drives that failed.", |one| one.drives_failed),
             ("rotten_blocks_total", counter, "Damaged blocks found.", |one| one.rotten_blocks),
             ("repaired_chunks_total", counter, "Chunks restored.", |one| one.repaired_chunks),
@@ -261,7 +269,7 @@ impl Figures {
             }
         }
         let name = "serve_volume_work_ratio";
-        page.head(name, gauge, "The part of a rebuild, a check or a move that is done.");
+        page.head(name, gauge, "The completed share of a rebuild, a check or a move.");
         for (back, percent) in volumes().filter_map(|(back, one)| Some((back, one.work_percent?))) {
             page.sample(name, &format!("{{back=\"{back}\"}}"), percent / 100.0);
         }
@@ -270,7 +278,7 @@ impl Figures {
             ("serve_drive_present", "gauge", "Whether the drive is present and in use.", |one| {
                 one.is_present.into()
             }),
-            ("serve_drive_free_bytes", "gauge", "Bytes that hold nothing.", |one| one.free_bytes),
+            ("serve_drive_free_bytes", "gauge", "Unused bytes.", |one| one.free_bytes),
             ("serve_drive_faults_total", "counter", "I/Os that failed.", |one| one.faults),
         ];
         for (name, kind, help, of) in figures {

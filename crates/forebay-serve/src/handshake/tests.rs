@@ -105,7 +105,7 @@ fn agreed(export: usize, structured: bool, allocation: bool) -> Option<Agreed> {
 }
 
 #[test]
-fn by_name_alone_zeros_follow_unless_the_client_does_without_them() {
+fn old_style_selection_sends_zeros_unless_the_client_opts_out() {
     let flags = 0b1_0110_1101_u16 | 1 << 10 | 1 << 11;
     for (client, zeros) in [(0_u32, 124), (1, 124), (3, 0), (2, 0)] {
         let says = [client.to_be_bytes().to_vec(), said(option::EXPORT_NAME, b"disk")].concat();
@@ -143,7 +143,7 @@ fn exports_are_listed() {
 }
 
 #[test]
-fn info_tells_and_go_chooses() {
+fn info_describes_an_export_and_go_selects_it() {
     let (outcome, heard, _) = talk(&fixed(&[
         said(option::INFO, &chosen("fixed", &[info::NAME, info::DESCRIPTION, 77])),
         said(option::GO, &chosen("", &[])),
@@ -176,7 +176,7 @@ fn unfragmented_reads_are_offered_only_with_structured_replies() {
 }
 
 #[test]
-fn what_cannot_be_chosen_is_refused_and_the_talk_goes_on() {
+fn unknown_exports_are_rejected_and_the_handshake_continues() {
     let lies = [&chosen("disk", &[3])[..], b"x"].concat();
     let mut beyond = chosen("disk", &[3]);
     beyond[..4].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -290,7 +290,7 @@ fn other_options_are_refused_and_those_too_long_are_skipped() {
 }
 
 #[test]
-fn who_speaks_another_protocol_or_never_ends_is_let_go() {
+fn clients_with_another_protocol_or_an_endless_handshake_are_disconnected() {
     let options = |count: u32| vec![said(99, b""); count as usize];
     let go = said(option::GO, &chosen("disk", &[]));
     let (outcome, _, _) = talk(&fixed(&[options(OPTIONS_MAX - 1), vec![go.clone()]].concat()));
@@ -332,7 +332,7 @@ proptest! {
     /// Any option number, with any data and even a false length, gets a reply or ends the
     /// handshake.
     #[test]
-    fn anything_is_answered_or_ends_it(
+    fn any_input_is_answered_or_ends_the_connection(
         options in proptest::collection::vec((0..13_u32, proptest::collection::vec(any::<u8>(), 0..40)), 0..9),
         lie in proptest::option::of((any::<u16>(), any::<u8>())),
     ) {

@@ -4,11 +4,11 @@ use forebay_core::Nanos;
 
 use super::EVERY;
 
-/// The maximum interval between reports of an event that goes on happening.
+/// The maximum interval between reports of a repeated event.
 const EVERY_MAX: Nanos = Nanos::from_millis(600_000);
 
 /// Limits repeated messages: the first event of a kind is reported, and then at most one every
-/// [`EVERY`]. The interval doubles after each report as long as the event goes on happening.
+/// [`EVERY`]. The interval doubles after each report as long as the event keeps occurring.
 #[derive(Clone, Debug)]
 pub(super) struct Limiter<K> {
     known: Vec<Known<K>>,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_happening_is_told_less_and_less_often_with_a_count() {
+    fn repeated_events_are_reported_less_and_less_often_with_a_count() {
         let mut limiter = Limiter::new();
         assert_eq!(limiter.event(&'a', seconds(5)), Some(0));
         for nth in 0..30 {
@@ -93,7 +93,7 @@ mod tests {
         // A day of failures takes some 150 lines.
         let told = (100..86_400).filter_map(|at| limiter.event(&'c', seconds(at))).count();
         assert!((140..160).contains(&told), "{told}");
-        // After a pause it counts as new.
+        // After a pause, the event counts as new.
         assert_eq!(limiter.event(&'c', seconds(90_000)).map(|_| ()), Some(()));
         assert_eq!(limiter.event(&'c', seconds(100_000)), Some(0));
         assert_eq!(limiter.event(&'c', seconds(100_009)), None);

@@ -62,7 +62,7 @@ fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> St
         (0, 0) => done,
         (0, lost) => format!("warning: {done}; {} with lost data", counted(lost, "unit")),
         (lacking, _) => format!(
-            "warning: {done}; {} still {} redundancy, because the drives have no room for {}: replace the \
+            "warning: {done}; {} still {} redundancy, because the drives have no space for {}: replace the \
              missing drive",
             counted(lacking, "chunk"),
             verb(lacking, "lacks", "lack"),

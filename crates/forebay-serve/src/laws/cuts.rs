@@ -37,7 +37,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn what_a_flush_or_fua_covered_is_there_after_a_cut() {
+fn data_covered_by_flush_or_fua_survive_a_power_cut() {
     let mut answered = 0;
     for policy in POLICIES {
         for seed in 0..seeds() {
@@ -50,7 +50,7 @@ fn what_a_flush_or_fua_covered_is_there_after_a_cut() {
 }
 
 #[test]
-fn a_disk_that_lies_breaks_it() {
+fn a_disk_that_ignores_flushes_breaks_the_law() {
     for lie in [Lie::Flushes, Lie::Durable] {
         for policy in POLICIES {
             let breaks = |seed| !cut(policy, seed, Some(lie)).1.is_empty();

@@ -129,7 +129,7 @@ impl Operator {
 }
 
 #[test]
-fn drives_fail_are_rebuilt_and_replaced_and_all_is_checked_while_a_client_goes_on() {
+fn drives_fail_are_rebuilt_and_replaced_and_all_is_checked_while_a_client_continues() {
     let specs = ["noop", "promised:cmin=100:delta-ms=20:depth=4:over=noop"];
     for seed in 0..longer(4) {
         let first = [Level::RAID6, Level::TRIPLE][seed as usize % 2];

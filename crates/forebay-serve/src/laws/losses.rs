@@ -201,7 +201,7 @@ fn write_on(seed: u64, first: Level, gone_ones: [Lane; 3]) -> Client {
 }
 
 #[test]
-fn what_is_acknowledged_after_a_third_drive_is_lost_can_be_read() {
+fn data_acknowledged_after_a_third_loss_are_readable() {
     let (mut failures, mut answered) = (0, 0);
     for third in 0..DRIVES {
         for seed in 0..longer(5) {
@@ -265,7 +265,7 @@ fn a_promise_above_an_array_loses_nothing_of_it() {
 }
 
 #[test]
-fn any_two_drives_are_lost_while_levels_change_and_nobody_is_told() {
+fn losing_any_two_drives_while_levels_change_loses_nothing() {
     let (mut switched, mut lost, mut spared) = (0, 0, 0);
     let pairs = (0..DRIVES).flat_map(|one| (0..DRIVES).map(move |other| [one, other]));
     for pair in pairs.filter(|[one, other]| one != other) {

@@ -1,6 +1,6 @@
-//! Tests that promises are kept beside any neighbor, with the server's default settings, in virtual
-//! time. The devices are an emulated disk, a flash drive, a cloud volume, a volume of disks, and a
-//! disk with a flash cache.
+//! Tests that promises are kept whatever a neighbor does, with the server's default settings, in
+//! virtual time. The devices are an emulated disk, a flash drive, a cloud volume, a volume of
+//! disks, and a disk with a flash cache.
 //!
 //! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
 //! A promise counts as kept if at least 98.5 % are in time.
@@ -318,8 +318,8 @@ impl Bed {
         ((0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect(), mb_per_s)
     }
 
-    /// Expects that the promise to `steady` is kept beside every `nth` neighbor, or in long runs
-    /// beside every neighbor.
+    /// Expects that the promise to `steady` is kept with every `nth` neighbor, or in long runs with
+    /// every neighbor.
     fn keeps_beside(&self, nth: usize, policy: &str, steady: Steady) {
         let capacity_iops = self.capacity_iops(policy);
         println!("{capacity_iops} IOPS, of which {} are promised", steady.planned_iops(0));
@@ -330,7 +330,8 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Returns tenants of the highest rate to all of whom the server promises what they need.
+    /// Returns tenants with the highest rate at which the server accepts the promises that all of
+    /// them need.
     fn most_accepted(&self, capacity_iops: u64, tenants: u64, like: Steady) -> Vec<Steady> {
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
         let of_rate = |rate_iops| Steady { rate_iops, ..like };
@@ -368,22 +369,22 @@ const ON_CLOUD: Steady =
     Steady { op: Op::Read, rate_iops: 300, within: Nanos::from_millis(20), requests: 6000 };
 
 #[test]
-fn a_promise_on_a_disk_holds_beside_any_neighbour() {
+fn a_promise_on_a_disk_holds_beside_any_neighbor() {
     on_device("st1000nm0011", None).keeps_beside(1, "noop", ON_DISK);
 }
 
 #[test]
-fn a_promise_on_flash_holds_beside_any_neighbour() {
+fn a_promise_on_flash_holds_beside_any_neighbor() {
     on_device("samsung-830", None).keeps_beside(1, "noop", ON_FLASH);
 }
 
 #[test]
-fn a_promise_on_a_cloud_volume_holds_beside_any_neighbour() {
+fn a_promise_on_a_cloud_volume_holds_beside_any_neighbor() {
     on_device("ebs-gp3:gib=500", None).keeps_beside(1, "noop", ON_CLOUD);
 }
 
 #[test]
-fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
+fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbor() {
     for level in ["raid6", "raid10"] {
         let (bed, policy) = on_array("st1000nm0011", level);
         bed.keeps_beside(3, &policy, ON_DISK);
@@ -391,13 +392,13 @@ fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
 }
 
 #[test]
-fn a_promise_over_a_flash_cache_holds_beside_any_neighbour() {
+fn a_promise_over_a_flash_cache_holds_beside_any_neighbor() {
     let bed = on_device("st1000nm0011", Some("samsung-830"));
     bed.keeps_beside(2, "cache:write=around:size-mib=1024", ON_DISK);
 }
 
 #[test]
-fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() {
+fn a_neighbor_within_its_own_promise_of_long_requests_does_not_break_another() {
     let bed = on_device("st1000nm0011", None);
     let capacity_iops = 2 * 38 + 10;
     for len in [1 << 20, 4 << 20, 32 << 20] {
@@ -409,7 +410,7 @@ fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() 
 }
 
 #[test]
-fn all_that_is_accepted_is_kept() {
+fn all_accepted_promises_are_kept() {
     on_device("st1000nm0011", None).keeps_all_it_accepts("noop", 2, ON_DISK);
     // Ordinary runs test only the disk; `make laws` tests all devices.
     if longer(1) == 1 {
@@ -485,7 +486,7 @@ impl Crowd {
 }
 
 #[test]
-fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
+fn a_crowd_does_not_hold_up_a_neighbor_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
         // The last one is a shaper without promises; the server adds nothing above it.
         for policy in ["noop", "mq-deadline", "bfq", "promised:cmin=0:over=bfq"] {

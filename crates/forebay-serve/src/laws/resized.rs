@@ -60,7 +60,7 @@ fn read_all(array: Array, media: Vec<Medium>, mut client: Client, seed: u64) -> 
 }
 
 #[test]
-fn a_drive_is_removed_and_one_is_added_while_a_client_goes_on() {
+fn a_drive_is_removed_and_one_is_added_while_a_client_continues() {
     let specs = ["noop", "promised:cmin=100:delta-ms=20:depth=4:over=noop"];
     for seed in 0..longer(4) {
         let first = [Level::RAID6, Level::TRIPLE][seed as usize % 2];

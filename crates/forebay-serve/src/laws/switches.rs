@@ -71,7 +71,7 @@ fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why
             }
             (Some(answer), None) => {
                 if let Ok(outcome) = answer.try_recv() {
-                    assert!(outcome.is_err(), "it is told that nothing was switched");
+                    assert!(outcome.is_err(), "the answer says that nothing was switched");
                     if why == Why::Once {
                         crash.soothe();
                     }

@@ -225,7 +225,7 @@ fn a_flash_is_not_served_as_a_disk_unless_forced() {
     assert!(told.contains("(a placement log of format 1)"), "{told}");
     let looks = Back { read_only: true, ..forced(room.back("noop", "flash", None)) };
     let (_, notes) = room.reads(looks);
-    assert!(notes.iter().any(|note| note.contains("it is served by force")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("it is served anyway")), "{notes:?}");
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
 }
 
@@ -426,7 +426,7 @@ fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
 }
 
 #[test]
-fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
+fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_reported() {
     let room = Room(Folder::new());
     let bytes = image(include_str!("../images/rearranged-1.txt"));
     fs::write(room.at("disk"), &bytes).unwrap();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_told_to_who_cannot_see_them() {
+    fn bars_have_a_description_for_screen_readers() {
         let bars = [("a", 1.0), ("", 2.0)]
             .map(|(name, size)| Bar::single(name, size, format!("{size} W"), false));
         let svg = picture(&CAPTION, &bars, Some(&(1.0, "the least".into()))).unwrap();

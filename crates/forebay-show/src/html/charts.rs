@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_see_a_picture_is_told_what_it_says() {
+    fn pictures_have_a_description_for_screen_readers() {
         let points = [(1.0, 0.5), (10.0, 0.95), (20.0, 1.0)];
         let svg = distributions(&CAPTION, (&["a", "b"], &[&points, &[]]), &[], (1.0, 20.0));
         assert!(svg.unwrap().contains("&quot;d&quot; 99 % within: a 20.0\u{a0}ms.</desc>"));

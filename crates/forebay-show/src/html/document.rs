@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_stands_out_from_what_it_is_written_on() {
+    fn text_contrasts_with_its_background() {
         assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9);
         let written = [
             ("--ink", "--paper"),
@@ -165,7 +165,7 @@ mod tests {
 
     /// Checks the contrast of shapes, and of text on shapes, wherever the style sheet names them.
     #[test]
-    fn areas_are_seen_and_words_in_them_read() {
+    fn areas_are_visible_and_their_labels_readable() {
         let sheet = include_str!("style.css");
         assert!(
             sheet.contains(".series.faint { stroke-width: 1.2; }"),
@@ -217,7 +217,7 @@ mod tests {
 
     /// When printed, a heading or note stays on the same page as its content.
     #[test]
-    fn headings_and_notes_are_printed_beside_what_they_are_of() {
+    fn headings_and_notes_stay_with_their_content_in_print() {
         let sheet = include_str!("style.css");
         let print = sheet.split("@media print").nth(1).unwrap();
         let rule = |ends: &str| print.lines().find(|line| line.trim_end().ends_with(ends)).unwrap();

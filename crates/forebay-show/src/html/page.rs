@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_whole_whatever_it_is_told() {
+    fn any_input_gives_a_complete_document() {
         let hostile = "<script>\"&'\u{1b}".to_string();
         let mut table = Table::new([Column::words(&*hostile), Column::of("p99", Unit::Seconds)]);
         table.rows.push(Row {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_called_by_its_answer_and_the_last_part_of_each_path() {
+    fn a_page_is_titled_by_its_answer_and_file_names() {
         assert_eq!(page_title("Advice", &["/long/way/to/t.parquet"]), "Advice: t.parquet");
         assert_eq!(page_title("Comparison", &["a/b", "c"]), "Comparison: b and c");
         assert_eq!(page_title("Advice", &[""]), "Advice: ");

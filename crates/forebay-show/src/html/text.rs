@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_a_dash() {
+    fn values_that_are_no_numbers_become_a_dash() {
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             for shown in [significant(wrong), seconds(wrong), bytes(wrong), percent(wrong)] {
                 assert_eq!(shown, NONE);

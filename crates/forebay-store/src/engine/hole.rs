@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_decides_its_keys_where_nothing_newer_does() {
+    fn a_hole_affects_its_keys_unless_newer_values_exist() {
         let hole = hole(&[&["b", "d"], &["c"]]);
         let decides = |key: &str, version| {
             hole.may_decide(key.as_bytes(), filter::hash(key.as_bytes()), version)
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_of_which_nothing_is_said_may_decide_everything() {
+    fn a_hole_of_unknown_content_may_affect_every_key() {
         let gap = Gap { batches: 3..5, after: 4, upto: None, put: (Some(5), Some(9)) };
         let hole = Hole::new(&gap, None, 12, OperationError::Closed);
         assert!(hole.may_decide(b"", filter::hash(b""), Some(1 << 40)) && hole.goes_beyond(b"zz"));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_were_put_later_are_not_its_any_more() {
+    fn later_puts_are_not_affected_by_a_hole() {
         let mut hole = hole(&[&["b", "d"]]);
         hole.forget(&BTreeSet::from([filter::hash(b"b")]));
         let decides = |hole: &Hole, key: &[u8]| hole.may_decide(key, filter::hash(key), None);

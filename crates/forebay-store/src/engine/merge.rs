@@ -399,7 +399,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_between_two_keys_does_and_is_no_longer_than_the_first(
+        fn a_separator_lies_between_two_keys_and_is_no_longer_than_the_first(
             mut keys in proptest::array::uniform2(proptest::collection::vec(250..=255_u8, 0..9)),
         ) {
             keys.sort();

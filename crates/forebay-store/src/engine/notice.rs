@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_one_disks_failures_one_is_told_a_minute() {
+    fn failures_of_a_disk_are_reported_once_a_minute() {
         let mut notices = Notices::new(2);
         let mut told = |disk, secs: u64| {
             notices.failed(disk, Nanos::from_secs(secs), "it failed".into());

@@ -284,7 +284,7 @@ impl Engine {
     }
 
     /// Returns the longest sequence of these neighbors that a merge has space for, preferring the
-    /// newest. Room for deletions is not used.
+    /// newest. The space for deletions is not used.
     pub(super) fn affordable<'a>(&self, state: &State, runs: &'a [Rc<Run>]) -> &'a [Rc<Run>] {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
@@ -415,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_most_neighbours_that_fit_are_found(
+        fn the_most_neighbors_that_fit_are_found(
             all in proptest::collection::vec(
                 proptest::collection::vec((1..5_u64, 1..40_u64), 1..3), 1..9),
             left in 0..200_u64,

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_is_gone_on_with_once_and_the_oldest_are_forgotten() {
+    fn a_scan_is_continued_once_and_old_scans_are_forgotten() {
         let engine = engine();
         (0..KEPT_MAX + 3).for_each(|next| keep(&engine, next));
         let version = engine.picture().version;
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_of_what_is_gone_are_kept_for_snapshots_only() {
+    fn deleted_values_are_kept_only_for_snapshots() {
         let engine = engine();
         keep(&engine, 1);
         engine.begin(7, Operation::Snapshot);

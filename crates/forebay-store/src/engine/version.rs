@@ -322,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_whatever_order_segments_are_found_the_wider_decides(
+        fn the_wider_segment_wins_in_any_order(
             drawn in proptest::collection::vec((1..6_u64, 0..5_u64, 0..6_u8, 0..6_u8), 1..12),
         ) {
             let space = space();

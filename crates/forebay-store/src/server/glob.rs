@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_what_they_say() {
+    fn glob_patterns_match() {
         let matches = |pattern: &str, text: &str| matches(pattern.as_bytes(), text.as_bytes());
         for (pattern, text) in [
             ("*", ""),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_larger_values_are_the_fewer_are_read_at_a_time() {
+    fn fewer_large_values_are_read_at_a_time() {
         let reads = Reads::new();
         let most = || reads.state().most();
         assert_eq!(most(), 16);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sent_counts() {
+    fn unsent_replies_count() {
         let reads = Reads::new();
         reads.begin().returned(BYTES_MAX - 1, BYTES_MAX - 1);
         assert!(!reads.is_full());

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_as_the_protocol_says() {
+    fn replies_follow_the_protocol() {
         let written = |reply: Reply, is_resp3| {
             let mut out = Vec::new();
             reply.put(&mut out, is_resp3);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_is_short_and_one_line() {
+    fn repeated_names_are_short_and_one_line() {
         assert_eq!(repeated(b"a'\r\n\xff"), "a\\'\\r\\n\u{fffd}");
         assert!(fits(&"x".repeat(1 << 20), 0).unwrap_err().len() < 100);
     }

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sends_next_to_nothing_is_to_go() {
+    fn clients_that_send_next_to_nothing_are_disconnected() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         // One byte every half minute is too slow.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_it_too_much_is_to_go() {
+    fn the_client_that_exceeds_the_memory_limit_is_disconnected() {
         let all = Arc::default();
         let (mut one, mut other) = (Part::new(&all, 100), Part::new(&all, 100));
         assert!(one.holds(60) && other.holds(40) && !other.holds(41));

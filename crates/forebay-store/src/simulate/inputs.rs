@@ -51,7 +51,7 @@ words! {
     /// The order of keys.
     KeyOrder(Keys), "ORDER" {
         "random": Keys::Random, "random, without duplicates";
-        "sequential": Keys::Sequential, "each greater than the one before";
+        "sequential": Keys::Sequential, "in ascending order";
     }
 }
 

@@ -115,7 +115,7 @@ fn put(number: usize) -> Operation {
 }
 
 #[test]
-fn nothing_is_said_behind_a_chain_that_may_have_been_begun() {
+fn nothing_is_written_after_a_chain_that_may_have_begun() {
     let store = config_of(16, Nanos::from_micros(100));
     let mut later = 0;
     for left in 4..24 {
@@ -135,7 +135,7 @@ fn nothing_is_said_behind_a_chain_that_may_have_been_begun() {
 }
 
 #[test]
-fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
+fn a_deletion_survives_a_put_that_failed_but_was_written() {
     // The failed disk is left alone for long, so that its slot is not reused.
     let store = config_of(17, Nanos::from_secs(1000));
     for more in 1..20 {
@@ -176,7 +176,7 @@ impl Meddle for Filled {
 }
 
 #[test]
-fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
+fn a_full_file_system_is_reported_and_the_store_resumes_once_there_is_space() {
     let (layouts, config) = config_of(18, Nanos::from_millis(1));
     let puts = 400;
     let all: Vec<_> = [Operation::Open].into_iter().chain((0..puts).map(put)).collect();

@@ -141,7 +141,7 @@ fn lives(seed: u64, what: What) -> Came {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
+fn acknowledged_data_survive_faults_and_the_store_continues() {
     for what in What::EACH {
         let mut all = Came::default();
         for seed in 0..longer(6) {

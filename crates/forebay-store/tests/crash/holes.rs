@@ -184,7 +184,7 @@ fn only_the_keys_of_lost_batches_are_unknown() {
 /// Two or more damaged batches at the end of a log are not a torn write: all except the last are
 /// known to have existed.
 #[test]
-fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
+fn damage_at_the_end_of_a_log_is_reported_except_in_its_last_batch() {
     let store = store(0);
     for (count, byte) in (2..PUTS).flat_map(|count| [0, 40, 96, 1500].map(|byte| (count, byte))) {
         let damaged: BTreeSet<usize> = (PUTS - count..PUTS).collect();
@@ -208,7 +208,7 @@ fn pages(from: usize, count: usize) -> Operation {
 }
 
 #[test]
-fn scans_fail_where_they_pass_what_is_lost_and_nowhere_else() {
+fn scans_fail_only_at_lost_keys() {
     let store = store(0);
     for put in 0..PUTS - 1 {
         let lost = BTreeSet::from([put]);
@@ -236,7 +236,7 @@ fn scans_fail_where_they_pass_what_is_lost_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_given_up_is_what_is_lost() {
+fn exactly_the_lost_keys_are_discarded() {
     let store = store(0);
     for lost in holes().into_iter().step_by(3) {
         let repair = [Operation::Open, Operation::Repair, Operation::Check, Operation::Close];
@@ -266,7 +266,7 @@ fn what_is_given_up_is_what_is_lost() {
 /// Puts succeed while there is a hole, and a lost key remains unknown when the store is reopened,
 /// until the key is put again.
 #[test]
-fn a_key_that_is_put_again_is_known_again() {
+fn a_new_put_makes_a_lost_key_readable() {
     let store = store(0);
     let lost = BTreeSet::from([3, 10]);
     let at = key_of(3);
@@ -293,7 +293,7 @@ fn a_key_that_is_put_again_is_known_again() {
 /// If the last batch of a log is damaged, the next log records that the batch existed, and its
 /// keys.
 #[test]
-fn the_next_log_knows_the_last_batches_of_the_one_before() {
+fn each_log_records_the_last_batches_of_its_predecessor() {
     let mut draw = Draw(3);
     let config = Config { log_bytes: 40_000, tunes: false, gap_bytes: 0, ..config(&mut draw) };
     let (layouts, config) = cramped(&layouts(&mut draw), 0, &config);

@@ -50,7 +50,7 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
 }
 
 #[test]
-fn what_was_put_is_found_during_and_after_transformation() {
+fn puts_are_found_during_and_after_transformation() {
     for seed in 0..27_u64 {
         // The single disk represents RAID 0.
         let arranged =

@@ -144,7 +144,7 @@ fn refused(
 }
 
 #[test]
-fn a_loss_is_told_until_it_is_given_up() {
+fn a_loss_is_reported_until_discarded() {
     let (mut told, mut lives) = (0, 0);
     let all = (12..60).step_by(4).map(|puts| (puts, true));
     for (puts, has_room) in all.chain([5, 8, 9, 12, 13, 14].map(|puts| (puts, false))) {
@@ -227,7 +227,7 @@ fn a_log_whose_beginning_cannot_be_read_for_a_while_is_not_written_over() {
 }
 
 #[test]
-fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
+fn possible_contents_of_an_unreadable_root_are_not_forgotten() {
     let (mut told, mut right) = (0, 0);
     for puts in (20..56).step_by(3) {
         let (mut store, whole) = Store::new(puts as u64 % 3).killed(puts, true);
@@ -289,7 +289,7 @@ fn frames(medium: &Medium, layout: &Layout) -> Vec<Option<Frame>> {
 }
 
 #[test]
-fn what_a_rotten_root_had_is_not_forgotten() {
+fn contents_of_a_rotten_root_are_not_forgotten() {
     let (mut told, mut right, mut unsaid) = (0, 0, 0);
     for puts in (20..56).step_by(3) {
         let (mut store, whole) = Store::new(puts as u64 % 3).killed(puts, true);
@@ -333,7 +333,7 @@ fn what_a_rotten_root_had_is_not_forgotten() {
 }
 
 #[test]
-fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
+fn a_discarded_logs_record_of_its_predecessor_counts() {
     let mut told = 0;
     for puts in [8, 9, 12, 13, 14] {
         let (store, whole) = Store::new(puts as u64 % 3).killed(puts, false);

@@ -50,7 +50,7 @@ impl Meddle for Failing {
 }
 
 #[test]
-fn a_deletion_stays_as_long_as_an_older_log_is_no_segment() {
+fn a_deletion_is_kept_while_an_older_log_is_untransformed() {
     let mut draw = Draw(11);
     let layouts = layouts(&mut draw);
     // A disk that failed is left alone for a while.
@@ -80,7 +80,7 @@ fn a_deletion_stays_as_long_as_an_older_log_is_no_segment() {
 }
 
 #[test]
-fn what_waits_for_the_disk_on_duty_goes_on_when_that_is_quiet() {
+fn puts_waiting_for_a_silent_disk_are_redirected() {
     let mut draw = Draw(12);
     let layouts = layouts(&mut draw);
     let operations = [Operation::Open, put(0, 1), put(1, 1), put(2, 1), Operation::Get(key(0))];
@@ -94,7 +94,7 @@ fn what_waits_for_the_disk_on_duty_goes_on_when_that_is_quiet() {
 }
 
 #[test]
-fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
+fn puts_made_without_a_disk_are_newer_than_its_contents() {
     let mut draw = Draw(13);
     let layouts: Vec<Layout> =
         layouts(&mut draw).into_iter().map(|layout| Layout { log_slots: 6, ..layout }).collect();
@@ -228,7 +228,7 @@ impl Meddle for Denied {
 }
 
 #[test]
-fn a_long_put_that_was_tried_elsewhere_is_not_told_as_lost() {
+fn a_long_put_retried_elsewhere_is_not_reported_as_lost() {
     let mut draw = Draw(15);
     let layouts = layouts(&mut draw);
     let config = Config { retry: Nanos::from_millis(1), ..small(&mut draw) };

@@ -81,7 +81,7 @@ pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
 }
 
 #[test]
-fn a_missing_disk_makes_nothing_older_of_what_there_is() {
+fn a_missing_disk_does_not_make_older_values_reappear() {
     let (mut read, mut missed, mut whole) = (0, 0, 0);
     for seed in 0..longer(40) {
         let mut draw = Draw(seed ^ 0xD15C);
@@ -213,7 +213,7 @@ fn repaired(
 }
 
 #[test]
-fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
+fn rot_is_found_and_repaired_without_other_losses() {
     let (mut found, mut missed, mut saved, mut lost) = (0, 0, 0, 0);
     for seed in 0..longer(40) {
         let mut draw = Draw(seed ^ 0xB0CC);
@@ -261,7 +261,7 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
+fn discarding_a_disk_loses_only_the_listed_keys() {
     for seed in 0..longer(15) {
         let mut draw = Draw(seed ^ 0x90E);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -281,7 +281,7 @@ fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
 }
 
 #[test]
-fn a_log_that_was_begun_early_and_never_used_decides_nothing() {
+fn an_unused_early_log_has_no_effect() {
     let mut draw = Draw(7);
     let layouts = layouts(&mut draw);
     let config = Config { log_bytes: 40_000, tunes: false, ..config(&mut draw) };

@@ -186,7 +186,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_every_cut() {
+fn acknowledged_data_survive_every_power_cut() {
     let mut all = Came::default();
     for seed in 0..longer(60) {
         let came = lives(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -278,14 +278,14 @@ fn finds(lie: Lie) -> Option<String> {
 }
 
 #[test]
-fn what_is_found_after_a_kill_outlives_a_cut() {
+fn data_found_after_a_kill_survive_a_power_cut() {
     for seed in 0..longer(80) {
         is_durable_once_seen(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 
 #[test]
-fn a_cut_damages_nothing_that_is_read_only_without_a_disk() {
+fn a_power_cut_during_degraded_reading_damages_nothing() {
     for seed in 0..longer(24) {
         is_whole_after_a_cut(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }

@@ -147,7 +147,7 @@ impl Workload for Pages {
         let (operation, which) = match (id, self.left) {
             (0, _) => (Operation::Open, 0),
             (_, 0) => (Operation::Close, 0),
-            // The only scan is complete.
+            // Only one scan is in progress, and it is complete.
             _ if self.only.is_some() && self.scans.is_empty() => (Operation::Close, 0),
             _ => self.draw(),
         };
@@ -296,7 +296,7 @@ fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
 }
 
 #[test]
-fn who_goes_on_where_a_page_ended_reads_nothing_again() {
+fn the_next_page_repeats_nothing() {
     let (whole, _) = read_by_pages(usize::MAX, 1 << 20);
     let (paged, pages) = read_by_pages(5, 1 << 20);
     let (forgotten, _) = read_by_pages(5, 0);

@@ -25,7 +25,7 @@ fn logs(layouts: &[Layout], config: &Config, puts: usize) -> Vec<Medium> {
 }
 
 #[test]
-fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
+fn a_rotten_batch_is_reported_and_no_older_value_returned() {
     let mut draw = Draw(3);
     let layouts = layouts(&mut draw);
     let config = Config { log_bytes: 40_000, tunes: false, gap_bytes: 0, ..config(&mut draw) };
@@ -97,7 +97,7 @@ fn rotten(medium: &Medium, at: u64) -> Vec<u8> {
 }
 
 #[test]
-fn merging_goes_on_around_what_rots() {
+fn merging_continues_around_rot() {
     let mut most = 0;
     let mut told_of = 0;
     for seed in 0..longer(8) {
@@ -173,7 +173,7 @@ fn last(key: usize) -> u8 {
 }
 
 #[test]
-fn a_root_that_cannot_be_read_is_told_by_others() {
+fn an_unreadable_root_is_known_from_the_other_disks() {
     for seed in 0..longer(1) {
         let (layouts, config, whole) = grown(seed);
         for disk in 0..usize::from(DISKS) {
@@ -200,7 +200,7 @@ fn a_root_that_cannot_be_read_is_told_by_others() {
 }
 
 #[test]
-fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
+fn without_two_roots_reads_fail_until_the_loss_is_accepted() {
     let (layouts, config, whole) = grown(5);
     let disks = usize::from(DISKS);
     for gone in 0_u32..1 << disks {
@@ -269,7 +269,7 @@ fn chain(medium: &Medium, layout: &Layout) -> Option<u64> {
 }
 
 #[test]
-fn what_two_damaged_roots_had_is_not_forgotten() {
+fn contents_of_two_damaged_roots_are_not_forgotten() {
     let (mut refused, mut right) = (0, 0);
     for seed in 0..longer(2) {
         let (layouts, config, whole) = grown(seed);
@@ -302,7 +302,7 @@ fn what_two_damaged_roots_had_is_not_forgotten() {
 }
 
 #[test]
-fn a_label_that_rots_is_told_and_written_anew() {
+fn a_rotten_label_is_reported_and_rewritten() {
     let (layouts, config, whole) = grown(2);
     for (disk, layout) in layouts.iter().enumerate() {
         let places = [0, 4096, layout.capacity_bytes - 4096];

@@ -174,7 +174,7 @@ impl Workload for Together {
 }
 
 #[test]
-fn what_is_done_together_is_done_at_one_moment() {
+fn batches_are_atomic() {
     let (mut checked, mut chained) = (0, 0);
     for seed in 0..longer(20) {
         let mut draw = Draw(seed ^ 0x70_6E);

@@ -125,7 +125,7 @@ pub(crate) fn loses_no_more_than_a_log(seed: u64, lie: Option<Lie>) -> (bool, bo
 }
 
 #[test]
-fn a_cut_costs_the_latest_at_most_a_logs_and_leaves_no_gap() {
+fn a_power_cut_loses_at_most_the_latest_log_and_leaves_no_gap() {
     let came: Vec<_> = (0..150).map(|seed| loses_no_more_than_a_log(seed, None)).collect();
     let cuts = came.iter().filter(|(is_cut, _)| *is_cut).count();
     let lost = came.iter().filter(|(_, is_lost)| *is_lost).count();

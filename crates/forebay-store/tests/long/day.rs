@@ -71,13 +71,13 @@ fn lives(seconds: u64) {
 }
 
 #[test]
-fn an_hour_of_ingest_is_all_there() {
+fn an_hour_of_ingest_is_complete() {
     lives(3600);
 }
 
 /// Takes some 40 seconds; run by `make day`.
 #[test]
 #[ignore = "long; make day"]
-fn a_day_of_ingest_is_all_there() {
+fn a_day_of_ingest_is_complete() {
     lives(86_400);
 }

@@ -59,7 +59,7 @@ fn replacing_values_takes_a_few_times_the_live_data_and_the_logs_of_all_runs() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
+fn an_almost_full_store_keeps_working_with_bounded_write_amplification() {
     // The share of the space that one value of every key needs. With 0.9 and no skew, the keys do
     // not all fit.
     for (share, skew) in [(0.7, 0), (0.9, 90), (0.9, 0)] {
@@ -87,7 +87,7 @@ fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
 }
 
 #[test]
-fn disks_that_are_full_leave_it_to_those_that_have_room() {
+fn full_disks_leave_writes_to_others() {
     let mut disks = Disks::new(64 * MIB, config());
     for layout in &mut disks.layouts[..2] {
         layout.capacity_bytes = layout.segments_at() + MIB;
@@ -206,7 +206,7 @@ fn a_store_full_of_long_keys_and_short_values_can_be_emptied() {
 }
 
 #[test]
-fn values_do_not_slip_in_behind_deletions() {
+fn puts_do_not_overtake_deletions() {
     let disks = Disks::new(100 * MIB, Config::default());
     let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
     let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; 10_000].into()))]);

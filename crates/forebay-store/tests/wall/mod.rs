@@ -86,7 +86,7 @@ fn is_as(store: &Store, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
 }
 
 #[test]
-fn what_was_put_is_there() {
+fn puts_are_found() {
     let root = tempfile::tempdir().unwrap();
     let folders = folders(root.path(), 4);
     let store =
@@ -114,7 +114,7 @@ fn what_was_put_is_there() {
 }
 
 #[test]
-fn a_snapshot_is_as_it_was_whatever_comes_later() {
+fn later_changes_do_not_affect_a_snapshot() {
     let root = tempfile::tempdir().unwrap();
     let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();
     let store = Store::open(disks, config()).unwrap();
@@ -142,7 +142,7 @@ fn a_snapshot_is_as_it_was_whatever_comes_later() {
 }
 
 #[test]
-fn what_would_not_be_found_again_is_refused() {
+fn unfindable_keys_are_rejected() {
     let root = tempfile::tempdir().unwrap();
     let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();
     let config = Config { tree: Tree::InPlace(InPlace::default()), ..config() };
@@ -151,7 +151,7 @@ fn what_would_not_be_found_again_is_refused() {
 }
 
 #[test]
-fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
+fn batches_keep_their_order_and_long_entries_are_rejected() {
     let root = tempfile::tempdir().unwrap();
     let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();
     let store = Store::open(disks, config()).unwrap();
@@ -239,7 +239,7 @@ fn said(outcome: Result<Disks, StoreError>) -> String {
 }
 
 #[test]
-fn what_is_no_store_is_named_and_nothing_is_written() {
+fn disks_that_are_no_store_are_named_and_not_written() {
     let root = tempfile::tempdir().unwrap();
     let folders = folders(root.path(), 5);
     let make = |paths: &[PathBuf], bytes| create(paths, bytes, &config(), false);

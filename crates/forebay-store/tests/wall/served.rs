@@ -10,7 +10,7 @@ use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
 use crate::wall::{MIB, config, folders, value};
 
-/// A server with a store in a folder of its own.
+/// A server with a store in a separate folder.
 pub(crate) struct Served {
     _root: Folder,
     pub(crate) store: Store,
@@ -141,7 +141,7 @@ fn the_longest_value_is_taken_and_a_longer_one_is_refused() {
 }
 
 #[test]
-fn whoever_has_not_said_the_password_gets_nothing() {
+fn commands_without_the_password_are_rejected() {
     let served = Served::new(Limits { password: Some("secret".into()), ..Limits::default() });
     let mut client = served.client();
     assert!(client.text("HELLO 3 AUTH default wrong").starts_with("-WRONGPASS"));
@@ -159,7 +159,7 @@ fn whoever_has_not_said_the_password_gets_nothing() {
 }
 
 #[test]
-fn what_clients_begin_to_send_is_bounded_in_all() {
+fn incomplete_commands_of_all_clients_are_bounded() {
     let served = Served::new(Limits { unfinished_bytes_max: 3 << 20, ..Limits::default() });
     let begun = command(&[b"SET", b"k", &vec![1; 2 << 20]]);
     let mut first = served.client();
@@ -187,7 +187,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
 }
 
 #[test]
-fn what_clients_ask_when_they_begin_is_answered() {
+fn commands_sent_by_client_libraries_at_connection_are_answered() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
     assert_eq!(client.text("COMMAND COUNT"), ":23");

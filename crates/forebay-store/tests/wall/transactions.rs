@@ -18,7 +18,7 @@ fn talks(client: &mut Client, talk: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_is_queued_is_done_at_exec_and_not_before() {
+fn queued_commands_run_at_exec() {
     let served = Served::new(Limits::default());
     let (mut client, mut other) = (served.client(), served.client());
     talks(
@@ -65,7 +65,7 @@ fn what_is_queued_is_done_at_exec_and_not_before() {
 }
 
 #[test]
-fn what_is_discarded_or_refused_is_not_done() {
+fn discarded_or_rejected_transactions_have_no_effect() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
     talks(
@@ -158,7 +158,7 @@ fn a_pipeline_is_a_transaction_as_clients_send_it() {
 }
 
 #[test]
-fn what_a_transaction_may_queue_is_bounded() {
+fn the_size_of_a_transaction_is_bounded() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
     let half = value(1, VALUE_MAX / 2 + 40_000);
@@ -194,7 +194,7 @@ fn what_a_transaction_may_queue_is_bounded() {
 /// All values of an MGET are from one moment, even though most of them are read only once the
 /// client accepts the first, and all keys were replaced together in between.
 #[test]
-fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
+fn a_long_mget_is_a_consistent_snapshot() {
     let served = Served::new(Limits::default());
     let (mut reader, mut writer) = (served.client(), served.client());
     let keys: Vec<_> = (0..60_u8).map(|number| vec![b'k', number]).collect();
@@ -232,7 +232,7 @@ fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
 
 /// Writers replace all keys together while others read several of them in every possible way.
 #[test]
-fn half_of_a_write_is_never_seen() {
+fn partial_writes_are_never_visible() {
     let served = Served::new(Limits::default());
     served.store.put(&b"a"[..], &b"0"[..]).unwrap();
     served.store.put(&b"b"[..], &b"0"[..]).unwrap();
@@ -284,7 +284,7 @@ fn half_of_a_write_is_never_seen() {
 /// DEL counts the keys that it removes: if several clients delete the same key, only one of them
 /// gets 1.
 #[test]
-fn what_is_deleted_is_counted_once() {
+fn deletions_are_counted_once() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
     let keys: Vec<String> = (0..200).map(|number| format!("k{number}")).collect();
@@ -323,7 +323,7 @@ fn what_is_deleted_is_counted_once() {
 }
 
 #[test]
-fn nothing_is_acknowledged_that_is_not_done() {
+fn only_completed_writes_are_acknowledged() {
     let served = Served::new(Limits::default());
     let (mut client, mut other) = (served.client(), served.client());
     talks(

@@ -52,7 +52,7 @@ pub(crate) enum CellError {
     Backwards,
     /// It is unclear whether a comma begins decimals or groups thousands.
     Mark,
-    /// There is no room for the name.
+    /// There is no space for the name.
     Name,
 }
 

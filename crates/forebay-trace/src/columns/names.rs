@@ -72,7 +72,7 @@ mod tests {
     use crate::columns::cursor::short_key;
 
     #[test]
-    fn names_that_share_a_slot_are_told_apart() {
+    fn names_that_share_a_slot_are_distinguished() {
         let mut names = Names::default();
         let keys = |n: u32| [short_key(n.to_string().as_bytes()).unwrap(), 0, 0];
         for n in 0..100_000u32 {

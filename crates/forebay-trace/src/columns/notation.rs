@@ -95,7 +95,7 @@ impl PlainNumber {
                 rest = rest.get(length..)?;
                 continue;
             }
-            // Numbers with an exponent have no groups: 1.000e-01 is not 1000e-01.
+            // Numbers with an exponent have no digit groups: 1.000e-01 is not 1000e-01.
             if is_grouped && matches!(byte, b'e' | b'E') {
                 return None;
             }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_that_of_the_rows() {
+    fn the_decimal_mark_is_detected_from_the_rows() {
         let columns: Columns = "at:s,op,offset,len,latency:us,sep=semicolon".parse().unwrap();
         let of = |rows: &str| Mark::of_rows(rows.as_bytes(), Separator::Byte(b';'), &columns.roles);
         assert_eq!(of("1,000000;R;0;4096;100,000\n"), Some(Mark::Comma));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cannot_know_is_left_alone() {
+    fn unusual_rows_are_left_to_the_general_reader() {
         for row in [
             "1,a,0,Read,0,0,5",
             "1,a,0,rEaD,0,512,5",

@@ -41,7 +41,7 @@ impl FieldError {
         self.fault == CellError::Quotes
     }
 
-    /// Changes the error to one about a lack of room for the name.
+    /// Changes the error to one about a lack of space for the name.
     fn named(self) -> FieldError {
         FieldError { fault: CellError::Name, ..self }
     }

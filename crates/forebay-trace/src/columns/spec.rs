@@ -254,7 +254,7 @@ impl Columns {
             _ => {}
         }
         match (at, end, latency, self.every_ns) {
-            (true, true, true, _) => wrong("at, end and latency", "two of these three"),
+            (true, true, true, _) => wrong("at, end and latency", "at most two of these"),
             (true, _, _, Some(_)) | (_, true, _, Some(_)) => {
                 wrong("every= together with a column of times", "one of them")
             }

@@ -105,14 +105,14 @@ mod tests {
         }
 
         #[test]
-        fn keys_are_those_of_words(field in "[ -~]{0,9}") {
+        fn keys_match_their_words(field in "[ -~]{0,9}") {
             let text = format!("{field}........");
             prop_assert_eq!(key(text.as_bytes(), 0, field.len()), short_key(field.as_bytes()));
         }
     }
 
     #[test]
-    fn lengths_beyond_are_left_to_others() {
+    fn longer_numbers_are_left_to_the_general_reader() {
         let text = [b'1'; 40];
         assert_eq!(number(&text, 4, 4), None);
         assert_eq!(number(&text, 4, 24), None);

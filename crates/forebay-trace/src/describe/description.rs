@@ -44,7 +44,7 @@ pub struct Description {
     pub mean_iops: Option<f64>,
     /// Bytes read and written per second of the same time.
     pub mean_bytes_per_s: Option<f64>,
-    /// What counts as one stream.
+    /// The definition of a stream.
     pub stream_by: StreamBy,
     /// The number of streams with data requests. All write-back workers of a kernel are one stream.
     pub streams: u64,
@@ -80,7 +80,8 @@ pub struct Description {
     pub large_request_byte_share: Option<f64>,
     /// The number of rows whose request could not be represented.
     pub rows_skipped: u64,
-    /// The number of rows that were too late to be sorted; their times were raised.
+    /// The number of rows that arrived too late to be sorted, so that their times were raised to
+    /// keep the order.
     pub rows_late: u64,
     /// What users should know about how the trace was read.
     pub warnings: Vec<String>,

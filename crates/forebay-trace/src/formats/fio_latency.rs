@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_tells_what_the_values_are() {
+    fn the_file_name_determines_the_kind_of_values() {
         for (name, values) in [
             ("job_bw.1.log", Values::Other("bandwidths in KiB/s")),
             ("d/rand-read_iops.12.log.gz", Values::Other("requests/s")),

@@ -92,7 +92,7 @@ mod tests {
     use std::io::{BufReader, Cursor};
 
     #[test]
-    fn pieces_span_reads_and_a_cut_one_is_told() {
+    fn records_may_span_reads_and_a_truncated_one_is_reported() {
         let bytes = b"head\x0cabcdefgh".to_vec();
         let source = Box::new(BufReader::with_capacity(2, Cursor::new(bytes)));
         let mut frames = Frames::new(Path::new("t"), source);

@@ -47,7 +47,7 @@ const TRACEPOINTS: [&[u8]; 9] = [
     b"block_io_done",
 ];
 
-/// Those of them that end with an error number in brackets, instead of a name.
+/// The events that end with an error number in brackets instead of a name.
 const COMPLETIONS: [&[u8]; 3] = [b"block_rq_complete", b"block_rq_error", b"block_bio_complete"];
 
 /// The ftrace format.
@@ -274,7 +274,7 @@ fn span_of_fields(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
         pair if pair.contains(&b',') => device(pair),
         word => number(word).and_then(|number| u32::try_from(number).ok()),
     };
-    let device = device.ok_or("dev is no device")?;
+    let device = device.ok_or("dev is not a device")?;
     let category = field("rwbs").and_then(category).ok_or("unknown letters in rwbs")?;
     let sector = wanted("sector", "sector is not a number")?;
     let sectors = wanted("nr_sector", "nr_sector is not a number")?;

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_end_is_told() {
+    fn a_cut_end_is_reported() {
         let mut bytes = file(&[request([1, 0, 9, 512, 0, DISK_3, 1])]);
         bytes.extend(request([2, 0, 9, 512, 0, DISK_3, 1]).split_at(30).0);
         let (records, _, notes) = read(open, &bytes);

@@ -25,7 +25,7 @@ pub static FORMATS: &[Format] = &[
     .showing("$ forebay describe traces/terasort.parquet"),
     Format::of_code(
         "blktrace",
-        "blktrace binary: base name, folder, tar, or one file of the set",
+        "blktrace binary: base name, folder, tar, or any file of the set",
         |head| blktrace::sniff(head) || is_tar(head),
         blktrace::open,
     )

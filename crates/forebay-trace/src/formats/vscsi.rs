@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_counted_and_a_cut_end_told() {
+    fn other_records_are_counted_and_a_truncated_end_is_reported() {
         let mut text = [one(0x12, 36, 0, 1), one(0x28, 0, 4, 2), one(0x28, 8, 4, 3)].concat();
         text.truncate(text.len() - 3);
         let (records, _, notes) = read(open, &[text, Vec::new()].concat());

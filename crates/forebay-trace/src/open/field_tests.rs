@@ -147,7 +147,7 @@ fn latencies_below_zero_are_unknown_whoever_wrote_them() {
 }
 
 #[test]
-fn a_clock_that_is_set_is_told() {
+fn a_clock_that_is_set_is_reported() {
     let slewed = rows((0..3000).map(|n| 900_000_000 + n * 5_003 - n / 1500 * 400_000));
     let expected = "the clock goes back by 395 ms at request 1501 of the file: ";
     assert!(only(&read(slewed).1).starts_with(expected));
@@ -277,7 +277,7 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
 }
 
 #[test]
-fn a_last_number_that_is_cut_is_left_out_or_told() {
+fn a_last_number_that_is_cut_is_left_out_or_reported() {
     let named = |columns: &str, rows: &str| read(format!("{columns}\n{rows}"));
     for (columns, rows, left) in [
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,40", 2),
@@ -315,7 +315,7 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
 }
 
 #[test]
-fn columns_that_are_not_read_are_told() {
+fn columns_that_are_not_read_are_reported() {
     let msr = "128166385295514663,hm,0,Write,9056014336,2048,2833,9,x\n";
     let (_, notes) = read(msr.repeat(3));
     assert_eq!(
@@ -401,7 +401,7 @@ fn runs_of_blkparse_are_parted_with_their_completions() {
 /// The same sectors are written repeatedly, and some completions are lost. Each write remains a
 /// separate request.
 #[test]
-fn honest_rewrites_are_not_taken_for_requests_issued_again() {
+fn genuine_rewrites_are_not_taken_for_reissued_requests() {
     for apart_ms in [1_100u64, 5_000, 30_000] {
         for lost in [2u64, 5, 40] {
             let text: String = (0..40u64)
@@ -438,7 +438,7 @@ fn honest_rewrites_are_not_taken_for_requests_issued_again() {
 }
 
 #[test]
-fn fields_beyond_the_header_are_told_of() {
+fn fields_beyond_the_header_are_reported() {
     let row =
         |n: u64, name: &str| format!("{},R,{},4096,{name}\n", n * 1_000, n * 7919 % 1000 * 4096);
     for separator in [",", ";", "\t"] {

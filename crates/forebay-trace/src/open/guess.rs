@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_values_do_not_show_stays_open() {
+    fn units_that_values_do_not_reveal_stay_open() {
         for (text, columns) in [
             (
                 "1716900000000;7;128;1\n1716900000005;900;8;0\n",

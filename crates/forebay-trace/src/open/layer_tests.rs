@@ -26,7 +26,7 @@ fn legs_of_a_known_volume_are_not_reported_as_layers() {
     let (records, notes) = read(mirror("Q W PLACE + 8 [db]"));
     assert_eq!(records.len(), 60);
     assert!(!notes.warnings.iter().any(|note| note.contains("move in step")), "{notes:?}");
-    // Without remaps, it is unknown that one volume is above the others.
+    // Without remaps, it is unknown which volume is above the others.
     let text: Vec<String> = mirror("Q W PLACE + 8 [db]")
         .lines()
         .filter(|line| !line.contains(" A W "))
@@ -99,7 +99,7 @@ fn a_repeated_header_and_a_step_back_begin_a_run_however_short() {
         assert!(
             notes.warnings.iter().any(|note| note.starts_with("1 header line is in the middle"))
         );
-        // Times of day do not start anew.
+        // Times of day do not restart.
         let told = match header == procmon {
             true => "the clock goes back",
             false => "the file holds 2 runs",

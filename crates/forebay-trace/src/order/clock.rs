@@ -11,7 +11,7 @@
 //! - A smaller step counts if a run begins *again* with it: it goes back almost to the beginning of
 //!   the run, and the following rows stay there ([`again`]). One of at least [`SMALL_STEP_NS`] also
 //!   counts if the rows before and after it are in order, and stay in order ([`set_back`]).
-//! - Any step back counts in the first row after a repeated header. If the clock starts *anew* there,
+//! - Any step back counts in the first row after a repeated header. If the clock *restarts* there,
 //!   a second recording begins, which is placed after the first: the time is near the clock's zero,
 //!   and the row is not the first of its volume. On a clock that shows the date or the uptime, and
 //!   for another volume, both recordings may have been made at the same time.
@@ -253,7 +253,7 @@ impl Clock {
         }
     }
 
-    /// Returns whether the clock starts anew in the first row after a repeated header.
+    /// Returns whether the clock restarts in the first row after a repeated header.
     fn starts_anew(&self, row: ArrivalRow, volume: u32, header: HeaderAgain) -> bool {
         let at_ns = row.at_ns - self.shift_ns;
         let from_zero_ns = at_ns.min(at_ns.abs_diff(BIAS_NS));

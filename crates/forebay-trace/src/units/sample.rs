@@ -32,7 +32,7 @@ pub(super) struct Sample {
     pub(super) last_ns: u64,
     /// When the last of the requests completed.
     pub(super) end_ns: u64,
-    /// The gaps between arrivals, without those of zero.
+    /// The gaps between arrivals, without gaps of zero.
     pub(super) gaps_ns: Vec<u64>,
     /// The clock's step, which is the greatest common divisor of all times.
     pub(super) step_ns: u64,
@@ -109,7 +109,7 @@ pub(super) struct Runs {
     pub(super) places_in_pages: u64,
 }
 
-/// The latencies of requests, without those of zero.
+/// The latencies of requests, without latencies of zero.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Latencies {
     pub(super) count: u64,

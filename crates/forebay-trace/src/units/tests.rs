@@ -45,7 +45,7 @@ fn honest_traces_pass() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_values_are_rejected() {
     let slow = rows((0..2000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
     let fast = rows(0..2000, 65_536);
     let bytes = rows((0..2000).map(|n| n * 1000), 8);
@@ -59,7 +59,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn who_names_the_units_is_warned_once() {
+fn declared_units_cause_one_warning() {
     let text = rows((0..70_000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
     let inner = Format::named("spc").unwrap().open(input(&text)).unwrap();
     let doubt = Doubt { refused: Rejection::None, ..Doubt::of("spc") };

@@ -9,7 +9,7 @@ use flate2::bufread::GzDecoder;
 /// The error that the data after the last member is not gzip.
 #[derive(Debug)]
 pub(super) struct Trailing {
-    /// The position of that data in the file.
+    /// The position of the first byte that is not gzip.
     byte: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Cells {
     Floats(Vec<Option<f32>>),
     Truths(Vec<Option<bool>>),
     Bytes(&'static str, Vec<Option<Vec<u8>>>),
-    /// Byte strings of a fixed length, which is that of the first.
+    /// Byte strings of a fixed length, the length of the first one.
     Fixed(&'static str, Vec<Option<Vec<u8>>>),
     /// A group that contains one number in each of three rows.
     Nested(&'static str),

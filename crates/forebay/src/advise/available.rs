@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_linux_has_can_be_set() {
+    fn schedulers_of_linux_can_be_configured() {
         assert_eq!(Provider::of("bfq"), Provider::Linux);
         assert_eq!(Provider::of("bfq:slice-idle-ms=0"), Provider::Linux);
         assert_eq!(Provider::of("cfq").name(), "Linux <5.0");

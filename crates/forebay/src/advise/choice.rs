@@ -425,7 +425,7 @@ impl<'a> Choice<'a> {
         let least = (1.0 - CLEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
         let why = match self.weight(0) < self.weight(other) * least {
             true => "it is not significantly better than",
-            false => "it is not a tenth better than",
+            false => "it is less than 10 % better than",
         };
         let together = if self.looked_at().len() > 1 { ", all figures together" } else { "" };
         let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));

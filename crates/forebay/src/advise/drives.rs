@@ -110,7 +110,7 @@ mod tests {
     use crate::retrodict::tests::{input_of, records};
 
     #[test]
-    fn what_ran_is_not_run_again() {
+    fn runs_are_not_repeated() {
         let (device, flash) = (open("sata250").unwrap(), default_flash().unwrap());
         let input = input_of(records(300, 9_000));
         let drives = Drives::of(&input, &device, &flash);

@@ -333,7 +333,8 @@ impl Case<'_> {
         }
     }
 
-    /// Formats the gain from changing the queue sizes in Linux, and the best of all schedulers.
+    /// Formats the gain from changing the queue sizes in Linux, and the scheduler that is best
+    /// overall.
     fn queues(&self, remedy: &Remedy) -> String {
         let set = format!(
             "Set {} and {}: {}.",

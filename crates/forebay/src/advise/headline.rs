@@ -23,8 +23,8 @@ const BETWEEN_THAT_MATTERS: f64 = 0.1;
 pub(super) const BURST_SHARE: f64 = 0.1;
 /// The share of a disk's busy time that its heads must move for movement to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
-/// How many times as fast as the model the recorded device must have been, or as slow, for the answer
-/// to begin with that.
+/// The ratio of speeds between the recorded device and the model, in either direction, from which
+/// on the answer begins with it.
 const TIMES_MUCH_FASTER: f64 = 10.0;
 /// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_printed() {
+    fn invalid_numbers_are_not_printed() {
         for wrong in [f64::NAN, f64::INFINITY] {
             let mut advice = advice();
             advice.ranking[0].total_s = wrong;

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_better_in_time_or_tail_and_harms_neither_is_chosen() {
+    fn a_layout_better_in_time_or_tail_and_worse_in_neither_is_chosen() {
         let chosen = |adaptive: (f64, f64)| {
             judged(
                 &[

@@ -178,8 +178,8 @@ impl Remedy {
     }
 }
 
-/// Leaves at most one use of flash recommended: the one that needs less flash, unless `is_worth`
-/// says that another justifies needing more.
+/// Leaves at most one use of flash recommended: the one that needs the least flash, unless
+/// `is_worth` says that another justifies needing more.
 pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
     let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
     let mut worthy: Vec<usize> =
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_remedy_needs() {
+    fn requirements_of_remedies() {
         let needs = |flash_bytes, moved_bytes, total_s| {
             Remedy { moved_bytes, total_s, ..remedy(RemedyKind::Caching, 1.0, flash_bytes) }.needs()
         };

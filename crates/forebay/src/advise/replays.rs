@@ -35,9 +35,9 @@ pub(super) struct Schedulers<'a> {
     pub(super) clock_step_ms: f64,
 }
 
-/// Above this number of requests, these are not simulated: schedulers that no current system has,
-/// drives with other parameters than the catch margin, a second cache, and queue sizes with more
-/// than one scheduler.
+/// Above this number of requests, the following are not simulated: schedulers that no current
+/// system has, drives with other parameters than the catch margin, a second cache, and queue sizes
+/// with more than one scheduler.
 pub(super) const LARGE_REQUESTS: u64 = 4_000_000;
 
 /// Returns the specs of the policies to simulate for a trace of `requests` requests.
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_trace_tries_what_can_be_used_and_what_is_used() {
+    fn a_large_trace_tries_available_and_current_schedulers() {
         let all = tried("mq-deadline", LARGE_REQUESTS);
         assert_eq!(all.len(), POLICIES.len() + 1);
         assert_eq!(tried("bfq:slice-idle-us=0", 1).len(), POLICIES.len() + 2);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tried_is_named() {
+    fn untried_schedulers_are_named() {
         assert_eq!(left_out_caution(&[], LARGE_REQUESTS), None);
         let told = left_out_caution(&[], LARGE_REQUESTS + 1).unwrap();
         assert!(told.contains("(noop, ") && told.contains("--policy noop"), "{told}");

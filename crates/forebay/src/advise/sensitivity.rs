@@ -223,7 +223,7 @@ mod tests {
     use crate::statistics::Figures;
 
     #[test]
-    fn a_gain_that_turns_round_is_told() {
+    fn a_gain_that_becomes_a_loss_is_reported() {
         let advice = sample::advice();
         let (mut baseline, mut chosen) = (advice.runs[0].clone(), advice.runs[0].clone());
         chosen.policy = "clook".to_string();
@@ -250,7 +250,7 @@ mod tests {
             "{calm}"
         );
         assert!(calm.ends_with(&format!(" compared with {}.", baseline.policy)), "{calm}");
-        // A sign that changes within 3 % tells nothing.
+        // A change of sign within 3 % is not significant.
         let slight = told(&[one("twice the memory for reads", 101.0)], runs, "disk busy time");
         assert!(!slight.unwrap().contains("the gain becomes a loss"));
         let turned = told(

@@ -40,8 +40,8 @@ pub struct Sizing {
     /// The size in bytes of the smallest cache with 99 % of the hits of the largest. A larger cache
     /// gains nothing.
     pub full_bytes: u64,
-    /// The flash required in MiB: the cache of `least_bytes`, and room for blocks on their way to
-    /// the disk.
+    /// The flash required in MiB: the cache of `least_bytes`, and space for blocks that are being
+    /// written to the disk.
     pub size_mib: u64,
     /// The share of block accesses that hit in a cache of `least_bytes`.
     pub hit_share: f64,
@@ -75,8 +75,8 @@ impl Sizing {
         Ok(Sizing::from(&curve, block_bytes as u32, flash_bytes))
     }
 
-    /// Returns the flash in MiB that a cache of `cache_bytes` needs: the cache itself, and room for
-    /// blocks on their way to the disk.
+    /// Returns the flash in MiB that a cache of `cache_bytes` needs: the cache itself, and space
+    /// for blocks that are being written to the disk.
     pub fn flash_mib(&self, cache_bytes: u64) -> u64 {
         let blocks = cache_bytes / u64::from(self.block_bytes);
         let blocks = blocks + (blocks / 32).max(32);

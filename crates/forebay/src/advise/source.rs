@@ -29,15 +29,16 @@ const FLASH_SHARE: f64 = 0.955;
 /// How far from [`FLASH_SHARE`] the measured share has to be for the kind of device to be clear.
 const CLEAR_SHARE: f64 = 0.02;
 
-/// How many times as long as recorded the model's requests must take for the model to count as
-/// slower, and the other way round.
+/// The ratio of the model's latencies to the recorded ones from which on the model counts as
+/// slower, and its inverse for faster.
 const SLOWER_TIMES: f64 = 2.0;
 
 /// The share of the requests below which one kind of request, reads or writes, says nothing about
 /// the recorded device.
 const KIND_THAT_MATTERS: f64 = 0.1;
 
-/// How many times as long as the recording a run must take to count as not keeping up.
+/// The ratio of the length of a run to the recording from which on the device counts as not keeping
+/// up.
 const LONGER_TIMES: f64 = 1.05;
 
 /// A rate of non-sequential requests per second that no disk can serve, even with the deepest
@@ -227,7 +228,7 @@ impl RecordedSpeed {
         self.recorded_ms < self.here_ms
     }
 
-    /// Returns how many times as fast the faster of the two is.
+    /// Returns the ratio of the two speeds, at least 1.
     pub(super) fn times(self) -> f64 {
         let ratio = self.here_ms / self.recorded_ms.max(1e-6);
         ratio.max(1.0 / ratio.max(1e-9))
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_faster_by_its_latencies_and_its_rate() {
+    fn latencies_and_rate_show_a_faster_recording() {
         let mut run = sample::advice().runs[0].clone();
         (run.figures.requests, run.figures.read_p50_ms) = (4000, Some(9.0));
         let mut description = recorded(4.0, 30.0, 0.0);
@@ -387,7 +388,7 @@ mod tests {
 
     /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
     #[test]
-    fn rare_requests_do_not_decide_and_a_slower_recording_is_told() {
+    fn rare_requests_do_not_decide_and_a_slower_recording_is_reported() {
         let mut run = sample::advice().runs[0].clone();
         (run.figures.read_p50_ms, run.figures.write_p50_ms) = (Some(13.0), Some(20.0));
         let mut description = recorded(0.4, 30.0, 0.0);

@@ -275,7 +275,7 @@ impl Trial<'_> {
             };
             best = if is_full { full } else { best };
         }
-        // A cache that holds everything has room for all writes until the disk takes them.
+        // A cache that holds everything absorbs all writes until the disk accepts them.
         let all_mib = sizing.flash_mib(sizing.footprint_bytes).max(ABSORBING_MIB);
         if !best.0.recommended && (2 * least_mib..=ALL_MIB_MAX).contains(&all_mib) {
             let all = self.cached(sizing, (all_mib, sizing.hit_share_max), progress)?;

@@ -73,7 +73,7 @@ fn the_first_sentence_names_a_coarse_clock_and_a_faster_device() {
 }
 
 #[test]
-fn what_is_not_checked_says_why() {
+fn unchecked_models_state_the_reason() {
     let device = open("st1000nm0011").unwrap();
     let bare = records(300, 9_000);
     let input = recorded(bare.clone(), &device, "mq-deadline");
@@ -109,7 +109,7 @@ fn long(count: u64) -> Vec<forebay_trace::Record> {
 }
 
 #[test]
-fn a_fit_finds_what_the_file_does_not_say() {
+fn a_fit_finds_parameters_missing_from_the_file() {
     let plain = open("st1000nm0011").unwrap().at_catch_margin(Nanos::ZERO).unwrap();
     let truth = plain.without_write_cache().unwrap().at_media_rate(0.8).unwrap();
     let truth = truth.at_catch_margin(Nanos::from_micros(2750)).unwrap();

@@ -95,7 +95,7 @@ impl Uncertain {
         (!gains.is_empty()).then_some(Uncertain { policy, depends_on, gains })
     }
 
-    /// Formats what is sure and what is not, as in "write p99 falls 38 to 43 %, but read p99 may
+    /// Formats what is certain and what is not, as in "write p99 falls 38 to 43 %, but read p99 may
     /// fall 19 % or rise 20 %". Returns `None` if no figure changes by enough to matter.
     pub(super) fn said(&self) -> Option<String> {
         let of = |keep: fn(&&GainRange) -> bool| -> Vec<String> {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_is_said_beside_what_is_not() {
+    fn certain_and_uncertain_figures_are_stated_together() {
         let one = uncertain(
             &[[Some(0.1), Some(0.05), Some(0.40)]],
             &[[Some(0.1), Some(0.197), Some(0.43)], [Some(0.1), Some(-0.195), Some(0.38)]],
@@ -188,7 +188,7 @@ mod tests {
 
     /// Regression test: a scheduler that is nowhere worse does not depend on anything.
     #[test]
-    fn nothing_depends_on_what_changes_no_sign() {
+    fn assumptions_that_change_no_sign_are_not_mentioned() {
         let one =
             uncertain(&[[None, Some(0.0), Some(0.095)], [None, Some(0.043), Some(0.184)]], &[]);
         assert_eq!(one.depends_on, None);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_said_too() {
+    fn losses_are_stated_too() {
         let said = |least, most| {
             uncertain(&[[None, Some(least), None], [None, Some(most), None]], &[]).said()
         };

@@ -39,8 +39,8 @@ forebay_ask::ask! {
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
         /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
         current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
-        /// Fit the few figures of the disk that are in no data sheet to the first half of the
-        /// trace, test them on the second half, and use them if they fit it better
+        /// Fit the figures of the disk that no data sheet states to the first half of the
+        /// trace, test them on the second half, and use them if they fit better there
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
@@ -65,7 +65,7 @@ forebay_ask::ask! {
         replay: Option<Replay> [.otherwise("open, and dependent too if the trace records latencies")],
         /// The speed at which requests arrive, relative to the recording
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
-        /// What to do with addresses beyond the device
+        /// How to treat addresses beyond the device
         map: Map = "scale",
         jobs: JobsAsk,
         streams: StreamsAsk,

@@ -55,9 +55,8 @@ const HOW: &str = "Every block that a read or a write touches counts as one use,
     the trace; arrival times do not matter. A use is found in the cache if the block was used \
     before and has not been evicted since, so a block's first use is never found. LRU evicts the \
     block that was used longest ago, and one pass gives its hit ratio for every size. S3-FIFO is \
-    simulated at the requested sizes. The recommended size is the smallest that finds four \
-    fifths of what the largest cache finds. It is larger if another quarter of that size finds a \
-    twentieth more.";
+    simulated at the requested sizes. The recommended size is the smallest with 80 % of the hits \
+    of the largest cache, or a larger one while another 25 % of the size adds 5 % of these hits.";
 
 fn about(curve: &Curve) -> &'static str {
     if curve.sampled_one_in > 1 { "about " } else { "" }
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_find_next_to_nothing_are_not_drawn_unless_they_were_asked_for() {
+    fn almost_useless_sizes_are_not_drawn_unless_requested() {
         let curve_of = |asked: Option<u32>| {
             let point = |n: u32| {
                 (1 << n, if n < 8 { 1.0 } else { 0.5 }, asked.filter(|at| *at == n).map(|_| 0.9))

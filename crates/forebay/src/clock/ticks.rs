@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_no_grid_has_no_step() {
+    fn times_on_no_grid_have_no_step() {
         // The ticks are far apart, but at irregular distances.
         assert_eq!(step(600, (0..100u64).map(|k| k * 20_000 + k * k * 7919 % 9_000)), None);
         // All but one tick in fifty lie on a grid.

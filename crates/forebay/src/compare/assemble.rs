@@ -232,8 +232,8 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
         };
         if !which.is_empty() {
             cautions.push(format!(
-                "{}: {which} it a backlog at the end, or no pause, so responses measure the \
-                 backlog; use a lower {} or a faster {}",
+                "{}: {which} it with a backlog at the end, or without any pause, so \
+                 responses measure the backlog; use a lower {} or a faster {}",
                 response.device,
                 named("intensity"),
                 named("device")

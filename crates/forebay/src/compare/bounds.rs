@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_gives_way_up_to_a_bound() {
+    fn a_distance_is_tolerated_up_to_a_bound() {
         let allowed = |itself| BoundCheck::distance("", 0.0, itself, CHANGING_SHARE_MAX).allowed;
         assert_eq!([0.0, 0.08, 0.9].map(allowed), [0.05, 0.08, 0.15]);
     }

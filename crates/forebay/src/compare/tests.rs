@@ -234,7 +234,7 @@ fn miss_ratios_are_those_of_caches() {
 }
 
 #[test]
-fn without_times_what_needs_them_is_left_out() {
+fn without_times_time_dependent_figures_are_left_out() {
     let mut timeless = input(&bursty(1));
     timeless.notes.is_timeless = true;
     let card = compare(&timeless, &input(&bursty(1)), &options(&[]), &mut crate::progress::unheard)
@@ -248,7 +248,7 @@ fn without_times_what_needs_them_is_left_out() {
 }
 
 #[test]
-fn what_holds_no_data_request_is_refused() {
+fn traces_without_data_requests_are_rejected() {
     let flush = [record(0, 0, 0, Op::Flush)];
     let refused =
         compare(&input(&bursty(1)), &input(&flush), &options(&[]), &mut crate::progress::unheard);
@@ -271,7 +271,7 @@ fn one_request_decides_nothing() {
 }
 
 #[test]
-fn an_overloaded_device_is_told() {
+fn an_overloaded_device_is_reported() {
     let a = input(&bursty(1));
     let slow = options(&["fixed:10"]);
     let card = compare(&a, &a, &slow, &mut crate::progress::unheard).unwrap();

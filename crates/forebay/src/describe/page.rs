@@ -70,7 +70,7 @@ fn headline(of: &Description) -> String {
             bytes((of.read_bytes + of.write_bytes) as f64)
         ),
     };
-    // A gap makes the sentence so long that there is no room for the order.
+    // A gap makes the sentence so long that there is no space for the order.
     let has_room = of.without_gaps_s.is_none();
     let order = of.sequential_share.zip(of.sequential_share_by_stream).filter(|_| has_room);
     let order = order.map_or(String::new(), |(disk, stream)| {

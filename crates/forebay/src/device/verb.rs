@@ -34,7 +34,7 @@ forebay_ask::ask! {
         capacity: Option<Size>,
         /// Data surfaces of a disk, if known. Distances are shares of the disk, so it hardly matters
         heads: Option<u32> [.word("COUNT").between(1.0, 64.0)],
-        /// The speed of a disk in revolutions per minute. A sweep does not show it; logs do
+        /// The speed of a disk in revolutions per minute. A sweep does not show it, but logs do
         rpm: Option<f64> [.word("RPM").between(1_000.0, 30_000.0).otherwise("what reads at depth 1 suggest")],
         /// The drive's name
         name: Option<String> [.otherwise("the name of the output")],
@@ -44,7 +44,7 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it
+    /// Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv next to it
     pub struct DeviceImportAsk("device import") {
         /// The .diskspecs file
         file: PathBuf [.positional()],
@@ -54,17 +54,17 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace
+    /// Compare a model with measurements of the drive: fio's results, or a DiskSim validation trace
     ///
     /// fio's results (files that end in .json, or folders of them) are measured again on the model, row by row.
     ///
     /// A trace is played from 20 positions of the platters. With simulated arrivals the results hardly differ, because
-    /// the replay locks to the platters after its first request: their spread shows what the unknown start costs, not
-    /// how sure the distance is. Compare the distance with that of redrawn rotation.
+    /// the replay locks to the platters after its first request: the spread shows the effect of the unknown start,
+    /// not the uncertainty of the distance. Compare the distance with that of redrawn rotation.
     pub struct DeviceValidateAsk("device validate") {
         /// A bundled device or a device file
         device: DeviceInput [.positional()],
-        /// fio's results, or one trace, packed or not
+        /// fio's results, or one trace, compressed or not
         trace: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
         /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as recorded)
         arrivals: Parsed<Arrivals> = "simulated" [.word("WHEN")],
@@ -303,8 +303,8 @@ fn trace_page(figures: &Validation) -> Page {
         ("mean, simulated", time(figures.mean_simulated_ms)),
         ("RMS distance of the distributions", time(figures.rms_ms)),
         ("  as a share of the measured mean", Shown::new(figures.rms_share, Unit::Share)),
-        ("  least over the start phases", time(figures.rms_least_ms)),
-        ("  greatest over the start phases", time(figures.rms_greatest_ms)),
+        ("  minimum over the start phases", time(figures.rms_least_ms)),
+        ("  maximum over the start phases", time(figures.rms_greatest_ms)),
         ("  of redrawn rotation alone", time(figures.sampling_floor_ms)),
         ("correlation, request by request", plain(figures.correlation)),
         ("  of a shuffled trace", plain(figures.correlation_shuffled)),
@@ -313,7 +313,7 @@ fn trace_page(figures: &Validation) -> Page {
     table.rows = rows.map(|(what, figure)| Row::new([what.into(), figure.into()])).into();
     let [distance, share] = [time(figures.rms_ms), Shown::new(figures.rms_share, Unit::Share)];
     let headline = format!(
-        "{}: service times are {} from the drive's (RMS), {} of their mean.",
+        "{}: simulated service times differ from the drive's by {} (RMS), {} of the mean.",
         figures.device,
         distance.text(),
         share.text()

@@ -221,8 +221,8 @@ fn named_page(rows: &[ListedPolicy]) -> Page {
                 page.add(&format!("Parameters of {}", row.policy), Place::Detail, vec![own]);
             }
         }
-        // Parameters common to a kind are on the first screen only if the policy has none of its
-        // own.
+        // Parameters common to a kind are on the first screen only if the policy has no specific
+        // ones.
         let place = if row.parameters.is_empty() { Place::FirstScreen } else { Place::Detail };
         if let Some((title, table)) = of_kind {
             page.add(&title, place, vec![table]);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_requests_are_read_and_no_more() {
+    fn only_the_first_requests_are_read() {
         let bundled =
             Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/terasort.parquet"));
         let read = |left: usize| {

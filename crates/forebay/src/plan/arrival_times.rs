@@ -111,7 +111,7 @@ impl ArrivalTimes {
         })
     }
 
-    /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
+    /// Returns each volume as a separate trace, on the same clock; empty unless volumes were
     /// recorded separately.
     pub fn split(self) -> Vec<ArrivalTimes> {
         let ArrivalTimes { path, volumes, lengths, data_requests, notes, .. } = self;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_as_coarse_as_the_promise_is_refused_and_a_finer_one_told() {
+    fn a_clock_as_coarse_as_the_promise_is_refused_and_a_finer_one_reported() {
         let trace = Path::new("t");
         let said = told_apart(trace, clock(99), within(10)).unwrap_err().to_string();
         assert!(said.contains("t: the trace's clock steps by 99 ms"), "{said}");

@@ -222,8 +222,8 @@ pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
     let said = [
-        (interval, "no interval where all requests arrive at one instant"),
-        (check, "no check where either part of the trace has no request"),
+        (interval, "no interval is given if all requests arrive at one instant"),
+        (check, "no check is made if either part of the trace has no request"),
     ];
     said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()
 }
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_twice_is_answered_once() {
+    fn duplicate_bounds_are_answered_once() {
         let (ten, five) = (Nanos(10), Nanos(5));
         let fractions = ["0.9", "1", "0.90"].map(|text| text.parse().unwrap());
         let promises = Promises::new(vec![ten, five, ten], fractions.to_vec());
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_capacity_keeps_is_said() {
+    fn promises_that_no_capacity_keeps_are_reported() {
         let refused =
             table(&arrivals([0; 10].into_iter()), &promises(&[9], &["0.5", "1"]), Doubt::default());
         let text = refused.unwrap_err().to_string();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_out_checks_the_rest() {
+    fn the_held_out_half_checks_the_other() {
         // The bursts in the second half have twice as many requests as in the first.
         let times = (0..100u64).flat_map(|s| {
             let burst = if s < 70 { 10 } else { 20 };

@@ -263,7 +263,7 @@ mod tests {
     const HALF: Bootstrap = Bootstrap { level: 0.95, seed: 1 };
 
     #[test]
-    fn the_interval_holds_what_was_found_and_is_narrow_for_a_steady_load() {
+    fn the_interval_contains_the_answer_and_is_narrow_for_a_steady_load() {
         let (gaps, within) = (steady(50_000), Nanos(10 * MS));
         let found = found(&gaps, within);
         let intervals = intervals(&gaps, within, &fractions(), &found, HALF);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_one_fraction_may_end_above_what_was_found_whatever_else_is_asked() {
+    fn the_interval_of_a_fraction_does_not_depend_on_other_fractions() {
         // Every 50 ms there is a burst of 1 to 20 requests, so resamples that draw more of the long
         // bursts need more.
         let mut random = Random(3);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_out_is_the_end() {
+    fn the_held_out_part_is_the_end() {
         let gaps: Gaps = (0..=10).map(|i| Nanos(100 + i * 10)).collect();
         let (known, held) = hold_out(&gaps, 0.3).unwrap();
         assert_eq!((known.len(), held.len()), (7, 4));

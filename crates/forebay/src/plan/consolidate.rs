@@ -106,7 +106,7 @@ impl Shared {
 /// The answer of `plan consolidate` for a constant-rate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
-    /// What each client needs on a server of its own, in the order given.
+    /// What each client needs on a separate server, in the order given.
     pub clients: Vec<Client>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
@@ -114,7 +114,7 @@ pub struct Consolidation {
     pub rows: Vec<Shared>,
 }
 
-/// What a client needs on a server of its own.
+/// What a client needs on a separate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
     /// The client's number: its position in the order given, counted from 1.
@@ -339,7 +339,7 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-/// Finds what each client needs on a server of its own, which is the first half of the work.
+/// Finds what each client needs on a separate server, which is the first half of the work.
 fn alone(
     clients: &[&ArrivalTimes],
     promises: &Promises,
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_bursts_pays_for_the_other_and_each_ones_share_is_told() {
+    fn a_client_that_bursts_pays_for_the_other_and_each_ones_share_is_reported() {
         // One client sends a request per second and the other sends thirty at once. Half of all 60
         // requests are promised an answer within a second.
         let steady: Vec<u64> = (0..30).map(|second| second * SECOND).collect();
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn all_requests_of_all_are_all_of_each() {
+    fn promising_all_requests_together_promises_all_to_each_client() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Share::ALL] };
         let row = &consolidate(
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_was_promised_is_kept_though_all_together_need_less() {
+    fn each_clients_promise_is_kept_even_if_the_pool_needs_less() {
         // Half of each burst of ten is promised, so each client alone needs 5. Merged, any ten of
         // the twenty requests are enough.
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_hardly_meet_are_told() {
+    fn clients_that_hardly_meet_are_reported() {
         let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
         let said = cautions(&[short.span(), long.span()], Begin::Together, &[Nanos::ZERO]);
         assert!(said.len() == 1 && said[0].contains("from 60 s to 67 s"), "{said:?}");
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_together_is_said_of_all() {
+    fn an_excessive_combined_load_is_reported_for_all() {
         let client = arrivals(&[0; 6]);
         let promises = Promises { within: vec![Nanos(6)], fractions: vec![Share::ALL] };
         let said = consolidate(

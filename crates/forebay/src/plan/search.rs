@@ -340,7 +340,7 @@ mod tests {
         /// For traces too large for brute force, checks that the result is enough and that one IOPS
         /// less is not.
         #[test]
-        fn one_less_is_not_enough(
+        fn one_step_less_is_not_enough(
             gaps in prop::collection::vec(prop_oneof![Just(0u64), 0u64..3_000], 1..300),
             within in 1u64..100_000,
             needs in prop::collection::vec(1u64..300, 1..9),

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bursts_is_put_aside_where_that_is_cheaper_than_fcfs() {
+    fn bursts_are_put_aside_if_cheaper_than_fcfs() {
         // The burst keeps FCFS busy for so long that many later requests are late.
         let steady = (0..10_000).map(|k| k * 10 * MS);
         let mut times: Vec<u64> = steady.chain(std::iter::repeat_n(50_000 * MS, 1000)).collect();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_that_costs_nothing_more_is_joined() {
+    fn a_tier_without_extra_cost_is_merged() {
         // A server of 1000 IOPS answers all requests of a steady load within 1 ms, and hence within
         // 2 ms.
         let trace = arrivals((0..1000).map(|ms| ms * MS));

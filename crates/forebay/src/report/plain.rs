@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_whole_whatever_it_is_told() {
+    fn any_input_gives_a_complete_page() {
         let hostile = "<script>\"&'".to_string();
         let told = PlainPage {
             title: hostile.clone(),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_curve_are_told_to_who_cannot_see_it() {
+    fn curves_have_a_description_of_their_ends_for_screen_readers() {
         let of: PlainCurve = serde_json::from_value(serde_json::json!({
             "title": "t", "along": "flash", "along_unit": "gib", "up": "found", "points": [],
             "lines": [{ "name": "one", "points": [[1, 5], [2, 7], [4, 9]] }],

@@ -159,7 +159,7 @@ fn a_part_is_judged_by_its_own_requests() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused() {
+fn traces_that_cannot_be_judged_are_rejected() {
     let device = devices::open("fixed:1000").unwrap();
     let said = |input: &Input, setup| {
         retrodict(input, Bed::of(&device), "none", setup, &mut untold).unwrap_err().to_string()

@@ -28,7 +28,7 @@ forebay_ask::ask! {
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// When requests arrive
         replay: Replay = "open",
-        /// What to do with addresses beyond the device
+        /// How to treat addresses beyond the device
         map: Map = "scale",
         streams: StreamsAsk,
         source: SourceAsk,

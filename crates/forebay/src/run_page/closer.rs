@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mostly_empty_counts_for_little() {
+    fn mostly_empty_intervals_count_little() {
         let still = run(|_| 7);
         let mut moving = run(|n| match n {
             1000..1400 => (n % 2) as u32 * 500,

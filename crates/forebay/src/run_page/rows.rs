@@ -39,7 +39,7 @@ const ALL: [FigureRow; 45] = [
     ("head movements", Unit::Count, |run| Some(run.figures.head_movements as f64)),
     ("full sweeps over the disk", Unit::Number, |run| Some(run.figures.seek_sweeps)),
     ("cylinders per movement", Unit::Number, |run| Some(run.figures.avg_seek_tracks)),
-    ("standard deviation of that", Unit::Number, |run| Some(run.figures.seek_stddev_tracks)),
+    ("cylinders per movement, std. dev.", Unit::Number, |run| Some(run.figures.seek_stddev_tracks)),
     ("read latency, mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
     ("read latency, p50", Unit::Seconds, |run| ms(run.figures.read_p50_ms)),
     ("read latency, p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),

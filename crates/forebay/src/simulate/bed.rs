@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worn_drive_that_collects_nothing_is_told_of() {
+    fn a_worn_drive_that_collects_nothing_is_reported() {
         let open = |name: &str| open(name).unwrap();
         let barely = open("samsung-830:capacity-gb=4:overwritten-percent=1");
         let told = fresh_after_all(&barely, 1 << 20, Some(1.0)).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_go_together_is_refused() {
+    fn conflicting_inputs_are_rejected() {
         let (disk, server) = (open("sata250").unwrap(), open("fixed:500").unwrap());
         let (flash, rate) = (open("samsung-830").unwrap(), open("fixed:9000").unwrap());
         let with = |flash| Bed { flash: Some(flash), ..Bed::of(&disk) };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_idle_is_told() {
+    fn idle_devices_are_reported() {
         let record = forebay_trace::Record {
             at: forebay_core::Nanos::ZERO,
             offset: 0,

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_of_one_disk_and_of_what_leaves_requests_whole() {
+    fn the_bound_applies_to_one_disk_and_unsplit_requests() {
         let input = sample::read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         let of = |name: &str, disks| {
             let device = devices::open(name).unwrap();

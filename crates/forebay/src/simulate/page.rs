@@ -37,7 +37,7 @@ pub(super) struct PageInput<'a> {
 const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait in one \
                         line for a place in the queue. In Linux, one request of each task waits.";
 
-/// The maximum number of service classes for which there is room on the first screen.
+/// The maximum number of service classes that fit on the first screen.
 const CLASSES_MAX: usize = 8;
 
 pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {

@@ -5,8 +5,8 @@
 //! answered, but no sooner than the rate allows. Writes to the new drive are left out, because this
 //! drive has nothing else to do.
 //!
-//! The run ends with the last answer to a request of the trace, because an array with a missing drive
-//! may go on looking for room for its data forever.
+//! The run ends with the last answer to a request of the trace, because an array with a missing
+//! drive may go on looking for space for its data forever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -36,7 +36,7 @@ forebay_ask::ask! {
         /// Replay clients of `forebay serve`: apply the policy and promises of this configuration to a trace that the
         /// server recorded. Policies given here replace the configured one, below the promises
         serve: Option<PathBuf> [.word("CONFIG.toml")],
-        /// Which disk or volume of the configuration the trace is of
+        /// The disk or volume of the configuration to which the trace belongs
         served_disk: Option<String> [.word("NAME").requires("serve").otherwise("the only one")],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,

@@ -288,7 +288,7 @@ impl StreamsAsk {
     }
 }
 
-/// The value of the option for what counts as one stream.
+/// The value of the option that defines a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamsBy(pub StreamBy);
 
@@ -356,7 +356,7 @@ forebay_ask::ask! {
         replay: Replay = "open",
         /// The speed at which requests arrive, relative to the recording
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
-        /// What to do with addresses beyond the device
+        /// How to treat addresses beyond the device
         map: Map = "scale",
     }
 }

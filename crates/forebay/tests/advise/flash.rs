@@ -15,7 +15,7 @@ fn hot_set() -> Vec<Record> {
 
 /// The set keeps the disk busy, so the advice is a cache of the set's size.
 #[test]
-fn a_hot_set_wants_a_cache_of_its_size() {
+fn a_hot_set_benefits_from_a_cache_of_its_size() {
     let advice = advice(hot_set());
     let caching = remedy(&advice, RemedyKind::Caching);
     assert!(caching.recommended, "{}", caching.reason);
@@ -27,7 +27,7 @@ fn a_hot_set_wants_a_cache_of_its_size() {
     assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
 }
 
-/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk that is mostly idle. A cache
+/// The hot set of [`a_hot_set_benefits_from_a_cache_of_its_size`] on a disk that is mostly idle. A cache
 /// would save nearly all of the disk's work, but without a noticeable benefit.
 #[test]
 fn flash_is_not_recommended_to_an_idle_disk() {
@@ -89,9 +89,10 @@ fn named_flash_is_answered_first() {
     assert!(headline.starts_with("Yes: with 1 GiB of flash"), "{headline}");
 }
 
-/// On an idle disk, flash shortens latencies that nobody minds; and it shortens no reads if it only absorbs writes.
+/// On an idle disk, flash shortens latencies that are short already; and it shortens no reads if it
+/// only absorbs writes.
 #[test]
-fn named_flash_that_is_not_needed_or_is_only_for_writes_is_told() {
+fn named_flash_that_is_not_needed_or_is_only_for_writes_is_reported() {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
     let idle = (0..3_000).map(|n| read(n * 60_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB));
     let advice = with_flash(idle.collect(), GIB);
@@ -120,7 +121,7 @@ fn a_short_recording_wants_no_flash() {
 
 /// Requests that were answered fast when they were recorded need no flash, however slow the model is.
 #[test]
-fn what_was_answered_fast_needs_no_flash() {
+fn fast_recordings_need_no_flash() {
     let at_us = |n: u64| n * 400_000 + n * 7919 % 20_000;
     let burst = |n: u64| (0..8).map(move |i| write(at_us(n) + i * 31, 0, scattered(i), 4 * KIB));
     let slow: Vec<Record> = (0..200).flat_map(burst).collect();
@@ -173,7 +174,7 @@ fn blocks_are_as_small_as_the_requests() {
         assert_eq!(placed(caching, "blocks_partial"), 0.0);
         assert!(!caching.reason.contains("only part"), "{}", caching.reason);
     }
-    // Blocks of half a KiB cannot be had.
+    // Blocks of half a KiB are not supported.
     let advice = writes(KIB / 2);
     let caching = remedy(&advice, RemedyKind::Caching);
     assert_eq!(placed(caching, "blocks_partial"), 4_000.0);

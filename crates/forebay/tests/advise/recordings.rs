@@ -41,7 +41,8 @@ fn a_much_faster_recording_comes_first() {
         said.contains(": keep none") && headline.split_whitespace().count() <= 25,
         "{headline}"
     );
-    // What to set leaves room for what it gains, and what may help for the range of its gains.
+    // The recommended setting leaves space for its gain, and a possible remedy for the range of its
+    // gains.
     let fast: Vec<Record> =
         bursts(200).into_iter().map(|record| Record { latency, ..record }).collect();
     let open = AdviceOptions { both_replays: false, ..of_none() };
@@ -65,7 +66,7 @@ fn a_much_faster_recording_comes_first() {
 
 /// Regression test: a recording that was slower than the model was not mentioned.
 #[test]
-fn a_much_slower_recording_is_told() {
+fn a_much_slower_recording_is_reported() {
     let latency = Some(Nanos::from_millis(400));
     let one = |n: u64| Record {
         latency,

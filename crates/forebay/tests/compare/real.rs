@@ -64,7 +64,7 @@ fn each_is_its_own_twin() {
 }
 
 #[test]
-fn two_servers_are_no_twins_either_way_round() {
+fn two_servers_are_not_twins_in_either_order() {
     let (Some(laser), Some(desktop)) =
         (read("hp-srt/hplajw.1week.srt.zst"), read("disksim-ascii/desktop.trace.zst"))
     else {

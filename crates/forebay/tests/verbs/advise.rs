@@ -33,7 +33,7 @@ fn bursts(traces: &Traces, burst: u64, gap_ms: u64) -> String {
 }
 
 #[test]
-fn an_overload_is_said_first_with_what_would_keep_up() {
+fn an_overload_comes_first_with_a_device_that_would_keep_up() {
     let traces = Traces::new();
     let trace = bursts(&traces, 300, 1000);
     let given = [("trace", &trace[..]), ("device", "sata250")];
@@ -73,7 +73,7 @@ fn a_drive_is_chosen_that_keeps_up() {
 }
 
 #[test]
-fn commands_stand_only_where_they_help() {
+fn commands_are_shown_only_where_useful() {
     let traces = Traces::new();
     let trace = bursts(&traces, 100, 2000);
     let mut with_commands = 0;
@@ -179,7 +179,7 @@ fn without_usable_times_the_answer_says_why_and_what_is_known_all_the_same() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused_by_name() {
+fn conflicting_inputs_are_rejected_by_name() {
     let traces = Traces::new();
     let trace = bursts(&traces, 30, 1500);
     for (name, text, said) in [

@@ -30,7 +30,7 @@ fn sizes_that_are_asked_for_are_shown_and_simulated() {
 }
 
 #[test]
-fn what_is_used_once_needs_no_cache() {
+fn data_used_once_need_no_cache() {
     let traces = Traces::new();
     let trace = traces.csv("once.csv", (0..500).map(|n| (n, 4096)));
     let found = answered::<CacheAsk>(&[("trace", trace.to_str().unwrap())]);

@@ -24,7 +24,7 @@ fn a_description_says_how_much_and_in_which_order() {
 
 /// Up to three unusual properties of a trace are reported on the first screen.
 #[test]
-fn what_is_odd_is_on_the_first_screen() {
+fn anomalies_are_on_the_first_screen() {
     let traces = Traces::new();
     let screen = |name: &str, rows: String| {
         let path = traces.0.path().join(name);
@@ -53,7 +53,7 @@ fn what_is_odd_is_on_the_first_screen() {
 /// A fleet's trace with times in whole seconds has one stream, many volumes, and no known rates
 /// below a second.
 #[test]
-fn volumes_are_listed_where_streams_do_not_differ_and_shared_times_are_told() {
+fn volumes_are_listed_where_streams_do_not_differ_and_shared_times_are_reported() {
     let traces = Traces::new();
     let path = traces.0.path().join("fleet.csv");
     let row = |n: u64| format!("{},read,{},4096,v{}\n", n / 100, n << 20, n % 3 % 2);

@@ -69,7 +69,7 @@ fn every_format_is_listed_with_an_example() {
 }
 
 #[test]
-fn a_policy_that_is_none_is_refused() {
+fn unknown_policies_are_rejected() {
     let mut given = Given::default();
     given.text("policy", "bids");
     let ask = read::<PoliciesAsk>(&given).unwrap();

@@ -136,7 +136,7 @@ fn credit_lasts_once_but_not_if_the_trace_is_repeated() {
 }
 
 #[test]
-fn what_the_users_volume_does_is_said_beside() {
+fn the_users_volume_is_shown_for_comparison() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");
     let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", "gp2:gib=200")];
@@ -218,7 +218,7 @@ fn the_unknown_depth_is_explained_on_the_first_screen() {
 }
 
 #[test]
-fn what_nothing_keeps_is_said_with_the_reason() {
+fn unkeepable_promises_are_reported_with_the_reason() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");
     let given = [("trace", trace.to_str().unwrap()), ("type", "st1,gp3"), ("within", "500us")];
@@ -366,7 +366,7 @@ fn one_request_needs_the_smallest_volume() {
 /// A volume without a price does not count as free, and prices in different currencies are not
 /// compared.
 #[test]
-fn what_is_not_priced_is_not_cheapest() {
+fn unpriced_volumes_are_never_the_cheapest() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");
     let prices = |text: &str| {
@@ -427,7 +427,7 @@ fn a_volume_that_needs_no_change_is_kept() {
 }
 
 #[test]
-fn what_lies_beyond_a_price_list_has_no_price() {
+fn sizes_beyond_a_price_list_have_no_price() {
     let traces = Traces::new();
     // A burst of 200 requests needs 19,900 IOPS.
     let trace = traces.csv("t.csv", (0..20).flat_map(|s| [(s * 1000, 4096); 200]));

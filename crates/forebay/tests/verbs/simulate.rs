@@ -104,7 +104,7 @@ fn a_difference_that_does_not_matter_names_no_winner() {
 }
 
 #[test]
-fn what_else_is_asked_for_is_on_the_first_screen() {
+fn additional_requested_results_are_on_the_first_screen() {
     let traces = Traces::new();
     let trace = fighting(&traces);
     let trace = ("trace", trace.to_str().unwrap());
@@ -123,7 +123,7 @@ fn what_else_is_asked_for_is_on_the_first_screen() {
 }
 
 #[test]
-fn a_disk_that_cannot_keep_up_is_told_of() {
+fn a_disk_that_cannot_keep_up_is_reported() {
     let traces = Traces::new();
     let slow = traces.csv("slow.csv", (0..3000).map(|n| (n, 4096)));
     let given = [("trace", slow.to_str().unwrap()), ("device", "fixed:100"), ("policy", "noop")];

@@ -7,7 +7,7 @@ use super::*;
 const DICE: u64 = 12;
 
 #[test]
-fn what_is_kept_of_a_unit_is_32_bytes() {
+fn the_state_of_a_unit_takes_32_bytes() {
     assert_eq!(size_of::<BestUnit>(), 32);
     let mut unit = BestUnit::new(99, 5);
     (0..ROOM).for_each(|slot| unit.set_shadow(slot, slot as Layout));
@@ -19,7 +19,7 @@ fn what_is_kept_of_a_unit_is_32_bytes() {
 }
 
 #[test]
-fn dice_choose_as_a_softmax_does() {
+fn random_choices_follow_the_softmax() {
     let dice = dice(2 * 40_000, 3);
     let wins = dice.chunks(2).filter(|pair| pair[0] < 1.0 + pair[1]).count() as f64 / 40_000.0;
     let softmax = 1.0 / (1.0 + (-1f64).exp());
@@ -27,7 +27,7 @@ fn dice_choose_as_a_softmax_does() {
 }
 
 #[test]
-fn shadows_pay_what_the_rules_pay() {
+fn shadow_costs_equal_those_of_the_rules() {
     let costs = Costs::paper_ssd();
     let mix = Mix { after: super::super::After::OppositeBias, ..Mix::b(20, 200, 8, 5) };
     let mut best = Best::new(&costs, Tuning { memory: f64::INFINITY, ..Tuning::default() });
@@ -87,7 +87,7 @@ fn held(costs: &Costs, units: u32, requests: &[(u32, Class)]) -> bool {
 }
 
 #[test]
-fn what_is_lost_to_the_best_rule_is_bounded() {
+fn regret_against_the_best_rule_is_bounded() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for seed in 0..longer(4) {
             for units in [1, 4, 64] {
@@ -101,7 +101,7 @@ fn what_is_lost_to_the_best_rule_is_bounded() {
 }
 
 #[test]
-fn requests_that_go_round_with_any_period_are_bounded_too() {
+fn regret_is_bounded_for_periodic_requests_too() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for period in [1, 2, 3, 4, 5, 8, 12, 20, 50, 200] {
             let write = |i: u32| (i % 4, if (i / 4 / period).is_multiple_of(2) { 0 } else { 3 });
@@ -134,7 +134,7 @@ fn even_a_cruel_workload_costs_at_most_thrice_the_optimum() {
 }
 
 #[test]
-fn nothing_leaves_the_floor() {
+fn no_unit_goes_below_the_floor() {
     let flat = |by: u64| vec![vec![by; 3]; 3];
     let costs = Costs::new(&[vec![9], vec![5], vec![1]], &[], &flat(3), &flat(3)).unwrap();
     let floor = Objective::floor_of(&[0, 1]);
@@ -149,7 +149,7 @@ fn nothing_leaves_the_floor() {
 }
 
 #[test]
-fn bad_tuning_and_other_costs_do_no_harm() {
+fn bad_parameters_and_other_costs_keep_the_bound() {
     let costs = Costs::paper_hdd();
     let tuning = Tuning { memory: f64::NAN, spread: f64::NAN, caution: -1.0, seed: 0 };
     let mut best = Best::new(&costs, tuning);

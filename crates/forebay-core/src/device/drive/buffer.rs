@@ -24,7 +24,7 @@ struct Segment {
     written: bool,
     /// Whether the data is not on the media yet.
     dirty: bool,
-    /// When all of the data, except for read-ahead, has been in the buffer.
+    /// The time at which all data, except for read-ahead, had entered the buffer.
     since: u64,
     used: u64,
 }
@@ -104,7 +104,8 @@ impl Buffer {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Returns whether read-ahead has read `sector`, or is just reading it if that counts as a hit.
+    /// Returns whether read-ahead has read `sector`, or is currently reading it if that counts as a
+    /// hit.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {

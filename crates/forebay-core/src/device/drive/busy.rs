@@ -2,7 +2,7 @@
 //! moment counts once, and only after it has passed.
 //!
 //! The arm's work is reported late, when the drive is next examined, or in advance, when a write
-//! waits for room.
+//! waits for cache space.
 
 /// Spans of busy time.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_moment_counts_once_and_when_it_comes() {
+    fn overlapping_busy_times_count_once() {
         let mut busy = Busy::default();
         busy.begin(10);
         busy.work(10, 15, 40);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_a_long_wait_is_not_kept() {
+    fn busy_times_within_a_long_wait_are_not_stored() {
         let mut busy = Busy::default();
         busy.begin(0);
         for at in 1..1000 {

@@ -98,7 +98,7 @@ pub struct BufferSpec {
     pub read_ahead_sectors: u64,
     /// Whether written data can be read from the buffer.
     pub hits_on_written: bool,
-    /// Whether a sector that is just being read ahead counts as a hit.
+    /// Whether a sector that is currently being read ahead counts as a hit.
     pub almost_hits: bool,
     /// Whether read-ahead overwrites data that was already transferred, which then causes misses.
     pub read_ahead_replaces: bool,

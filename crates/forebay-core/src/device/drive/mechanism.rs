@@ -57,9 +57,9 @@ pub(super) struct Access {
     pub(super) transfer: u64,
     /// When the first sector began to pass the head.
     pub(super) first_begins: u64,
-    /// When the first sector had passed the head.
+    /// The time at which the first sector had passed the head.
     pub(super) first_ends: u64,
-    /// When the last sector had passed the head.
+    /// The time at which the last sector had passed the head.
     pub(super) ends: u64,
     pub(super) from: Place,
     pub(super) last: Place,

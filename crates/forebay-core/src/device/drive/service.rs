@@ -94,7 +94,8 @@ impl Drive {
         begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
     }
 
-    /// Returns whether `command` is a write that the cache accepts, either now or when it has room.
+    /// Returns whether `command` is a write that the cache accepts, either now or when it has
+    /// space.
     pub(super) fn is_cached(&self, command: &Command) -> bool {
         let Command { io, count, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
@@ -112,7 +113,7 @@ impl Drive {
         Some(self.put_in_cache(at, command))
     }
 
-    /// Puts a write into the cache, which must have room for it.
+    /// Puts a write into the cache, which must have space for it.
     fn put_in_cache(&mut self, now: u64, command: &Command) -> u64 {
         let Command { first, count, .. } = *command;
         let overheads = self.controller.overheads;
@@ -149,7 +150,7 @@ impl Drive {
             let done = at + self.controller.overheads.write_completion.0;
             return self.served(command, done, true, None);
         }
-        // After the flush, the cache contains only data that is being written, so it has room in
+        // After the flush, the cache contains only data that is being written, so it has space in
         // time.
         let fits = |cache: &WriteCache| cache.fits(command.count);
         if !command.io.flags.has(Flags::FUA)

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_push_on_within_their_range() {
+    fn slips_shift_sectors_within_their_range() {
         for slips in [&[][..], &[0], &[4, 5, 6], &[19, 20, 41, 59]] {
             for (range, size) in
                 [(SpareRange::Track, 10), (SpareRange::Cylinders(1), 20), (SpareRange::Zone, 60)]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_push_to_the_end_of_the_zone_where_said() {
+    fn slips_shift_to_the_end_of_the_zone_if_specified() {
         let range = SpareRange::Cylinders(1);
         let sparing = Sparing { range, to_zone_end: true, ..Sparing::default() };
         let mut expected: Vec<u64> = walked(20, 4, &[]);

@@ -1,5 +1,5 @@
-//! The positions of commands that wait for the arm, sorted by cylinder, and the search for the one
-//! that the head reaches first.
+//! The positions of commands that wait for the arm, sorted by cylinder, and the search for the
+//! command that the head reaches first.
 //!
 //! The search begins at the arm's cylinder and proceeds outward on both sides. It ends when the
 //! seek alone takes as long as the best access found. It therefore examines only a few commands,

@@ -327,7 +327,7 @@ mod tests {
     use crate::contract::time::Nanos;
 
     #[test]
-    fn where_the_head_has_come_to_is_what_a_search_finds() {
+    fn the_head_position_agrees_with_a_search() {
         let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
             first_cylinder,
             last_cylinder,

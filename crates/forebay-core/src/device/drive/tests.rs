@@ -103,7 +103,7 @@ fn serve(drive: &mut Drive, us: u64, io: Request) -> u64 {
 }
 
 #[test]
-fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
+fn a_miss_reads_and_then_transfers_what_the_bus_has_not_kept_up_with() {
     let mut drive = with(|_| ());
     // The overhead takes 200 us. Sector 10 arrives at 1000 us, the 4 sectors have passed at 1400
     // us, and the last one takes 10 us on the bus.
@@ -137,7 +137,7 @@ fn read_ahead_answers_full_and_partial_hits() {
 }
 
 #[test]
-fn what_passes_before_the_first_sector_is_read_too() {
+fn sectors_that_pass_before_the_first_one_are_read_too() {
     let first_again = |sector| {
         let mut drive = with(|controller| {
             controller.buffer = Some(BufferSpec { read_before: true, ..buffer() });
@@ -182,7 +182,7 @@ fn the_watermark_is_reached_before_a_switch() {
 }
 
 #[test]
-fn read_ahead_may_take_the_place_of_what_was_handed_over() {
+fn read_ahead_may_reuse_the_space_of_transferred_data() {
     for (read_ahead_replaces, done) in [(false, 5_240), (true, 11_410)] {
         let again = BufferSpec { read_ahead_replaces, ..buffer() };
         let mut drive = with(|controller| controller.buffer = Some(again));
@@ -312,7 +312,7 @@ fn a_cached_write_is_done_at_once_and_written_when_idle() {
 
 /// Work that no command waits for is counted too, and nothing is counted twice.
 #[test]
-fn what_the_cache_writes_back_is_told() {
+fn write_back_is_reported() {
     let mut drive = with(cached);
     serve(&mut drive, 0, io(Op::Write, 250, 4));
     let back = drive.write_back();
@@ -392,7 +392,7 @@ fn a_full_cache_makes_room_first() {
         controller.write_cache = Some(places(1, 8));
     });
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
-    // The arm writes the first run until 5400 us. Only then is there room for the second.
+    // The arm writes the first run until 5400 us. Only then is there space for the second.
     assert_eq!(serve(&mut drive, 240, io(Op::Write, 90, 1)), 5_410);
     // A write that can never fit bypasses the cache: sector 200 passes at 12 ms.
     assert_eq!(serve(&mut drive, 10_050, io(Op::Write, 200, 9)), 12_900);
@@ -447,7 +447,7 @@ fn one_turn_in_eight_is_forced() {
 
 /// Runs of a cache that is being drained are not written by age alone either.
 #[test]
-fn runs_of_the_cache_share_these_turns() {
+fn cached_runs_share_the_forced_turns() {
     let mut drive = with(|controller| {
         controller.write_cache = Some(places(8, 8));
         controller.queue = queue(16, 0);
@@ -467,7 +467,7 @@ fn runs_of_the_cache_share_these_turns() {
 }
 
 #[test]
-fn it_says_how_long_an_io_may_be_and_how_much_it_holds() {
+fn the_drive_reports_its_maximum_io_length_and_capacity() {
     let mut spec = spec();
     spec.disk.len_max = 300 << 10;
     let drive = Drive::new(&spec).unwrap();
@@ -484,7 +484,7 @@ fn energy_is_counted_by_what_moves() {
 }
 
 #[test]
-fn parked_it_writes_its_cache_and_stands_still_until_a_command_comes() {
+fn a_parked_drive_writes_its_cache_and_sleeps_until_the_next_command() {
     let mut spec = spec();
     cached(&mut spec.controller);
     let (standby_w, spin_up_j, spin_up) = (0.1, 5.0, Nanos::from_millis(30));

@@ -6,8 +6,8 @@
 //! every waiting command is then too old, serving in order of arrival costs most of the throughput,
 //! and so all commands stay too old. With the restriction, every command is still served, because
 //! the oldest has its turn after seven others. The fraction is an assumption, since data sheets do
-//! not specify one. At one in four, drives with room for 64 to 128 random requests are a fifth
-//! slower than with room for 48; at one in eight, at most 3 % slower, and the longest wait is the
+//! not specify one. At one in four, drives with space for 64 to 128 random requests are a fifth
+//! slower than with space for 48; at one in eight, at most 3 % slower, and the longest wait is the
 //! same.
 
 /// At most one in this many turns may be forced.
@@ -19,7 +19,7 @@ pub(super) struct Pick {
     pub(super) index: usize,
     /// Whether it was chosen because it has waited too long.
     pub(super) forced: bool,
-    /// When the head reaches it; 0 if that did not matter.
+    /// When the head reaches its first sector; 0 if the choice did not depend on it.
     pub(super) at: u64,
     /// Since when it has waited.
     pub(super) since: u64,

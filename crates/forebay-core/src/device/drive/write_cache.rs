@@ -1,7 +1,7 @@
 //! The write cache: runs of sectors that are acknowledged but not yet on the media.
 //!
 //! The cache is volatile and written back. A run that continues another one joins it if there is
-//! room, and a run inside another is absorbed. Otherwise, a run takes one of a few places, and
+//! space, and a run inside another is absorbed. Otherwise, a run takes one of a few places, and
 //! memory for its sectors. Once most places or most of the memory are in use, the cache is drained:
 //! its runs compete for the arm like commands until half is free. If each run were written only
 //! when a place is needed, each would cost a seek there and back.
@@ -59,7 +59,7 @@ impl WriteCache {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
 
-    /// Returns when, from `now` on, there is room for a write that fits: immediately, or when
+    /// Returns when, from `now` on, there is space for a write that fits: immediately, or when
     /// enough of the runs being written are on the media. `None` if the other runs take too much
     /// space.
     pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
@@ -102,7 +102,7 @@ impl WriteCache {
         self.extents.iter().position(|&(from, to)| joins(from, to))
     }
 
-    /// Adds a write, for which there must be room.
+    /// Adds a write, for which there must be space.
     pub(super) fn put(&mut self, write: Dirty) {
         let end = write.first + write.count;
         match self.joined(write.first, write.count) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn places_on_their_way_are_free_one_after_the_other() {
+    fn entries_being_written_are_freed_one_by_one() {
         let mut cache = self::cache(4);
         for at in 0..4 {
             cache.put(run(at * 100, 8));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_may_be_short_where_places_are_not() {
+    fn memory_may_run_out_before_entries_do() {
         let spec =
             WriteCacheSpec { extents: 8, extent_sectors: 16, sectors: 40, admits: Admits::Oldest };
         let mut cache = WriteCache::new(spec);
@@ -258,7 +258,7 @@ mod tests {
             cache.put(run(first, 14));
             assert!(!cache.drains());
         }
-        // There is room for 12 sectors, also in a run that joins another.
+        // There is space for 12 sectors, also in a run that joins another.
         let room = |cache: &WriteCache, first, count| cache.room_at(0, first, count);
         assert_eq!([room(&cache, 200, 12), room(&cache, 200, 13)], [Some(0), None]);
         assert_eq!(room(&cache, 114, 2), Some(0));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn it_drains_from_three_quarters_taken_to_half() {
+    fn the_write_cache_drains_from_three_quarters_to_half() {
         let mut cache = self::cache(8);
         for at in 0..8 {
             assert_eq!(cache.drains(), at >= 6, "{at}");

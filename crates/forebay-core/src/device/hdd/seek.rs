@@ -103,7 +103,9 @@ impl SeekCurve {
 
     fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
         if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
-            return Err(SpecError("seek: got first times before a table, put them in it".into()));
+            return Err(SpecError(
+                "seek: got first times in addition to a table; put them into the table".into(),
+            ));
         }
         let rest = SeekCurve::new(rest, cylinders)?;
         let points = (1..).zip(first.iter().copied()).collect();
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_parts_the_two_arms() {
+    fn the_two_parts_of_the_seek_curve_meet_at_the_knee() {
         let spec = SeekSpec::Coefficients {
             short_ns: 100.0,
             root_ns: 50.0,
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn first_times_come_before_the_equation() {
+    fn measured_first_times_override_the_equation() {
         let rest = SeekSpec::Coefficients {
             short_ns: 100.0,
             root_ns: 50.0,

@@ -104,7 +104,7 @@ fn heads_switch_within_a_cylinder() {
 }
 
 #[test]
-fn a_read_goes_on_through_a_gap() {
+fn a_read_continues_across_a_gap() {
     let after = |us, sector, op| {
         let mut disk = Hdd::new(tiny()).unwrap();
         serve(&mut disk, 0, io(op, 0, 10));
@@ -180,7 +180,7 @@ fn commands_without_data_cost_their_overhead() {
 }
 
 #[test]
-fn beyond_the_capacity_is_wrapped_and_cut() {
+fn addresses_beyond_the_capacity_are_wrapped_and_truncated() {
     let mut disk = Hdd::new(tiny()).unwrap();
     assert_eq!(disk.capacity(), 10_000 * 512);
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 10_005, 10))), [1_500, 0, 300, 1_000]);

@@ -22,7 +22,7 @@ pub struct Modes {
     /// The modes, at least one. Their shares must add up to 1.
     pub modes: Vec<Mode>,
     /// The share of each duration in which the die, or the entrance of the buffer, is busy. The
-    /// rest comes before that and blocks no other operation.
+    /// rest of the time comes before that and delays no other operation.
     pub busy_share: f64,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_come_in_their_shares_and_a_number_keeps_its_own() {
+    fn modes_occur_with_their_shares_and_each_number_keeps_its_mode() {
         let mode = |us: u64, share| Mode { time: Nanos(us * 1_000), share };
         let modes =
             Modes { modes: vec![mode(100, 0.6), mode(200, 0.3), mode(400, 0.1)], busy_share: 0.25 };

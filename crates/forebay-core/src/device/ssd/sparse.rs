@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_is_there_and_the_rest_is_zero() {
+    fn set_entries_are_returned_and_others_are_zero() {
         let mut sparse = Sparse::new(3 * PIECE + 7);
         let last = (3 * PIECE + 6) as u32;
         sparse.set(last, 5);

@@ -47,7 +47,7 @@ pub enum Ceiling {
 /// How the write buffer accepts writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrance {
-    /// The time for entering the buffer.
+    /// The time that a write takes to enter the buffer.
     pub times: Modes,
     /// The number of writes that can enter concurrently.
     pub lanes: u32,

@@ -60,7 +60,7 @@ fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_read_or_written_last_is_read_without_its_die() {
+fn the_most_recent_page_is_read_without_using_the_die() {
     // The cache has space for two pages, so page 2 replaces page 0. A hit takes only the time of
     // the command and the link.
     let cached = SsdSpec { read_cache_bytes: 2 << 12, ..spec() };
@@ -122,7 +122,7 @@ fn flush_and_fua_wait_for_the_flash_unless_power_loss_is_covered() {
 }
 
 #[test]
-fn a_read_waits_for_one_program_and_passes_the_rest() {
+fn a_read_waits_for_one_program_and_overtakes_the_others() {
     // Pages 0, 2 and 4 are queued on die 0 from 16 us on, and take 500 us each.
     let mut ssd = Ssd::new(spec()).unwrap();
     (0..3).for_each(|k| ssd.start(Nanos::ZERO, io(k, Op::Write, 2 * k, 1)));
@@ -197,7 +197,7 @@ fn commands_pass_one_by_one_before_the_flash_or_behind_it() {
 }
 
 #[test]
-fn what_passes_before_the_flash_does_not_wait_behind_it() {
+fn time_spent_before_the_flash_does_not_queue_behind_it() {
     // Reads leave one at a time, 30 us each. The write, which is third on the link, need not wait
     // for that and overtakes them.
     let command = Nanos::from_micros(30);
@@ -363,14 +363,14 @@ fn figures_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn an_emptied_drive_is_as_a_new_one() {
+fn a_fully_trimmed_drive_behaves_as_new() {
     let spec = SsdSpec { capacity_bytes: 1024 << 12, ..spec() };
     let precondition = Precondition { filled_share: 1.0, overwrites_share: 2.0, seed: 3 };
     let used = Ssd::new(SsdSpec { precondition, ..spec.clone() }).unwrap();
     let empty = Precondition { filled_share: 0.0, ..Precondition::default() };
     let new = Ssd::new(SsdSpec { precondition: empty, ..spec }).unwrap();
     let mut drives = [used.without_content(), new];
-    // These are enough writes for garbage collection.
+    // Enough writes to cause garbage collection.
     for id in 0..6_000 {
         let at = Nanos::from_millis(id * 10);
         let page = id * 7 % 1024;

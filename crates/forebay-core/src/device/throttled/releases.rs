@@ -3,8 +3,8 @@
 //! A bucket's state is a single time *V*: when it will be full again if no more requests arrive. A
 //! request is released at *r*, the maximum of its arrival, the previous release from its queue, and
 //! *V* - depth / rate of every bucket that limits it. Then each *V* becomes max(*V*, *r*) + cost /
-//! rate. So one request can overdraw a bucket, and no request waits for its own cost. These are the
-//! semantics of QEMU's `util/throttle.c`. A request takes time proportional to the number of
+//! rate. So one request can overdraw a bucket, and no request waits for its own cost. This is the
+//! behavior of QEMU's `util/throttle.c`. A request takes time proportional to the number of
 //! buckets.
 //!
 //! Times are nanoseconds in `f64` and are not rounded in between. Each addition errs by at most

@@ -4,7 +4,7 @@
 //! when it begins, and a request passes if the window's tokens cover it. After two slices without a
 //! request, the window is discarded, and the next request opens a new one with the tokens of one
 //! slice. A window in use drops its oldest slices together with their tokens, except for the last
-//! one before the current slice. So the unused tokens of up to one slice remain.
+//! one before the current slice. So at most one slice of unused tokens remains.
 //!
 //! Source: Linux 6.6 to 6.18, `block/blk-throttle.c`. Here time is continuous; the kernel counts
 //! ticks, so it releases requests up to a tick later.

@@ -393,8 +393,8 @@ fn slices_release_their_requests_when_they_begin() {
 
 #[test]
 fn a_window_in_use_keeps_one_slice_of_unused_tokens_and_an_old_one_nothing() {
-    // Each slice has 10 tokens, of which one request every 50 ms uses two. The rest accumulates,
-    // but at most that of one slice.
+    // Each slice has 10 tokens, of which one request every 50 ms uses two. The unused tokens
+    // accumulate, but at most those of one slice.
     let mut rows: Vec<(u64, u32)> = (0..20).map(|number| (number * 50, 4 * KIB)).collect();
     rows.extend([(960, 4 * KIB); 40]);
     let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));

@@ -43,7 +43,7 @@ pub struct Bucket {
     pub start_share: f64,
 }
 
-/// How many operations a request counts as.
+/// The number of operations that a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// Each request counts as one operation.
@@ -76,7 +76,7 @@ pub enum Queues {
 pub struct Throttle {
     /// The buckets. A request passes when no bucket that limits it is overdrawn.
     pub buckets: Vec<Bucket>,
-    /// How many operations a request counts as.
+    /// The number of operations that a request counts as.
     pub count: Count,
     /// Whether buckets of bytes charge whole units, as volumes on hard disks do. `count` must have
     /// a unit.
@@ -187,8 +187,7 @@ impl Throttle {
             return Err(SpecError(format!("slice: got {got} ms, expected 1 ms to 10 s")));
         }
         let is_apart = self.queues == Queues::PerDirection && self.is_ordered();
-        let expected =
-            "slices require that reads and writes wait apart and each bucket limits one direction";
+        let expected = "slices require separate queues for reads and writes, and buckets that limit one direction";
         if is_apart { Ok(()) } else { Err(SpecError(expected.to_string())) }
     }
 }

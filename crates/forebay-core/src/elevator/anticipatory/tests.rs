@@ -21,7 +21,7 @@ fn reader_against_far_reads(config: AnticipatoryConfig, think_ms: f64) -> Run<An
 }
 
 #[test]
-fn it_waits_for_the_near_next_read() {
+fn the_scheduler_waits_for_a_nearby_next_read() {
     let run = reader_against_far_reads(AnticipatoryConfig::default(), 2.0);
     let own = run.given.iter().take(20).filter(|io| io.stream == 0).count();
     assert_eq!(own, 20, "{:?}", run.turns());
@@ -36,7 +36,7 @@ fn without_waiting_the_reader_loses_its_turn() {
 }
 
 #[test]
-fn it_gives_up_when_the_time_is_over() {
+fn waiting_ends_after_its_maximum() {
     let mut run = run(AnticipatoryConfig::default());
     run.run(vec![read(0.0, 0, 0), read(0.5, 1, 5000 * MIB)], |_, _| None);
     let at: Vec<Nanos> = run.given.iter().map(|io| io.at).collect();
@@ -44,7 +44,7 @@ fn it_gives_up_when_the_time_is_over() {
 }
 
 #[test]
-fn it_does_not_wait_for_one_that_thinks_longer() {
+fn processes_that_think_longer_are_not_waited_for() {
     let run = reader_against_far_reads(AnticipatoryConfig::default(), 10.0);
     let waits = |pair: &[Request]| pair[1].at > pair[0].at + ms(1.0);
     let waited = run.given.windows(2).filter(|pair| waits(pair)).count();

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_budget_is_what_the_device_does_in_a_turns_time() {
+    fn the_largest_budget_is_what_the_device_transfers_in_a_turn() {
         let mut most = BudgetMax::new(0, Nanos::from_millis(125));
         assert_eq!(most.bytes(), 8 << 20);
         assert!((10.4..10.6).contains(&most.raised_for().as_secs_f64()));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_seeks_is_charged_for_its_time() {
+    fn seeky_queues_are_charged_for_their_time() {
         let most = BudgetMax::new(8_000, Nanos::from_millis(125));
         let ms = Nanos::from_millis;
         let slow = |bytes, span, is_seeky| most.slow(bytes, span, is_seeky, ms(8));

@@ -122,7 +122,8 @@ impl Bfq {
         }
     }
 
-    /// Records that a request of the active queue was dispatched. It may be the one to measure.
+    /// Records that a request of the active queue was dispatched, which may be the request to
+    /// measure.
     #[inline]
     pub(super) fn time(&mut self, id: QueuedId) {
         if std::mem::take(&mut self.trial.awaited) {

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_large_burst_lose_what_they_had() {
+    fn the_first_queues_of_a_large_burst_lose_their_raised_weight() {
         let (at, mut burst) = (Nanos::from_millis, Burst::default());
         let mut streams = [(); 8].map(|()| Raised::new(at(1), burst.begins(at(1), true)));
         streams.iter_mut().for_each(|stream| _ = stream.enter(entering(at(1)), &burst));

@@ -9,7 +9,7 @@ use crate::elevator::queue::Queue;
 const SEEKY_IDLE_MAX: Nanos = Nanos::from_millis(2);
 const RAISED_IDLE_MIN: Nanos = Nanos::from_millis(20);
 
-/// A device that has had more requests than this at a time has a command queue.
+/// A device that has had more than this many requests at a time has a command queue.
 const QUEUEING_DEPTH: u32 = 3;
 /// After this many completions under sufficient load, it is decided whether the device has a
 /// command queue.

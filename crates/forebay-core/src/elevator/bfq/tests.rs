@@ -87,7 +87,7 @@ fn waiting_ends_after_slice_idle() {
 }
 
 #[test]
-fn one_that_thinks_long_is_not_waited_for() {
+fn streams_that_think_long_are_not_waited_for() {
     let mut run = run(PLAIN);
     run.until = ms(1000.0);
     let busy = (0..4).map(|i| read(0.0, 1, (5000 + 100 * i) * MIB));
@@ -102,7 +102,7 @@ fn one_that_thinks_long_is_not_waited_for() {
 
 #[test]
 fn streams_that_read_one_file_by_turns_share_a_queue() {
-    // Each stream reads every second 64 KiB. With separate queues, the scheduler would wait for one
+    // Each stream reads every other 64 KiB. With separate queues, the scheduler would wait for one
     // stream while the other has requests.
     let longest_turn = |apart: u64| {
         let mut run = run(PLAIN);
@@ -116,7 +116,7 @@ fn streams_that_read_one_file_by_turns_share_a_queue() {
 }
 
 #[test]
-fn a_shared_queue_that_seeks_is_parted() {
+fn a_seeky_shared_queue_is_split() {
     let mut run = run(PLAIN);
     run.until = ms(4000.0);
     // If the streams had started together, they would stay together.

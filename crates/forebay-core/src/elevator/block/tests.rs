@@ -36,7 +36,7 @@ fn a_long_request_is_split_at_bios_and_requests() {
 }
 
 #[test]
-fn a_gap_that_is_filled_joins_its_neighbours() {
+fn a_gap_that_is_filled_joins_its_neighbors() {
     let requests = [write(0, 0, 10), write(1, 20, 10), write(2, 10, 10)];
     assert_eq!(lens(Limits::default(), &requests), vec![(0, 30)]);
     let limits = Limits { request_len_max: 20, ..Limits::default() };
@@ -44,7 +44,7 @@ fn a_gap_that_is_filled_joins_its_neighbours() {
 }
 
 #[test]
-fn what_waits_whole_is_nobodys_until_it_is_admitted() {
+fn an_unsplit_waiting_request_is_not_counted_until_admitted() {
     let limits = Limits { writes_max: 1, merging: false, bio_len_max: 50, ..Limits::default() };
     let limits = Limits { waiting: Waiting::Line, ..limits };
     let mut layer = BlockLayer::new(Noop::default(), limits);
@@ -125,7 +125,7 @@ fn barriers_do_not_merge() {
 }
 
 #[test]
-fn parts_of_what_failed_are_tried_alone_unless_the_device_is_gone() {
+fn parts_of_a_failed_request_are_retried_separately_unless_the_device_is_lost() {
     let end = |layer: &mut BlockLayer<Noop>, outcome| {
         let io = layer.dispatch(Nanos::ZERO, 0).unwrap();
         let (started, at) = (Nanos::ZERO, Nanos(7));
@@ -204,7 +204,7 @@ fn a_burst_of_one_stream_takes_its_turns_with_others() {
 }
 
 #[test]
-fn as_many_are_woken_as_have_ended_and_share_what_is_free() {
+fn one_task_is_woken_per_completion_and_free_tags_are_shared() {
     let all: Vec<_> = (0..4)
         .flat_map(|n| {
             [of(0, write(2 * n, n * 100, 10)), of(1, write(2 * n + 1, 5000 + n * 100, 10))]
@@ -218,7 +218,7 @@ fn as_many_are_woken_as_have_ended_and_share_what_is_free() {
 }
 
 #[test]
-fn what_a_task_submits_once_it_is_awake_merges_before_it_needs_a_tag() {
+fn requests_of_a_woken_task_merge_before_they_need_a_tag() {
     let limits = Limits { merging: true, ..tags(2, 1) };
     let apart = |id: u64| of(1, write(100 + id, 100_000 + 1000 * id, 10));
     let requests: Vec<_> =
@@ -277,7 +277,7 @@ fn reads_keep_a_reserve_and_kinds_are_counted_apart() {
 }
 
 #[test]
-fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
+fn the_legacy_queue_grants_a_batch_to_the_filling_and_the_woken_task() {
     let limits = Limits {
         waiting: Waiting::Batches,
         reads_max: 64,
@@ -313,7 +313,7 @@ fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
 }
 
 #[test]
-fn without_a_task_that_could_sleep_there_is_one_line() {
+fn requests_without_a_task_share_one_queue() {
     let anonymous =
         |request: Request| Request { flags: request.flags.with(Flags::ANONYMOUS), ..request };
     let mut requests: Vec<_> = (0..10).map(|id| anonymous(write(id, id * 100, 10))).collect();

@@ -100,7 +100,7 @@ fn an_expired_request_goes_first_in_the_next_slice() {
 }
 
 #[test]
-fn a_short_way_back_beats_a_long_way_forward() {
+fn a_short_backward_seek_beats_a_long_forward_seek() {
     let order = |config| {
         let mut run = Run::new(Cfq::new(config), true);
         let offsets = [1000, 1030, 990, 970];

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_going_on_saves_is_learnt() {
+    fn the_gain_of_continuing_a_stream_is_learned() {
         let near = |saving: Nanos, ms: f64| (saving.as_millis_f64() - ms).abs() < 0.1;
         assert!(near(learnt(6.0, 0.0).saving(), 6.0));
         assert!(near(learnt(6.0, 4.0).saving(), 2.0), "a disk that does not read ahead");

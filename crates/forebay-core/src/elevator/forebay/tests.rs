@@ -39,7 +39,7 @@ fn a_file_that_two_threads_read_by_turns_is_one_stream() {
 }
 
 #[test]
-fn without_waiting_nobody_is_held_back_for_an_answer() {
+fn without_waiting_no_request_is_delayed_for_an_answer() {
     let second = |wait| {
         let mut run = run(ForebayConfig { wait, ..ForebayConfig::default() });
         run.depth = 2;
@@ -65,7 +65,7 @@ fn waiting_ends_where_a_move_costs_less() {
 }
 
 #[test]
-fn one_stream_does_not_hold_the_disk_for_ever() {
+fn no_stream_holds_the_disk_forever() {
     let run = file_against_far_reads(ForebayConfig::default(), 0.5);
     let first_far = run.given.iter().find(|io| io.stream == 2).map(|io| io.at);
     assert!(first_far.is_some_and(|at| at <= ms(220.0)), "{first_far:?}");
@@ -94,7 +94,7 @@ fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
 }
 
 #[test]
-fn what_lies_on_the_way_is_taken_along() {
+fn requests_along_the_sweep_are_served() {
     let mut run = run(ForebayConfig::default());
     let at = |place: u64| {
         if place.is_multiple_of(200) {
@@ -109,7 +109,7 @@ fn what_lies_on_the_way_is_taken_along() {
 }
 
 #[test]
-fn kinds_take_turns_while_somebody_is_late_and_never_run_the_device_dry() {
+fn reads_and_writes_alternate_if_late_and_keep_the_device_busy() {
     // Two fifths of the bound are 1.6 s; the starved write must be served at about 3.9 s.
     let run = busy_streams(ForebayConfig { bound: ms(4000.0), ..ForebayConfig::default() }, 3500.0);
     let turns = |from: f64, to: f64| -> Vec<usize> {
@@ -163,7 +163,7 @@ fn no_request_waits_beyond_the_bound() {
 }
 
 #[test]
-fn a_bound_too_short_to_be_kept_is_told() {
+fn a_bound_too_short_to_keep_is_reported() {
     let counted = |bound_ms| {
         let mut run = run(ForebayConfig { bound: ms(bound_ms), ..ForebayConfig::default() });
         run.run((0..50).map(|i| write(0.0, 0, i * 10 * MIB)).collect(), |_, _| None);

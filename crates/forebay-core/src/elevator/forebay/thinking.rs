@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_as_long_as_it_pays() {
+    fn waits_last_as_long_as_they_save_time() {
         let even = counted(&[0.8]);
         assert_eq!(even.pause(ms(5.0), ALL).until, ms(1.0));
         assert_eq!(even.pause(ms(0.7), ALL), Pause::default(), "0.75 ms waited for 0.7 ms");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_elsewhere_saves_nothing() {
+    fn arrivals_elsewhere_save_nothing() {
         let soon = counted(&[0.05]);
         assert!(soon.pause(ms(5.0), ALL).gain > ms(4.5));
         assert!(soon.pause(ms(5.0), ALL / 4).gain < ms(1.3));
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn times_fade_and_the_longest_have_no_end() {
+    fn old_times_fade_and_the_last_bin_is_open() {
         let mut thinking = counted(&[0.2]);
         (0..40).for_each(|_| thinking.add(Nanos(u64::MAX), 3));
         assert_eq!(thinking.pause(ms(50.0), ALL).until, Nanos::ZERO);
     }
 
     #[test]
-    fn a_long_run_may_have_a_price() {
+    fn a_long_run_may_have_a_cost() {
         let (run, rare) = (counted(&[0.05]), counted(&[0.05, 40.0, 40.0]));
         assert!(run.pause(ms(5.0), ALL).is_worth(ms(50.0)));
         assert!(!rare.pause(ms(5.0), ALL).is_worth(ms(50.0)));

@@ -134,7 +134,7 @@ impl Trails {
         self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
-    /// Returns the trail that a request at `offset` continues: the one with the nearest end at or
+    /// Returns the trail that a request at `offset` continues: the trail with the nearest end at or
     /// before it.
     fn ending_at(&self, offset: u64) -> Option<TrailId> {
         let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_is_waited_for_as_it_thinks() {
+    fn waits_for_a_trail_follow_its_think_times() {
         let mut trails = Trails::default();
         let id = read(&mut trails, 0, 0, 0);
         let saving = Nanos::from_millis(8);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_before_the_answer_tell_nothing_of_thinking() {
+    fn requests_before_the_answer_are_no_think_times() {
         let mut trails = Trails::default();
         let id = trails.arrive(Nanos::ZERO, 0, 0, MIB);
         let before = trails[id].pause(Nanos::from_millis(8));

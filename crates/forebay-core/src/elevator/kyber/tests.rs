@@ -39,7 +39,7 @@ fn domains_take_turns_of_sixteen_reads_and_eight_writes() {
 }
 
 #[test]
-fn what_has_arrived_is_taken_over_at_once() {
+fn new_arrivals_are_accepted_at_once() {
     let mut layer = kyber();
     for (stream, place) in [(1, 5), (1, 3), (0, 9)] {
         layer.submit_bare(Nanos::ZERO, read(0.0, stream, place * MIB));
@@ -102,7 +102,7 @@ fn a_tenth_beyond_the_target_is_congestion() {
 }
 
 #[test]
-fn few_latencies_tell_nothing_for_a_second() {
+fn too_few_latencies_are_ignored_for_a_second() {
     let mut few = seen(2.0, &[(499, 9.0)]);
     assert!(!few.is_congested(ms(100.0)));
     assert!(!few.is_congested(ms(1_099.9)));

@@ -102,7 +102,7 @@ mod tests {
     /// The search must return the same result as examining all requests: sorted by address, with
     /// wide ones last.
     #[test]
-    fn what_overlaps_is_found_in_order() {
+    fn overlapping_requests_are_found_in_order() {
         let mut state = 1_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

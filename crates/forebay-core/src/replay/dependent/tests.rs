@@ -118,7 +118,7 @@ fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> 
 
 proptest! {
     #[test]
-    fn requests_follow_the_answers_they_can_have_waited_for(
+    fn requests_depend_on_answers_that_preceded_them(
         rows in rows(), times in 1u64..4,
     ) {
         let (recorded, took) = recording(&rows);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_device_as_fast_as_the_recorded_one_gets_requests_when_that_did(rows in rows()) {
+    fn an_equally_fast_device_gets_requests_at_recorded_times(rows in rows()) {
         let all_known =
             rows.iter().map(|&(gap, place, len, _, stream, latency, _)| {
                 let latency = latency.unwrap_or(7);
@@ -191,7 +191,7 @@ fn an_unknown_task_follows_what_it_overlaps() {
 }
 
 #[test]
-fn lag_is_told_from_the_recorded_time() {
+fn lag_is_measured_from_the_recorded_time() {
     let recorded = reader();
     let mut workload = Dependent::new(recorded, Intensity::RECORDED);
     let first = workload.take();
@@ -207,7 +207,7 @@ fn lag_is_told_from_the_recorded_time() {
 }
 
 #[test]
-fn a_write_waits_for_the_read_before_it_and_the_rest_goes_on() {
+fn a_write_waits_for_the_read_before_it_and_the_rest_continues() {
     let recorded = [
         request(0, 0, 0, 4096, Op::Read, 0),
         request(1, 10, 0, 4096, Op::Write, 1),

@@ -1,6 +1,6 @@
 //! A test bench for arrays, with drives that complete I/Os in any order, fail some, and may
-//! disappear. They lose everything that they may lose ([`medium`]), and the array's answers are
-//! compared with that ([`judge`]).
+//! disappear. The drives lose everything that they may lose ([`medium`]), and the array's answers
+//! are compared with that ([`judge`]).
 
 mod in_place;
 mod judge;
@@ -30,7 +30,7 @@ const UNITS: u64 = 12;
 /// The duration of a step, in ns.
 const STEP: u64 = 1000;
 
-/// Fault rates: one in this many operations fails, none if 0; and the number of requests after
+/// Fault rates: one in this many operations fails, none if 0. Also the number of requests after
 /// which a drive disappears.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {

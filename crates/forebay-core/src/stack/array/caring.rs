@@ -1,7 +1,7 @@
 //! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
 //! and reads a whole volume on request.
 //!
-//! Several units are worked on at a time if there are more drives than a unit spans, so that all
+//! Several units are processed at a time if there are more drives than a unit spans, so that all
 //! drives take part and the time of a rebuild falls with their number. A drive then has about as
 //! much to do for a rebuild as in an array that is as wide as its units.
 //!
@@ -209,7 +209,7 @@ impl Array {
         self
     }
 
-    /// Makes a drive leave, if the others have room for its data.
+    /// Begins to remove a drive, if the others have space for its data.
     pub fn removing(mut self, member: u8) -> Array {
         self.care.retires = Some(member);
         self

@@ -73,7 +73,7 @@ pub struct DriveState {
     pub is_present: bool,
     /// The number of cells that hold nothing.
     pub free_cells: u32,
-    /// The number of its I/Os that failed.
+    /// The number of the drive's I/Os that failed.
     pub faults: u32,
 }
 

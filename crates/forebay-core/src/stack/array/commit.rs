@@ -1,4 +1,4 @@
-//! Rounds: make changes durable, atomically.
+//! Rounds, which make changes durable atomically.
 //!
 //! A round takes the changed units, flushes all drives, and then writes records of these units to
 //! three drives with FUA, one after another in the ring. Flushes and FUA writes that arrive

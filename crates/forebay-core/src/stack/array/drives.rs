@@ -1,4 +1,4 @@
-//! The drives of an array: which are present, and which have room.
+//! The drives of an array: which are present, and which have free cells.
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, LANES_OPEN};

@@ -1,4 +1,4 @@
-//! Drives without room: files on a file system that is full, or whose quota is exceeded.
+//! Drives without space: files on a file system that is full, or whose quota is exceeded.
 //!
 //! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
 //! records wait and are retried, and reads continue. A client that has waited long enough gets an
@@ -227,7 +227,7 @@ mod tests {
         pass(&mut bench, PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
         assert_all_used(&bench);
-        // Nobody waits, so nothing is retried until the next request.
+        // No client waits, so nothing is retried until the next request.
         assert_eq!(bench.array().full.due(), None);
         let flushes = [0, 1].map(|stream| bench.ask(Op::Flush, Flags::NONE, stream, 0, 0));
         pass(&mut bench, PAUSE, |_| Ok(()));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_without_room_is_tried_again_later() {
+    fn a_repair_without_space_is_tried_again_later() {
         let mut bench = Bench::written(created(Level::TRIPLE, 60, false), true);
         let lane = bench.lane_of(0);
         bench.ask(Op::Read, Flags::NONE, 0, 0, 4);

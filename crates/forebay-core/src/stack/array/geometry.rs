@@ -94,7 +94,7 @@ impl Geometry {
             Geometry::fitting_set(Geometry { lanes: set.len() as u16, ..sizes }, leanest, bytes)
         };
         let alone: Vec<Geometry> = sets.iter().map(|set| of(set, 0)).collect::<Option<_>>()?;
-        // Each drive has the ring of the whole array, not of its set.
+        // Each drive has the ring of the whole array, not only of its set.
         let units = alone.iter().map(|set| set.units).sum();
         let lanes = sets.iter().map(|set| set.len() as u16).sum();
         let whole = Geometry::new(Geometry { units, lanes, ..sizes }, leanest, 0)?;

@@ -161,8 +161,8 @@ impl Job {
     /// Returns whether the parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
-        // There are few parts, so it is enough to look repeatedly for the one that extends
-        // furthest.
+        // There are few parts, so a repeated search for the one that extends furthest is fast
+        // enough.
         loop {
             let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
             let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();

@@ -25,7 +25,7 @@ pub(super) struct Losses {
     count: u64,
     /// The cause of the last loss.
     fault: Option<Fault>,
-    /// By stream: the number of losses that it has been informed of.
+    /// By stream: the number of losses that the stream has been informed about.
     told: BTreeMap<u32, u64>,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     fn a_flush_reports_new_chunks_that_need_chunks_of_a_missing_drive() {
         let mut bench = written(true);
         bench.write(0, 1);
-        // The new chunk and the new P, then an old chunk.
+        // The new chunk and the new P are lost, then an old chunk.
         let lanes = [0, 4, 1].map(|role| bench.lane_of(role));
         bench.lose(&lanes);
         bench.assert_told_once(Fault::Gone);

@@ -9,8 +9,8 @@
 use super::geometry::{BLOCK, Geometry};
 use super::level::{Level, Roles, all, each};
 
-/// Replaces the checksum of a lost block in a trailer. (Another block has it with a probability of
-/// 2^-64.)
+/// Replaces the checksum of a lost block in a trailer. (Another block has this checksum with a
+/// probability of 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
 /// Maximum number of blocks of a chunk.
 const BLOCKS_MAX: usize = 256;
@@ -94,7 +94,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// Returns the same losses without these roles.
+    /// Returns the losses without those of these roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,

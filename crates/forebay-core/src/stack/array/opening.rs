@@ -67,7 +67,7 @@ pub(super) struct Opening {
     spread: BTreeSet<u64>,
     /// How often all records were read again.
     rereads: u32,
-    /// By lane: the number of records read one by one that failed, in succession and in all.
+    /// By lane: the number of failed reads of single records, consecutive and in total.
     unreadable: BTreeMap<Lane, (u32, u32)>,
     /// Records that are written again: their positions and bytes.
     written: Vec<(u64, Buf)>,

@@ -27,7 +27,7 @@ use crate::contract::volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgr
 const NO_PLACE: &str = "the volume has the maximum number of drives";
 
 impl Array {
-    /// Carries out an order in the next call.
+    /// Carries out an order at the next call.
     pub(super) fn ordered(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
         if !matches!(self.phase, Phase::Ready) || self.reads_only || !self.is_fresh() {
             return Err("the volume is not in use".into());
@@ -128,7 +128,7 @@ impl Array {
         let (level, chunks, most) =
             (self.promised_level(), self.chunks(), self.geometry.units_max());
         let fits = KINDS.map(|kind| self.drives.units_without(lane, kind, level, chunks, most));
-        // Units stay on drives of their kind.
+        // Units stay on drives of the same kind.
         let all = (self.geometry.units, fits.iter().sum(), "drives");
         let own = (self.held[kind as usize], fits[kind as usize], kind.plural());
         if let Some((holds, fits, drives)) = [all, own].into_iter().find(|it| it.1 < it.0) {
@@ -137,7 +137,7 @@ impl Array {
                 bytes => format!("{} MiB", bytes >> 20),
             };
             return Err(format!(
-                "its {drives} hold {}, and the others have room for {} (units of level {} span {} drives)",
+                "its {drives} hold {}, and the others have space for {} (units of level {} span {} drives)",
                 size(holds),
                 size(fits),
                 level.name(),

@@ -121,7 +121,7 @@ impl Array {
         let mut bytes = [0; geometry::BLOCK as usize];
         if !slots.get(trailer, &mut bytes) {
             self.known.put(place, Vec::new().into());
-            return true; // There is no content.
+            return true; // There are no contents in this run.
         }
         let check = slots.checksum(trailer).unwrap_or(0) as u32 & 0xFF_FFFF;
         let what = job.level.chunk(role, self.chunks()).unwrap_or(role);

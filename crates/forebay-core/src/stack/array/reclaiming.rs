@@ -38,7 +38,7 @@ impl Array {
         }
         let waiting = self.vacant.len() + self.stalled.len() + self.room.reads;
         if self.jobs.len() > waiting {
-            return; // A change is under way.
+            return; // A change is active.
         }
         if !self.is_retried(plan) {
             self.unblock(plan);
@@ -265,7 +265,7 @@ impl Array {
                 self.drives.of(kind).filter(move |lane| !is_barred(*lane))
             };
             if lanes().next().is_none() {
-                continue; // Its drive is missing.
+                continue; // The role's drive is missing.
             }
             if let Some(lane) = lanes().find(|lane| self.drives.free(*lane) > 0) {
                 new.places[role] = Place::at(self.drives.number(lane), u32::MAX);

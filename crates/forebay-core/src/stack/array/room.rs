@@ -1,4 +1,4 @@
-//! Room for everything that is promised.
+//! Keeps space for everything that is promised.
 //!
 //! A volume promises the capacity that fits with all units at the leanest level. A *fat* unit has a
 //! level that takes more space, and uses cells that the promised units do not need yet. Three

@@ -134,7 +134,7 @@ impl Array {
         }
     }
 
-    /// Reads a cell again, each block by itself.
+    /// Reads a cell again, block by block.
     fn read_blocks(&mut self, io: &Planned, key: u32, plan: &mut Plan<'_>) {
         for block in 0..io.len / geometry::BLOCK {
             let skip = block * geometry::BLOCK;

@@ -22,7 +22,7 @@ impl Place {
     /// A role that no drive has.
     pub(super) const LOST: Place = Place(255 << 56);
 
-    /// Returns the same place, lost by its drive.
+    /// Returns the place as lost by its drive.
     pub(super) fn lost(self) -> Place {
         match self.cell() {
             Some((drive, _)) => Place::lost_by(drive),

@@ -318,7 +318,7 @@ impl Array {
     }
 }
 
-/// Returns the roles that a write of data chunks writes.
+/// Returns the roles that a write of data chunks must write.
 fn written(level: Level, chunks: usize, touched: Roles) -> Roles {
     let holders = each(touched).flat_map(|chunk| level.holders(chunk, chunks));
     let holders = holders.fold(0, |roles: Roles, role| roles | 1 << role);

@@ -116,7 +116,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Tries again to write back a block because a place is needed: the one that has stayed
+    /// Retries writing back a block because its place is needed, choosing the block that has stayed
     /// longest.
     pub(super) fn destage_again(&mut self, plan: &mut Plan<'_>) {
         let idle = |leaving: &&Leaving| {

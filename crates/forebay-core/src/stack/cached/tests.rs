@@ -53,7 +53,7 @@ fn blocks_that_were_read_are_read_from_the_flash_again() {
         first,
         [(DISK, Op::Read, 100, 2), (FLASH, Op::Write, 0, 1), (FLASH, Op::Write, 1, 1)]
     );
-    // Two blocks that are adjacent on the flash, and one that must be read from the disk.
+    // Two blocks that are adjacent on the flash, and a block that must be read from the disk.
     let second = ios(&mut cached, blocks(0, Op::Read, 100, 3));
     assert_eq!(second[..2], [(FLASH, Op::Read, 0, 2), (DISK, Op::Read, 102, 1)]);
     let figures = cached.figures();
@@ -131,7 +131,7 @@ fn a_block_that_the_flash_fails_to_write_is_unchanged_until_the_disk_has_it() {
         assert_eq!(asked(&mut cached, blocks(0, Op::Write, 7, 1)), [], "a write waits");
         let after = planned(|plan| assert_eq!(cached.done(&mend[0], outcome, plan), outcome));
         assert_eq!((after.len(), after[0].lane), (1, FLASH));
-        // Writes wait for the first write to a new place, but not for one to an existing place.
+        // Writes wait for the first write to a new place, but not for a write to an existing place.
         assert_eq!(lane(&mut cached), then);
         planned(|plan| assert_eq!(cached.done(&after[0], Ok(()), plan), Ok(())));
     }

@@ -14,7 +14,7 @@ use crate::outstanding::Release;
 pub enum Owner {
     /// A client request, identified by the number passed to [`super::Placement::place`].
     Client(u32),
-    /// Nobody waits for the I/O.
+    /// No request waits for the I/O.
     Background,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Plan<'a> {
     pub fn forget_idle(&mut self) -> bool {
         let forgotten = !self.wanted.past.is_empty();
         for io in self.wanted.past.drain(..) {
-            debug_assert_eq!(io.owner, Owner::Background, "somebody waits for it");
+            debug_assert_eq!(io.owner, Owner::Background, "a request waits for it");
             if io.op.moves_data() {
                 self.slots.free(io.bytes.buf);
             }

@@ -67,7 +67,7 @@ pub fn found(head: &[u8; 64]) -> Option<HeadRecord> {
 pub struct Record {
     /// The offset of the record: its head, followed by the rows.
     pub at: u64,
-    /// The offset of the copy, which only tells where the record is.
+    /// The offset of the copy, which is used only to locate the record.
     pub marker: u64,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct RecordKeeper {
     /// Whether to begin a rearrangement if there is no record.
     begins: bool,
     phase: Phase,
-    /// The data being written: the head, then rows.
+    /// The data being written: the header, then the rows.
     buf: Buf,
     /// Requests that arrived before the positions of data were known.
     early: Vec<(u32, Request, Bytes)>,

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_weighs_an_eighth_in_the_average() {
+    fn a_run_has_weight_one_eighth_in_the_average() {
         for (run, expected) in [(65_536, false), (65_528, true)] {
             let mut rolling = Rolling::new(8192);
             let mut light = |offset, len| {

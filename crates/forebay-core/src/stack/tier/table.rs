@@ -158,7 +158,7 @@ impl Table {
         Some((slot, key, sectors))
     }
 
-    /// Restores the contents of a slot: these sectors of a block.
+    /// Restores a slot that contains the given sectors of a block.
     pub(super) fn found(&mut self, slot: u32, lane: Lane, block: u64, sectors: u8) {
         self.slots.take_at(slot);
         let id = self.enter(lane, block, slot);

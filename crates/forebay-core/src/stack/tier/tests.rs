@@ -175,7 +175,7 @@ fn a_failed_write_of_part_of_a_sector_is_reported() {
 }
 
 #[test]
-fn nothing_more_is_placed_on_a_flash_that_is_gone() {
+fn nothing_is_placed_on_a_lost_flash() {
     let mut policy = hybrid(8, 16 << 10, None);
     let mut now = Nanos::ZERO;
     policy.submit_bare(now, request(Op::Write, 0, 64, 8, 0));

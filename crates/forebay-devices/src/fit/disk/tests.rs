@@ -35,7 +35,7 @@ fn fitted(table: &str, depths: &[u32], known: DiskFacts) -> (DiskFit, Vec<RowChe
 }
 
 #[test]
-fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
+fn the_fit_predicts_unseen_reads_of_a_disk() {
     let reads = reads_of(HDD_500GB);
     let (fit, checks) = fitted(&reads, &[1, 4, 32], known(7200.0, GB_500));
     judge(&checks, Op::Read, 0.05, 1);
@@ -64,7 +64,7 @@ fn disks_of_any_size_can_be_fitted() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn writes_of_a_disk_are_met_with_the_newest_first() {
+fn the_fit_predicts_writes_of_a_disk_that_serves_the_newest_first() {
     let (fit, checks) = fitted(HDD_500GB, &[1, 4, 32], known(7200.0, GB_500));
     judge(&checks, Op::Read, 0.05, 1);
     judge(&checks, Op::Write, 0.05, 8);
@@ -74,7 +74,7 @@ fn writes_of_a_disk_are_met_with_the_newest_first() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn a_disk_that_chooses_ahead_is_met() {
+fn the_fit_predicts_a_disk_that_chooses_ahead() {
     let (fit, checks) = fitted(RAPTOR, &[1, 8, 32], known(10_000.0, 74_355_769_344));
     judge(&checks, Op::Read, 0.05, 1);
     judge(&checks, Op::Write, 0.10, u32::MAX);
@@ -83,7 +83,7 @@ fn a_disk_that_chooses_ahead_is_met() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn a_disk_that_waits_for_the_answer_is_met() {
+fn the_fit_predicts_a_disk_that_waits_for_the_answer() {
     let (fit, checks) = fitted(ST2000DM006, &[1, 2, 32], known(7200.0, 2_000_398_934_016));
     judge(&checks, Op::Read, 0.05, 1);
     judge(&checks, Op::Write, 0.10, u32::MAX);
@@ -92,7 +92,7 @@ fn a_disk_that_waits_for_the_answer_is_met() {
 
 /// Checks that the bundled files of measured disks are as accurate as they claim.
 #[test]
-fn bundled_files_meet_what_was_measured() {
+fn bundled_files_agree_with_measurements() {
     let checked = |name: &str, table: &str| {
         let (_, spec) = crate::open_spec(name).unwrap();
         let crate::DiskSpec::Drive(drive) = spec else { panic!("{name} is a plain disk") };
@@ -179,7 +179,7 @@ fn refused(rows: &[SweepRow], known: DiskFacts) -> String {
 }
 
 #[test]
-fn rows_that_no_disk_measures_are_refused() {
+fn rows_impossible_for_a_disk_are_rejected() {
     let disk = || known(7200.0, GB_500);
     let said = |rows: &[SweepRow]| refused(rows, disk());
     assert!(said(&[]).contains("no usable row"));
@@ -202,7 +202,7 @@ fn rows_that_no_disk_measures_are_refused() {
 }
 
 #[test]
-fn rows_that_do_not_go_together_are_left_out_and_told() {
+fn inconsistent_rows_are_left_out_and_reported() {
     let mut notes = Vec::new();
     let busy = SweepRow { mean_us: Some(99_000.0), ..row(Op::Read, 4, 80.0) };
     let falling =
@@ -226,7 +226,7 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
 }
 
 #[test]
-fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
+fn a_small_sweep_is_fitted_and_open_parameters_are_reported() {
     // With a single row of reads, the rotational speed and the catch margin are guesses.
     let unknown = DiskFacts { rpm: None, ..known(0.0, GB_500) };
     let fit = super::fit(&[row(Op::Read, 1, 57.0)], unknown.clone()).unwrap();
@@ -262,7 +262,7 @@ fn bare(op: Op, rates: &[(u32, f64)]) -> Vec<SweepRow> {
 }
 
 #[test]
-fn several_disks_are_not_fitted_without_a_word() {
+fn fitting_several_disks_is_reported() {
     let rows = bare(Op::Read, &[(1, 70.0), (4, 250.0), (32, 900.0)]);
     let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
     let count = |part: &str| fit.notes.iter().filter(|note| note.contains(part)).count();
@@ -345,7 +345,7 @@ fn a_99th_percentile_shows_how_long_commands_are_passed_over() {
 
 /// Writes without a cache have no margin of their own: the settle time balances the errors at all depths.
 #[test]
-fn writes_without_a_cache_are_met_at_every_depth() {
+fn the_fit_predicts_uncached_writes_at_every_depth() {
     let mut rows = rows(&reads_of(HDD_500GB));
     let rates = [(1, 68.0), (4, 80.24), (8, 86.36), (16, 92.48), (32, 98.6)];
     rows.extend(bare(Op::Write, &rates));

@@ -1,4 +1,4 @@
-//! What a fit of reads or writes tries to meet: some of the measured rows, the 99th percentiles
+//! The targets of a fit of reads or writes: some of the measured rows, the 99th percentiles
 //! expected between them, and the part of the latencies that is the host's.
 
 use forebay_core::{Nanos, Op};
@@ -30,7 +30,7 @@ const WAKE_MAX_SHARE: f64 = 0.25;
 const UNSURE_TIMES: f64 = 0.5;
 const UNSURE_MAX_SHARE: f64 = 0.1;
 
-/// What a fit tries to meet.
+/// The targets of a fit.
 #[derive(Clone, Debug)]
 pub(super) struct Aims<'a> {
     /// The rows to fit, by depth. Implausible percentiles are left out.

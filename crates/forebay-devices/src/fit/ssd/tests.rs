@@ -84,27 +84,27 @@ fn measured_meets(drive: &str, missed: &[Missed]) {
 }
 
 #[test]
-fn a_pm883_is_met_at_depths_that_were_not_fitted() {
+fn the_fit_predicts_a_pm883_at_unseen_depths() {
     // The 99th percentile of writes at depth 4 was measured as 1.6 times the median; it is 1.06 times
     // at depth 2 and 1.04 times at depth 8. No other row has such a tail, so it is not fitted.
     measured_meets("samsung-pm883", &[(Op::Write, 4, [-0.40, -0.25])]);
 }
 
 #[test]
-fn a_d3_s4610_is_met_at_depths_that_were_not_fitted() {
+fn the_fit_predicts_a_d3_s4610_at_unseen_depths() {
     // 93, 144 and 155 us were measured at depths 1, 2 and 4.
     measured_meets("intel-d3-s4610", &[(Op::Write, 2, [-0.30, 0.0])]);
 }
 
 #[test]
-fn a_dc500m_is_met_at_depths_that_were_not_fitted() {
+fn the_fit_predicts_a_dc500m_at_unseen_depths() {
     measured_meets("kingston-dc500m", &[]);
 }
 
 /// Without a row between 8 and 64, nothing shows the percentiles where the drive reaches its maximum
 /// rate.
 #[test]
-fn reads_are_met_between_depths_far_apart() {
+fn the_fit_predicts_reads_between_distant_depths() {
     meets("intel-d3-s4610", &rows("intel-d3-s4610", Op::Read, &[]), &[1, 8, 64], &[]);
 }
 
@@ -137,13 +137,13 @@ fn synthetic_meets(name: &str, reads: Synthetic, writes: Synthetic) {
 /// The drive behaves differently from the model: latencies are lognormal, and some writes are late by
 /// a millisecond without delaying those behind them.
 #[test]
-fn a_synthetic_drive_is_met() {
+fn the_fit_predicts_a_synthetic_drive() {
     synthetic_meets("late writes", READS, Synthetic { stalled: 0.012, ..WRITES });
 }
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn synthetic_drives_are_met() {
+fn the_fit_predicts_synthetic_drives() {
     let reads = Synthetic { units: 8, service_us: 60.0, sigma: 0.1, fixed_us: 40.0, ..READS };
     let writes = Synthetic { units: 1, service_us: 16.0, sigma: 0.1, interval_us: 0.0, ..WRITES };
     synthetic_meets("steady writes", reads, writes);
@@ -154,7 +154,7 @@ fn synthetic_drives_are_met() {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn all_rows_of_a_sweep_reads_and_writes_are_met() {
+fn the_fit_predicts_all_reads_and_writes_of_a_sweep() {
     for drive in ["intel-d3-s4610", "kingston-dc500m"] {
         let all = [rows(drive, Op::Read, &[]), rows(drive, Op::Write, &[])].concat();
         for RowChecked { what, check, is_fitted } in judged(all.clone(), all) {
@@ -165,7 +165,7 @@ fn all_rows_of_a_sweep_reads_and_writes_are_met() {
 }
 
 #[test]
-fn what_shows_no_drive_is_refused() {
+fn sweeps_that_do_not_measure_a_drive_are_rejected() {
     let one = rows("samsung-pm883", Op::Read, &[1]);
     let refused = |rows| fit(&sweep(rows), SsdFacts::default()).unwrap_err().to_string();
     assert!(refused(one).contains("random reads at 1 queue depth,"));

@@ -51,7 +51,7 @@ pub(super) fn groups(
     if superseded > 0 {
         let reports = counted(superseded as u64, "report");
         sweep.notes.push(format!(
-            "{}: {reports} of runs that went on (status-interval) left out; the last report of a \
+            "{}: {reports} of unfinished runs (status-interval) left out; the last report of a \
              run is its result",
             path.display()
         ));

@@ -1,5 +1,5 @@
-//! Tells repeated rows of one drive from rows of several drives whose names do not say which drive
-//! they are on, such as files on mounted file systems.
+//! Distinguishes repeated rows of one drive from rows of several drives whose names do not say
+//! which drive they are on, such as files on mounted file systems.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ impl Origin {
     }
 
     /// Returns whether two rows may be of one drive: both targets are on a drive with a known name
-    /// (drives with different names were refused before), or are in one folder. Without targets, the
-    /// results must be in one folder. Folders beside each other are of different drives.
+    /// (drives with different names were refused before), or are in one folder. Without targets,
+    /// the results must be in one folder. Sibling folders belong to different drives.
     pub(super) fn is_same(&self, other: &Origin) -> bool {
         let in_one_folder = |one: &Path, other: &Path| {
             let folders = one.parent().zip(other.parent());

@@ -123,7 +123,7 @@ fn clones_add_their_depths_with_one_report_or_with_many() {
 }
 
 #[test]
-fn of_repeated_rows_those_of_one_job_are_taken_and_averaged() {
+fn repeated_rows_of_one_job_are_averaged() {
     let row = |jobs: u32, depth: u32, iops: f64| {
         let options =
             format!(r#""rw": "randread", "bs": "4k", "iodepth": "{depth}", "numjobs": "{jobs}""#);
@@ -227,7 +227,7 @@ fn rows_that_say_nothing_of_the_drive_are_left_out_with_a_note() {
 }
 
 #[test]
-fn what_is_none_of_fios_results_is_refused_in_one_line() {
+fn files_that_are_no_fio_results_are_rejected_in_one_line() {
     for (text, said) in [
         ("", "an empty file"),
         ("hello\nthere", "got 'hello'"),
@@ -251,7 +251,7 @@ fn what_is_none_of_fios_results_is_refused_in_one_line() {
 }
 
 #[test]
-fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
+fn bandwidth_replaces_missing_rates_and_invalid_numbers_are_ignored() {
     let only = |side: &str| {
         let text = run("", &[job("x", 0, r#""rw": "randread", "bs": "8k""#, side, &none())]);
         Folder::with("bandwidth", &[("x.json", &text)]).read()
@@ -335,7 +335,7 @@ fn an_unusable_job_is_described_briefly_and_without_a_wrong_hint() {
     assert!(said.contains("its options imply 1 outstanding I/O, but"), "{said}");
 }
 
-/// Without a drive's name, the folder tells drives apart.
+/// Without a drive's name, the folder distinguishes drives.
 #[test]
 fn repeated_rows_of_two_folders_are_not_averaged() {
     let text = |iops: f64, target: &str| {
@@ -372,7 +372,7 @@ fn report(jobname: &str, begun: u32, elapsed: u32, iops: f64) -> String {
 }
 
 #[test]
-fn of_the_reports_of_a_run_the_last_counts() {
+fn the_last_report_of_a_run_counts() {
     let read = |reports: &[String]| {
         Folder::with("interval", &[("x.json", &reports.concat())]).read().unwrap()
     };
@@ -384,7 +384,7 @@ fn of_the_reports_of_a_run_the_last_counts() {
     let sweep = read(&run(1000));
     assert_eq!((sweep.rows.len(), sweep.rows[0].iops), (1, 400.0));
     assert_eq!(sweep.notes.len(), 1, "{:?}", sweep.notes);
-    assert!(sweep.notes[0].contains("x.json: 2 reports of runs that went on"), "{:?}", sweep.notes);
+    assert!(sweep.notes[0].contains("x.json: 2 reports of unfinished runs"), "{:?}", sweep.notes);
     // A second run that was appended to the file counts as well, and so does another job.
     let again = [run(1000).to_vec(), vec![report("a", 1040, 30, 420.0)]].concat();
     assert_eq!(read(&again).rows[0].iops, 410.0);

@@ -125,7 +125,7 @@ impl Placer {
     }
 
     /// Returns a place on the nearest new blocks beyond an end, if no end has new blocks directly
-    /// ahead. Prefers one with room to continue.
+    /// ahead. Prefers one with space to continue.
     fn beyond(
         &mut self,
         (class, _): (usize, usize),

@@ -42,7 +42,7 @@ class Finding:
     ) -> None:
         self.title = title
         self.said = [*said[:1], *missing, *said[1:]]
-        """Sentences: the answer, what it leaves out, what else there is to say."""
+        """Sentences: the answer, what it leaves out, and further remarks."""
         self.rows = list(rows)
         """A dict each."""
         self.cautions = list(cautions)

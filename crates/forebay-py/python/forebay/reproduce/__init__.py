@@ -1,4 +1,4 @@
-"""Reproduces the papers' tables and figures, with our results beside theirs.
+"""Reproduces the papers' tables and figures, and compares our results with theirs.
 
     python -m forebay.reproduce                             # all five papers, then one page of their claims
     python -m forebay.reproduce papers/bid                  # one paper, into papers/bid/table.md

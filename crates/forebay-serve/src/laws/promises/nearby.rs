@@ -1,5 +1,5 @@
-//! Neighbors that write near a tenant. The drive acknowledges their writes before it performs them, at
-//! a higher rate than it can sustain beside the tenant's reads.
+//! Neighbors that write near a tenant. The drive acknowledges their writes before it performs them,
+//! at a higher rate than it can sustain along with the tenant's reads.
 
 use super::*;
 

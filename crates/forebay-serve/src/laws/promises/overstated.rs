@@ -90,7 +90,7 @@ impl Three {
 }
 
 #[test]
-fn a_capacity_that_is_too_high_starves_no_neighbour() {
+fn a_capacity_that_is_too_high_starves_no_neighbor() {
     for capacity_iops in [200, 1000, 100_000] {
         let three = Three::beside(capacity_iops);
         assert!(three.longest < Nanos::from_secs(5), "{capacity_iops}: {}", three.longest);

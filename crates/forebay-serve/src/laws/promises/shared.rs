@@ -1,5 +1,5 @@
-//! Connections of one export: they share its promise and its part of the rest, however many requests
-//! each has outstanding.
+//! Connections of one export share its promise and its part of the remaining capacity, however many
+//! requests each has outstanding.
 
 use super::*;
 use crate::front::Streams;
@@ -93,7 +93,7 @@ impl Workload for Clients {
 }
 
 impl Clients {
-    /// Runs the clients beside a steady tenant, on a disk of 78 IOPS.
+    /// Runs the clients together with a steady tenant, on a disk of 78 IOPS.
     fn run(clients: &[Client]) -> Clients {
         let bed = on_device("st1000nm0011", None);
         let mut back = Back::of("disk", On::Volume(Vec::new()));
@@ -128,7 +128,8 @@ impl Clients {
             let (kept, late) = (self.kept[export], self.late[export]);
             assert!(late * 200 <= kept, "export {export}: {late} of {kept} are late");
         }
-        // Requests of closed clients come when others are answered, so a few units are not used.
+        // Closed clients send requests when others are answered, so a few units of capacity are not
+        // used.
         let least = DB_IOPS * 60 * 95 / 100;
         assert!(self.kept[DB] >= least, "{} kept, expected {least}", self.kept[DB]);
     }
@@ -158,7 +159,7 @@ fn connections_share_what_an_export_without_a_promise_gets() {
 }
 
 #[test]
-fn what_a_modest_connection_leaves_is_its_neighbours() {
+fn capacity_unused_by_a_modest_connection_goes_to_its_neighbors() {
     // It asks once in half a second.
     let rare = Client { thinks: Nanos::from_millis(500), ..reader(DB, 1) };
     let run = Clients::run(&[reader(DB, 64), rare, reader(BATCH, 16)]);

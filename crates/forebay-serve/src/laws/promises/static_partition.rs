@@ -3,8 +3,8 @@
 //! A static partition gives each tenant a fixed rate. The device must be able to serve all of these
 //! rates at the same time. The best partition is found offline: many rates and queue depths are
 //! tried on the known requests of all tenants, which are at random places of the whole disk. A
-//! partition must keep 99 % of them in time beside any neighbor, whose own rate is the least that
-//! the server leaves it.
+//! partition must keep 99 % of them in time with any neighbor, whose own rate is the least that the
+//! server leaves it.
 
 use super::*;
 

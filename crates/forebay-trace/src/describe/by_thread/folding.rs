@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_double_until_they_reach() {
+    fn intervals_double_until_they_suffice() {
         let mut folding = Folding::<4>::default();
         [0, 1, 3].iter().for_each(|at| folding.add(*at));
         assert_eq!((folding.counts(), folding.level()), (&[1, 1, 0, 1][..], 0));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_taken() {
+    fn the_requested_period_is_used() {
         let clock = Clock::new(Some(Nanos(10)));
         assert_eq!((clock.finest(29), clock.finest(30), clock.level(0, 1000)), (2, 3, 0));
         assert_eq!((clock.seconds(0), clock.seconds(3)), (10e-9, 80e-9));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_belong_to_what_they_bound() {
+    fn bounds_are_inclusive() {
         let found = kind("a/1", LOG);
         let expected = (Functionality::Log, Fluctuation::Fluctuating, Intensity::High);
         assert_eq!((found.functionality, found.fluctuation, found.intensity), expected);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forms_without_data_are_told_apart() {
+    fn the_forms_without_data_are_distinguished() {
         let span = |line| *parsed(line).0.kind.span().unwrap();
         assert_eq!(span("8,0 1 1 0.0 5 Q FWS [x]").op(), Some(forebay_core::Op::Flush));
         assert_eq!(span("8,0 1 1 0.0 0 C WFS 575480360 [0]").sector, 575480360);

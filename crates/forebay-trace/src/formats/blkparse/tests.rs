@@ -79,7 +79,7 @@ fn a_number_that_is_cut_at_the_end_is_left_out() {
 }
 
 #[test]
-fn a_second_run_and_lost_events_are_told() {
+fn a_second_run_and_lost_events_are_reported() {
     let event = |at: &str| Q.replace("0.000000100", at);
     let text =
         format!("{}{}{}Skips: 0 forward (0 -   0.0%)\n", event("1.0"), event("9.5"), event("0.0"));
@@ -94,7 +94,7 @@ fn a_second_run_and_lost_events_are_told() {
 
 const REMAP: &str = "8,16 0 2 0.000000200 5 A RA 900 + 8 <- (253,0) 800\n";
 
-/// A request to a volume that is remapped to a disk, which also has a request of its own.
+/// A request to a volume that is remapped to a disk, which also has a separate request.
 fn layers() -> String {
     let upper = Q.replace("8,16", "253,0");
     let lower = Q.replace("800", "900").replace("0100", "0300");

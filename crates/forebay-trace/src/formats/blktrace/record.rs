@@ -1,8 +1,8 @@
 //! The binary records of one file: 48 bytes each, followed by a payload of up to 65,535 bytes.
 //!
-//! The byte order is that of the traced machine, and is detected from the magic number of the first
-//! record. Only events that concern requests are decoded; the others are skipped. Damaged parts are
-//! skipped up to the next record, as far as [`BadRowsMax`] allows ([`damage`]).
+//! The byte order of the traced machine is detected from the magic number of the first record. Only
+//! events that concern requests are decoded; the others are skipped. Damaged parts are skipped up
+//! to the next record, as far as [`BadRowsMax`] allows ([`damage`]).
 
 mod damage;
 

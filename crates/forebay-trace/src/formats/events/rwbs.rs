@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_f_means_what_its_place_says() {
+    fn the_meaning_of_f_depends_on_its_position() {
         let (flush, fua, write) = (Category::FLUSH, Category::FUA, Category::WRITE);
         assert_eq!(category(b"FWFS"), Some(flush.with(write).with(fua).with(Category::SYNC)));
         assert_eq!((category(b"FN"), category(b"FF")), (Some(flush), Some(flush)));

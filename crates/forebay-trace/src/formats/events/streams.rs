@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_without_room_are_one_stream() {
+    fn threads_without_space_are_one_stream() {
         let (mut streams, mut dictionary) = (Streams::default(), Dictionary::default());
         let count = 1 << 20;
         let numbers: Vec<u32> = (0..count).map(|n| streams.number(n, &mut dictionary)).collect();

@@ -191,7 +191,7 @@ fn an_unknown_thread_of_perf_is_not_thread_1() {
 
 /// Completions end with the number of an error, which the kernel prints with or without a sign.
 #[test]
-fn requests_that_fail_are_told() {
+fn requests_that_fail_are_reported() {
     for (line, error) in [
         ("a 7 [001] TIME: block:EVENT: 8,0 R BYTES () 800 + 8 [LAST]", "-5"),
         ("a-7 [001] ..... TIME: EVENT: 8,0 R BYTES () 800 + 8 none,0,0 [LAST]", "-5"),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_counted_and_a_cut_end_told() {
+    fn other_records_are_counted_and_a_truncated_end_is_reported() {
         let mut text = [row(1, 1, 0, -1), row(1, 2, 5, -1), row(2, 3, 5, -1)].concat();
         text.truncate(text.len() - 1);
         let (records, _, notes) = read(open, &text);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_its_byte_and_is_not_recognised() {
+    fn nonsense_names_its_byte_and_is_not_recognized() {
         let good = row(7, 1, 5, 2);
         for next in [0, -2, REQUESTS_MAX, i64::MIN] {
             let bad = row(8, 1, 5, next);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_format_takes_it() {
+    fn no_other_format_accepts_the_file() {
         let rows: Vec<u8> = (0..5000).flat_map(|n| row(n / 9, n.into(), n + 1, i64::MAX)).collect();
         let first = FORMATS.iter().find(|format| format.sniff(&rows));
         assert_eq!(first.map(|format| format.name), Some("oracle-general"));

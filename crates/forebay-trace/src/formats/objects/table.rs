@@ -250,7 +250,7 @@ fn op(word: &[u8]) -> Option<Op> {
 
 fn time_ns(field: &[u8]) -> Result<u64, RowError> {
     let ns = decimal(field).and_then(|(s, ns)| s.checked_mul(SECOND_NS)?.checked_add(ns));
-    ns.ok_or_else(|| RowError::new("time", field, "seconds, with decimals or without"))
+    ns.ok_or_else(|| RowError::new("time", field, "seconds, with or without decimals"))
 }
 
 /// Returns the hash of an object id.

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_in_another_unit_is_told() {
+    fn a_date_in_another_unit_is_reported() {
         let told = |unit, first_ns| other_date(FoundColumn { name: "time", unit }, first_ns);
         let of_2024 = 1_716_900_000_123_456;
         let ms = told(Some(1_000_000), of_2024).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_that_tells_no_unit_is_left_and_told() {
+    fn a_latency_without_a_unit_is_ignored_and_reported() {
         let fields = |name: &str, kind| vec![field(name, kind)];
         let bare = fields("response_time", ColumnKind::Float { bits: 64 });
         assert!(latency(&bare).is_none());

@@ -131,7 +131,7 @@ fn each_preset_reads_its_units() {
 }
 
 #[test]
-fn presets_are_told_apart() {
+fn presets_are_distinguished() {
     for (text, expected) in [
         ("128166385295514663,hm,0,Write,9056014336,2048,2833\n", "msr"),
         ("\u{feff}7,20941264,8192,W,0.551706\n", "spc"),

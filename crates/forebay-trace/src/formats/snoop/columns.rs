@@ -38,7 +38,7 @@ const COLUMNS: usize = 12;
 /// The heading of offsets in KiB, which tools that trace files print.
 const OFFSET_KIB: &[u8] = b"OFF_KB";
 
-/// The header of CSV that tools for files print (`xfsslower -j`).
+/// The CSV header that file-system tools print (`xfsslower -j`).
 const CSV: &str = "ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE";
 
 /// The columns of [`CSV`].

@@ -79,7 +79,7 @@ fn tools_for_files_have_files_as_volumes() {
 }
 
 #[test]
-fn rows_without_a_disk_are_skipped_and_losses_told() {
+fn rows_without_a_disk_are_skipped_and_losses_reported() {
     let text = format!("{BIOSNOOP}1.0 ? 0 R 0 4096 0.1\nLost 3 samples\n1.1 x 1 sda R 0 512 0.1\n");
     let (records, _, notes) = read(open, text.as_bytes());
     assert_eq!((records.len(), notes.rows_skipped), (1, 1));

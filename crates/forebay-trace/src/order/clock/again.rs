@@ -24,8 +24,8 @@ const RUN_ROWS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
 /// The minimum number of rows if some of them were out of order.
 const SHAKEN_ROWS: u64 = 64;
-/// In a run with rows out of order, the number of rows examined after a step is that of the run
-/// divided by this. If at least one in this many of them is later than the middle of the step,
+/// In a run with rows out of order, the number of rows examined after a step is the length of the
+/// run divided by this. If at least one in this many of them is later than the middle of the step,
 /// there is no new run.
 const SHAKEN_SHARE: usize = 8;
 /// The number of rows that must stay near the beginning of a new run. The second number is for runs

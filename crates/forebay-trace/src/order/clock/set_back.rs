@@ -30,7 +30,7 @@ impl Clock {
         let jumps_ns = gaps().map(|(last, next)| next.saturating_sub(last)).max().unwrap_or(0);
         let is_orderly = falls_ns.max(self.run.shaken_ns) <= back_ns / ORDERLY_SHARE;
         let stays = times().take(STAY_ROWS).all(|at_ns| at_ns < self.last.at_ns);
-        // A step of one or two ticks of a coarse clock says nothing.
+        // A step of one or two ticks of a coarse clock is not significant.
         let is_tick = |at_ns: u64| at_ns.is_multiple_of(back_ns / 2);
         let is_coarse = is_tick(row.at_ns) && is_tick(self.last.at_ns) && times().all(is_tick);
         is_orderly && stays && jumps_ns < back_ns / 2 && !is_coarse

@@ -61,7 +61,7 @@ fn a_second_run_can_be_put_behind_the_first() {
 }
 
 #[test]
-fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
+fn a_few_wild_stamps_are_distinguished_from_a_clock_that_was_set() {
     for wild in [YEARS_10 + 7, 0] {
         let base = 2 * YEARS_10;
         let mut times: Vec<u64> = (0..3000).map(|n| base + n * 5_000_001).collect();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_told_once_and_again_when_it_changes() {
+    fn a_name_is_reported_once_and_again_when_it_changes() {
         let stream = |thread, name: &str| Stream { thread, process: None, name: name.into() };
         let streams =
             vec![stream(Some(5), "java"), stream(Some(5), "Größer als 15 Bytes"), stream(None, "")];

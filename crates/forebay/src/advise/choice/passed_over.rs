@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_of_one_reason_are_told_together() {
+    fn schedulers_passed_over_for_the_same_reason_are_listed_together() {
         let (by, figure) = ("bid".to_string(), "busy time 4 s against 2 s".to_string());
         let beaten = PassedOver::Beaten { by: by.clone(), figure: figure.clone() };
         let worse = PassedOver::Worse { than: by.clone(), figure };

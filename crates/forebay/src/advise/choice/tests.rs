@@ -73,7 +73,7 @@ fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<Strin
 }
 
 #[test]
-fn the_preference_picks_among_those_that_nothing_beats() {
+fn the_preference_chooses_among_unbeaten_schedulers() {
     let runs = [
         run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
@@ -89,7 +89,7 @@ fn the_preference_picks_among_those_that_nothing_beats() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_the_simplest() {
+fn the_simplest_of_equal_schedulers_is_chosen() {
     let runs = [
         run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 396.0, 99.0, 99.0),
@@ -108,7 +108,7 @@ fn what_cannot_be_told_apart_is_the_simplest() {
 /// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only there is not
 /// recommended.
 #[test]
-fn what_wins_only_in_one_tenth_of_the_trace_is_not_recommended() {
+fn a_gain_in_only_one_tenth_of_the_trace_is_not_recommended() {
     let reads = |slow_ms: f64, calm_ms: f64, episodes: u64| {
         move |id: u64| match id {
             id if id % 2 == 1 => 50.0,
@@ -127,7 +127,7 @@ fn what_wins_only_in_one_tenth_of_the_trace_is_not_recommended() {
 }
 
 #[test]
-fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
+fn removed_schedulers_are_shown_but_not_recommended() {
     let runs = [
         run("none", 400.0, 100.0, 100.0),
         run("anticipatory", 200.0, 50.0, 50.0),
@@ -157,7 +157,7 @@ fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult,
 /// whose tail is three times worse in that burst must neither count as unharmed nor be chosen for
 /// being in Linux.
 #[test]
-fn what_may_well_be_worse_is_not_chosen() {
+fn schedulers_that_may_be_worse_are_not_chosen() {
     let runs = [
         bursty("none", 400.0, 3900.0, 197.0),
         bursty("mq-deadline", 400.0, 11_600.0, 129.0),
@@ -172,7 +172,7 @@ fn what_may_well_be_worse_is_not_chosen() {
 }
 
 #[test]
-fn flash_that_chance_may_have_helped_is_told_so() {
+fn flash_whose_gain_may_be_due_to_chance_is_marked() {
     let runs = [
         bursty("bid-hybrid", 400.0, 2300.0, 100.0),
         bursty("none", 400.0, 39_000.0, 100.0),
@@ -265,7 +265,7 @@ fn a_noisy_tail_hides_no_gain() {
 
 /// A gain in one figure does not pay for a loss of a third in another, unless the user prefers it.
 #[test]
-fn what_harms_a_figure_is_chosen_only_by_who_prefers_the_other() {
+fn a_scheduler_that_harms_a_figure_is_chosen_only_by_preference() {
     let with = |reads_ms, replay| {
         let runs = [run("none", 75.0, 177.0, 105.0), run("mq-deadline", 75.0, reads_ms, 60.0)];
         runs.map(|(result, slices)| (RunResult { replay, ..result }, slices))
@@ -289,7 +289,7 @@ fn gains_below_the_step_of_the_clock_do_not_count() {
 
 /// Among equally good schedulers, one that beats the baseline is chosen over a simpler one.
 #[test]
-fn what_is_better_in_all_is_chosen_before_what_is_simpler() {
+fn a_scheduler_better_in_all_figures_beats_a_simpler_one() {
     let runs = [
         run("none", 395.0, 96.0, 114.0),
         run("clook", 374.0, 107.0, 59.6),
@@ -300,7 +300,7 @@ fn what_is_better_in_all_is_chosen_before_what_is_simpler() {
 }
 
 #[test]
-fn each_that_is_passed_over_is_told_why() {
+fn each_scheduler_passed_over_has_a_reason() {
     let runs = [
         run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
@@ -324,7 +324,7 @@ fn each_that_is_passed_over_is_told_why() {
 }
 
 #[test]
-fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
+fn flash_has_to_be_a_tenth_better_than_the_baseline_and_free_remedies() {
     let said = |flash: (f64, f64, f64), free: (f64, f64, f64)| {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
         let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("own", free)];
@@ -343,7 +343,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
 
 /// Flash is compared with a scheduler that no other beats, even if a different one is chosen.
 #[test]
-fn flash_is_held_against_all_that_nothing_beats() {
+fn flash_is_compared_with_all_unbeaten_schedulers() {
     let said = |rival: (f64, f64, f64)| {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
         let flat = (400.0, 100.0, 100.0);
@@ -359,13 +359,13 @@ fn flash_is_held_against_all_that_nothing_beats() {
     assert_eq!(said((400.0, 110.0, 110.0)), None);
     let why = said((330.0, 85.0, 100.0)).unwrap();
     let expected =
-        "Not worth flash: it is not a tenth better than clook, all figures together (total time";
+        "Not worth flash: it is less than 10 % better than clook, all figures together (total time";
     assert!(why.starts_with(expected), "{why}");
 }
 
 /// Preferences such as Prefer::Reads accept losses in other figures; Prefer::Balance does not.
 #[test]
-fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
+fn the_replacement_of_the_baseline_is_chosen_by_the_preference() {
     let runs = Runs::of(&[
         run("none", 400.0, 100.0, 100.0),
         run("shallow", 404.0, 50.0, 99.0),
@@ -404,7 +404,7 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
 /// A simple scheduler is not chosen if it is more than a tenth worse than the best, even if the
 /// difference may be chance.
 #[test]
-fn what_is_simple_has_to_be_within_a_tenth() {
+fn a_simple_scheduler_has_to_be_within_a_tenth() {
     let chosen_at = |read_ms| {
         let runs = [
             bursty("none", 400.0, 10_000.0, 200.0),
@@ -419,7 +419,7 @@ fn what_is_simple_has_to_be_within_a_tenth() {
 
 /// If the drive is uncertain, another scheduler or none is chosen, and the reason is reported.
 #[test]
-fn what_is_not_better_on_every_drive_is_not_chosen() {
+fn schedulers_not_better_on_every_drive_are_not_chosen() {
     let runs = Runs::of(&[
         run("none", 100.0, 100.0, 100.0),
         run("mq-deadline", 100.0, 50.0, 100.0),
@@ -476,7 +476,7 @@ fn chosen_on_every_drive(
 }
 
 #[test]
-fn what_is_recommended_gains_on_every_drive_in_both_replays() {
+fn recommendations_gain_on_every_drive_in_both_replays() {
     let dependent = |(run, slices): (RunResult, Slices)| {
         (RunResult { replay: Replay::Dependent, ..run }, slices)
     };
@@ -526,7 +526,7 @@ fn flash_gains_on_every_drive_too() {
 }
 
 #[test]
-fn the_nearest_other_is_the_preference_s_next() {
+fn the_runner_up_follows_the_preference() {
     let runs = Runs::of(&[
         run("none", 100.0, 10.0, 10.0),
         run("bfq", 400.0, 100.0, 90.0),
@@ -552,7 +552,7 @@ fn more_flash_has_to_be_better_by_a_tenth_again() {
 }
 
 #[test]
-fn what_differs_is_told_apart_from_what_linux_has_that_differs() {
+fn any_difference_is_distinguished_from_a_difference_among_linux_schedulers() {
     let differs = |others: &[(RunResult, Slices)]| {
         let all: Vec<_> =
             [run("none", 400.0, 100.0, 100.0)].iter().chain(others).cloned().collect();

@@ -115,7 +115,7 @@ fn times(advice: &Advice) -> Option<Table> {
     let shown: Vec<(&str, Time)> = shown.map(|(one, _)| one).collect();
     columns.extend(shown.iter().map(|(head, _)| Column::of(*head, Unit::Seconds)));
     let (head, last): (&str, fn(&RunResult) -> f64) = match now.replay {
-        _ if in_bursts => ("behind by up to", |run| run.figures.longest_lag_ms / 1e3),
+        _ if in_bursts => ("maximum lag", |run| run.figures.longest_lag_ms / 1e3),
         Replay::Open if !falls_behind => ("busy", |run| run.figures.busy_s),
         _ => ("done after", |run| run.figures.makespan_s),
     };
@@ -302,7 +302,7 @@ pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
         ("read p99", reads(now), reads(best)),
         ("write p99", writes(now), writes(best)),
         match falls_in_bursts(advice, now) {
-            true => ("behind by up to", lag_s(now), lag_s(best)),
+            true => ("maximum lag", lag_s(now), lag_s(best)),
             false => (advice.total_is, Some(now.total_s()), Some(best.total_s())),
         },
     ];

@@ -69,7 +69,7 @@ fn holds(card: &Card) -> bool {
 
 /// Regression test: a copy of a trace with ten times the latencies was once called a faithful twin.
 #[test]
-fn ten_times_the_latencies_is_no_twin() {
+fn ten_times_the_latency_is_not_a_twin() {
     let a = recording(1);
     let card = card(a.clone(), changed(&a, |_| 10.0));
     assert!(!card.verdict.faithful && !holds(&card), "{}", card.verdict.text);
@@ -116,7 +116,7 @@ fn a_few_slow_requests_are_named_but_not_judged() {
     assert!(holds(&card) && card.verdict.faithful, "{}", card.verdict.text);
 }
 
-/// Whether B is as fast as A comes second if B is another load.
+/// If B is another load, whether B is as fast as A comes second.
 #[test]
 fn another_load_is_told_before_its_speed() {
     let a = recording(1);
@@ -193,7 +193,7 @@ fn the_answer_says_for_whom() {
 }
 
 #[test]
-fn another_mix_is_told_from_slower_requests() {
+fn another_mix_is_distinguished_from_slower_requests() {
     // In both traces, writes take ten times as long as reads; the second trace has more writes.
     let slow_writes = |of: &Record| if of.op == Op::Write { 10.0 } else { 1.0 };
     let a = changed(&recording(1), slow_writes);

@@ -83,7 +83,7 @@ impl Verb for FitAsk {
         warn_notes(session, name, &notes);
         if self.budget_kib.is_none() && file.len() > BUDGET_BYTES {
             let text = format!(
-                "the model takes {} KiB instead of {}, because the trace has this many volumes",
+                "the model takes {} KiB instead of {}, because the trace has so many volumes",
                 file.len() >> 10,
                 BUDGET_BYTES >> 10
             );

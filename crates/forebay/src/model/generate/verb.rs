@@ -32,9 +32,9 @@ forebay_ask::ask! {
         /// The seed of all random choices; the same seed produces the same bytes
         seed: u64 = "0" [.word("N")],
         /// How many requests to generate
-        requests: Option<u64> [.word("N").at_least(1.0).otherwise("as many as the model was fitted to")],
+        requests: Option<u64> [.word("N").at_least(1.0).otherwise("the number in the fitted trace")],
         /// The duration of the trace, e.g. 90s, 30m or 1h
-        r#for: Option<Nanos> [.excludes(&["requests"]).otherwise("as long as the model's trace")],
+        r#for: Option<Nanos> [.excludes(&["requests"]).otherwise("the duration of the fitted trace")],
         /// The factor by which requests arrive faster
         intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e6)],
         /// Mechanisms of the model to leave out, to measure their contributions

@@ -172,11 +172,11 @@ impl Back<'_> {
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
             return format!(
-                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of such short times.\n",
+                "# Nothing is reserved: {} IOPS are guaranteed, too few for promises of such short times.\n",
                 self.iops
             );
         }
-        let cut = "# All promises together are more than any workload gets: each is cut by the same share.\n";
+        let cut = "# All promises together exceed the guaranteed rate: each is reduced by the same share.\n";
         let cut = if self.is_cut() { cut } else { "" };
         format!("capacity_iops = {}\n{cut}", self.iops)
     }
@@ -194,7 +194,7 @@ impl Back<'_> {
     fn cut_note(&self) -> String {
         match self.is_cut() {
             true => format!(
-                "# {}: all promises together are more than any workload gets; reservations are cut by the same share, limits are not.\n",
+                "# {}: all promises together exceed the guaranteed rate; reservations are reduced by the same share, limits are not.\n",
                 self.name
             ),
             false => String::new(),
@@ -316,10 +316,10 @@ impl Words<'_> {
     fn serve(&self) -> String {
         let emulated = match self.backs.iter().any(|back| self.is_striped(back)) {
             true => {
-                "# A file stands for what md makes of several drives: name that in its place.\n"
+                "# A file represents an md array of several drives: replace it by the array's device.\n"
             }
             false => {
-                "# Files stand for drives, with the model's times. For real drives, name these and\n\
+                "# Files represent the drives, with the model's times. For real drives, name their paths and\n\
                  # leave `emulate` out.\n"
             }
         };
@@ -344,7 +344,7 @@ impl Words<'_> {
     fn disk(&self, back: &Back<'_>) -> String {
         let mut text = String::new();
         if self.is_striped(back) {
-            text += &format!("\n# The file stands for {} drives:{}", back.drives, self.mdadm(back));
+            text += &format!("\n# The file represents {} drives:{}", back.drives, self.mdadm(back));
         }
         text += &format!("\n[[disk]]\nname = \"{0}\"\nfile = \"drives/{0}.img\"\n", back.name);
         if !self.is_striped(back) {
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_fits_and_limits_are_what_others_leave() {
+    fn reservations_fit_and_limits_are_the_remainder() {
         // With a promise of 10 ms, up to 100 requests per second may be in progress when another
         // arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];

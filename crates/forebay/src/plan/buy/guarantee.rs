@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_disk_keeps_what_it_does_at_depth_one() {
+    fn a_single_disk_guarantees_its_rate_at_depth_one() {
         let disk = devices::open("st1000nm0011").unwrap();
         let iops = guaranteed_iops(&disk, (Layout::Single, 1), Nanos::from_millis(20)).unwrap();
         assert!((70..=85).contains(&iops), "{iops}");

@@ -60,8 +60,8 @@ impl Reliability {
     ) -> f64 {
         let (by_drives, by_sectors) =
             self.losses_per_year((survives, chunks), capacity_bytes, data_bytes);
-        // Each of the units fails as often as any other, and each failure takes all data instead of the missing share of
-        // one unit.
+        // All units fail equally often, and each failure loses all data instead of the missing
+        // share of one unit.
         let units = drives as f64 / (chunks as f64 + survives as f64);
         let missing = (survives as f64 + 1.0) / (chunks as f64 + survives as f64);
         by_drives / missing * units.max(1.0) + by_sectors
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_failures_lose_what_can_be_worked_out_by_hand() {
+    fn rare_failures_agree_with_a_calculation_by_hand() {
         let rates = reliability(0.01, 0.001);
         let lost = |layout: Layout| rates.lost_per_year(layout.redundancy(), TB, TB) / TB as f64;
         for (layout, expected) in [
@@ -173,7 +173,7 @@ mod tests {
 
     /// Compares the result with a simulation of drives that fail and are rebuilt at random.
     #[test]
-    fn frequent_failures_lose_what_a_simulation_loses() {
+    fn frequent_failures_agree_with_a_simulation() {
         let rates = reliability(1.0, 0.2);
         let (years, mut at, mut failed, mut lost, mut state) = (40_000.0, 0.0, 0.0, 0.0, 1u64);
         let mut draw = || {

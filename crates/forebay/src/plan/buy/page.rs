@@ -46,7 +46,7 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     let (why, checked) = answer.reasons.split_at(answer.reasons.len().min(REASONS_FIRST));
     let why = (!why.is_empty()).then(|| Block::Text(why.join(" ")));
     page.add("Why", Place::FirstScreen, why.into_iter().collect());
-    page.add("How far it is certain", Place::Detail, texts(checked));
+    page.add("How certain the answer is", Place::Detail, texts(checked));
     let place = if best(answer).is_none() { Place::FirstScreen } else { Place::Detail };
     page.add("What cannot keep the promise", place, texts(&answer.refused));
     page.add("Who is served", Place::Detail, vec![Block::Table(clients(answer))]);
@@ -59,7 +59,7 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     page.add("", Place::FirstScreen, written.into_iter().map(Block::Text).collect());
     if let Some(configuration) = &answer.configuration {
         let texts = [
-            ("Files that stand for the drives (setup.sh):", &configuration.setup),
+            ("Files that represent the drives (setup.sh):", &configuration.setup),
             ("forebay serve (serve.toml):", &configuration.serve),
             ("cgroup v2 (cgroup.txt):", &configuration.cgroup),
             ("dmClock (dmclock.txt):", &configuration.dmclock),
@@ -70,7 +70,7 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
         });
         page.add("As configuration", Place::Detail, blocks.collect());
     }
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 

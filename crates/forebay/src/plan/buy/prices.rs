@@ -76,7 +76,8 @@ impl Prices {
             if !names.contains(&name) && devices::open(&name).is_err() {
                 let got: String = name.chars().take(40).collect();
                 return Err(format!(
-                    "[drive.{got}]: got no drive of this name, expected one that is asked for, as `forebay devices` lists"
+                    "[drive.{got}]: got an unknown drive, expected one to try, or one that \
+                     `forebay devices` lists"
                 ));
             }
             let wrong = |what: String| format!("[drive.{name}]: {what}");
@@ -135,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn nonsensical_prices_are_reported() {
         for (from, to, said) in [
             ("EUR", "euro", "currency: got 'euro'"),
             ("2026-11", "soon", "on: got 'soon'"),
             ("329.5", "-1", "[drive.hc550]: amount: got -1"),
             ("329.5", "nan", "[drive.hc550]: amount: got NaN"),
             ("6.5", "1e9", "watts: got 1000000000, expected 0"),
-            ("hc550", "hc551", "[drive.hc551]: got no drive"),
+            ("hc550", "hc551", "[drive.hc551]: got an unknown drive"),
             ("watts", "watt", "line 5: unknown field `watt`"),
             ("currency", "curency", "unknown field `curency`"),
             ("329.5", "\"much\"", "line 4: invalid type"),

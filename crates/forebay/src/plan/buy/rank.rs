@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_is_what_asks_for_as_many() {
+    fn the_constraint_that_needs_this_many_devices_is_named() {
         for (least, numbers, decides) in [
             (6, (1, 6, 6, 6), Binds::Redundancy),
             (2, (1, 6, 6, 6), Binds::Several),
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn why_none_does_is_told_apart() {
+    fn reasons_for_failure_are_distinguished() {
         let none = TrialResult { drives: None, ..found(1, 1, 1, 1) };
         assert_eq!(refusal(&found(1, 1, 1, 1)), None);
         assert_eq!(refusal(&none), Some(BuyRefusal::MoreMight));

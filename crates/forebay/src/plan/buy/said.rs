@@ -145,7 +145,7 @@ fn safer(best: &BuyRow, rows: &[BuyRow]) -> String {
 fn sharing_words(sharing: Sharing) -> &'static str {
     match sharing {
         Sharing::Shared => "; all clients share the drives",
-        Sharing::Apart => "; each client has drives of its own",
+        Sharing::Apart => "; each client has separate drives",
     }
 }
 
@@ -153,7 +153,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
-        return "One holds the bytes and is fast enough.".to_string();
+        return "One drive holds the data and is fast enough.".to_string();
     }
     let redundancy = match best.survives {
         0 => String::new(),

@@ -42,7 +42,7 @@ fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
 }
 
-/// Returns `count` requests that arrive at once, each to a stripe of its own.
+/// Returns `count` requests that arrive at once, each to a separate stripe.
 fn burst(count: u64) -> Vec<(u64, u64, u32)> {
     (0..count).map(|stripe| (0, stripe, 0)).collect()
 }
@@ -253,7 +253,7 @@ fn drives_are_busy_for_a_share_of_the_whole_trace() {
 }
 
 #[test]
-fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
+fn arms_too_slow_at_the_maximum_number_may_suffice_in_larger_numbers() {
     // If data are spread over a whole disk, a request takes a seek and thus more than 12 ms;
     // without the seek it would take less.
     let ask = Ask::of(&["sata250:plain"], &[Layout::Single]);
@@ -265,7 +265,7 @@ fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
 }
 
 #[test]
-fn what_is_too_slow_alone_is_so_in_any_number() {
+fn drives_too_slow_when_idle_are_too_slow_in_any_number() {
     let ask = Ask::of(&["fixed:50", "hc550"], &[Layout::Single, Layout::Mirror]);
     // No disk can answer in 2 ms, because it rotates too slowly, and a server of 50 requests per
     // second takes 20 ms.
@@ -284,7 +284,7 @@ fn what_is_too_slow_alone_is_so_in_any_number() {
 }
 
 #[test]
-fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
+fn layouts_need_their_width_and_those_with_too_little_redundancy_are_left_out() {
     let inputs = [input(&(0..20).map(|n| (n * 500, n % 8, 0)).collect::<Vec<_>>())];
     let all = Ask::of(&["fixed:1000"], &Layout::ALL);
     let drives = |survives| {
@@ -319,7 +319,7 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     };
     assert_eq!(drives(9), [("mirror", None), ("volume-mirror", None)]);
     assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
-    // The time limit leaves room for writing a round of records between requests.
+    // The time limit leaves time for writing a round of records between requests.
     assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
     // A read of 128 KiB fits in one chunk of 512 KiB, but takes two chunks of 64 KiB and thus twice
     // as many I/Os.
@@ -382,7 +382,7 @@ fn spares_draw_as_idle_drives_and_flash_costs_with_its_disks() {
 }
 
 #[test]
-fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
+fn the_cheapest_comes_first_and_unpriced_ones_last() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prices.toml");
     let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 9\n\
@@ -450,7 +450,7 @@ fn reservations_are_cut_where_all_do_not_fit() {
     // promise needs that.
     assert_eq!(text.dmclock.lines().nth(2), Some("(memory) 100 100 200"));
     for said in [&text.dmclock, &text.cgroup] {
-        assert!(said.contains("# data: all promises together are more"), "{said}");
+        assert!(said.contains("# data: all promises together exceed"), "{said}");
     }
     assert!(text.cgroup.contains("riops=200 wiops=200"), "{}", text.cgroup);
     assert!(text.cgroup.contains("(memory)#2/io.weight\ndefault 1000"), "{}", text.cgroup);
@@ -486,7 +486,7 @@ fn a_promise_to_nobody_is_refused() {
 }
 
 #[test]
-fn it_stops_when_it_is_asked_to() {
+fn the_search_stops_on_request() {
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let many: Vec<(u64, u64, u32)> = (0..20_000).map(|n| (n, n % 8, 0)).collect();
     let inputs = [input(&many)];
@@ -503,7 +503,7 @@ fn number(text: &str, key: &str) -> u64 {
 }
 
 #[test]
-fn what_is_reserved_holds_for_any_workload_and_limits_admit_it() {
+fn reservations_hold_for_any_workload_and_limits_permit_them() {
     // Bursts of sequential reads, which a disk serves at a far higher rate than random ones.
     let reads: Vec<(u64, u64, u32)> =
         (0..1000).map(|nth| (nth / 25 * 1000, nth * 4096, 0)).collect();

@@ -35,23 +35,24 @@ forebay_ask::ask! {
         fraction: Share = "0.99",
         /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as {"web": ("5ms", 0.999)}
         promise: Vec<OwnPromise> [.repeated()],
-        /// How many times as much data and as many requests per second there will be
+        /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
         /// The size in GiB of the data of all clients together, with the growth
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of each volume, times the growth")],
-        /// Spare drives that stand ready to replace one that fails
+        /// The number of spare drives that can replace a failed one
         spare: u16 = "0" [.between(0.0, 1024.0)],
-        /// The share of time that each drive is to be idle; for flash, by how much faster requests may come: 0.3 by 1/0.7
+        /// The share of time for which each drive must be idle; for flash, how much faster requests may
+        /// arrive: 0.3 means 1/0.7 times as fast
         headroom: Headroom = "0.3",
         /// Only layouts in which this many drives may fail without data loss, whichever they are
         survives: u16 = "0" [.between(0.0, 2.0)],
-        /// Failures of a drive in a year (default: Backblaze's hard drives, 2024)
+        /// Failures per drive and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],
-        /// Sectors of a drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6)],
-        /// The time between two scrubs, which find and mend unreadable sectors
+        /// The time between two scrubs, which find and repair unreadable sectors
         scrub: Nanos = "168h",
-        /// MB a second at which a failed drive is rebuilt
+        /// The maximum rate in MB/s at which a failed drive is rebuilt
         rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5)],
         /// Give the number of drives an interval of this level, by resampling the traces
         confidence: Option<PartialShare>,
@@ -69,7 +70,7 @@ forebay_ask::ask! {
         flash: String = "d7-p5520" [.word("DEVICE")],
         /// The scheduler of each disk; flash drives have none
         policy: String = "mq-deadline" [.word("POLICY")],
-        /// The most drives to try
+        /// The maximum number of drives to try
         devices_max: u16 = "64" [.between(1.0, 1024.0)],
         /// Write the configuration into this folder: setup.sh, serve.toml, cgroup.txt, dmclock.txt
         configure: Option<PathBuf> [.word("DIR")],
@@ -156,7 +157,7 @@ impl Value for Shared {
     const WORD: &'static str = "SHARING";
     const CHOICES: &'static [Choice] = &[
         Choice { name: "shared", about: "all clients share all drives" },
-        Choice { name: "apart", about: "each client has drives of its own" },
+        Choice { name: "apart", about: "each client has separate drives" },
         Choice { name: "both", about: "try both" },
     ];
 

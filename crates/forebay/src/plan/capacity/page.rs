@@ -32,7 +32,7 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
@@ -76,7 +76,7 @@ fn headline(answer: &Answer) -> String {
     format!("{kept}; answering {what} requires {}, {times} times as many.", last.capacity_iops)
 }
 
-/// Returns how many times as much capacity the last requests need.
+/// Returns by which factor the last requests increase the capacity.
 fn times((most, last): &(&CapacityRow, &CapacityRow)) -> f64 {
     last.capacity_iops as f64 / most.capacity_iops.max(1) as f64
 }
@@ -135,7 +135,7 @@ fn lines(rows: &[CapacityRow]) -> Vec<Line> {
             let share = row.held_out.map(|held| held.held_out_fraction);
             share.map_or(Cell::Missing, |share| Figure::new(share, Unit::Achieved).into())
         }));
-        lines.push((": for the end alone", |row| {
+        lines.push((": capacity for the end alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
             Cell::value(alone.map(|iops| iops as f64))
         }));

@@ -32,7 +32,7 @@ pub trait OneClient: Sized {
     /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
     /// load; one sentence each.
     fn cautions(&self) -> Vec<String>;
-    /// Returns each volume as a client of its own.
+    /// Returns each volume as a separate client.
     fn split(self) -> Vec<Self>;
     /// Converts arrival times to the clock of the trace's source.
     ///

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_less_breaks_a_promise() {
+    fn one_iops_less_breaks_a_promise() {
         let a: Vec<u64> = (0..40).map(|k| k * k * 100_000).collect();
         let b: Vec<u64> = (0..60).map(|k| k / 20 * 50_000_000).collect();
         let merged = Merged::new(&[&arrivals(&a), &arrivals(&b)], Begin::Together, Nanos::ZERO);

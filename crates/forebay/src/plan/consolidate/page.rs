@@ -72,8 +72,8 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     let title = "What each client gets at the pooled capacity";
     page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
     let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
-    page.add("What they need if each is shaped by itself, in IOPS", Place::Detail, blocks);
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("What they need if each is shaped separately, in IOPS", Place::Detail, blocks);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
@@ -81,7 +81,7 @@ const WORDS: &str = "Separate: a server for each client. Shared: one server that
     to every client. Pooled: enough for that share of all requests, no matter whose; the last \
     column is what the worst client then gets.";
 
-const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
+const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper lets in (Q1) are answered in time.";
 
 const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
     answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
@@ -153,7 +153,7 @@ fn harm(found: &Consolidation) -> Vec<String> {
         rows.map(|row| promise(row.fraction, row.within_ms, row.shift_s)).collect();
     let text = format!(
         "Keeping the promise to each client takes more than all need alone ({}): do not let them share, or shape \
-         each by itself.",
+         each separately.",
         harmed.join("; ")
     );
     if harmed.is_empty() { Vec::new() } else { vec![text] }

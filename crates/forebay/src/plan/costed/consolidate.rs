@@ -43,7 +43,7 @@ pub struct Shared {
     pub shaped_ratio: f64,
 }
 
-/// What a client needs on a server of its own.
+/// What a client needs on a separate server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
     /// The client's number: its position in the order given, counted from 1.
@@ -60,7 +60,7 @@ pub struct Client {
 pub struct Consolidation {
     /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
-    /// What each client needs on a server of its own, in the order given.
+    /// What each client needs on a separate server, in the order given.
     pub clients: Vec<Client>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,

@@ -63,8 +63,8 @@ pub(super) fn in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u6
     requests.len() as u64 - aside
 }
 
-/// Returns the requests that a server of `speed` answers in time. Of several sets of the same,
-/// largest size, returns the one that the rule arrives at.
+/// Returns the requests that a server of `speed` answers in time: the largest such set, or the one
+/// that the rule finds if several are equally large.
 pub(super) fn answered(
     requests: &[Arrival],
     cost: Cost,

@@ -69,7 +69,7 @@ impl Load {
         })
     }
 
-    /// Returns each volume as a trace of its own, on the same clock; empty unless volumes were
+    /// Returns each volume as a separate trace, on the same clock; empty unless volumes were
     /// recorded separately.
     pub fn split(self) -> Vec<Load> {
         let Load { path, notes, data_requests, volumes, .. } = self;

@@ -44,7 +44,7 @@ pub struct Price {
     pub cautions: Vec<String>,
     /// The speed below which no scheduler keeps the promise.
     pub floor_speed: f64,
-    /// The least speed of a first-come, first-served server that keeps the promise.
+    /// The minimum speed of a first-come, first-served server that keeps the promise.
     pub fcfs_speed: f64,
     /// How many requests of the mean length a server of `fcfs_speed` serves per second.
     pub mean_length_iops: f64,

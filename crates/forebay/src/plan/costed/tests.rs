@@ -124,7 +124,7 @@ fn the_least_speed_keeps_the_promise_and_a_thousandth_less_does_not() {
 }
 
 #[test]
-fn what_is_answered_is_as_much_as_can_be_and_all_of_it_in_time() {
+fn as_many_requests_as_possible_are_served_in_time() {
     let (cost, within, requests) = (cost("100+5/KiB"), Nanos::from_millis(3), mixed(3000, 3));
     for speed in [50, 100, 200, 300] {
         let kept: Vec<Arrival> = answered(&requests, cost, within, speed).collect();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_reach_beyond_a_device_ends_with_it() {
+    fn requests_beyond_a_device_end_with_it() {
         // The first read is the last 4 KiB of a device; the second starts there and extends beyond
         // the device.
         let reads = [(7 * MIB - 4096, 4096), (7 * MIB - 4096, 65_536)];

@@ -68,7 +68,7 @@ fn data_take_devices_too() {
 }
 
 #[test]
-fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
+fn a_promise_too_short_for_an_idle_device_needs_more_than_numbers() {
     let slow = |within_us: u64| {
         let promises = Promises {
             within: vec![Nanos(within_us * 1000)],
@@ -112,7 +112,7 @@ fn one_server_keeps_all_in_time_exactly_at_the_capacity_of_rtt() {
 }
 
 #[test]
-fn what_binds_is_what_asks_for_as_many() {
+fn the_constraint_that_needs_this_many_devices_is_named() {
     let expected = [
         ((4, 2, 4), Binds::Bytes),
         ((2, 2, 2), Binds::Both),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_disk_is_refused() {
+    fn devices_that_are_no_disks_are_rejected() {
         assert!(Disk::open("no-such-disk", None).is_err());
     }
 }

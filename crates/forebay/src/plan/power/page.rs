@@ -57,7 +57,7 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     };
     let cautions = answer.traces.iter().flat_map(cautions).collect();
     page.add_notes("Keep in mind", Place::FirstScreen, cautions);
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
@@ -201,9 +201,8 @@ fn always(power: &Power, question: &Question) -> String {
 
 fn words(question: &Question) -> String {
     format!(
-        "all-on and static keep on the pools that the whole trace needs for {} and for {}; \
-         predicted keeps on those that past epochs needed; oracle those that the coming epoch will \
-         need. Late: requests not answered within {}. Broken: epochs in which fewer than {} were \
+        "all-on and static keep as many pools on as the whole trace needs, for {} and for \
+         {}; predicted as many as past epochs needed; oracle as many as the coming epoch will need. Late: requests not answered within {}. Broken: epochs in which fewer than {} were \
          answered in time.",
         promised(question.baseline.as_f64()),
         promised(question.fraction.as_f64()),

@@ -116,7 +116,7 @@ fn a_request_at_an_epochs_start_is_of_that_epoch() {
 }
 
 #[test]
-fn who_comes_as_a_pool_is_free_goes_before_those_that_are_late() {
+fn arrivals_at_a_free_pool_precede_late_requests() {
     let times = [[0; 11].as_slice(), &[SECOND; 10]].concat();
     let fixed = &rows(&arrivals(times), &question("0.9"))[1];
     assert_eq!((fixed.max_pools, fixed.late_requests, fixed.max_ms), (1, 1, 2100.0));
@@ -153,7 +153,7 @@ fn history_remembers_the_largest() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_values_are_rejected() {
     let said = |question: &Question| power(&bursts(&[5]), question).unwrap_err().to_string();
     let mut slow = question("1");
     slow.within = Nanos(SECOND / 20);
@@ -167,7 +167,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn what_would_give_figures_without_sense_is_refused() {
+fn inputs_with_meaningless_results_are_rejected() {
     for times in [vec![7], vec![7; 8]] {
         let said = power(&arrivals(times), &question("1")).unwrap_err().to_string();
         assert!(said.starts_with("t: got") && said.contains("at one instant"), "{said}");
@@ -186,7 +186,7 @@ fn what_would_give_figures_without_sense_is_refused() {
 }
 
 #[test]
-fn one_epoch_is_told() {
+fn one_epoch_is_reported() {
     let one = power(&arrivals(vec![0, SECOND]), &question("1")).unwrap();
     assert!(one.epoch_caution().is_some_and(|said| one.cautions.contains(&said)));
     let two = power(&arrivals(vec![0, 100 * SECOND]), &question("1")).unwrap();

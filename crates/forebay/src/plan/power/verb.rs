@@ -17,7 +17,7 @@ use crate::shingled;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_missed};
 
 forebay_ask::ask! {
-    /// Find how much energy a promise takes if pools of disks can be switched off
+    /// Find how much energy a promise requires if pools of disks can be switched off
     pub struct PowerAsk("plan power") {
         /// The traces, each by itself
         traces: Vec<TraceInput> [.positional().at_least_one()],
@@ -25,7 +25,7 @@ forebay_ask::ask! {
         device: String = "ultrastar-36z15" [.word("DEVICE")],
         /// Requests per second of one disk
         disk_iops: Option<u64> [.word("IOPS").between(1.0, 1e9).otherwise("random 4 KiB reads, simulated")],
-        /// Watts of a disk that is off; the paper assumes 0
+        /// The power of a disk that is off, in watts; the paper assumes 0
         off_w: Option<f64> [.word("WATTS").between(0.0, 1e6).otherwise("the disk's standby power")],
         /// Disks in a pool
         pool_disks: u64 = "4" [.between(1.0, 1e6)],

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_promise_is_refused() {
+    fn invalid_promises_are_rejected() {
         assert!(said("").contains("got 0 tiers"));
         assert!(said(&tiers(&[("0.9", "0")])).contains("above 0"));
         assert!(said(&tiers(&[("0.9", "1e300")])).contains("got within_ms = 1e300, expected"));

@@ -52,7 +52,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     page.add(&title, place, vec![Block::Table(tiers_of(&price.least))]);
     add_command(&mut page, price.checked.as_ref().filter(|of| of.kept).unwrap_or(&price.least));
     page.add_notes("Keep in mind", Place::FirstScreen, price.cautions.clone());
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_is_named_once() {
+    fn each_method_is_named_once() {
         let division = |way, capacity_iops| Division {
             way,
             capacity_iops,

@@ -22,8 +22,8 @@ use forebay_core::{Nanos, Op};
 pub struct Drain {
     /// Whether the bucket counts operations or bytes.
     pub measure: Measure,
-    /// The time for one operation or byte, of a read and of any other request; 0 if the bucket does
-    /// not limit these.
+    /// The time per operation or byte, first for reads and then for other requests; 0 if the bucket
+    /// does not limit them.
     unit_ns: [f64; 2],
     /// How far V may be ahead of the present when a read, or any other request, passes; infinite if
     /// the bucket does not limit these.

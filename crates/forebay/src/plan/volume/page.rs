@@ -63,7 +63,7 @@ pub(super) fn page(answer: &Answer) -> Page {
         page.add("How to apply it", Place::Detail, applied(apply));
     }
     let how = if answer.counters.is_some() { HOW_COUNTERS } else { HOW };
-    page.add("How it is found", Place::Detail, vec![Block::Text(how.into())]);
+    page.add("How the answer is found", Place::Detail, vec![Block::Text(how.into())]);
     page
 }
 

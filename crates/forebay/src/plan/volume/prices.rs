@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_value() {
         let head = "currency = \"EUR\"\non = \"2026-11\"\n";
         for (text, part) in [
             ("currency = \"EUR\"\n", "missing field `on`"),

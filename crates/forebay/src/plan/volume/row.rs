@@ -62,7 +62,7 @@ pub struct VolumeRow {
     pub delay_credit_share: Option<f64>,
     /// How long full credit lasts at the highest rate, in seconds.
     pub burst_s: Option<f64>,
-    /// The smallest share of its credit that any bucket had left.
+    /// The smallest remaining share of the credit of any bucket.
     pub credit_least_share: Option<f64>,
     /// The settings one step below this one, none of which is enough.
     pub cheaper: Vec<CheaperSetting>,
@@ -103,7 +103,7 @@ pub struct Setting {
     pub region: Option<String>,
 }
 
-/// A setting below the one found, and how well it keeps the promise.
+/// A setting below the chosen one, and how well it keeps the promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheaperSetting {
     /// The lower setting.

@@ -265,7 +265,7 @@ pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> 
     })
 }
 
-/// How many times as large as needed a volume must be for the answer to say so.
+/// The ratio of a volume's size to the needed size from which on the answer mentions it.
 const LARGER_TIMES: u64 = 10;
 
 /// Warns if most of the volume is bought for its speed, and says how to compare the types at its

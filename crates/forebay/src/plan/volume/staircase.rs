@@ -301,7 +301,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
         #[test]
-        fn the_cheapest_pair_is_that_of_trying_all(mut knobs in drawn(19, 23)) {
+        fn the_cheapest_pair_agrees_with_trying_all(mut knobs in drawn(19, 23)) {
             let brute = knobs.brute();
             let found = cheapest(&mut knobs, 0..=18, 0..=22);
             prop_assert_eq!(found.map(|(x, y)| (knobs.price(x, y), y)), brute);

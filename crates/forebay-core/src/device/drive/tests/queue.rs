@@ -81,7 +81,7 @@ fn runs_of_the_cache_are_ranked_with_the_margin_too() {
 }
 
 #[test]
-fn commands_chosen_ahead_stand() {
+fn commands_chosen_ahead_are_not_revised() {
     let order = |ahead| {
         let mut drive = queued(|queue| queue.ahead = ahead);
         start(&mut drive, 0, &[10, 8, 6, 40]);
@@ -95,7 +95,7 @@ fn commands_chosen_ahead_stand() {
 }
 
 #[test]
-fn a_drive_that_waits_for_the_answer_counts_with_it() {
+fn a_drive_that_waits_for_the_answer_includes_its_time() {
     let order = |ahead, answer_us| {
         let mut drive = queued(|queue| queue.ahead = ahead);
         start(&mut drive, 0, &[10, 5]);

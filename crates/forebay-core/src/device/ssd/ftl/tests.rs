@@ -126,7 +126,7 @@ fn cost_benefit_prefers_the_old_block_where_greedy_takes_the_emptier() {
 }
 
 #[test]
-fn trims_make_room_and_are_not_found() {
+fn trims_free_space_and_trimmed_pages_are_gone() {
     let mut ftl = Ftl::new(shape(8, 1, 6, 4), Collection::Greedy, 6).unwrap();
     assert_eq!((ftl.lookup(5), ftl.lookup(6)), (Some(5), None));
     ftl.trim(5);

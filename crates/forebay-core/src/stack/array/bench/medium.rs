@@ -56,7 +56,7 @@ impl Medium {
         self.version += u64::from(self.lost.len() > before);
     }
 
-    /// Returns the blocks of a cell and its trailer, if its drive is there.
+    /// Returns the blocks of a cell and its trailer, if the cell's drive is present.
     fn blocks(array: &Array, place: Place) -> Option<[(Lane, u64); 2]> {
         let (lane, (_, cell)) = (array.drives.lane(place)? as Lane, place.cell()?);
         let at = array.geometry.cell_at(cell);

@@ -8,7 +8,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 
 impl Bench {
-    /// Returns an array with its first unit written, whether flushed or not.
+    /// Returns an array whose first unit is written, and flushed if requested.
     pub(in super::super) fn written(array: Array, flushes: bool) -> Bench {
         let mut bench = Bench::new(array, 1, Rates::default());
         bench.write(0, 4);

@@ -8,7 +8,7 @@ use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Writes the last round of a chain again.
+    /// Rewrites the last round of a chain.
     pub(super) fn rewrite(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         self.opening()?.step = Step::Rewrite;
         for (sequence, bytes) in (walk.last.round..=walk.last.sequence).rev().zip(&walk.round) {

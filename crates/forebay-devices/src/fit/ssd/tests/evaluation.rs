@@ -110,7 +110,7 @@ fn both(drive: &str) -> [Vec<SweepRow>; 2] {
 
 #[test]
 #[ignore = "slow: make test-full"]
-fn few_rows_that_were_not_fitted_are_missed() {
+fn the_fit_mispredicts_few_unseen_rows() {
     let mut count = Count::default();
     for drive in DRIVES {
         for depths in [&[1, 4, 32][..], &[1, 8, 64], &[]] {

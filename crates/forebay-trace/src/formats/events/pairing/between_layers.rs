@@ -16,8 +16,8 @@ use super::super::layers::{Layer, name};
 use super::Pairing;
 use super::waiting::{Exclusion, Pending, Volume};
 
-/// If this many requests of a device had no completion of its own, the device does not complete
-/// requests itself.
+/// If this many requests of a device had no completion event of that device, the device does not
+/// complete requests itself.
 const BELOW_MIN: u32 = 16;
 
 impl Pairing {
@@ -45,8 +45,8 @@ impl Pairing {
             let names: Vec<String> = below.iter().map(|volume| name(volume.device)).collect();
             (above.unremapped > 0 && own > 0).then(|| {
                 format!(
-                    "{} of volume {} {} not remapped to {} below it, and {} there {} not come from above: writes of \
-                     dm-crypt and RAID 5 look like that, and count at both layers; {} reads only one of them",
+                    "{} of volume {} {} not remapped to {} below it, and {} there {} not come from above: this is \
+                     typical of dm-crypt and RAID 5, whose writes count at both layers; {} reads only one of them",
                     counted(above.unremapped, "request"),
                     name(above.device),
                     verb(above.unremapped, "is", "are"),

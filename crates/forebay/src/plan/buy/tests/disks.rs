@@ -53,7 +53,7 @@ fn drives_have_the_headroom_or_the_answer_says_so() {
 
 /// A mirror of two servers is two thirds busy, so a single server would be overloaded.
 #[test]
-fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_made_anew() {
+fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_rebuilt() {
     let steady: Vec<(u64, u64, u32)> = (0..800).map(|n| (n * 15 / 2, n % 64, 0)).collect();
     let layouts = [
         Layout::Mirror,
@@ -177,7 +177,7 @@ fn drives_are_as_busy_as_outside_a_long_gap() {
     assert!(without > 0.09 && (with - without).abs() < 0.01, "{with} for {without}");
 }
 
-/// A reader who compares RAID 6 with one drive sees why it needs so many.
+/// The answer explains why RAID 6 needs so many drives compared with one drive.
 #[test]
 fn raid6_says_that_it_reads_before_it_writes() {
     let refused = |op| {

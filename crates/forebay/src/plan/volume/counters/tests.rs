@@ -152,7 +152,7 @@ fn csv_has_the_columns_of_several_collectors() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_a_reason() {
+fn unreadable_counters_are_rejected_with_a_reason() {
     let head = "time,read_ops,write_ops,read_bytes,write_bytes\n";
     for (text, expected) in [
         ("", "c: got nothing, expected the columns time, read_ops"),
