@@ -21,7 +21,7 @@
 //! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
 //! - An answered write can be read back after any failures that its level tolerates.
-//! - A write answered with fewer roles than its level has is completed as soon as there is room.
+//! - A write answered with fewer roles than its level has is completed as soon as there is space.
 //!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit
 //!   a second role.
 //!

@@ -79,7 +79,7 @@ impl<R: Rule> Units for Ruled<R> {
             optimum: Optimum::new(costs, None),
         });
         if rule.layout(&kept.unit) != layout {
-            // The unit did not switch, for example because there was no room.
+            // The unit did not switch, for example because there was no space.
             kept.unit = rule.begin(costs, layout, class, number);
         }
         if kept.layout != layout {

@@ -74,14 +74,14 @@ impl Array {
         self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
-    /// Returns whether there is room for a level on drives of a kind. Levels that take more space
-    /// than the leanest one need spare room.
+    /// Returns whether there is space for a level on drives of a kind. Levels that take more space
+    /// than the leanest one need spare space.
     pub(super) fn has_spare(&self, level: Level, kind: DriveKind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Returns whether a unit of this level fits on the drives of a kind, and all of them have room
-    /// to spare.
+    /// Returns whether a unit of this level fits on the drives of a kind, and all of them have
+    /// space to spare.
     pub(super) fn is_roomy(&self, level: Level, kind: DriveKind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())
@@ -89,7 +89,7 @@ impl Array {
     }
 
     /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
-    /// preferred one has no room to spare. If neither has, the preferred kind, unless only the
+    /// preferred one has no space to spare. If neither has, the preferred kind, unless only the
     /// other one holds fewer units than it promises.
     pub(super) fn first_kind(&self, wanted: DriveKind, level: Level) -> DriveKind {
         let of_two = self.drives.ssds() != 0;

@@ -1,4 +1,4 @@
-//! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
+//! Background maintenance at a limited rate: restores lost roles when a drive has space for them,
 //! and reads a whole volume on request.
 //!
 //! Several units are processed at a time if there are more drives than a unit spans, so that all
@@ -24,7 +24,7 @@ use crate::stack::placed::Plan;
 
 /// Maximum number of units examined in one step.
 const LOOK: u64 = 4096;
-/// How long maintenance that had no room waits after some became available: a busy volume frees
+/// How long maintenance that had no space waits after some became available: a busy volume frees
 /// cells with each round.
 const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
 /// Maximum number of moves before maintenance waits for the vacated cells to become free.
@@ -70,7 +70,7 @@ pub(super) struct Care {
     /// Whether all passes have ended, and only records remain to be written.
     records_only: bool,
     /// The greatest number of free cells with which maintenance ended although drives lacked roles,
-    /// since it was last begun for a reason other than more room. `None` if it has not ended so.
+    /// since it was last begun for a reason other than more space. `None` if it has not ended so.
     gave_up: Option<u64>,
     /// Whether opening completes only after all maintenance is done.
     pub(super) waits: bool,
@@ -157,9 +157,9 @@ impl Care {
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Lets a later request begin maintenance again, because drives had no room, unless somebody
+    /// Lets a later request begin maintenance again, because drives had no space, unless a client
     /// waits for its end. There is no timer: with one, a run would never end while there is no
-    /// room.
+    /// space.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
@@ -360,7 +360,7 @@ impl Array {
     /// Begins another pass, or postpones it, if it may achieve more than the last one, which ended
     /// with `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
-        // Roles that had no room, or whose unit was being changed, may be restored now.
+        // Roles that had no space, or whose unit was being changed, may be restored now.
         let is_better = |before: Pass| {
             now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
         };
@@ -393,7 +393,7 @@ impl Array {
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
-    /// Begins maintenance again at the end of a round if roles that had no room may have some now.
+    /// Begins maintenance again at the end of a round if roles that had no space may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let is_empty = |lane: usize| {
             self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
@@ -408,7 +408,7 @@ impl Array {
         let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
-            // The free room of a busy volume rises and falls with each round. Only more room than
+            // The free space of a busy volume rises and falls with each round. Only more space than
             // ever before is a reason to try again; otherwise, a drive that is gone for good would
             // cause endless attempts.
             self.care.gave_up = Some(room.max(now_has.room));

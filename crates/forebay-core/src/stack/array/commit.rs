@@ -26,7 +26,7 @@ use crate::stack::placed::{Plan, Planned};
 const COPIES: usize = 3;
 /// Maximum number of changed units that are not durable.
 const CHANGED_MAX: usize = 8192;
-/// The maximum time until a change is recorded if nobody asks for it.
+/// The maximum time until a change is recorded if no client requests it.
 const AGE_MAX: Nanos = Nanos::from_millis(5000);
 /// The number of attempts to write a record to a drive that does not accept it.
 const TRIES_MAX: u32 = 3;
@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     /// Writes more than fits, waits for it in every possible way, and lets all drives fail after
-    /// this many I/Os. Returns whether writes were waiting for room then.
+    /// this many I/Os. Returns whether writes were waiting for space then.
     fn fail_after(ios: u64, spare: u32) -> bool {
         let mut bench =
             Bench::new(created(Level::TRIPLE, spare, false).mending(), ios, Default::default());

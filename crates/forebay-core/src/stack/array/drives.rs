@@ -342,10 +342,10 @@ impl Drives {
     }
 
     /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has
-    /// room, the role stays there. Otherwise, it goes to a drive of that kind without any role that
-    /// it must not share a drive with, preferably one that has not lost such a role either. Of
+    /// space, the role stays there. Otherwise, it goes to a drive of that kind without any role
+    /// that it must not share a drive with, preferably one that has not lost such a role either. Of
     /// these drives, it chooses one with the fewest roles of the unit, then the fewest of the
-    /// neighboring chunk, then the most room, and then at random.
+    /// neighboring chunk, then the most space, and then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,

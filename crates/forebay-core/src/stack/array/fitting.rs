@@ -80,7 +80,7 @@ pub(super) fn units_on(
     let Some(&narrowest) = usable.get(width - 1) else { return 0 };
     let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
     if let Level::Mirrored { .. } = level {
-        // Roles are spread evenly until fewer drives have room than a chunk has copies.
+        // Roles are spread evenly until fewer drives have space than a chunk has copies.
         return (cells_up_to(narrowest) / roles).min(units_max);
     }
     // A drive holds at most one role of a unit.

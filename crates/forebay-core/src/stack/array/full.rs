@@ -2,8 +2,8 @@
 //!
 //! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
 //! records wait and are retried, and reads continue. A client that has waited long enough gets an
-//! out-of-space error. If there has been no room for that long, further clients get the error after
-//! the first attempt.
+//! out-of-space error. If there has been no space for that long, further clients get the error
+//! after the first attempt.
 
 use super::Array;
 use super::job::Doing;
@@ -15,7 +15,7 @@ use crate::stack::placed::Plan;
 /// The delay before a write that found no space is retried: short enough that clients continue
 /// soon, long enough that a full volume stays idle.
 const PAUSE: Nanos = Nanos::from_millis(250);
-/// The maximum time that a client waits for room. Clients of NBD give up after 30 s or more.
+/// The maximum time that a client waits for space. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
 /// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
@@ -106,7 +106,8 @@ impl Array {
         }
     }
 
-    /// Schedules another attempt for records that wait for space, because somebody asks for them.
+    /// Schedules another attempt for records that wait for space, because a client requests
+    /// records.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);

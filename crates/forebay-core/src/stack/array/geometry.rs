@@ -50,7 +50,7 @@ pub struct Geometry {
     pub units: u64,
     /// The number of cells of each drive.
     pub cells: u32,
-    /// The number of records that each drive has room for, as computed by [`Geometry::new`].
+    /// The number of records that each drive has space for, as computed by [`Geometry::new`].
     pub ring: u64,
     /// Where chunks are rewritten.
     pub update: Update,
@@ -64,7 +64,7 @@ impl Geometry {
     /// The size of a record in bytes.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// Returns the sizes with room for `units` at the leanest level and `spare` more cells on each
+    /// Returns the sizes with space for `units` at the leanest level and `spare` more cells on each
     /// drive, or `None` if they are not possible.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
@@ -129,7 +129,7 @@ impl Geometry {
     }
 
     /// Returns the sizes of the largest array on these drives whose data still fit after `spares`
-    /// drives have failed, or `None` if there is none. The spare room is spread over all drives.
+    /// drives have failed, or `None` if there is none. The spare space is spread over all drives.
     pub fn sparing(
         sizes: Geometry,
         leanest: Level,
@@ -159,7 +159,7 @@ impl Geometry {
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
     }
 
-    /// Returns the number of roles that a unit has room for in the table.
+    /// Returns the number of roles that a unit has space for in the table.
     pub(super) fn roles_max(&self) -> usize {
         let (chunks, copies) = (usize::from(self.chunks), usize::from(self.copies_max));
         (chunks + 2).max(chunks * copies)
@@ -180,7 +180,7 @@ impl Geometry {
     }
 
     /// Returns the same sizes with `units` units, or `None` if these are fewer than now, or if the
-    /// ring has no room for the records of their pages and two rounds more.
+    /// ring has no space for the records of their pages and two rounds more.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;

@@ -15,7 +15,7 @@ pub struct Hint {
     pub bytes: Range<u64>,
     /// The level of the units in the range, which no rule changes then.
     pub level: Option<Level>,
-    /// The kind of drives for these units, while such drives have room.
+    /// The kind of drives for these units, while such drives have space.
     pub kind: Option<DriveKind>,
 }
 
@@ -68,7 +68,7 @@ impl Array {
     }
 
     /// Returns the task that makes a unit follow its hint, unless it does already or there is no
-    /// spare room.
+    /// spare space.
     pub(super) fn heed(&self, number: u64) -> Option<Task> {
         if self.hints.is_empty() {
             return None;

@@ -19,7 +19,7 @@ pub(super) enum Doing {
     Repair {
         reads_all: bool,
     },
-    /// Moves a role to a drive with more room.
+    /// Moves a role to a drive with more space.
     Move {
         role: usize,
         lane: usize,

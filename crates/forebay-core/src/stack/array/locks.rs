@@ -46,7 +46,7 @@ pub(super) enum Task {
     Repair {
         reads_all: bool,
     },
-    /// Moves a role to a drive with more room.
+    /// Moves a role to a drive with more space.
     Move {
         role: usize,
         lane: usize,

@@ -95,7 +95,7 @@ impl Array {
         }
     }
 
-    /// Makes a drive leave if the others have room for all of the promised capacity. A missing
+    /// Makes a drive leave if the others have space for all of the promised capacity. A missing
     /// drive leaves at once.
     fn retire(&mut self, member: u8) -> Result<(), String> {
         let refusal = |why| format!("drive {member} cannot be removed: {why}");

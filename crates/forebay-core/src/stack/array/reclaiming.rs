@@ -1,4 +1,4 @@
-//! Makes room: fat units shrink, roles move from full drives to emptier ones, and writes wait
+//! Makes space: fat units shrink, roles move from full drives to emptier ones, and writes wait
 //! meanwhile.
 //!
 //! A write that finds no free cells is *stalled*. Stalled writes are retried in order when a round
@@ -117,7 +117,7 @@ impl Array {
         self.stall(key, plan);
     }
 
-    /// Makes a job wait for room. A job that will free cells goes first.
+    /// Makes a job wait for space. A job that will free cells goes first.
     pub(super) fn stall(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &mut self.jobs[key as usize];
         job.waits += 1;
@@ -128,7 +128,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Retries the jobs that wait for room.
+    /// Retries the jobs that wait for space.
     pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
         let mut waiting = std::mem::take(&mut self.stalled);
         while let Some(key) = waiting.pop_front() {
@@ -191,7 +191,7 @@ impl Array {
         true
     }
 
-    /// Moves a role from a full drive to one with room. Returns whether there is such a role.
+    /// Moves a role from a full drive to one with space. Returns whether there is such a role.
     fn relieve(&mut self) -> bool {
         let units = self.table.units();
         while self.room.looked < units {

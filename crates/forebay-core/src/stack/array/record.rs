@@ -1,7 +1,7 @@
 //! Encodes records and labels: the format of an array's drives.
 //!
 //! All numbers are little-endian words of eight bytes. A *label* is stored twice at the beginning
-//! of each drive, and once at its end if there is room. It names the volume, its sizes, and the
+//! of each drive, and once at its end if there is space. It names the volume, its sizes, and the
 //! drive. Labels are written and read by whoever opens the drives; the array itself does not use
 //! them. A *record* contains units that changed, and in turn one page of the table, so that the
 //! last records contain the whole table, even if the array has grown since. A record contains the
@@ -156,7 +156,7 @@ impl Label {
     }
 
     /// Returns where the label at the end of a drive of this size is, or `None` if the drive has
-    /// none: drives of version 3 do not reserve its block, and a drive that just fits has no room
+    /// none: drives of version 3 do not reserve its block, and a drive that just fits has no space
     /// for it.
     pub fn end_at(&self, drive_bytes: u64) -> Option<u64> {
         let at = end_block(drive_bytes)?;
@@ -363,7 +363,7 @@ mod tests {
         let new = label();
         let old = Label { version: VERSION_LEAST, ..new };
         let least = new.geometry.lane_bytes();
-        // A drive that just fits has no room for the label at its end, in either version.
+        // A drive that just fits has no space for the label at its end, in either version.
         for bytes in [least, least + 4095] {
             assert_eq!((new.end_at(bytes), new.cells_in(bytes)), (None, new.geometry.cells));
             assert_eq!(old.converted(bytes), new);

@@ -10,7 +10,7 @@
 //! - Half of it is reserved: while there are fat units, only shrinking units and writes to existing
 //!   chunks may use it. Both free at least as many cells as they use, once a record is written.
 //!
-//! So a write may have to wait for room, but does not fail. The second limit counts the cells that
+//! So a write may have to wait for space, but does not fail. The second limit counts the cells that
 //! the newest states name: cells that only wait for a record are as good as free.
 //!
 //! While a drive is missing, roles that the level can do without are restored, or written at all,
@@ -40,10 +40,10 @@ pub(super) struct Room {
     /// Units that cannot shrink before the next round ends.
     pub(super) failed: BTreeSet<u64>,
     /// Units that did not shrink in the background. Until the next round ends, they shrink only if
-    /// nothing else makes room.
+    /// nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
     /// Units that must shrink even without the roles of missing drives, because nothing else makes
-    /// room.
+    /// space.
     pub(super) forced: BTreeSet<u64>,
     /// By lane: the number of cells that the newest states name.
     named: Vec<u32>,
@@ -64,7 +64,7 @@ pub(super) struct Room {
     /// The number of units that gave up copies to shrink.
     #[cfg(test)]
     pub(super) sheds: u64,
-    /// The number of times that no running job would have made room.
+    /// The number of times that no running job would have made space.
     #[cfg(test)]
     pub(super) blocked: u64,
 }

@@ -1,5 +1,5 @@
 //! Rewrites a unit without changing its content: at another level, to restore lost roles, or with a
-//! role on a drive with more room.
+//! role on a drive with more space.
 
 use super::Array;
 use super::geometry::LANES_OPEN;
@@ -122,7 +122,7 @@ impl Array {
                 }
             }
             Doing::Repair { .. } => self.allot(number, &mut new, to, writes).is_some(),
-            // Drives that had room to spare when the job began may have none now.
+            // Drives that had space to spare when the job began may have none now.
             _ => self.has_spare(to, new.kind) && self.allot(number, &mut new, to, writes).is_some(),
         };
         let waits = matches!(doing, Doing::Repair { .. }) || self.is_leaner(to, level);
@@ -176,7 +176,7 @@ impl Array {
 
     /// Returns a unit as a switch, a repair or a move will make it, and the roles that must be
     /// written, which have no new cells yet. A unit that shrinks keeps its copies on the drives
-    /// with the most room, or with `on_fullest`, on the fullest ones.
+    /// with the most space, or with `on_fullest`, on the fullest ones.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];

@@ -144,7 +144,7 @@ impl Array {
             if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
             } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
-                // A drive had no room for a role, or its write failed.
+                // A drive had no space for a role, or its write failed.
                 self.locks.ask(number, Task::Repair { reads_all: false });
             }
         }

@@ -28,7 +28,7 @@ struct Sealed {
 }
 
 impl Array {
-    /// Begins a write if there is room for it; otherwise, the write waits.
+    /// Begins a write if there is space for it; otherwise, the write waits.
     pub(super) fn begin_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.log.is_full(self.changed.len() + self.round.len()) || !self.has_place(key) {
             self.counts.stalls += u64::from(self.jobs[key as usize].waits == 0);
@@ -37,7 +37,7 @@ impl Array {
         self.gather(key, plan);
     }
 
-    /// Allocates cells for the roles of a write. Returns whether there was room.
+    /// Allocates cells for the roles of a write. Returns whether there was space.
     fn has_place(&mut self, key: u32) -> bool {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let number = self.jobs[key as usize].number;

@@ -46,7 +46,7 @@ fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64
 }
 
 #[test]
-fn blocks_that_were_read_are_read_from_the_flash_again() {
+fn repeated_reads_come_from_the_flash() {
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
     assert_eq!(
@@ -212,7 +212,7 @@ fn a_block_is_written_back_once_after_its_last_write() {
 }
 
 #[test]
-fn a_missing_flash_is_used_only_for_data_that_are_nowhere_else() {
+fn a_lost_flash_is_used_only_for_dirty_blocks() {
     let gone = Err(Fault::Gone);
     let mut cached = Cached::new(Lru::new(8), BLOCK as u32, Writing::Back, 1);
     for key in 1..=3 {

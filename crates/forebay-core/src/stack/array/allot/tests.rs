@@ -66,7 +66,7 @@ fn a_role_does_not_go_to_the_drive_that_lost_another() {
     assert_eq!(bench.flush(0), Ok(()));
     let before = lanes(&bench);
     assert_eq!(before.iter().filter(|lane| lane.is_none()).count(), 1);
-    // The parities of every unit are on two drives, which have room for two writes until the next
+    // The parities of every unit are on two drives, which have space for two writes until the next
     // round.
     for unit in 1..UNITS {
         if bench.array().drives.free(full.into()) == 0 {

@@ -177,7 +177,7 @@ impl Judge {
     /// Checks the answer to a flush: it reports losses from before its arrival, may report later
     /// ones, and fails for no other reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
-        // Nothing is lost: the writes become durable when there is room.
+        // Nothing is lost: the writes become durable when there is space.
         if outcome == Err(Fault::Full) {
             return;
         }
