@@ -30,7 +30,7 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// The number of drives whose data must fit on the others when they fail.
+    /// The number of drives whose data fit on the others if they fail.
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
@@ -191,7 +191,7 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     })
 }
 
-/// Rejects more spare drives than there can be.
+/// Returns an error for more spare drives than possible.
 fn refuse_spares(spares: u16, sets: &[&[u64]], width: usize) -> Result<(), Error> {
     let [drives] = sets else {
         return Err(Error::Volume(format!(
@@ -210,7 +210,7 @@ fn refuse_spares(spares: u16, sets: &[&[u64]], width: usize) -> Result<(), Error
     }
 }
 
-/// Rejects a duplicate drive.
+/// Returns an error if a drive is named twice.
 pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error> {
     let same = |other: &&PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(other).ok();
     match others.iter().find(same) {
@@ -223,7 +223,7 @@ pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error>
     }
 }
 
-/// Rejects a drive that contains data, unless it may be overwritten.
+/// Returns an error if a drive contains data, unless it may be overwritten.
 pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     if overwrite {
         return Ok(());
@@ -270,7 +270,7 @@ mod tests {
     use crate::testing::made;
 
     #[test]
-    fn zero_drives_are_too_few() {
+    fn a_volume_needs_drives() {
         let said = create(&[], made(Level::RAID6)).unwrap_err().to_string();
         assert_eq!(
             said,

@@ -27,7 +27,8 @@ pub struct FoundVolume {
     pub notes: Vec<String>,
     /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
-    /// Says that the drives are too few, unless some have been removed since the volume was created.
+    /// The error that the drives are too few. It does not apply if drives have been removed since
+    /// the volume was created.
     pub(crate) too_few: Option<String>,
 }
 
@@ -38,10 +39,10 @@ pub struct NonMember {
     pub path: PathBuf,
     /// The problem, as words that follow the drive's name.
     pub why: String,
-    /// Whether it begins with zeros or the remains of a label, so that it is probably the missing
-    /// drive.
+    /// Whether the drive begins with zeros or the remains of a label, so that it is probably the
+    /// missing drive.
     pub is_nobodys: bool,
-    /// Whether it contains records of the volume, so that it is a drive that lost its label.
+    /// Whether the drive contains records of the volume, so that it is a drive that lost its label.
     pub has_records: bool,
 }
 
@@ -187,7 +188,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
     Ok(found)
 }
 
-/// Returns why a drive with this label is not a member of the volume, if so.
+/// Returns why a drive with this label does not belong to the volume, if it does not.
 fn refused(label: &Label, of: &Label, is_made: bool) -> Option<String> {
     if !is_of(label, of) {
         return Some(format!("is a drive of volume {:016x}", label.geometry.volume));
@@ -203,8 +204,8 @@ pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
     (one.geometry, one.first) == (other.geometry, other.first)
 }
 
-/// Returns a label of the volume that the user means: the one with all drives present, or else
-/// enough drives, or else the most.
+/// Returns a label of the volume that the user means: the one with all drives present, or else the
+/// one with enough drives, or else the one with the most drives.
 fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
     for (path, Labelled { label, .. }) in labelled {
@@ -229,12 +230,12 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
         );
         return Err(Error::drive(second, what));
     }
-    // If several have the same number, the first one counts.
+    // Of several volumes with equally many drives, the first one counts.
     let most = volumes.iter().rev().max_by_key(|(_, _, count)| *count);
     Ok(enough.first().copied().or(most).map(|(of, ..)| *of))
 }
 
-/// Creates the error that none of the paths is a drive of a volume.
+/// Returns the error that none of the paths is a drive of a volume.
 fn none(others: &[NonMember]) -> Error {
     let Some(NonMember { path, why, .. }) = others.first() else {
         return Error::Volume("no drives are named; expected those of a volume".into());
@@ -271,7 +272,7 @@ impl FoundVolume {
         }
     }
 
-    /// Closes drives, which then can be opened by others.
+    /// Closes drives, so that others can open them.
     pub fn leave_out(&mut self, numbers: &[u8]) {
         self.drives.retain(|(number, _)| !numbers.contains(number));
         self.labels.retain(|it| !numbers.contains(&it.label.drive));
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_rewritten_where_one_is_left() {
+    fn labels_are_rewritten_if_one_is_left() {
         let end = DRIVE_BYTES - 4096;
         let garbage = vec![0xA7; 4096];
         let losses: [&[(u64, &[u8])]; 6] = [
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_reported() {
+    fn a_drive_that_lost_its_label_counts_as_missing_and_is_reported() {
         let elsewhere = tempfile::tempdir().unwrap();
         let other = volume(elsewhere.path(), Level::RAID6).remove(0);
         let text = elsewhere.path().join("text");
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_lost_all_is_replaced_by_itself() {
+    fn a_wiped_drive_can_replace_itself() {
         let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let (_folder, drives, _) = harmed(zeros);
         let opened = replace(&drives, &drives[2], false, &mut untold).unwrap();
@@ -516,7 +517,7 @@ mod tests {
     const ROOM_3: &[u8] = include_bytes!("../tests/images/format3-room.zst");
 
     #[test]
-    fn volumes_of_format_3_open_with_their_data_and_are_converted_where_there_is_room() {
+    fn volumes_of_format_3_keep_their_data_and_are_converted_if_there_is_room() {
         // Drives that just fit, drives that keep their last block free, and drives whose last cell
         // uses that block.
         let images = [(FULL_3, 0, 4, 6), (ROOM_3, 0, 4, 0), (FULL_3, 8192, 3, 6)];
@@ -569,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_at_the_end_moves_with_the_end() {
+    fn the_label_at_the_end_moves_when_a_drive_grows() {
         let folder = tempfile::tempdir().unwrap();
         let drives = volume(folder.path(), Level::RAID6);
         for drive in &drives {
@@ -584,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_ends_before_what_it_held_counts_as_missing() {
+    fn a_truncated_drive_counts_as_missing() {
         let folder = tempfile::tempdir().unwrap();
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();

@@ -29,12 +29,12 @@ pub(crate) struct Newcomer {
     pub(crate) is: Standing,
 }
 
-/// Its relation to the volume.
+/// The relation of a drive to the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its number is in a record.
+    /// The drive's number is in a record.
     Member(u8),
-    /// It has a number that is not in a record yet.
+    /// The drive has a number that is not in a record yet.
     Joining(u8),
     New,
 }
@@ -152,7 +152,8 @@ impl FoundVolume {
     }
 }
 
-/// Returns the highest assigned number if it is possible; `known` is the highest one until now.
+/// Returns the highest assigned number, or an error if no drive can have it. `known` is the highest
+/// one so far.
 pub(crate) fn within_numbers(given: usize, known: u8) -> Result<u8, Error> {
     u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX).ok_or_else(|| {
         Error::Volume(format!(

@@ -1,8 +1,8 @@
-//! Test support: a process that is killed at a write, for each write in turn, and sectors that cannot
-//! be read.
+//! Test support: kills a process at a write, for each write in turn, and simulates sectors that
+//! cannot be read.
 //!
-//! Instead of writing, the thread panics, and unwinding closes its drives, as the end of a process
-//! does.
+//! Instead of writing, the thread panics, and unwinding closes its drives, like the end of a
+//! process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, Slots};
 use forebay_live::{Ended, Failure, Lanes, Target, Threads, Waker};
 
 thread_local! {
-    /// The number of writes before the fatal one; None if no write is fatal.
+    /// The number of writes before the fatal one; `None` if no write is fatal.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn point() {
     }
 }
 
-/// Runs `work`, which is killed after this many writes; returns None if it was killed.
+/// Runs `work`, which is killed after this many writes. Returns `None` if it was killed.
 pub(crate) fn killed_at<T>(writes: u64, work: impl FnOnce() -> T) -> Option<T> {
     LEFT.set(Some(writes));
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -44,7 +44,7 @@ pub(crate) fn killed_at<T>(writes: u64, work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Runs `work` without killing it; returns its result and its number of writes.
+/// Runs `work` without killing it. Returns its result and its number of writes.
 pub(crate) fn writes_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     LEFT.set(Some(u64::MAX));
     let done = work();
@@ -148,7 +148,7 @@ mod tests {
     use crate::testing::{empty, folder, holds_all, made, volume};
     use crate::{Error, check, create, grow, labels, replace, status, untold};
 
-    /// Copies of drives, to restore them.
+    /// Copies of drives, used to restore them.
     struct SavedDrives(Vec<(PathBuf, Vec<u8>)>);
 
     impl SavedDrives {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_killed_at_any_write_restarts_or_completes() {
+    fn a_creation_killed_at_any_write_can_be_repeated() {
         let folder = folder();
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_that_is_killed_at_any_write_continues() {
+    fn a_replacement_killed_at_any_write_continues() {
         let folder = folder();
         let mut drives = volume(folder.path(), Level::RAID6);
         fs::remove_file(drives.remove(2)).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_made_drive_joins_only_by_the_command_that_was_given_it() {
+    fn a_half_joined_drive_joins_only_by_the_command_that_names_it() {
         let folder = folder();
         let mut drives = volume(folder.path(), Level::RAID6);
         fs::remove_file(drives.remove(2)).unwrap();
@@ -247,7 +247,8 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&new)].concat();
         let stage = || labels::read(&new).unwrap().label.stage;
         assert_eq!((stage(), status(&drives).unwrap().missing()), (DriveStage::Joining, vec![3]));
-        // Drive 3 may only be late: nothing that opens the volume gives its place away.
+        // Drive 3 may only be late: commands that merely open the volume do not give its place
+        // away.
         holds_all(&all);
         let checked = check(&all, 0, &mut untold).unwrap();
         assert_eq!((checked.missing(), &checked.joining[..]), (vec![3], &[7][..]));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn two_drives_never_have_one_number() {
+    fn two_drives_never_have_the_same_number() {
         let folder = folder();
         let mut drives = volume(folder.path(), Level::RAID6);
         fs::remove_file(drives.remove(2)).unwrap();
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_that_is_killed_at_any_write_continues() {
+    fn growth_killed_at_any_write_continues() {
         let levels = [Level::RAID6, Level::Striped { parities: 0 }];
         // `make laws` tests both.
         for level in levels.into_iter().take(longer(1).min(2) as usize) {
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_records_that_cannot_be_read_lose_nothing() {
+    fn unreadable_labels_and_records_lose_no_data() {
         let mut missing = 0;
         for seed in 0..longer(4) {
             let (folder, mut state) = (folder(), seed);
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_with_scattered_bad_sectors_is_used_and_one_that_reads_nothing_is_not() {
+    fn a_drive_with_scattered_bad_sectors_is_used_but_not_an_unreadable_one() {
         let folder = folder();
         let drives = volume(folder.path(), Level::RAID6);
         let ring = status(&drives).unwrap().geometry.ring;
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn drives_that_have_been_replaced_may_be_present_in_numbers() {
+    fn many_replaced_drives_may_be_present() {
         let folder = folder();
         let drives = volume(folder.path(), Level::RAID6);
         let label = labels::read(&drives[0]).unwrap().label;
@@ -362,7 +363,7 @@ mod tests {
             path
         };
         let stale: Vec<PathBuf> = (100..=159).map(stale).collect();
-        // The drives of the volume follow those that no record names.
+        // The volume's drives come after drives that no record names.
         let all = [&stale[..40], &drives].concat();
         let opened = check(&all, 0, &mut untold).unwrap();
         assert_eq!((opened.missing(), opened.census.members.len()), (vec![], 6));

@@ -17,7 +17,8 @@ use crate::error::Error;
 use crate::signatures::known;
 
 const BLOCK: u64 = Label::BYTES;
-/// The beginning of a drive. A signature here means that the drive is no longer part of a volume.
+/// The size of a drive's beginning. A signature there means that the drive is no longer part of a
+/// volume.
 const BEGIN: u64 = 1 << 20;
 
 /// The kind of storage.
@@ -50,9 +51,9 @@ impl Labelled {
 pub(crate) struct Unlabelled {
     /// The reason, as words that follow the drive's name.
     pub(crate) why: String,
-    /// Whether it begins with zeros or the remains of a label.
+    /// Whether the drive begins with zeros or the remains of a label.
     pub(crate) is_nobodys: bool,
-    /// Whether it is a drive of a volume in an unsupported format.
+    /// Whether the drive belongs to a volume in an unsupported format.
     pub(crate) is_unknown: bool,
 }
 
@@ -62,7 +63,7 @@ impl Unlabelled {
     }
 }
 
-/// Opens a drive for reading; returns its kind and its size.
+/// Opens a drive for reading. Returns the file, its kind and its size.
 ///
 /// # Errors
 /// Describes the problem in words.
@@ -108,7 +109,7 @@ pub(crate) fn is_torn(file: &File, place: u64) -> bool {
 /// Reads the labels of a drive.
 ///
 /// # Errors
-/// Says why there is no usable label.
+/// The reason why there is no usable label.
 pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
     let (file, _, bytes) = drive(path).map_err(Unlabelled::others)?;
     let found: Vec<io::Result<Result<Label, LabelError>>> =

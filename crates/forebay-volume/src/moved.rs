@@ -13,8 +13,8 @@ pub struct Moved {
     pub read_bytes: u64,
     /// Bytes written to drives.
     pub written_bytes: u64,
-    /// The approximate total: bytes to read for a check, bytes to write for a replacement; None for
-    /// growing.
+    /// The approximate total: bytes to read for a check, or bytes to write for a replacement.
+    /// `None` when a volume grows.
     pub all_bytes: Option<u64>,
 }
 

@@ -79,8 +79,8 @@ pub fn admit(path: &Path, members: &[u8]) -> Result<(), Error> {
     settle(&[path.to_path_buf()], label.geometry.volume, members)
 }
 
-/// Rewrites missing and damaged labels of drives that are in use, given by number and path. Returns a
-/// sentence for each drive whose labels were rewritten or could not be.
+/// Rewrites missing and damaged labels of drives that are in use, given by number and path. Returns
+/// a sentence for each drive whose labels were rewritten or could not be.
 pub fn mend_labels(drives: &[(u8, PathBuf)]) -> Vec<String> {
     let of = |path: &PathBuf| labels::read(path);
     let Some(volume) = drives.iter().find_map(|(_, path)| of(path).ok()) else {
@@ -116,7 +116,7 @@ pub fn mend_labels(drives: &[(u8, PathBuf)]) -> Vec<String> {
 /// Returns the label of the drive at `path`, which may be in use.
 ///
 /// # Errors
-/// Says why the drive has no usable label, in words that follow its name.
+/// The reason why the drive has no usable label, as words that follow its name.
 pub fn label(path: &Path) -> Result<Label, String> {
     labels::read(path).map(|it| it.label).map_err(|unlabelled| unlabelled.why)
 }

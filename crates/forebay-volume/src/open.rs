@@ -36,7 +36,7 @@ pub struct Opened {
     pub others: Vec<NonMember>,
     /// Changes of labels, one sentence each.
     pub notes: Vec<String>,
-    /// Drives that were to join but already belonged to the volume.
+    /// Drives that should join but already belonged to the volume.
     pub already: Vec<PathBuf>,
     /// The numbers of drives that have begun to join but are not in any record yet.
     pub joining: Vec<u8>,
@@ -158,8 +158,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Creates the array of these drives, which has yet to be opened. Drives that no record names do
-    /// not join it.
+    /// Creates the array of these drives, which has yet to be opened. Drives that no record names
+    /// do not join it.
     pub fn array(&self) -> Array {
         Array::found(self.geometry, self.first, &self.numbers)
             .with_cells(&self.cells)
@@ -175,13 +175,13 @@ impl Shape {
         self
     }
 
-    /// Forgets drives that are not among the members any more.
+    /// Removes drives that are no longer members.
     pub fn left(&mut self, members: &[u8]) {
         let has_left = |number: &&mut u8| !members.contains(number);
         self.numbers.iter_mut().filter(has_left).for_each(|number| *number = 0);
     }
 
-    /// Adds a drive that a record names, on a lane.
+    /// Adds a drive that a record names, on this lane.
     pub fn joined(&mut self, lane: usize, number: u8, cells: u32) {
         (self.numbers[lane], self.cells[lane]) = (number, cells);
     }
@@ -271,8 +271,8 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
     Ok(opened)
 }
 
-/// Opens `array` on its drives and does nothing else; reports progress, with the total if it is
-/// known.
+/// Opens `array` on its drives, does the maintenance that opening waits for, and returns the state
+/// of the volume. Reports progress, with the total if it is known.
 pub(crate) fn opening(
     array: Array,
     found: FoundVolume,
@@ -341,7 +341,7 @@ pub(crate) fn opening(
     }
 }
 
-/// Information about a volume's drives before it is opened.
+/// What is known about a volume's drives before it is opened.
 struct Before {
     /// By number: the path, and whether the label says that the drive is joining.
     drives: Vec<(u8, PathBuf, bool)>,
@@ -400,7 +400,7 @@ impl Before {
                     "is being added to it: run the interrupted `forebay volume replace` or `grow` \
                      again to continue"
                 }
-                // Already reported as such.
+                // The label has already been reported.
                 false => continue,
             };
             self.others.push(NonMember::new(&path, why));

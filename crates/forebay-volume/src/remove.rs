@@ -1,7 +1,7 @@
 //! Removes drives from a volume whose other drives have space for all data.
 //!
-//! The drive stays a member until all of its data have moved, and a record says that it has left. If
-//! this is interrupted, the volume keeps the drive, and the same command continues.
+//! The drive stays a member until all of its data have moved, and a record says that it has left.
+//! If this is interrupted, the volume keeps the drive, and the same command continues.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::labels;
 use crate::moved::Tell;
 use crate::open::{Opened, look, opening};
 
-/// Removes the drive with the number or path `which`, after moving its data to the other drives, and
-/// reports progress. A missing drive can be removed if its data have been restored on the others.
+/// Removes the drive with the number or path `which`, after moving its data to the other drives.
+/// Reports progress. A missing drive can be removed if its data have been restored on the others.
 ///
 /// # Errors
 /// The paths are not a volume, there is no such drive, or the others have no space for its data.
@@ -38,7 +38,7 @@ pub fn remove(paths: &[PathBuf], which: &str, tell: Tell<'_>) -> Result<Opened, 
     Ok(opened)
 }
 
-/// Returns the number of a drive that belongs to the volume, or did.
+/// Returns the number of a drive that belongs to the volume or once did.
 fn number(which: &str, drives: &[PathBuf], volume: &Opened) -> Result<u8, Error> {
     let label = |path: &Path| Some(labels::read(path).ok()?.label);
     let own = drives.iter().filter_map(|path| label(path));
@@ -66,8 +66,7 @@ mod tests {
     use crate::testing::{empty, folder, holds_all, made, rewritten};
     use crate::{Create, check, create, status, untold};
 
-    /// Creates a volume of this many drives, with space for the data of those that units do not
-    /// need.
+    /// Creates a volume of this many drives, all but six of which are spare.
     fn roomy(folder: &Path, count: u16) -> Vec<PathBuf> {
         let drives: Vec<PathBuf> =
             (1..=count).map(|nth| empty(folder, &format!("d{nth}"))).collect();
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_drives_are_not_needed_and_not_used_any_more() {
+    fn removed_drives_are_neither_needed_nor_used() {
         let folder = folder();
         let drives = roomy(folder.path(), 8);
         let before = status(&drives).unwrap();
@@ -91,14 +90,14 @@ mod tests {
         let opened = remove(&drives, &path, &mut untold).unwrap();
         assert_eq!(opened.census.members, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!((opened.geometry, opened.spare_drives), (before.geometry, 1));
-        // The highest number is that of a drive that has left: it replaces none that is missing.
+        // The drive with the highest number has left, so it does not replace the missing one.
         let missing = without(&drives, &[3]);
         assert_eq!(status(&missing).unwrap().missing(), [3]);
         assert_eq!(check(&missing, 0, &mut untold).unwrap().missing(), [3]);
         remove(&drives, "4", &mut untold).unwrap();
         assert_eq!(remove(&drives, "4", &mut untold).unwrap().missing(), [] as [u8; 0], "again");
         holds_all(&drives);
-        // Two of six drives may be missing, though the labels say that there were eight.
+        // Two of the six drives may be missing, although the labels name eight.
         let four = without(&drives, &[1, 4, 6, 8]);
         assert_eq!(status(&four).unwrap().missing(), [1, 6]);
         holds_all(&four);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_nothing_is_removed() {
+    fn a_drive_is_not_removed_if_the_others_have_no_room() {
         let folder = folder();
         let drives = roomy(folder.path(), 6);
         let refused = |which: &str| remove(&drives, which, &mut untold).unwrap_err().to_string();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_that_is_killed_at_any_write_continues() {
+    fn a_removal_killed_at_any_write_continues() {
         let folder = folder();
         let drives = roomy(folder.path(), 7);
         let kept: Vec<Vec<u8>> = drives.iter().map(|path| fs::read(path).unwrap()).collect();

@@ -99,10 +99,10 @@ const MARKS: &[(&str, At, &[u8])] = &[
 const ZFS_LABEL: u64 = 256 << 10;
 const ZFS: [At; 4] = [Start(0), Start(ZFS_LABEL), End(2 * ZFS_LABEL), End(ZFS_LABEL)];
 
-/// Reads from a drive; fails if the bytes are not all within it.
+/// Reads from a drive. Fails if any of the bytes is beyond its end.
 pub(crate) type Read<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>;
 
-/// Identifies the content of a drive of this size; returns its name and the position of the
+/// Identifies the content of a drive of this size. Returns its name and the position of the
 /// signature.
 ///
 /// # Errors
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mark_that_a_drive_is_long_enough_for_is_known() {
+    fn every_signature_within_a_drive_is_recognized() {
         let bytes = 5 << 20;
         for (name, at, mark) in MARKS {
             let at = at.within(bytes).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_follow_from_the_length_are_where_their_formats_say() {
+    fn signatures_at_the_end_are_where_their_formats_say() {
         let at = |at: At, bytes| at.within(bytes);
         // According to md(4), 0.90 is in the last 64 KiB aligned at 64 KiB, and 1.0 at least 8 KiB
         // before the end.

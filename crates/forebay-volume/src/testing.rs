@@ -69,7 +69,7 @@ impl Workload for Units {
     }
 }
 
-/// Writes or reads the three units this many times; returns their content.
+/// Writes or reads the three units this many times. Returns the data read.
 fn moved(drives: &[PathBuf], writes: bool, times: u64) -> Vec<u8> {
     let found = find(drives, true).unwrap();
     let mut policy = over(found.array(), "noop").unwrap();

@@ -26,7 +26,7 @@ const END: u64 = 16 << 20;
 const SAMPLES: u64 = 1024;
 const SAMPLE: u64 = 4096;
 
-/// Describes the data on a drive, as words that follow its name; returns None if the drive is
+/// Describes the data on a drive, as words that follow its name. Returns `None` if the drive is
 /// empty.
 ///
 /// # Errors
@@ -114,8 +114,8 @@ impl Looked<'_> {
         Ok(None)
     }
 
-    /// Returns the first nonzero byte found at positions of copies, at both ends, and at samples
-    /// with irregular spacing.
+    /// Returns the first nonzero byte found where file systems keep copies, at both ends, and at
+    /// samples with irregular spacing.
     fn sampled(&self) -> Result<Option<u64>, Unreadable> {
         let ends = [(0, WHOLE_MAX), (self.bytes.saturating_sub(END), self.bytes)];
         let stretch = self.bytes / SAMPLES;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_device_is_sampled_at_its_ends_and_all_over() {
+    fn a_large_device_is_sampled_at_its_ends_and_throughout() {
         let bytes = 6 << 30;
         for at in [0, (1 << 20) - 1, bytes - (1 << 20), bytes - 1] {
             let said =
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn known_contents_are_named_even_in_the_middle_of_a_device() {
+    fn a_signature_far_from_both_ends_is_recognized() {
         let bytes = 6 << 30;
         let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
         let said = found(StorageKind::Device, bytes, mark).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wiped_begin_leaves_the_copies_of_file_systems() {
+    fn copies_of_file_systems_are_found_after_the_beginning_was_wiped() {
         const EXT: (&str, u64, &[u8]) = ("an ext2, ext3 or ext4 file system", 56, &[0x53, 0xEF]);
         const XFS: (&str, u64, &[u8]) = ("an XFS file system", 0, b"XFSB");
         const BTRFS: (&str, u64, &[u8]) = ("a Btrfs file system", 64, b"_BHRfS_M");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_areas_may_hold_data() {
+    fn unreadable_places_count_as_possible_data() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         // The reported size is larger than the actual one, as on a failing device.
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_was_cut_short_is_no_data() {
+    fn an_interrupted_label_is_no_data() {
         let folder = tempfile::tempdir().unwrap();
         let path = empty(folder.path(), "new");
         let file = File::options().write(true).open(&path).unwrap();

@@ -14,12 +14,12 @@ use forebay_volume::{
 };
 
 const CHUNK_BYTES: u32 = 64 << 10;
-/// With its checksum.
+/// The size of a cell in bytes: a chunk and its trailer.
 const CELL_BYTES: u64 = CHUNK_BYTES as u64 + 4096;
 const UNIT_BYTES: u32 = 4 * CHUNK_BYTES;
 const DRIVE_BYTES: u64 = 32 << 20;
 
-/// Writes this many units, one after another, and a flush.
+/// A workload that opens the volume, writes this many units one after another, and flushes.
 struct Writes {
     units: u64,
     asked: u64,
@@ -60,7 +60,7 @@ fn drive(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Returns a volume of six drives with this many units.
+/// Returns a volume of six drives on which this many units have been written.
 fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| drive(folder, &format!("d{nth}"))).collect();
     let level = Level::Striped { parities: 2 };
@@ -96,7 +96,7 @@ fn last(verb: impl FnOnce(Tell<'_>)) -> Moved {
 }
 
 #[test]
-fn work_that_is_stopped_is_continued_by_a_later_call() {
+fn a_later_call_continues_stopped_work() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path(), 40);
     let slow = check(&drives, 1_000_000, &mut |_| ControlFlow::Break(()));
@@ -106,7 +106,7 @@ fn work_that_is_stopped_is_continued_by_a_later_call() {
 }
 
 #[test]
-fn a_check_tells_that_it_reads_what_is_stored_a_new_drive_what_it_is_given() {
+fn progress_ends_at_the_bytes_read_by_a_check_and_written_to_a_new_drive() {
     let folder = tempfile::tempdir().unwrap();
     let units = 40;
     let mut drives = volume(folder.path(), units);

@@ -1,35 +1,33 @@
-//! An array of drives in which each unit has its own RAID level, which may change: a [`Placement`]
+//! An array of drives in which each unit has its own RAID level, and may change it: a [`Placement`]
 //! (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
 //!
 //! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
-//! KiB in the paper) and a [`Level`]; a table lists for each role the *cell* of a drive that holds
-//! its bytes. *Jobs* operate on units: a job reads some roles, reconstructs lost ones from the
-//! others, and writes some roles.
+//! KiB in the paper) and a [`Level`], which determines its *roles*: data chunks, copies and
+//! parities. A table says which *cell* of which drive holds each role. A *job* serves the requests
+//! for a unit: it reads some roles, reconstructs lost ones from the others, and writes some roles.
 //!
-//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]), and the unit's
-//! new places take effect with a record that is written after a flush of all drives ([`commit`]).
-//! After a power cut, changes that no record names yet are undone. Each cell ends with a trailer
-//! that names the owner of its content and has a checksum of each block; the table contains the end
-//! of the trailer's own checksum. So bit rot and lost writes are detected when a chunk is read, and
+//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]). The unit's new
+//! places count as soon as a record names them. Records are written after a flush of all drives
+//! ([`commit`]), so that after a power cut, units are as the last record says. Each cell ends with
+//! a trailer that names its content and contains a checksum of each block; the table holds 24 bits
+//! of the trailer's own checksum. So rot and lost writes are detected when a chunk is read, and
 //! repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
 //! neither.
 //!
 //! Invariants:
-//!
-//! * A cell that a durable or upcoming table names is not overwritten, and it is free when nothing
-//!   names it any more ([`ledger`]).
-//! * Nothing relies on data that a drive may have lost ([`suspects`]).
-//! * A unit has one change at a time and no concurrent reads, unless writes in place change only
+//! - A cell that a durable or an upcoming state names is not written to. It becomes free when
+//!   nothing names it any more ([`ledger`]).
+//! - Data that a drive may have lost do not count ([`suspects`]).
+//! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
-//! * An acknowledged write can be read back, whichever drives fail, as long as the level tolerates
-//!   their number.
-//! * A write that is acknowledged with fewer roles than its level has is completed as soon as there
-//!   is space. Until then, no other role goes to the drive that lost one, so that a failure of this
-//!   drive costs only one role.
+//! - An answered write can be read back after any failures that its level tolerates.
+//! - A write answered with fewer roles than its level has is completed as soon as there is space.
+//!   Until then, no other role goes to the drive that lost a role: its failure would cost the unit
+//!   a second role.
 //!
-//! Departure from the paper: a level applies to a whole unit, and the two neighboring segments of
-//! the paper's mirrored layout are the two halves of a unit. Chunks stay where they are when a
-//! level changes.
+//! Deviation from the paper: a level applies to all chunks of a unit, and the two neighboring
+//! segments of the paper's mirrored layout are the two halves of a unit. Chunks stay where they are
+//! when a level changes.
 
 mod adapting;
 mod allot;
@@ -99,7 +97,7 @@ pub use level::{LEVELS, Level};
 pub use limit::DriveLimit;
 pub use record::{DriveStage, Label, LabelError};
 
-/// Kinds of I/Os, in the highest byte of their tokens.
+/// The first bit of an I/O's kind in its token: the kind is the highest byte. The kinds follow.
 const KIND: u32 = 56;
 const JOB: u64 = 0;
 const FLUSH: u64 = 1;
@@ -126,40 +124,43 @@ struct Counts {
 
 /// Whether requests are served.
 enum Phase {
-    /// Before the first request, which makes the table be read or created.
+    /// Before the first request, which causes the table to be read or created.
     Closed {
         creates: bool,
     },
     Opening(Box<Opening>),
     Ready,
-    /// No valid state was found, no drive accepts records any more, or no drive had space for the
+    /// Nothing valid was found, no drive accepts records any more, or no drive had space for the
     /// records of the opening.
     Failed(Fault),
 }
 
-/// An array.
+/// An array of drives.
 pub struct Array {
     geometry: Geometry,
     /// The level of units that are written for the first time.
     first: Level,
-    /// The level that fits all promised data.
+    /// The level with the fewest roles that tolerates as many failures as `first`.
     leanest: Level,
     phase: Phase,
+    /// Requests that arrived before the array was open.
     early: Vec<(u32, Request, Bytes)>,
     drives: Drives,
-    /// The durable state, or the only state if nothing has to be durable.
+    /// The durable state of the units, or their current state if the array writes in place.
     table: Table,
-    /// Units changed since then, and those that the current round makes durable.
+    /// Changed units that are in no round yet.
     changed: BTreeMap<u64, Unit>,
+    /// Units that the current round makes durable.
     round: BTreeMap<u64, Unit>,
     log: Log,
     locks: Locks,
     jobs: Vec<Job>,
     vacant: Vec<u32>,
-    /// Units on which a task may start, and the task.
+    /// Units on which a task may start.
     ready: Vec<u64>,
+    /// A buffer for the tasks that start next.
     tasks: Vec<Task>,
-    /// Jobs that wait for space.
+    /// Jobs that wait for free cells.
     stalled: VecDeque<u32>,
     known: known::Known,
     care: caring::Care,
@@ -168,29 +169,30 @@ pub struct Array {
     /// The costs of writes on the drives of each kind, as far as they are known.
     costs: [Option<DriveCosts>; KINDS.len()],
     hints: Hints,
-    /// By unit: data kept for the unit's next switch.
+    /// By unit: data for the next switch of its level.
     carried: BTreeMap<u64, switching::Carried>,
-    /// Units that are on drives of each kind.
+    /// The number of units on drives of each kind.
     held: [u64; KINDS.len()],
     /// Cells of units that a failed flush may have lost.
     doubted: ledger::Doubted,
-    /// Cells that are still named although a drive may have lost them.
+    /// Cells that units name although a drive may have lost their data.
     unsure: suspects::Unsure,
-    /// Units of each level.
+    /// The number of units of each level.
     levels: [u64; LEVELS.len()],
-    /// Units that have lost bytes.
+    /// The number of units that have lost bytes.
     lost_units: u64,
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// By lane: the drive may join although no record names it. If not set, any new drive may.
+    /// By lane: whether its drive may join although no record names it. If `None`, any new drive
+    /// may.
     joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
 }
 
 impl Array {
-    /// The number of lanes, with or without a drive.
+    /// Returns the number of lanes, with or without a drive.
     pub fn lanes(&self) -> usize {
         self.drives.lanes()
     }
@@ -201,7 +203,7 @@ impl Array {
         self.first
     }
 
-    /// Returns its sizes.
+    /// Returns the array's geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -244,7 +246,7 @@ impl Array {
         }
     }
 
-    /// Passed to all drives unchanged.
+    /// Passes a request on to all drives unchanged.
     fn pass(&mut self, client: u32, request: &Request, plan: &mut Plan<'_>) {
         let whole = Planned::whole(client, request, Bytes::NONE);
         for lane in self.drives.present() {
@@ -252,9 +254,10 @@ impl Array {
         }
     }
 
-    /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array in
-    /// place, a short piece also ends with its chunk, because a job reads and writes the same bytes of
-    /// all its chunks. Rules count the chunks of a request, so the pieces of arrays that adapt are not cut.
+    /// Returns where a piece of a request that begins at `offset` ends: with its unit. In an array
+    /// that writes in place, a short piece also ends with its chunk, because a job reads and writes
+    /// the same bytes of all its chunks. Rules count the chunks of a request, so the pieces of
+    /// arrays that adapt are not cut.
     fn piece_end(&self, offset: u64, request: &Request) -> u64 {
         let next = |bytes: u64| request.end().min((offset / bytes + 1) * bytes);
         let chunk = u64::from(self.geometry.chunk_bytes);
@@ -265,7 +268,7 @@ impl Array {
         }
     }
 
-    /// Splits a request at unit boundaries.
+    /// Splits a request into one task per unit.
     fn cut(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let unit_bytes = self.geometry.unit_bytes();
         let mut offset = request.offset;
@@ -295,7 +298,7 @@ impl Array {
         }
     }
 
-    /// Starts every task that may start.
+    /// Starts all tasks that may start.
     fn proceed(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Some(number) = self.ready.pop() else {
@@ -320,14 +323,15 @@ impl Array {
         }
     }
 
-    /// Returns what reads and writes of a unit lock: only the bytes that they touch if they cannot
-    /// change the unit's places.
+    /// Returns what reads and writes of a unit lock: only what they touch, unless they may change
+    /// the unit's places.
     fn grain(&self, number: u64) -> Grain {
         let unit = self.unit(number);
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
         let is_settled = |role: usize| {
             let place = unit.places[role];
-            // The next write notes the loss of a role whose drive is gone; concurrent writes note the same.
+            // The next write notes the loss of a role whose drive is gone; concurrent writes note
+            // the same.
             let stays_lost = || place != Place::ZERO && self.forgoes(&unit, level, role);
             self.drives.lane(place).is_some() || stays_lost()
         };
@@ -368,7 +372,7 @@ impl Placement for Array {
             FLUSH => self.flushed(io.lane.into(), outcome, plan),
             RECORD => self.recorded(io, outcome, plan),
             OPENING => self.opened(io, outcome, plan),
-            // Other drives have the same record.
+            // The array continues without a drive that has disappeared.
             _ if outcome == Err(Fault::Gone) => return Ok(()),
             _ => return outcome,
         }
@@ -404,7 +408,7 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // How much more a rule paid in its cost model than an optimal rule that knows all requests.
+        // By how much a rule's cost exceeded the cost of an optimal rule that knows all requests.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
@@ -441,7 +445,7 @@ impl Placement for Array {
     }
 }
 
-/// Returns an I/O that no client waits for.
+/// Returns an I/O that belongs to no client's request.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

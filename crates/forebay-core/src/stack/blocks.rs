@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_widened_and_wholes_pass() {
+    fn partial_blocks_are_completed_and_whole_blocks_pass() {
         let mut blocks = Blocks::new(4096);
         assert_eq!(told(&asked(&mut blocks, Op::Read, 4096, 8192)), [(Op::Read, 4096, 8192)]);
         let part = asked(&mut blocks, Op::Read, 4608, 4096);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn trims_are_of_whole_blocks() {
+    fn trims_are_reduced_to_whole_blocks() {
         let mut blocks = Blocks::new(4096);
         for (offset, len) in [(512, 3584), (0, 4095), (4000, 4000)] {
             assert_eq!(asked(&mut blocks, Op::Trim, offset, len), []);

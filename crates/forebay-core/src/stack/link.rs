@@ -103,7 +103,7 @@ mod tests {
     use crate::elevator::{BlockLayer, Limits, Noop};
 
     #[test]
-    fn requests_arrive_later_with_their_bytes_and_are_charged_the_way() {
+    fn requests_arrive_after_the_latency_and_their_waits_include_it() {
         let mut link = Link::new(BlockLayer::new(Noop::default(), Limits::default()), Nanos(100));
         let mut finished = Finished::new();
         let mut cx = Cx { now: Nanos(7), slots: &mut Null, finished: &mut finished };

@@ -76,7 +76,7 @@ mod tests {
     use crate::elevator::{BlockLayer, Limits, Noop};
 
     #[test]
-    fn every_lane_is_woken_and_answers_as_it_was_asked() {
+    fn every_lane_is_woken_and_answers_its_own_requests() {
         let layer = || BlockLayer::new(Noop::default(), Limits::default());
         let mut each =
             PerDisk::new(vec![Link::new(layer(), Nanos(9)), Link::new(layer(), Nanos(4))]);

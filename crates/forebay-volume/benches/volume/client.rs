@@ -1,4 +1,4 @@
-//! The client that writes.
+//! The client that writes to the volume.
 
 use forebay_testing::random;
 use std::fmt;
@@ -7,16 +7,16 @@ use forebay_core::contract::policy::Done;
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::CpuTime;
 
-/// Bytes that the client writes to, all of them written before.
+/// The size of the area that the client writes to, in bytes; all of it has been written before.
 const AREA: u64 = 512 << 20;
-/// Bytes that it writes.
+/// The number of bytes that the client writes.
 const TOTAL: u64 = 1 << 30;
-/// Bytes between flushes.
+/// The number of bytes between flushes.
 const FLUSHED: u64 = 64 << 20;
 /// The number of outstanding requests.
 const DEPTH: u32 = 32;
 
-/// How it writes.
+/// The size and order of the client's writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     len: u32,
@@ -35,7 +35,8 @@ impl Load {
         TOTAL
     }
 
-    /// Writes with a flush now and then and at the end.
+    /// Returns the writes, with a flush after every [`FLUSHED`] bytes, but without the one at the
+    /// end.
     fn requests(self, state: &mut u64) -> Vec<(Op, u64, u32)> {
         let len = u64::from(self.len);
         let mut requests = Vec::new();
@@ -57,18 +58,19 @@ impl fmt::Display for Load {
     }
 }
 
-/// Fills the area, and then performs the measured writes.
+/// A client that fills the area, and then sends the writes that are measured.
 pub(crate) struct Client {
     requests: Vec<(Op, u64, u32)>,
-    /// Flushes that end a part begin when no other I/O is outstanding, and nothing begins before
-    /// they end.
+    /// The indexes of two flushes that run alone: at the end of the filling, and at the end of the
+    /// writes.
     alone: [usize; 2],
     next: usize,
     under_way: u32,
     now: Nanos,
     pub(crate) failed: u64,
-    /// When the area was filled, and when all was written and durable.
+    /// When the area had been filled.
     pub(crate) began: Nanos,
+    /// When all writes were durable.
     pub(crate) ended: Nanos,
     used: Option<CpuTime>,
     cpu: Option<CpuTime>,
@@ -100,7 +102,7 @@ impl Client {
         }
     }
 
-    /// The processor time of the measured part.
+    /// Returns the processor time of the measured writes.
     pub(crate) fn cpu(self) -> CpuTime {
         self.cpu.unwrap()
     }

@@ -1,4 +1,4 @@
-//! fio sending the same I/Os.
+//! Sends the same I/Os with fio.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::sent::{Sent, is_durable};
 
-/// Sends all of it as fast as it goes; answers the seconds that took, by the clock and of a processor.
+/// Sends all I/Os as fast as possible. Returns the elapsed time and the processor time in seconds.
 pub(crate) fn send(drives: &[PathBuf], sent: &Sent) -> (f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("iolog");
     write_log(&log, drives, &sent.ios).unwrap();
     let arguments = ["--name=same", "--output-format=json", "--direct=1", "--ioengine=io_uring"];
-    // fio at its best: no new data for each write, and several I/Os per call.
+    // fio's fastest settings: no new contents for each write, and several I/Os per call.
     let best = ["--fixedbufs=1", "--scramble_buffers=0", "--fallocate=none", "--iodepth_batch=4"];
     let output = Command::new("fio")
         .args(arguments)
@@ -30,7 +30,7 @@ pub(crate) fn send(drives: &[PathBuf], sent: &Sent) -> (f64, f64) {
     assert!(output.status.success(), "fio failed: {text}");
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
     let job = &json["jobs"][0];
-    // (fio does not count the bytes of I/Os that are outstanding when its log ends.)
+    // fio does not count the bytes of I/Os that are outstanding when its log ends.
     let count = |op: &str| job[op]["total_ios"].as_u64().unwrap();
     let wanted = sent.ios.iter().filter(|io| io.op.moves_data()).count() as u64;
     assert_eq!(count("read") + count("write"), wanted, "fio sent the same I/Os");
@@ -39,7 +39,7 @@ pub(crate) fn send(drives: &[PathBuf], sent: &Sent) -> (f64, f64) {
     (took_s, (number("usr_cpu") + number("sys_cpu")) / 100.0 * took_s)
 }
 
-/// An I/O log of version 2: no times.
+/// Writes an I/O log of version 2, without times.
 fn write_log(log: &Path, drives: &[PathBuf], ios: &[Request]) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(log)?);
     writeln!(out, "fio version 2 iolog")?;

@@ -1,16 +1,16 @@
-//! Writes to a volume of six drives, and fio sending those drives the same I/Os.
+//! Compares writes to a volume of six drives with fio sending the same I/Os to the same drives.
 //!
-//! A volume is made and filled; then a client writes 1 GiB, 32 writes at a time, with a flush for
-//! each 64 MiB and one at the end. Everything that the volume sends to its drives meanwhile is
-//! noted: data, trailers, records, reads for parities, flushes. fio then sends the same I/Os, with
-//! the same sizes, positions and order, to the same drives through io_uring, with as many
-//! outstanding as the volume had on average. A write that has to be durable at once (a record) is a
-//! write and a flush for fio, as it is for a drive without FUA. fio does not wait for flushes
-//! before it goes on, and computes nothing: no checksums, no parities. The share is fio's time over
-//! the volume's.
+//! A volume is created and filled. Then a client writes 1 GiB, 32 writes at a time, with a flush
+//! after each 64 MiB and one at the end. Meanwhile, all I/Os of the volume on its drives are
+//! recorded: data, trailers, records, reads for parities, and flushes. fio then sends the same I/Os
+//! in the same order to the same drives through io_uring, with the average queue depth of the
+//! volume. For fio, a write that must be durable immediately (a record) is a write and a flush, as
+//! it is for a drive without FUA. fio does not wait for flushes, and computes no checksums and no
+//! parities. The share is fio's time divided by the volume's.
 //!
-//! `cargo bench -p forebay-volume --bench volume -- FOLDER` makes six files there; six paths are
-//! used as drives, and their contents are lost. Rounds of both alternate; medians count.
+//! `cargo bench -p forebay-volume --bench volume -- FOLDER` creates six files in the folder. If six
+//! paths are given, they are used as drives, and their contents are lost. The volume and fio
+//! alternate; the medians count.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,18 +31,18 @@ use sent::Sent;
 
 const ROUNDS: usize = 5;
 const DRIVE_BYTES: u64 = 768 << 20;
-/// Both as `forebay play` has them.
+/// The policy and the queue depth of `forebay play`.
 const POLICY: &str = "noop";
 const LANE_DEPTH: u32 = 256;
 
-/// The result of a round of the volume.
+/// The result of a run on the volume.
 struct Round {
     took: Nanos,
     cpu: CpuTime,
     sent: Sent,
 }
 
-/// Makes a volume of `drives`, fills it, and writes `load` to it.
+/// Creates a volume on `drives`, fills it, and writes `load` to it.
 fn volume(drives: &[PathBuf], level: Level, load: Load) -> Round {
     let how = Create {
         level,
@@ -74,7 +74,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Rounds of both in turn.
+/// Runs the volume and fio in turn, and prints a row of the table.
 fn compare(drives: &[PathBuf], name: &str, level: Level, load: Load) {
     let client_mb = load.bytes() as f64 / 1e6;
     let (mut ours, mut theirs, mut shares) = (Vec::new(), Vec::new(), Vec::new());
@@ -105,7 +105,8 @@ fn compare(drives: &[PathBuf], name: &str, level: Level, load: Load) {
     );
 }
 
-/// Six files in `folder`, written once, so that a file system has given them their places.
+/// Creates six files in `folder` and writes them once, so that the file system has allocated their
+/// blocks.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let path = |at| folder.join(format!("drive{at}"));
     let paths: Vec<PathBuf> = (1..=6).map(path).collect();

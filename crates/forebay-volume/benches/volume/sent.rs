@@ -1,20 +1,20 @@
-//! What a volume sends to its drives.
+//! Records the I/Os that a volume sends to its drives.
 
 use forebay_core::{Completion, Flags, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 
-/// I/Os in the order in which they were begun.
+/// I/Os in the order in which they began.
 #[derive(Default)]
 pub(crate) struct Sent {
     pub(crate) ios: Vec<Request>,
-    /// When each began and ended, in the order in which they ended.
+    /// When each I/O began and ended, in the order in which they ended.
     spans: Vec<(Nanos, Nanos)>,
     pub(crate) failed: u64,
     took: Nanos,
 }
 
 impl Sent {
-    /// Forgets what was before and after.
+    /// Discards I/Os that began before or after a period.
     pub(crate) fn keep(&mut self, began: Nanos, ended: Nanos) {
         let is_within = |at: Nanos| began <= at && at < ended;
         self.ios.retain(|io| is_within(io.at));
@@ -22,7 +22,7 @@ impl Sent {
         self.took = ended - began;
     }
 
-    /// The mean number of outstanding I/Os.
+    /// Returns the average number of outstanding I/Os, rounded up.
     pub(crate) fn depth(&self) -> u32 {
         let spans = self.spans.iter().map(|(began, ended)| (*ended - *began).as_secs_f64());
         (spans.sum::<f64>() / self.took.as_secs_f64()).ceil() as u32
@@ -32,7 +32,7 @@ impl Sent {
         self.ios.iter().filter(|io| io.op == op).map(|io| u64::from(io.len)).sum()
     }
 
-    /// In words, for this many bytes of a client.
+    /// Describes the I/Os, for this many bytes written by a client.
     pub(crate) fn said(&self, client_bytes: u64) -> String {
         let count = |op| self.ios.iter().filter(|io| io.op == op).count();
         let per = |op| self.bytes(op) as f64 / client_bytes as f64;

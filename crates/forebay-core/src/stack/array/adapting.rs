@@ -1,4 +1,4 @@
-//! Levels that follow the workload: a rule sees the requests for each unit, and chooses its level.
+//! Levels that follow the workload: a rule sees the requests for each unit and chooses its level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,30 +12,31 @@ use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
 use crate::contract::request::Op;
 use crate::contract::time::Nanos;
 
-/// The client traffic without a switch after which the allowance for switches stops growing.
+/// The unused budget of switches stops growing after clients have moved this many bytes.
 const BURST_BYTES: u64 = 1 << 30;
-/// The number of units that pay their rent with each request.
+/// Maximum number of units that pay for their space with each request.
 const PAYING: u64 = 256;
 
-/// The rule that chooses levels; the layouts in its costs are indices of these levels.
+/// Chooses the levels of units. The layouts in `costs` are indexes into `levels`.
 pub(super) struct Adapting {
     levels: Vec<Level>,
-    /// By kind of drive.
+    /// The costs on each kind of drive.
     costs: [Costs; KINDS.len()],
     first: First,
     /// The percentage of the clients' data that switches may move; 0 means no limit.
     percent: u64,
-    /// The number of bytes that switches may still move, times 100.
+    /// The bytes that switches may still move, times 100.
     budget: u64,
     ticks: Option<Ticks>,
     units: Box<dyn Units + Send>,
 }
 
-/// Periods: in each one, all units pay the rent of the space that they take.
+/// Periods, in each of which all units pay for the space that they occupy.
 struct Ticks {
     period: Nanos,
-    /// When the next pass over all units begins, and the progress of the current pass.
+    /// When the next pass over all units begins.
     due: Nanos,
+    /// The unit at which the current pass continues.
     next: Option<u64>,
 }
 
@@ -78,7 +79,7 @@ impl<R: Rule> Units for Ruled<R> {
             optimum: Optimum::new(costs, None),
         });
         if rule.layout(&kept.unit) != layout {
-            // A switch was abandoned, for example for lack of space.
+            // The unit did not switch, for example because there was no space.
             kept.unit = rule.begin(costs, layout, class, number);
         }
         if kept.layout != layout {
@@ -103,7 +104,8 @@ impl<R: Rule> Units for Ruled<R> {
 }
 
 impl Adapting {
-    /// Creates an adaptation by `rule` between `levels`, whose indices are the layouts of `costs`.
+    /// Creates the state of `rule`, which chooses among `levels`. Their indexes are the layouts of
+    /// `costs`.
     pub(super) fn new<R>(
         rule: R,
         costs: [Costs; KINDS.len()],
@@ -119,25 +121,24 @@ impl Adapting {
         Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
     }
 
-    /// How much more was paid in the cost model than the minimum, in percent.
+    /// Returns by how many percent the costs paid exceed the optimum.
     pub(super) fn regret_percent(&self) -> f64 {
         let Account { paid, optimum } = self.units.account();
         100.0 * regret(paid, optimum)
     }
 
-    /// Limits what switches move to this percentage of the clients' traffic.
+    /// Limits the bytes that switches move to this percentage of the clients' bytes.
     pub(super) fn bounded(self, percent: u64) -> Adapting {
         Adapting { percent, ..self }
     }
 
-    /// Sets the period in which each unit pays for its space.
+    /// Makes units pay for their space once per period.
     pub(super) fn charging(self, period: Nanos) -> Adapting {
         let period = period.max(Nanos(1));
         Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
     }
 
-    /// Returns the units that pay now, out of `units`: a few with each request, until all have
-    /// paid.
+    /// Returns which of `units` units pay now: a few with each request, until all have paid.
     pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
         let Some(ticks) = &mut self.ticks else { return 0..0 };
         if ticks.next.is_none() && now >= ticks.due {
@@ -149,8 +150,8 @@ impl Adapting {
         from..to
     }
 
-    /// Charges a unit; returns the level that it should switch to. A unit that is already at the
-    /// leanest level gets no state merely because it pays.
+    /// Makes a unit pay for its space, and returns the level that it should switch to. The rule
+    /// starts no state for a unit that already has the layout with the lowest rent.
     pub(super) fn pay(&mut self, number: u64, level: Level, kind: DriveKind) -> Option<Level> {
         let costs = &self.costs[kind as usize];
         let (layout, tick) = (self.layout(level)?, costs.tick());
@@ -164,12 +165,12 @@ impl Adapting {
 
     /// Records that clients have moved this many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
-        // An allowance that was not used for long must not all be spent at once.
+        // Limit what accumulates, so that it is not spent all at once.
         self.budget =
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
 
-    /// Returns whether a switch that moves this many bytes is within the bound.
+    /// Returns whether a switch may move this many bytes, and if so, deducts them from the budget.
     pub(super) fn may_move(&mut self, bytes: u64) -> bool {
         if self.percent == 0 {
             return true;
@@ -190,8 +191,8 @@ impl Adapting {
         self.levels.get(usize::from(layout)).copied()
     }
 
-    /// Reports a request for this many chunks to a unit of this level and kind; returns the level to switch
-    /// to.
+    /// Reports a request for this many chunks to a unit of this level and kind; returns the level
+    /// to switch to.
     pub(super) fn seen(
         &mut self,
         number: u64,
@@ -248,7 +249,8 @@ impl Array {
         }
     }
 
-    /// Switches a unit to another level if the limit allows it; returns whether it does.
+    /// Schedules a switch of a unit to another level if the limit permits it. Returns whether it
+    /// does.
     fn follow(&mut self, number: u64, to: Level, kind: DriveKind) -> bool {
         let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
         let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));
@@ -273,17 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_goes_where_the_rule_says_and_begins_by_its_first_write() {
+    fn the_first_write_chooses_the_first_level_and_the_rule_switches() {
         let mut rule = adapting();
         assert_eq!(
             (rule.first(1, Hdd), rule.first(4, Hdd)),
             (Some(Level::TRIPLE), Some(Level::RAID6))
         );
         let mut seen = |level, chunks| rule.seen(7, (level, Hdd), Op::Write, chunks);
-        // 27 points per write; a switch costs 100.
+        // Each write adds 27 points, and the rule switches at about 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
-        // The switch did not happen, so the rule starts afresh.
+        // The switch did not happen, so the rule starts again.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
         assert_eq!(seen(Level::TRIPLE, 4), None);
@@ -294,7 +296,8 @@ mod tests {
     #[test]
     fn units_are_judged_by_the_costs_of_their_own_drives() {
         let mut rule = adapting();
-        // On flash, RAID 6 is faster from three chunks on; a write costs 20 points, a switch 55.
+        // On flash, RAID 6 is faster for three chunks and more. For one chunk, each write adds 20
+        // points, and the rule switches at about 55.
         assert_eq!(rule.first(3, Ssd), Some(Level::RAID6));
         let mut seen = |number, kind| rule.seen(number, (Level::RAID6, kind), Op::Write, 1);
         assert!((0..2).all(|_| seen(1, Ssd).is_none()) && (0..3).all(|_| seen(2, Hdd).is_none()));
@@ -302,11 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_shown_beside_the_optimum() {
+    fn paid_costs_are_compared_with_the_optimum() {
         let mut rule = adapting();
         let mut seen = |number, level| rule.seen(number, (level, Hdd), Op::Write, 1);
-        // A unit with four small writes in RAID 6, a switch, and two writes in three copies; and a
-        // unit that began with copies and has two writes.
+        // Four small writes in RAID 6, a switch, and two writes in three copies. Then two writes to
+        // a unit that began with three copies.
         let _: Vec<_> = (0..4).map(|_| seen(7, Level::RAID6)).collect();
         let _: Vec<_> = (0..2).map(|_| seen(7, Level::TRIPLE)).collect();
         let _: Vec<_> = (0..2).map(|_| seen(8, Level::TRIPLE)).collect();
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_are_only_read_stay() {
+    fn units_that_are_only_read_keep_their_level() {
         let costs = Costs::paper_hdd();
         let levels = vec![Level::RAID6, Level::TRIPLE];
         let best = Best::new(&costs, Tuning::default());
@@ -340,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn units_that_nobody_writes_shrink_and_of_lean_ones_nothing_is_kept() {
+    fn units_that_nobody_writes_shrink_and_lean_units_have_no_state() {
         let objective =
             Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() };
         let levels = vec![Level::RAID6, Level::TRIPLE];
         let costs = [Costs::paper_hdd(), Costs::paper_ssd()].map(|costs| objective.weigh(costs));
         let first = First::ByFirstWrite;
         let mut rule = Adapting::new(BonusMalus::new(Factor::ONE), costs, first, levels);
-        // 10 points per period; a switch costs 66.
+        // Each period adds 10 points, and the rule switches at about 66.
         assert!((0..6).all(|_| rule.pay(3, Level::TRIPLE, Hdd).is_none()));
         assert_eq!(rule.pay(3, Level::TRIPLE, Hdd), Some(Level::RAID6));
         assert_eq!(rule.pay(4, Level::RAID6, Hdd), None);
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_move_no_more_than_their_share() {
+    fn switches_stay_within_their_share_of_the_bytes() {
         let mut free = adapting();
         assert!(free.may_move(u64::MAX));
         let mut bounded = adapting().bounded(5);

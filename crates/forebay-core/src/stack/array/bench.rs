@@ -27,7 +27,7 @@ use medium::Medium;
 
 pub(super) const LANES: u16 = 6;
 const UNITS: u64 = 12;
-/// The duration of a step.
+/// The duration of a step, in ns.
 const STEP: u64 = 1000;
 
 /// Fault rates: one in this many operations fails, none if 0. Also the number of requests after
@@ -47,7 +47,7 @@ pub(super) struct Bench {
     rates: Rates,
     asked: u64,
     pub(super) waiting: u64,
-    /// I/Os.
+    /// Outstanding I/Os of the drives.
     under_way: Vec<Request>,
     medium: Medium,
     judge: Judge,
@@ -84,7 +84,7 @@ impl Bench {
         self.policy.placement()
     }
 
-    /// Flushes and FUA writes that reported a loss.
+    /// Returns how many flushes and how many FUA writes reported a loss.
     pub(super) fn told(&self) -> [u64; 2] {
         [self.judge.told_flushes, self.judge.told_writes]
     }
@@ -127,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// Issues a request for blocks; returns its name.
+    /// Issues a request for blocks and returns its id.
     pub(super) fn ask(&mut self, op: Op, flags: Flags, stream: u32, first: u64, count: u64) -> u64 {
         let (id, lane, at) = (self.asked, 0, Nanos(self.step * STEP));
         let (offset, len) = (first * 4096, count as u32 * 4096);
@@ -157,7 +157,7 @@ impl Bench {
         }
     }
 
-    /// An I/O ends.
+    /// Completes the outstanding I/O at index `at`.
     fn end(&mut self, at: usize, outcome: Outcome) {
         let io = self.under_way.swap_remove(at);
         self.failed_flushes += u64::from(io.op == Op::Flush && outcome.is_err());
@@ -198,7 +198,7 @@ impl Bench {
         self.end(at.expect("such an I/O is under way"), outcome);
     }
 
-    /// Issues requests and completes I/Os in any order, and then waits for all answers.
+    /// Issues requests and completes I/Os in random order, until all requests are answered.
     pub(super) fn run(&mut self, requests: u64) {
         let mut steps = 0u64;
         while self.asked < requests || self.waiting > 0 {
@@ -235,7 +235,7 @@ impl Bench {
         self.step += time.0.div_ceil(STEP);
     }
 
-    /// Time passes until something is due.
+    /// Advances to the next time at which something is due, and wakes the array.
     pub(super) fn wake(&mut self) {
         let due = self.policy.wakeup().expect("requests are never answered");
         self.step = self.step.max(due.0 / STEP);
@@ -243,7 +243,7 @@ impl Bench {
     }
 }
 
-/// Returns a new array of six drives; one that adapts changes a unit's level at every other write.
+/// Returns a new array of six drives. If `adapts`, every other write changes a unit's level.
 pub(super) fn created(first: Level, spare: u32, adapts: bool) -> Array {
     let leanest = if adapts { Level::RAID6 } else { first };
     let sizes = Geometry { units: UNITS, copies_max: 4, ..Geometry::sample(LANES) };

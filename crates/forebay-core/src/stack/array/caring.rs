@@ -1,4 +1,4 @@
-//! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
+//! Background maintenance at a limited rate: restores lost roles when a drive has space for them,
 //! and reads a whole volume on request.
 //!
 //! Several units are processed at a time if there are more drives than a unit spans, so that all
@@ -22,68 +22,71 @@ use crate::contract::time::Nanos;
 use crate::contract::volume::{VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 
-/// The number of units that are examined in one go.
+/// Maximum number of units examined in one step.
 const LOOK: u64 = 4096;
-/// The delay before maintenance that had no space continues after some space became available: a
-/// busy volume frees cells with each round.
+/// How long maintenance that had no space waits after some became available: a busy volume frees
+/// cells with each round.
 const ROOM_PAUSE: Nanos = Nanos::from_millis(1000);
-/// The number of moves between two checks of how full the drives are.
+/// Maximum number of moves before maintenance waits for the vacated cells to become free.
 const MOVES_MAX: usize = 16;
 
 /// The progress of maintenance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Care {
+    /// When the next step is due.
     due: Option<Nanos>,
+    /// The next unit to examine.
     next: u64,
-    /// Reads everything once.
+    /// Whether maintenance is a check, which reads everything once.
     pub(super) scrubs: bool,
-    /// A check that a rebuild interrupted continues afterwards.
+    /// Whether a check continues after the rebuild that interrupted it.
     scrubs_next: bool,
-    /// The maximum rate in bytes of clients' data per second, and a separate one for checks; 0
-    /// means no limit.
+    /// The maximum number of bytes of clients' data per second; 0 means no limit.
     pub(super) rate: u64,
+    /// The limit for checks, if there is another one for them.
     pub(super) scrub_rate: Option<u64>,
-    /// For balancing drives and then increasing the capacity: the kind of new drives, whether any
-    /// role moved in this pass, and the units whose old cells are not free yet.
+    /// Whether the capacity is increased after roles have moved until drives are balanced. The
+    /// value is the kind of new drives.
     pub(super) grows: Option<DriveKind>,
     /// The number of a drive to remove once the array is open.
     pub(super) retires: Option<u8>,
     /// Whether roles move from full drives to empty ones because a drive is new.
     pub(super) balances: bool,
+    /// Whether a role moved in this pass.
     has_moved: bool,
+    /// Units with moved roles whose old cells may not be free yet.
     moved: Vec<u64>,
-    /// The units being processed, at most `window` at a time, and whether they are the last units
-    /// of this pass.
+    /// Units being worked on, at most `window` at a time.
     under_way: BTreeSet<u64>,
     window: usize,
+    /// Whether these units are the last ones of the pass.
     is_last: bool,
-    /// The work that was announced, its completed tenths, and the number of chunks rewritten before
-    /// it.
+    /// The announced work, its completed tenths, and the number of chunks rewritten before it.
     told: Option<(VolumeWork, u8, u64)>,
-    /// Completed checks.
+    /// The number of completed checks.
     pub(super) checks: u64,
-    /// The state after the last pass; `None` before the first pass.
+    /// The state at the end of the last pass; `None` before the first one.
     before: Option<Pass>,
     /// Whether all passes have ended, and only records remain to be written.
     records_only: bool,
-    /// The maximum number of free cells with which maintenance has ended although drives lacked
-    /// roles, since maintenance last began for a reason other than more space; `None` if it has not
-    /// ended in this way.
+    /// The greatest number of free cells with which maintenance ended although drives lacked roles,
+    /// since it was last begun for a reason other than more space. `None` if it has not ended so.
     gave_up: Option<u64>,
-    /// Whether opening completes only after all maintenance is done: the waiters, with their
-    /// streams.
+    /// Whether opening completes only after all maintenance is done.
     pub(super) waits: bool,
-    /// Set if drives had no space: maintenance is retried with the first request from this time on.
+    /// Set if drives had no space: a request at or after this time begins maintenance again.
     retries_from: Option<Nanos>,
+    /// The clients that wait for the end of maintenance, with their streams.
     pub(super) waiters: Vec<(u32, u32)>,
 }
 
-/// The state that the end of a pass is compared with.
+/// The state at the end of a pass, which the next pass is compared with.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     /// The number of roles that no drive has, or that should leave their drive.
     lacking: u64,
-    /// The number of roles that were restored, or moved if there are drives that roles should leave.
+    /// The number of roles that were restored, or moved if there are drives that roles should
+    /// leave.
     repaired: u64,
     /// The number of cells available for them.
     room: u64,
@@ -96,12 +99,12 @@ impl Care {
         self.due.filter(|_| !waits)
     }
 
-    /// Work on a unit has ended.
+    /// Records that work on a unit has ended.
     pub(super) fn ended(&mut self, unit: u64) {
         self.under_way.remove(&unit);
     }
 
-    /// A drive has failed: units are restored before a check continues.
+    /// Begins maintenance after a drive has failed: units are restored before a check continues.
     pub(super) fn rebuild(&mut self, now: Nanos) {
         if self.scrubs && !self.waits {
             (self.scrubs, self.scrubs_next) = (false, true);
@@ -109,7 +112,8 @@ impl Care {
         self.begin(now);
     }
 
-    /// Reads everything once, starting at the first unit, possibly after units were restored.
+    /// Begins a check, which reads everything once, from the first unit on. With `rebuilds_first`,
+    /// units are restored before.
     pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
         (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
         self.scrub_rate = Some(rate);
@@ -141,7 +145,7 @@ impl Care {
         self.moved.push(unit);
     }
 
-    /// Begins a pass at the first unit, for a new reason.
+    /// Begins maintenance at the first unit, for a new reason.
     pub(super) fn begin(&mut self, now: Nanos) {
         self.gave_up = None;
         self.begin_again(now);
@@ -153,16 +157,17 @@ impl Care {
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Drives had no space for something, which is retried later unless a client waits for the end.
-    /// No timer is set, because a run would otherwise never end while there is no space.
+    /// Lets a later request begin maintenance again, because drives had no space, unless a client
+    /// waits for its end. There is no timer: with one, a run would never end while there is no
+    /// space.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
         }
     }
 
-    /// Called if there is no space for records, without which maintenance cannot end. Returns the
-    /// clients that wait for its end. No maintenance happens afterwards.
+    /// Returns the clients that wait for the end of maintenance, which cannot end because there is
+    /// no space for records. If there are any, maintenance stops.
     pub(super) fn refused(&mut self) -> Vec<u32> {
         if !self.waiters.is_empty() {
             self.due = None;
@@ -170,7 +175,7 @@ impl Care {
         std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Retries jobs that had no space when a new request arrives.
+    /// Begins maintenance again if it had no space and has waited long enough.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
             self.begin(now);
@@ -210,8 +215,7 @@ impl Array {
         self
     }
 
-    /// The number of units that have not been examined yet; 0 if all have been and nothing has
-    /// changed since.
+    /// Returns the number of units that maintenance has not reached, or 0 if none is in progress.
     pub(super) fn care_left(&self) -> u64 {
         match self.care.due.is_some() || !self.care.under_way.is_empty() {
             true => self.table.units() - self.care.next.min(self.table.units()),
@@ -225,7 +229,7 @@ impl Array {
         (self.drives.present().count() / width).max(1)
     }
 
-    /// Examines the next unit that needs maintenance.
+    /// Begins work on the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         if self.log.owes {
             self.commit(plan);
@@ -268,7 +272,7 @@ impl Array {
             _ if self.care.scrubs => VolumeWork::Check,
             Task::Repair { .. } if self.room.lacking > 0 => VolumeWork::Rebuild,
             Task::Move { .. } => VolumeWork::Move,
-            // Maintenance of single units is reported separately.
+            // Work on single units has its own events.
             _ => return,
         };
         if self.care.told.is_none_or(|(told, ..)| told != work && told != VolumeWork::Rebuild) {
@@ -302,7 +306,8 @@ impl Array {
         }
     }
 
-    /// How full drives are is known only when the cells that roles have left are free.
+    /// Waits until the cells that roles have left are free: only then it is known how full drives
+    /// are.
     fn await_room(&mut self, plan: &mut Plan<'_>) {
         let is_durable = |at: &u64| !self.changed.contains_key(at) && !self.round.contains_key(at);
         match self.care.moved.iter().all(is_durable) {
@@ -312,13 +317,13 @@ impl Array {
         self.care.due = Some(plan.now + Nanos::from_millis(1));
     }
 
-    /// All units were examined: begins another pass, or ends maintenance.
+    /// Ends a pass over all units: begins another one, or ends maintenance.
     fn end_care(&mut self, plan: &mut Plan<'_>) {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
             self.tell_end();
-            // Records may be damaged, too, and a drive that lost them is noticed only when the array
-            // is opened without the others.
+            // Records may be damaged, too, and a drive that lost them is noticed only when the
+            // array is opened without the others.
             if !self.reads_only && self.is_fresh() {
                 self.renew_records();
             }
@@ -342,7 +347,7 @@ impl Array {
         (self.care.due, self.care.balances) = (None, false);
         let most = self.care.gave_up.unwrap_or(0).max(now.room);
         self.care.gave_up = (now.lacking > 0).then_some(most);
-        // New units need all pages of the table on the new drives, too.
+        // The capacity grows only when all pages of the table are on the new drives, too.
         if self.log.renews == 0 && self.care.grows.take().is_some() {
             self.promise_more();
         }
@@ -352,10 +357,10 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins another pass, or postpones it, if it may achieve more than the last pass, after which
-    /// the state is `now`. Returns whether another pass has begun.
+    /// Begins another pass, or postpones it, if it may achieve more than the last one, which ended
+    /// with `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
-        // Roles that had no space, or that were being changed, may be restored now.
+        // Roles that had no space, or whose unit was being changed, may be restored now.
         let is_better = |before: Pass| {
             now.lacking < before.lacking || now.repaired > before.repaired || now.room > before.room
         };
@@ -382,13 +387,13 @@ impl Array {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
         let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
-        // Roles also move because drives are full; that is no progress here.
+        // Moves that only balance drives are no progress here.
         let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
         let lacking = self.room.lacking + moving;
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
-    /// A round has ended. Roles that had no space when maintenance ended may have some now.
+    /// Begins maintenance again at the end of a round if roles that had no space may have some now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let is_empty = |lane: usize| {
             self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
@@ -403,15 +408,15 @@ impl Array {
         let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
-            // The free space rises and falls with each round of a busy volume. Only more space than
-            // ever before is a reason to try again; otherwise, a permanently lost drive would be a
-            // reason forever.
+            // The free space of a busy volume rises and falls with each round. Only more space than
+            // ever before is a reason to try again; otherwise, a drive that is gone for good would
+            // cause endless attempts.
             self.care.gave_up = Some(room.max(now_has.room));
         }
     }
 
-    /// Records all pages of the table until the present drives have them again; returns whether
-    /// this is still in progress.
+    /// Writes records until all pages of the table are on the present drives again. Returns whether
+    /// that is still in progress.
     fn renews_records(&mut self, plan: &mut Plan<'_>) -> bool {
         if self.log.renews == 0 {
             return false;
@@ -426,14 +431,14 @@ impl Array {
         true
     }
 
-    /// Begins to record all pages of the table again, because records are on fewer drives than they
-    /// should be.
+    /// Schedules new records of all pages of the table, because records are on fewer drives than
+    /// they should be.
     pub(super) fn restore_records(&mut self) {
         self.log.lacks = true;
         self.renew_records();
     }
 
-    /// Begins to record all pages of the table again, because drives lack some of the records.
+    /// Schedules new records of all pages of the table, because drives lack some of the records.
     pub(super) fn renew_records(&mut self) {
         // The records of the current round may be on a drive that is about to leave.
         let current = if self.log.is_idle() { 0 } else { ROUND_MAX };
@@ -441,26 +446,27 @@ impl Array {
         self.log.renews = self.log.renews.max(self.geometry.pages().max(grown) + current);
     }
 
-    /// A larger table needs a longer chain of records. Before the capacity grows, each of them must
-    /// be on as many drives as it should be, including records from before a drive was replaced.
+    /// Schedules new records of all pages if the table grows. A larger table needs a longer chain
+    /// of records, and each of them must be on as many drives as it should be before the capacity
+    /// grows, including those from before a drive was replaced.
     pub(super) fn prepare_growth(&mut self) {
         if self.grown_pages().is_some_and(|pages| pages > self.geometry.pages()) {
             self.renew_records();
         }
     }
 
-    /// Returns the pages of the table after the volume has grown, if it grows.
+    /// Returns the number of pages of the table after growth, if the volume grows.
     fn grown_pages(&self) -> Option<u64> {
         self.care.grows.and_then(|_| self.outgrown()).map(|grown| grown.pages())
     }
 
-    /// Returns the geometry with as many units as fit, unless these are fewer than now.
+    /// Returns the geometry with as many units as fit, or `None` if these are fewer than now.
     fn outgrown(&self) -> Option<Geometry> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         self.geometry.grown(self.drives.units(self.promised_level(), chunks, most))
     }
 
-    /// Increases the capacity to the number of units that fit, once a record says so.
+    /// Increases the capacity to the units that fit. The next record says so.
     fn promise_more(&mut self) {
         if let Some(grown) = self.outgrown() {
             (self.geometry, self.log.owes) = (grown, true);
@@ -512,7 +518,7 @@ mod tests {
     /// The duration of an I/O.
     const SERVICE: Nanos = Nanos::from_millis(10);
 
-    /// Drives below an array that do one I/O at a time; the first one is lost.
+    /// An array above drives that do one I/O at a time. The first drive is gone.
     struct Rebuild {
         policy: Placed<Array, Box<dyn Policy + Send>>,
         now: Nanos,
@@ -538,11 +544,11 @@ mod tests {
             }
         }
 
-        /// Runs until there is nothing left to do; returns the time that this took.
+        /// Runs until nothing is left to do. Returns the time that it took.
         fn run(mut self) -> (Nanos, Array) {
             let unit_bytes = self.policy.placement().geometry().unit_bytes();
             for unit in 0..self.busy.len() as u64 {
-                // Reads until a read reaches the drive.
+                // Reads all of these units, so that some read touches the missing drive.
                 let (at, offset, len) = (self.now, unit * unit_bytes, unit_bytes as u32);
                 let (op, flags) = (Op::Read, Flags::NONE);
                 let read = Request { at, offset, id: unit, len, stream: 0, lane: 0, op, flags };
@@ -574,7 +580,7 @@ mod tests {
         }
     }
 
-    /// Returns a full array with space for the data of this many drives.
+    /// Returns a full array on drives of this size, whose capacity leaves out `spares` drives.
     fn full(drives: u16, drive_mib: u64, spares: u16) -> Array {
         let sizes = vec![drive_mib << 20; drives.into()];
         let geometry =
@@ -596,7 +602,7 @@ mod tests {
             per_chunk.push(time.0 / u64::from(chunks));
             println!("{drives} drives: {chunks} chunks in {} ms", time.0 / 1_000_000);
         }
-        // Two and four units are processed at a time, which share some drives.
+        // Two or four units are in progress at a time, and share some drives.
         assert!(per_chunk[1] * 10 < per_chunk[0] * 6, "{per_chunk:?}");
         assert!(per_chunk[2] * 10 < per_chunk[0] * 5, "{per_chunk:?}");
     }

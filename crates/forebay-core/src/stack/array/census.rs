@@ -8,44 +8,44 @@ use super::{Array, Phase};
 use crate::contract::policy::{Gauge, GaugeOf};
 use crate::contract::request::Lane;
 
-/// A description of an array.
+/// The state of an array in figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
     /// Whether the array is open, with its newest state.
     pub is_open: bool,
-    /// How often it was opened.
+    /// The number of times that the array was opened.
     pub openings: u64,
-    /// The last durable record.
+    /// The sequence number of the last durable record.
     pub record: u64,
-    /// Numbers of all its drives, present or not.
+    /// The numbers of all drives of the volume, present or not.
     pub members: Vec<u8>,
     /// Drives by lane.
     pub drives: Vec<DriveState>,
-    /// The level at which units are first written.
+    /// The level of units that are written for the first time.
     pub first_level: Level,
-    /// Units written, by level.
+    /// The number of written units, by level.
     pub units: Vec<(Level, u64)>,
-    /// Units that are on solid-state drives.
+    /// The number of units on solid-state drives.
     pub ssd_units: u64,
-    /// Units with roles that no drive has.
+    /// The number of units with roles that no drive has.
     pub degraded_units: u64,
     /// The number of units with bytes that can no longer be read.
     pub lost_units: u64,
-    /// Bytes of the volume in the ranges that cannot be read any more.
+    /// The number of bytes of the volume in ranges that can no longer be read.
     pub lost_bytes: u64,
-    /// The first [`LOST_LISTED`] of these units.
+    /// The first [`LOST_LISTED`] units with such ranges.
     pub lost: Vec<LostUnit>,
 }
 
 /// The maximum number of units that a census lists.
 pub const LOST_LISTED: usize = 1000;
 
-/// A unit of which some bytes cannot be read any more.
+/// A unit with bytes that can no longer be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostUnit {
-    /// Its number.
+    /// The number of the unit.
     pub unit: u64,
-    /// The bytes, in order. Where different chunks have lost blocks at different places, a range may hold
+    /// The bytes, in order. If chunks have lost blocks at different places, a range may include
     /// blocks that can be read.
     pub ranges: Vec<LostRange>,
     /// Numbers of the drives that are missing, or that lost their part of these bytes or of the
@@ -56,22 +56,22 @@ pub struct LostUnit {
 /// A range of bytes of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostRange {
-    /// First byte on the volume.
+    /// The first byte on the volume.
     pub offset: u64,
-    /// How many.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
 /// A drive of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveState {
-    /// Its number in the volume.
+    /// The number of the drive in the volume.
     pub number: u8,
     /// The kind of the drive.
     pub kind: DriveKind,
     /// Whether the drive is present and in use.
     pub is_present: bool,
-    /// The number of free cells.
+    /// The number of cells that hold nothing.
     pub free_cells: u32,
     /// The number of the drive's I/Os that failed.
     pub faults: u32,
@@ -144,7 +144,7 @@ impl Array {
         Some(LostUnit { unit: number, ranges, drives })
     }
 
-    /// Examines all units.
+    /// Examines all units and returns the state of the array.
     pub fn census(&self) -> Census {
         let chunks = self.chunks();
         let mut units: Vec<(Level, u64)> = LEVELS.iter().map(|level| (*level, 0)).collect();

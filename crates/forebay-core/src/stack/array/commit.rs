@@ -22,11 +22,11 @@ use crate::contract::time::Nanos;
 use crate::contract::volume::VolumeEvent;
 use crate::stack::placed::{Plan, Planned};
 
-/// The minimum number of drives that have a record; more if more drives may be missing.
+/// The minimum number of drives that hold a record; more if the level tolerates more failures.
 const COPIES: usize = 3;
-/// Units that may have changed and may not be durable.
+/// Maximum number of changed units that are not durable.
 const CHANGED_MAX: usize = 8192;
-/// The longest time for which a change stays without a record if no client requests one.
+/// The maximum time until a change is recorded if no client requests it.
 const AGE_MAX: Nanos = Nanos::from_millis(5000);
 /// The number of attempts to write a record to a drive that does not accept it.
 const TRIES_MAX: u32 = 3;
@@ -35,30 +35,33 @@ const TRIES_MAX: u32 = 3;
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) epoch: u64,
-    /// The last durable record: its number, its checksum, and the record from which pages count.
+    /// The number of the last durable record.
     pub(super) sequence: u64,
+    /// The checksum of that record.
     pub(super) sum: u64,
+    /// The first record of the volume.
     pub(super) base: u64,
-    /// The page that the record carries.
+    /// The page of the table in the last durable record.
     pub(super) page: u64,
     /// Whether something other than a unit has changed that a record must contain.
     pub(super) owes: bool,
-    /// The number of records to write until each page of the table is on as many drives as it should
-    /// be, because a drive that had some of them is gone.
+    /// The number of records to write until each page of the table is on as many drives as it
+    /// should be, because a drive that had some of them is gone.
     pub(super) renews: u64,
-    /// Whether records are on fewer drives than they should be, until those have been written.
+    /// Whether records are on fewer drives than they should be, until `renews` is 0.
     pub(super) lacks: bool,
-    /// The members named by the last durable record, and the number of units that it promises.
+    /// The members named by the last durable record.
     pub(super) members: [u8; LANES_MAX as usize],
+    /// The number of units promised by that record.
     pub(super) units: u64,
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
     round: Option<Round>,
-    /// When the oldest change was made that is in no round yet.
+    /// The time of the oldest change that is in no round.
     since: Option<Nanos>,
 }
 
-/// A round.
+/// A round in progress.
 struct Round {
     /// The number of outstanding flushes or records.
     left: u32,
@@ -69,13 +72,14 @@ struct Round {
     page: u64,
     members: [u8; LANES_MAX as usize],
     units: u64,
-    /// The lanes that lack some records, and those of them that had no space.
+    /// Lanes to which the records must be written, or that failed to write them.
     refused: Vec<usize>,
+    /// The lanes among these that had no space.
     full: Vec<usize>,
     tries: u32,
 }
 
-/// Adjacent records of the ring, in one buffer, which are written at once.
+/// Records that follow one another in the ring, in one buffer: one I/O writes them.
 #[derive(Clone, Copy)]
 struct Stretch {
     at: u64,
@@ -84,7 +88,7 @@ struct Stretch {
 }
 
 impl Log {
-    /// A client waits for the next round, with a flush of a stream or a FUA write.
+    /// Adds a waiter for the next round: a flush of a stream, or a FUA write.
     pub(super) fn wait(&mut self, client: u32, stream: Option<u32>) {
         self.waiters.push(self.losses.waiter(client, stream));
     }
@@ -93,12 +97,12 @@ impl Log {
         self.since.get_or_insert(now);
     }
 
-    /// Returns the latest time at which a round must begin.
+    /// Returns when a round must begin at the latest.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
 
-    /// Returns whether there is no space for another unit after this many.
+    /// Returns whether no further unit may change if this many have changed already.
     pub(super) fn is_full(&self, changed: usize) -> bool {
         changed >= CHANGED_MAX
     }
@@ -109,7 +113,7 @@ impl Log {
 }
 
 impl Array {
-    /// A client's flush.
+    /// Starts a client's flush.
     pub(super) fn flush(&mut self, client: u32, stream: u32, plan: &mut Plan<'_>) {
         plan.hold(client);
         self.log.wait(client, Some(stream));
@@ -139,7 +143,7 @@ impl Array {
         }
     }
 
-    /// Begins a round with everything that has changed.
+    /// Begins a round with all changes, or as many as fit.
     pub(super) fn begin_round(&mut self, plan: &mut Plan<'_>) {
         self.counts.commits += 1;
         self.log.owes = false;
@@ -291,7 +295,7 @@ impl Array {
             // Writes the records to all lanes again; those that have them get the same bytes.
             round.refused = lanes;
         }
-        // Other drives were tried.
+        // The other drives were tried, too.
         if tries > TRIES_MAX && !full.is_empty() {
             return self.await_room_for_records(plan);
         }
@@ -317,7 +321,7 @@ impl Array {
         }
     }
 
-    /// Handles the end of a round: its changes are durable.
+    /// Ends a round whose records are durable.
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
         self.full.took_records();
@@ -348,7 +352,7 @@ impl Array {
         }
     }
 
-    /// Stops after no drive accepts records any more: nothing becomes durable.
+    /// Stops the array because it cannot write records: nothing becomes durable any more.
     pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         self.free_written_again(plan.slots);
         self.phase = Phase::Failed(fault);
@@ -373,7 +377,7 @@ impl Array {
         self.round = BTreeMap::new();
     }
 
-    /// Stops using a drive; returns whether it was in use.
+    /// Stops using a drive. Returns whether it was in use until now.
     pub(super) fn lose(&mut self, lane: usize) -> bool {
         let was_used = self.drives.fail(lane);
         if was_used {
@@ -388,7 +392,7 @@ impl Array {
     }
 }
 
-/// Returns a record at a position of a buffer, with its checksum.
+/// Writes a record with its checksum into a buffer. Returns the checksum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);
@@ -403,7 +407,7 @@ mod tests {
     use super::super::bench::{Bench, created};
     use super::*;
 
-    /// Writes more than fits, waits for it in every possible way, and makes all drives fail after
+    /// Writes more than fits, waits for it in every possible way, and lets all drives fail after
     /// this many I/Os. Returns whether writes were waiting for space then.
     fn fail_after(ios: u64, spare: u32) -> bool {
         let mut bench =
@@ -431,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_are_answered_when_the_last_drive_fails() {
+    fn all_waiters_are_answered_when_the_last_drive_fails() {
         let stalls = |spare| (0..400).map(|ios| fail_after(ios, spare)).filter(|it| *it).count();
         assert!(stalls(0) > 100, "{} stalled", stalls(0));
         assert_eq!(stalls(60), 0);

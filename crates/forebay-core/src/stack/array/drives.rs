@@ -8,10 +8,10 @@ use super::space::Space;
 use super::unit::{Place, Unit};
 use crate::contract::time::Nanos;
 
-/// The number of recent faults after which a drive is no longer used.
+/// A drive with more recent faults than this is no longer used.
 const FAULTS_MAX: u32 = 32;
-/// The half-life of recent faults. A dying drive fails far more often than this; a few bad sectors
-/// a year do not add up. (md decays the read errors of a drive at the same rate.)
+/// The time after which recent faults count half. A dying drive fails far more often than that, and
+/// a few bad sectors a year do not add up. (md decays the read errors of a drive at the same rate.)
 const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role moves to another drive if that drive has this many more free cells.
 const SLOPE: u32 = 32;
@@ -28,9 +28,9 @@ pub(super) struct Drive {
     /// The number of recent faults as of the time `decayed`.
     recent: u32,
     decayed: Nanos,
-    /// The number of the last failed flush of this drive, among those of all drives.
+    /// The value of `Drives::lapses` at the last failed flush of this drive.
     lapse: u32,
-    /// Whether its data move to other drives, because it is being replaced.
+    /// Whether its data move to other drives, because it is being replaced or removed.
     leaves: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Drive {
 #[derive(Clone, Debug)]
 pub(super) struct Drives {
     all: Vec<Drive>,
-    /// The lane of each present drive, by number.
+    /// By the number of a drive: its lane, if the drive is present.
     lanes: Vec<Option<u8>>,
     /// The number of flushes that failed.
     lapses: u32,
@@ -47,7 +47,7 @@ pub(super) struct Drives {
     ssds: u32,
     /// The number of members of each kind that are not present.
     missing: [usize; KINDS.len()],
-    /// Whether roles go to any drive with free cells, whatever it lost.
+    /// Whether a role may go to a drive that lost a related role.
     pub(super) reckless: bool,
     /// The number of drives whose cells are not promised, so that as many can fail and be restored
     /// on the others.
@@ -158,7 +158,7 @@ impl Drives {
         self.members
     }
 
-    /// Returns a bit for each of them, set for solid-state drives.
+    /// Returns one bit for each member, set for solid-state drives.
     pub(super) fn ssds(&self) -> u32 {
         self.ssds
     }
@@ -185,14 +185,14 @@ impl Drives {
         self.lapses
     }
 
-    /// Returns whether a place may have lost its data that was written when this many flushes had
-    /// failed.
+    /// Returns whether a place may have lost data that were written when `since` flushes had
+    /// failed, because its drive has failed a flush since.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
     /// Returns the lanes of `copies` drives for the next records, different ones each turn. Drives
-    /// that leave get records only in addition to all that stay: their copies do not last.
+    /// that leave get records only if too few others are left, because their copies do not last.
     pub(super) fn recording(&self, turn: u64, copies: usize) -> Vec<usize> {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.present().partition(|lane| self.all[*lane].leaves);
@@ -222,7 +222,7 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Begins to move the data of a drive to others.
+    /// Makes the data of a drive move to others.
     pub(super) fn let_leave(&mut self, lane: usize) {
         self.all[lane].leaves = true;
     }
@@ -282,7 +282,8 @@ impl Drives {
         drive.recent > FAULTS_MAX
     }
 
-    /// Records that a flush of a drive failed: the data written to it since the last flush may be lost.
+    /// Records that a flush of a drive failed: the data written to it since the last flush may be
+    /// lost.
     pub(super) fn lapse(&mut self, lane: usize) {
         self.lapses += 1;
         self.all[lane].lapse = self.lapses;
@@ -319,7 +320,7 @@ impl Drives {
         self.members.into_iter().filter(|number| *number > 0).find(is_missing)
     }
 
-    /// Returns a free cell of a drive.
+    /// Takes a free cell of a drive.
     pub(super) fn take(&mut self, lane: usize) -> Option<Place> {
         let drive = &mut self.all[lane];
         drive.space.take().map(|cell| Place::at(drive.number, cell))
@@ -340,11 +341,11 @@ impl Drives {
         }
     }
 
-    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has space,
-    /// the role stays there. Otherwise, it goes to a drive of that kind without any role that it must
-    /// not share a drive with, preferably one that has not lost such a role either. Of these drives, it
-    /// chooses one with the fewest roles of the unit, then the fewest of the neighboring chunk, then
-    /// the most space, and then at random.
+    /// Returns the lane for a role of a unit. If its present drive is of the unit's kind and has
+    /// space, the role stays there. Otherwise, it goes to a drive of that kind without any role
+    /// that it must not share a drive with, preferably one that has not lost such a role either. Of
+    /// these drives, it chooses one with the fewest roles of the unit, then the fewest of the
+    /// neighboring chunk, then the most space, and then at random.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -370,7 +371,7 @@ impl Drives {
             beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Space is compared in steps, so that chance spreads units over drives.
+            // Free cells count in steps, so that chance spreads units over drives.
             let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
@@ -381,13 +382,13 @@ impl Drives {
         let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
-            // A drive that is being replaced receives data only if no other drive can.
+            // A drive that is being replaced or removed takes data only if no other can.
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
     /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
-    /// drive as this one. On such a drive, this role would be missing together with the other if
-    /// the drive fails: two roles for one drive.
+    /// drive as this one. If such a drive held this role and failed, the unit would lack two roles
+    /// because of one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
@@ -406,13 +407,13 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// Returns a role of a unit on a drive that is far fuller than another suitable drive, and that
-    /// drive.
+    /// Returns a role of a unit on a drive that is far fuller than another one that could hold the
+    /// role, and the lane of the other.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// Does the same if the other drive has at least this many more free cells.
+    /// Does the same for a drive with over `slope` more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,
@@ -438,12 +439,12 @@ impl Drives {
         self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }
 
-    /// Returns whether all of a unit can be read from the drives that are present.
+    /// Returns whether all data of a unit can be read from the present drives.
     pub(super) fn has_all(&self, unit: &Unit, chunks: usize) -> bool {
         unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
 
-    /// Roles that are on no drive of the array, although a drive could hold them.
+    /// Returns whether a unit has roles that no present drive holds.
     pub(super) fn lacks(&self, unit: &Unit, chunks: usize) -> bool {
         let Some(level) = unit.level else { return false };
         let roles = super::level::all(level.roles(chunks));
@@ -474,13 +475,13 @@ mod tests {
     }
 
     #[test]
-    fn faults_that_are_long_ago_count_no_more() {
+    fn old_faults_no_longer_count() {
         let mut drives = Drives::new(&[1, 2], 100);
         let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
         assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
-        // Half of 33 faults count an hour later, and none the next day; the test does not wait for
-        // a whole year.
+        // One hour later, half of the 33 faults count; the next day, none. One fault a day never
+        // adds up.
         assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
         assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
         assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
@@ -488,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_have_drives_of_their_own_and_drives_are_in_balance() {
+    fn roles_are_on_different_drives_and_drives_are_balanced() {
         for lanes in [6, 9] {
             let geometry = geometry(lanes);
             let numbers: Vec<u8> = (1..=lanes as u8).collect();
@@ -499,8 +500,7 @@ mod tests {
                     let lane = |role: usize| drives.lane(unit.places[role]).unwrap();
                     for role in 0..level.roles(4) {
                         for other in 0..role {
-                            // Two neighboring chunks are a segment, whose roles are on different
-                            // drives.
+                            // Two neighboring chunks form a segment, which has its own drives.
                             let apart = level == Level::RAID6 || role % 4 / 2 == other % 4 / 2;
                             assert!(!apart || lane(role) != lane(other), "{unit:?}");
                         }
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_fit_are_as_many_as_can_be_laid_out() {
+    fn the_number_of_units_that_fit_is_the_number_that_can_be_laid_out() {
         let geometry = geometry(9);
         let mixed = [1000, 4000, 1000, 9000, 2000, 1000, 3000, 2500, 1200];
         for (level, cells) in [
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_go_where_there_is_more_room_until_drives_are_alike() {
+    fn roles_move_to_emptier_drives_until_all_are_balanced() {
         let geometry = geometry(6);
         for level in [Level::RAID6, Level::TRIPLE] {
             let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7, 8], 2000);
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_chunks_are_known() {
+    fn roles_and_data_on_failed_drives_are_missing() {
         let geometry = geometry(6);
         let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6], 100);
         let striped = laid(&mut drives, &geometry, 1, Level::RAID6);

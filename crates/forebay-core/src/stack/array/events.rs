@@ -6,7 +6,7 @@ use super::level::{Roles, each};
 use super::unit::{Place, Unit};
 use crate::contract::volume::VolumeEvent;
 
-/// The maximum number of events that wait; further ones are counted.
+/// Maximum number of waiting events about units; further ones are only counted.
 const EVENTS_MAX: usize = 1000;
 
 /// Events that wait for the driver.

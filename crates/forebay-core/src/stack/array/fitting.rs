@@ -1,4 +1,4 @@
-//! Computes how many units fit on drives.
+//! The number of units that fit on drives.
 
 use super::drives::Drives;
 use super::geometry::spare_cells;
@@ -6,13 +6,14 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 
 impl Drives {
-    /// Returns how many units of a level fit, leaving spare cells: at most `units_max`.
+    /// Returns how many units of a level fit on all drives, leaving spare cells: at most
+    /// `units_max`.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
         let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
         units.iter().sum::<u64>().min(units_max)
     }
 
-    /// Does the same for drives of a kind.
+    /// Returns how many units of a level fit on the drives of a kind, leaving spare cells.
     pub(super) fn units_of(
         &self,
         kind: DriveKind,
@@ -25,8 +26,8 @@ impl Drives {
         units_on(self.without_spares(cells), level, chunks, units_max)
     }
 
-    /// Returns how many units fit on the drives of a kind without the one on this lane, including
-    /// spare space.
+    /// Returns how many units of a level fit on the drives of a kind without the one on lane
+    /// `gone`. The cells of spare drives count, too.
     pub(super) fn units_without(
         &self,
         gone: Option<usize>,
@@ -40,7 +41,7 @@ impl Drives {
         units_on(staying.map(|lane| self.cells(lane)), level, chunks, units_max)
     }
 
-    /// Returns the drives' cells without those of the spare drives, which count as the largest.
+    /// Returns the cells of all drives but the spare ones, which are the largest.
     pub(super) fn without_spares(
         &self,
         cells: impl Iterator<Item = u32>,
@@ -50,7 +51,8 @@ impl Drives {
         cells.into_iter().skip(self.spares)
     }
 
-    /// Does the same including missing drives of that kind, which have this many cells each.
+    /// Returns how many units of a level fit on the drives of a kind if missing drives are added
+    /// with this many cells each.
     pub(super) fn units_with_missing(
         &self,
         kind: DriveKind,
@@ -78,10 +80,10 @@ pub(super) fn units_on(
     let Some(&narrowest) = usable.get(width - 1) else { return 0 };
     let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
     if let Level::Mirrored { .. } = level {
-        // Roles are spread evenly, until fewer drives have space than a chunk has copies.
+        // Roles are spread evenly until fewer drives have space than a chunk has copies.
         return (cells_up_to(narrowest) / roles).min(units_max);
     }
-    // A drive has one role of a unit at most.
+    // A drive holds at most one role of a unit.
     let (mut fits, mut too_many) = (0, units_max + 1);
     while too_many - fits > 1 {
         let units = fits + (too_many - fits) / 2;

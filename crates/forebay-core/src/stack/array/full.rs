@@ -2,8 +2,8 @@
 //!
 //! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
 //! records wait and are retried, and reads continue. A client that has waited long enough gets an
-//! out-of-space error. If there has been no room for that long, further clients get the error after
-//! the first attempt.
+//! out-of-space error. If there has been no space for that long, further clients get the error
+//! after the first attempt.
 
 use super::Array;
 use super::job::Doing;
@@ -15,22 +15,23 @@ use crate::stack::placed::Plan;
 /// The delay before a write that found no space is retried: short enough that clients continue
 /// soon, long enough that a full volume stays idle.
 const PAUSE: Nanos = Nanos::from_millis(250);
-/// The longest time for which a client waits for space. NBD clients give up after 30 s or more.
+/// The maximum time that a client waits for space. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
 /// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
-/// The work that waits for space on drives.
+/// Writes and records that wait for space on drives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Full {
-    /// Since when all writes were refused: of data, and of records.
+    /// When data were first refused, if none were accepted since.
     since: Option<Nanos>,
+    /// When records were first refused, if none were accepted since.
     records_since: Option<Nanos>,
     /// When all waiting jobs are retried.
     due: Option<Nanos>,
-    /// Writes that wait, by unit.
+    /// Parts of writes that wait, by unit.
     parts: Vec<(u64, Part)>,
-    /// The round's records.
+    /// Whether the records of the round wait.
     records: bool,
 }
 
@@ -55,15 +56,15 @@ impl Full {
     }
 }
 
-/// Returns whether all clients that were refused have stopped waiting, and others have been refused
-/// since.
+/// Begins to count the time for which writes are refused. Returns whether they have been refused
+/// for so long that clients no longer wait.
 fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
     now >= *since.get_or_insert(now) + WAIT_MAX
 }
 
 impl Array {
-    /// A drive had no space for a write of a job: its clients wait for space, unless they have
-    /// waited already.
+    /// Called if a drive had no space for a write of a job: the job's clients wait for space,
+    /// unless they have waited long enough.
     pub(super) fn await_room_for(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waited_out = is_waited_out(&mut self.full.since, plan.now);
         self.full.due.get_or_insert(plan.now + PAUSE);
@@ -80,12 +81,13 @@ impl Array {
         }
     }
 
-    /// No drive has space for the records of a round: they are written later. Reports that to those
-    /// who have waited.
+    /// Called if no drive has space for the records of a round: they are written later. Clients
+    /// that have waited long enough get an error.
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
-            // Retried when the next request asks for records, so that a run can end meanwhile.
+            // The next request for records triggers another attempt, so that a run can end
+            // meanwhile.
             true => self.refuse_waiters(plan),
             false => {
                 self.full.due.get_or_insert(plan.now + PAUSE);
@@ -93,8 +95,8 @@ impl Array {
         }
     }
 
-    /// A drive has no space for the records that an opening rewrites: it gets them later, for as
-    /// long as a client waits.
+    /// Called if a drive has no space for the records that opening writes again: it gets them
+    /// later, unless clients have waited long enough.
     pub(super) fn await_room_to_open(&mut self, plan: &mut Plan<'_>) {
         match is_waited_out(&mut self.full.records_since, plan.now) {
             true => self.give_up(Fault::Full, plan),
@@ -104,21 +106,22 @@ impl Array {
         }
     }
 
-    /// A client requests records, which may already have waited for space in vain.
+    /// Schedules another attempt for records that wait for space, because a client requests
+    /// records.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);
         }
     }
 
-    /// Fails writes that wait for space, because nothing can be written any more.
+    /// Fails the writes that wait for space, because nothing can be written any more.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));
         }
     }
 
-    /// Retries the jobs that wait for space.
+    /// Retries the writes and records that wait for space.
     pub(super) fn retry_full(&mut self, plan: &mut Plan<'_>) {
         self.full.due = None;
         for (number, part) in std::mem::take(&mut self.full.parts) {
@@ -150,12 +153,12 @@ mod tests {
         if io.op == Op::Write { Err(Fault::Full) } else { Ok(()) }
     }
 
-    /// There is space for data, but not for records.
+    /// Fails writes of records for lack of space, but no writes of data.
     fn full_of_records(io: &Request) -> Outcome {
         if io.offset < RECORDS { full(io) } else { Ok(()) }
     }
 
-    /// Time passes while writes fail in this way.
+    /// Lets time pass while I/Os end with these outcomes.
     fn pass(bench: &mut Bench, time: Nanos, outcome: fn(&Request) -> Outcome) {
         let until = bench.now() + time;
         bench.end_all(outcome);
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_waiter_gets_an_error_and_later_ones_at_once() {
+    fn after_the_longest_wait_writes_fail_and_later_ones_fail_at_once() {
         let mut bench = written();
         let ask = |bench: &mut Bench, unit: u64| {
             let flags = if unit == 1 { Flags::FUA } else { Flags::NONE };
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn records_wait_for_room_and_nothing_is_lost() {
+    fn records_wait_for_space_and_nothing_is_lost() {
         let mut bench = written();
         bench.write(0, 4);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(bench.answers.get(&flush), None);
         pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
-        // Other data is written in the meantime, so new requests are answered soon.
+        // Data are still written, so new writes are answered.
         let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
         bench.end_all(full_of_records);
         assert_eq!(bench.answers[&id], Ok(()));
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_has_no_room_for_records_leaves_them_to_others() {
+    fn records_go_to_other_drives_if_a_drive_has_no_space() {
         let mut bench = written();
         bench.write(0, 4);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);

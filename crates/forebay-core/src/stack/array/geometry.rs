@@ -7,41 +7,42 @@
 
 use super::level::{Level, ROLES_MAX};
 
-/// The number of bytes with a common checksum, and the unit of what lanes carry.
+/// The size of a block in bytes: each has its own checksum, and I/Os consist of whole blocks.
 pub(super) const BLOCK: u32 = 4096;
-/// The length of a record in bytes.
+/// The size of a record in bytes.
 pub(super) const RECORD: u32 = 8192;
-/// The length of a page of the table in bytes; each record carries one page.
+/// The size of a page of the table in bytes. Each record contains one page.
 pub(super) const PAGE: u32 = 4096;
-/// The maximum number of records in a round.
+/// Maximum number of records of a round.
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// The maximum number of drives in an array.
+/// Maximum number of drives of an array.
 pub(super) const LANES_MAX: u16 = 32;
-/// The maximum number of lanes of an open array: its drives, and drives that have been replaced or
-/// will be added.
+/// Maximum number of lanes of an open array: those of its drives, and of drives that have been
+/// replaced or will be added.
 pub(super) const LANES_OPEN: usize = 64;
 
-/// Where a rewritten chunk is stored.
+/// Where a chunk is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// In another cell: durable data stays intact until a record says otherwise.
+    /// In another cell: the durable state stays intact until a record names the new cell.
     Fresh,
-    /// In place, as in the paper: a power cut during the write of a stripe leaves its parity wrong.
+    /// In place, as in the paper: after a power cut during a write, the parities of its stripe may
+    /// be wrong.
     InPlace,
 }
 
-/// Sizes.
+/// The sizes of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// The identity of the volume.
     pub volume: u64,
-    /// Drives.
+    /// The number of drives.
     pub lanes: u16,
-    /// The length of a chunk in bytes, a multiple of [`BLOCK`] up to a mebibyte.
+    /// The size of a chunk in bytes: a multiple of [`BLOCK`], at most 1 MiB.
     pub chunk_bytes: u32,
-    /// The number of data chunks in a unit.
+    /// The number of data chunks of a unit.
     pub chunks: u8,
     /// The maximum number of copies of a chunk.
     pub copies_max: u8,
@@ -49,22 +50,22 @@ pub struct Geometry {
     pub units: u64,
     /// The number of cells of each drive.
     pub cells: u32,
-    /// The number of records that fit in the ring of each drive, as computed by [`Geometry::new`].
+    /// The number of records that each drive has space for, as computed by [`Geometry::new`].
     pub ring: u64,
-    /// How chunks are written.
+    /// Where chunks are rewritten.
     pub update: Update,
 }
 
 impl Geometry {
-    /// The maximum number of drives that can be present when an array is opened, including those
-    /// that have been replaced.
+    /// Maximum number of drives that can be present when an array is opened, including replaced
+    /// ones.
     pub const PRESENT_MAX: usize = LANES_OPEN;
 
-    /// The length of a record in bytes.
+    /// The size of a record in bytes.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// Returns the geometry with which all `units` fit at the leanest level and `spare` cells per
-    /// drive remain, or `None` if that is impossible.
+    /// Returns the sizes with space for `units` at the leanest level and `spare` more cells on each
+    /// drive, or `None` if they are not possible.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
         let roles = leanest.roles(chunks.into()) as u64;
@@ -85,8 +86,8 @@ impl Geometry {
         is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
-    /// Returns the largest array on sets of drives with these sizes, some of whose cells are spare.
-    /// Each unit is on drives of one set, where every drive counts as much as the smallest one.
+    /// Returns the sizes of the largest array on sets of drives with these sizes, leaving spare
+    /// cells. Each unit is on drives of one set, which all count as much as the smallest one.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
@@ -109,7 +110,7 @@ impl Geometry {
         Some(alone)
     }
 
-    /// Returns the largest array on drives of `lane_bytes`, some of whose cells are spare.
+    /// Returns the sizes of the largest array on drives of `lane_bytes`, leaving spare cells.
     fn fitting_set(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
@@ -127,8 +128,8 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Returns the largest array on drives of these sizes that has space for all data after
-    /// `spares` of them have failed, or `None` if that is impossible. All drives share the space.
+    /// Returns the sizes of the largest array on these drives whose data still fit after `spares`
+    /// drives have failed, or `None` if there is none. The spare space is spread over all drives.
     pub fn sparing(
         sizes: Geometry,
         leanest: Level,
@@ -141,9 +142,9 @@ impl Geometry {
         Some(Geometry { lanes: drives.len() as u16, ..fits })
     }
 
-    /// Returns the number of drives whose data fit on the others, as given to
-    /// [`Geometry::sparing`]. It follows from the sizes alone: the cells of the promised units, and
-    /// the cells of each drive.
+    /// Returns the number of drives whose data fit on the others, as passed to
+    /// [`Geometry::sparing`]. It is derived from the cells of the promised units and those of each
+    /// drive, because it is stored nowhere.
     pub fn spares(&self, leanest: Level) -> u16 {
         let bare = bare_cells(self.cells);
         let roles = self.units * leanest.roles(self.chunks.into()) as u64;
@@ -152,19 +153,19 @@ impl Geometry {
         self.lanes.saturating_sub(needed.max(leanest.width(self.chunks.into()) as u16))
     }
 
-    /// Returns whether the array's units can have this level.
+    /// Returns whether units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
     }
 
-    /// The number of roles for which the table has entries.
+    /// Returns the number of roles that a unit has space for in the table.
     pub(super) fn roles_max(&self) -> usize {
         let (chunks, copies) = (usize::from(self.chunks), usize::from(self.copies_max));
         (chunks + 2).max(chunks * copies)
     }
 
-    /// The number of words of a unit in the table.
+    /// Returns the number of words of a unit in the table.
     pub(super) fn stride(&self) -> usize {
         1 + self.roles_max()
     }
@@ -173,13 +174,13 @@ impl Geometry {
         u64::from(PAGE) / 8 / self.stride() as u64
     }
 
-    /// The number of pages of the table.
+    /// Returns the number of pages of the table.
     pub fn pages(&self) -> u64 {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Returns the geometry with more units, if the ring has space for the records of their pages
-    /// and two more rounds.
+    /// Returns the same sizes with `units` units, or `None` if these are fewer than now, or if the
+    /// ring has no space for the records of their pages and two rounds more.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
@@ -191,7 +192,7 @@ impl Geometry {
         self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
 
-    /// The first byte of a record on each drive that has it.
+    /// Returns the first byte of a record on the drives that have it.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
@@ -210,7 +211,7 @@ impl Geometry {
         if self.update == Update::Fresh { BLOCK } else { 0 }
     }
 
-    /// Returns the bytes of a cell: a chunk and its trailer.
+    /// Returns the size of a cell in bytes: a chunk and its trailer.
     pub fn cell_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes + self.trailer_bytes())
     }
@@ -246,7 +247,7 @@ impl Geometry {
         self.units_max() * self.unit_bytes()
     }
 
-    /// The size of the table in memory in bytes.
+    /// Returns the size of the table in memory, in bytes.
     pub fn table_bytes(&self) -> u64 {
         self.units * 8 * self.stride() as u64
     }
@@ -254,7 +255,7 @@ impl Geometry {
 
 #[cfg(test)]
 impl Geometry {
-    /// Sizes for tests: units of four chunks of 4 KiB.
+    /// Returns sizes for tests: units of four chunks of 4 KiB.
     pub(super) fn sample(lanes: u16) -> Geometry {
         Geometry {
             volume: 77,
@@ -286,7 +287,7 @@ fn bare_cells(cells: u32) -> u32 {
     fits
 }
 
-/// The ring begins after both labels.
+/// Returns the first byte of the ring, which begins after both labels.
 pub(super) fn ring_at() -> u64 {
     2 * u64::from(BLOCK)
 }
@@ -307,7 +308,7 @@ mod tests {
             let more = Geometry { units: all.units + 100, ..all };
             let more = Geometry::new(more, Level::RAID6, spare_cells(all.cells)).unwrap();
             assert!(more.lane_bytes() > bytes, "{bytes}");
-            // More than nine tenths of a terabyte remain.
+            // More than 85 % of a drive hold data.
             let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
             assert!(share > 0.85, "{share}");
         }
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_drives_hold_together_what_each_would() {
+    fn sets_of_drives_hold_nearly_the_sum_of_each_alone() {
         let (disk, flash) = (1 << 40, 100 << 30);
         for disk in [256 << 20, 999_999_999, 1 << 33] {
             let sets: [&[u64]; 2] = [&[disk; 6], &[disk / 2; 6]];
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_drives_follow_from_the_sizes() {
+    fn the_number_of_spare_drives_follows_from_the_sizes() {
         for bytes in [64 << 20, 1 << 30, 10_000_000_001, 1 << 40] {
             for lanes in [6_u16, 7, 8, 12, 24, 32] {
                 let drives = vec![bytes; lanes.into()];
@@ -342,7 +343,7 @@ mod tests {
                     let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
                     assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
                     assert!(all.units < before && all.lane_bytes() <= bytes);
-                    // With fewer drives, all units still fit beside the spare cells.
+                    // Without this many drives, all units still fit, leaving the spare cells.
                     let left = u64::from(lanes - spares);
                     let bare = u64::from(bare_cells(all.cells));
                     assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overlaps() {
+    fn labels_records_and_cells_do_not_overlap() {
         let all = Geometry::new(sizes(), Level::RAID6, 10).unwrap();
         assert_eq!(all.cells, 110);
         let last = all.record_at(all.ring - 1);
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_are_rejected() {
+    fn impossible_sizes_are_refused() {
         let new = |sizes| Geometry::new(sizes, Level::RAID6, 10);
         assert_eq!(new(Geometry { lanes: 5, ..sizes() }), None);
         assert_eq!(new(Geometry { lanes: 33, ..sizes() }), None);

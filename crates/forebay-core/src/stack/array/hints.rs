@@ -8,15 +8,14 @@ use super::kind::DriveKind;
 use super::level::Level;
 use super::locks::Task;
 
-/// A hint.
+/// A hint for a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The range of the volume in bytes. A unit follows the first hint that contains one of its
-    /// bytes.
+    /// The range of bytes on the volume. The first hint that touches a unit applies.
     pub bytes: Range<u64>,
-    /// The level of these units, which rules do not change.
+    /// The level of the units in the range, which no rule changes then.
     pub level: Option<Level>,
-    /// The kind of drives for these units, as long as these have space.
+    /// The kind of drives for these units, while such drives have space.
     pub kind: Option<DriveKind>,
 }
 
@@ -27,7 +26,7 @@ pub(super) struct UnitHint {
     pub(super) kind: Option<DriveKind>,
 }
 
-/// All hints, by units.
+/// All hints, as ranges of units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hints {
     all: Vec<(Range<u64>, UnitHint)>,
@@ -63,12 +62,13 @@ impl Array {
         Array { hints, ..self }
     }
 
-    /// Returns the kind of drives that a unit is to be on.
+    /// Returns the kind of drives on which a unit should be.
     pub(super) fn hinted_kind(&self, number: u64) -> DriveKind {
         self.hints.of(number).kind.unwrap_or_default()
     }
 
-    /// Returns the task that makes a unit follow its hint, unless it already does.
+    /// Returns the task that makes a unit follow its hint, unless it does already or there is no
+    /// spare space.
     pub(super) fn heed(&self, number: u64) -> Option<Task> {
         if self.hints.is_empty() {
             return None;

@@ -32,31 +32,36 @@ pub(super) struct Job {
     pub(super) doing: Doing,
     pub(super) number: u64,
     pub(super) parts: Vec<Part>,
-    /// The unit before and after.
+    /// The unit before the job.
     pub(super) old: Unit,
+    /// The unit after the job.
     pub(super) new: Unit,
-    /// The unit's level before the job: its current level, or that of the first write.
+    /// The level of the unit before the job, or the level for its first write.
     pub(super) level: Level,
-    /// The affected bytes of each chunk.
+    /// The first byte, in each chunk, that the job reads or writes.
     pub(super) lo: u32,
+    /// The end of these bytes.
     pub(super) hi: u32,
-    /// The data chunks that parts touch, and those that they cover from `lo` to `hi`.
+    /// Data chunks that parts touch.
     pub(super) touched: Roles,
+    /// Data chunks that parts fill from `lo` to `hi`.
     pub(super) covered: Roles,
     pub(super) method: Method,
-    /// The roles that were read, and those that could not be read.
+    /// Roles that were read.
     pub(super) read: Roles,
+    /// Roles that could not be read.
     pub(super) bad: Roles,
-    /// The checksums of all roles that are read, if trailers need not be read.
+    /// Known checksums of roles that are read; with them, trailers need not be read.
     pub(super) sums: Vec<(usize, Sums)>,
-    /// The data of each role that was read or is to be written.
+    /// The buffer of each role: for the data read, or to be written.
     pub(super) bufs: [Buf; ROLES_MAX],
-    /// Parities of a level other than the one that was read.
+    /// Buffers for the parities if they belong to another level than the data read.
     pub(super) parities: [Buf; 2],
     /// The data written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
-    /// Roles to write, and those whose write failed.
+    /// Roles to write.
     pub(super) writes: Roles,
+    /// Roles whose write failed.
     pub(super) failed: Roles,
     pub(super) tries: u8,
     /// The number of times that the job found no space.
@@ -64,11 +69,11 @@ pub(super) struct Job {
     /// The number of outstanding I/Os.
     pub(super) left: u32,
     pub(super) writing: bool,
-    /// Roles whose writes were issued, now or in an earlier attempt, and the number of failed
-    /// flushes at that time.
+    /// Roles whose writes were issued, in this or an earlier attempt.
     pub(super) given: Roles,
+    /// By role: the number of failed flushes when its write was issued.
     pub(super) lapses: [u32; ROLES_MAX],
-    /// The state of each block, if complete chunks are not enough.
+    /// The content of each block, if complete chunks are not enough.
     pub(super) salvage: Option<Box<Salvage>>,
     /// Whether a drive had no space for its write.
     pub(super) lacks_room: bool,
@@ -107,7 +112,7 @@ impl Job {
         }
     }
 
-    /// Adds the tasks to the job.
+    /// Adds tasks to the job.
     pub(super) fn ask(&mut self, tasks: &[Task]) {
         for task in tasks {
             let (doing, part) = match *task {
@@ -127,8 +132,8 @@ impl Job {
         self.parts.first().map_or(crate::contract::request::BACKGROUND, |part| part.stream)
     }
 
-    /// Determines which chunks its parts touch, and which of their bytes, in multiples of `grain`,
-    /// or in complete chunks if `whole`.
+    /// Computes which chunks the parts touch and which bytes of them, in multiples of `grain`, or
+    /// complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
         let (mut lo, mut hi) = (chunk, 0);
         self.touched = 0;
@@ -148,12 +153,12 @@ impl Job {
         }
     }
 
-    /// Returns whether its parts together fill a chunk from `lo` to `hi`.
+    /// Returns whether the parts together fill a chunk from `lo` to `hi`.
     fn covers(&self, number: u32, chunk: u32) -> bool {
         self.fills(number, chunk, self.lo, self.hi)
     }
 
-    /// Returns whether its parts together fill a chunk from byte `from` to byte `to`.
+    /// Returns whether the parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
         // There are few parts, so a repeated search for the one that extends furthest is fast
@@ -169,7 +174,8 @@ impl Job {
         }
     }
 
-    /// Returns the part that fills a chunk alone and that no later part touches.
+    /// Returns the bytes of the part that fills a chunk from `lo` to `hi` by itself, if no later
+    /// part touches the chunk.
     pub(super) fn sole(&self, number: u32, chunk: u32) -> Option<Bytes> {
         let mut touching = self.parts.iter().rev();
         let last = touching.find(|part| touched(part, number, chunk).is_some())?;
@@ -179,13 +185,13 @@ impl Job {
     }
 }
 
-/// Returns the bytes of a chunk that a part touches, relative to the start of the chunk.
+/// Returns the range of a chunk that a part touches, counted from the chunk's first byte.
 pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
     let first = number * chunk;
     (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)
 }
 
-/// Returns the touched bytes of a chunk, if there are any.
+/// Returns the range of a chunk that a part touches, or `None` if there is none.
 pub(super) fn touched(part: &Part, number: u32, chunk: u32) -> Option<(u32, u32)> {
     let touches = part.from < (number + 1) * chunk && part.end() > number * chunk;
     touches.then(|| within(part, number, chunk))

@@ -1,5 +1,5 @@
-//! Kinds of drives. All roles of a unit are on drives of the same kind, and the drives of a kind
-//! form a *set*.
+//! Kinds of drives. All roles of a unit are on drives of one kind; the drives of a kind form a
+//! *set*.
 
 /// The kind of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,11 +11,11 @@ pub enum DriveKind {
     Ssd,
 }
 
-/// All kinds.
+/// All kinds of drives.
 pub const KINDS: [DriveKind; 2] = [DriveKind::Hdd, DriveKind::Ssd];
 
 impl DriveKind {
-    /// Returns its name: `hdd`, `ssd`.
+    /// Returns the name of the kind: `hdd` or `ssd`.
     pub fn name(self) -> &'static str {
         match self {
             DriveKind::Hdd => "hdd",
@@ -23,7 +23,7 @@ impl DriveKind {
         }
     }
 
-    /// Returns the plural name for messages.
+    /// Returns the plural used in messages.
     pub(super) fn plural(self) -> &'static str {
         match self {
             DriveKind::Hdd => "hard disks",

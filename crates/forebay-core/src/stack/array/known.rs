@@ -8,10 +8,10 @@ use super::unit::Place;
 /// The maximum number of cells with cached checksums: about 10 MB, for 4 GiB of chunks of 64 KiB.
 const CELLS: usize = 1 << 16;
 
-/// The checksum of each block of a cell; empty without contents.
+/// The checksum of each block of a cell; empty if the cell has no content.
 pub(super) type Sums = Arc<[u64]>;
 
-/// Checksums by cell; a newer entry replaces one whose number has the same low bits.
+/// Checksums by cell. A newer entry replaces an older one with the same hash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     cells: Vec<Option<(Place, Sums)>>,
@@ -29,8 +29,7 @@ impl Known {
         self.cells[Known::at(place)] = Some((place, sums));
     }
 
-    /// Returns the checksums of a cell with exactly this content, according to the check in the
-    /// place.
+    /// Returns the checksums of a cell with the content that the check in the place identifies.
     pub(super) fn get(&self, place: Place) -> Option<Sums> {
         let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
         (*known == place).then(|| Arc::clone(sums))
@@ -42,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_of_one_content() {
+    fn checksums_belong_to_one_content_of_a_cell() {
         let mut known = Known::default();
         let place = Place::at(3, 77).checked(5);
         assert!(known.get(place).is_none());

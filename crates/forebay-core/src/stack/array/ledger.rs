@@ -1,11 +1,12 @@
-//! Tracks which cells are in use. A unit's cells are named by its durable state, by the states that
-//! are to become durable (those of the current round, and later changes), and by the jobs on it. A
-//! cell becomes free when none of these names it any more: code that drops a name calls
-//! [`Array::release`], which checks the others.
+//! Keeps track of which cells are in use: those that something names.
 //!
-//! A failed flush removes names from the upcoming states ([`super::suspects`]), although jobs may
-//! have begun with them. Such cells are *doubted*: they stay in use until no job is active on the
-//! unit, and no change by these jobs may rely on them.
+//! A unit's cells are named by its durable state, by the states that will become durable (in the
+//! current round, or changed since), and by the jobs on the unit. A cell becomes free when none of
+//! them names it any more: whoever drops a name calls [`Array::release`], which checks for others.
+//!
+//! A failed flush removes names from the states that will become durable ([`super::suspects`]),
+//! while jobs that began with these names may still run. Such cells are *doubted*: they stay in use
+//! until no job on the unit runs, and changes of the unit must not depend on them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use super::Array;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::{Fault, Outcome};
 
-/// By unit: cells lost by an upcoming state, which current jobs may not know about.
+/// By unit: cells that a failed flush removed from its state, which current jobs may not know
+/// about.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     units: BTreeMap<u64, Vec<Place>>,
@@ -32,7 +34,7 @@ impl Doubted {
         places.is_some_and(|places| places.iter().any(|it| it.is_same_cell(place)))
     }
 
-    /// Returns the cells, for inspection.
+    /// Returns all doubted cells.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
         self.units.iter().flat_map(|(number, places)| places.iter().map(|it| (*number, *it)))
@@ -40,7 +42,7 @@ impl Doubted {
 }
 
 impl Array {
-    /// A state of a unit is dropped: its cells become free unless another state names them.
+    /// Drops a state of a unit: frees its cells that no other state names.
     pub(super) fn release(&mut self, number: u64, dropped: &Unit) {
         let (table, round) = (self.table.get(number), self.round.get(&number));
         let newer = [round, self.changed.get(&number)].map(|it| it.copied());
@@ -54,14 +56,14 @@ impl Array {
         }
     }
 
-    /// A job on a unit has ended. After the last job, cells become free that were only doubted.
+    /// Frees the doubted cells of a unit if its last job has ended.
     pub(super) fn settle_doubts(&mut self, number: u64) {
         if !self.doubted.units.is_empty() && !self.locks.is_under_way(number) {
             self.free_doubted(number);
         }
     }
 
-    /// Does the same if the only current job starts again.
+    /// Frees the doubted cells of a unit whose only job starts again.
     pub(super) fn free_doubted(&mut self, number: u64) {
         for place in self.doubted.units.remove(&number).into_iter().flatten() {
             let mut dropped = Unit::EMPTY;
@@ -70,8 +72,8 @@ impl Array {
         }
     }
 
-    /// A job also loses what a failed flush removed from its unit since the job began; if too
-    /// little remains, the job fails.
+    /// Removes doubted cells from the result of a job: what a failed flush took from the unit since
+    /// the job began is lost to the job, too. Fails if too much is lost.
     pub(super) fn without_doubted(&mut self, key: u32) -> Outcome {
         let job = &self.jobs[key as usize];
         let (number, old, mut new) = (job.number, job.old, job.new);
@@ -147,8 +149,8 @@ pub(super) mod tests {
         (30, 0, 0, 90),
     ];
 
-    /// Roles that must be on different drives are, and none is on a drive that lost one of the
-    /// others, as long as all drives are present.
+    /// Checks that roles that must not share a drive do not. While all drives are present, they
+    /// also avoid drives that lost a related role.
     pub(in super::super) fn check_apart(array: &Array) {
         for number in 0..array.table.units() {
             let unit = array.unit(number);
@@ -174,7 +176,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn named_cells_stay_allocated_and_losses_are_reported_after_any_failure() {
+    fn cells_are_used_while_named_and_losses_are_reported_whatever_fails() {
         let (mut failed, mut flushes_told, mut writes_told) = (0, 0, 0);
         for first in LEVELS {
             for (spare, adapts) in [(6, false), (60, false), (60, true)] {

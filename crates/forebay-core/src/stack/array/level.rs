@@ -5,7 +5,7 @@
 //! therefore the data chunks at any level, and a switch need not move them (section 4 of the
 //! paper).
 
-/// The maximum number of roles of a unit.
+/// Maximum number of roles of a unit.
 pub(super) const ROLES_MAX: usize = 16;
 
 /// A set of roles, one bit each.
@@ -14,12 +14,12 @@ pub(super) type Roles = u16;
 /// The redundancy of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// One chunk per drive, with 0 to 2 parities: RAID 0, 5, 6.
+    /// Each chunk is on one drive, with 0 to 2 parities: RAID 0, 5, 6.
     Striped {
-        /// How many.
+        /// The number of parities.
         parities: u8,
     },
-    /// Copies on several drives: RAID 10.
+    /// Each chunk is on several drives: RAID 10.
     Mirrored {
         /// The number of copies of a chunk, including the first.
         copies: u8,
@@ -27,12 +27,13 @@ pub enum Level {
 }
 
 impl Level {
-    /// Striping with P and Q.
+    /// Striping with two parities, P and Q.
     pub const RAID6: Level = Level::Striped { parities: 2 };
-    /// Three copies: two drives may fail, as with [`Level::RAID6`].
+    /// Three copies: tolerates the failure of two drives, like [`Level::RAID6`].
     pub const TRIPLE: Level = Level::Mirrored { copies: 3 };
 
-    /// Returns its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
+    /// Returns the name of the level: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`,
+    /// `raid10x4`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Striped { parities: 0 } => "raid0",
@@ -50,12 +51,12 @@ impl Level {
         LEVELS.into_iter().find(|level| level.name() == name)
     }
 
-    /// Returns its index in [`LEVELS`].
+    /// Returns the index of the level in [`LEVELS`].
     pub(super) fn place(self) -> usize {
         LEVELS.iter().position(|level| *level == self).unwrap_or(0)
     }
 
-    /// The level's code in a table; never 0.
+    /// Returns the code of the level in a table; never 0.
     pub(super) fn code(self) -> u8 {
         match self {
             Level::Striped { parities } => 1 + parities,
@@ -75,7 +76,7 @@ impl Level {
         }
     }
 
-    /// Returns the number of drives needed.
+    /// Returns the number of drives that a unit needs.
     pub fn width(self, chunks: usize) -> usize {
         match self {
             Level::Striped { parities } => chunks + usize::from(parities),
@@ -127,7 +128,7 @@ impl Level {
         }
     }
 
-    /// Returns the roles that must not be on the same drive as this role.
+    /// Returns the roles that must not be on the same drive as `role`.
     pub(super) fn apart(self, role: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let others = (0..self.roles(chunks)).filter(move |other| *other != role);
         others.filter(move |other| self.parts(*other, role, chunks))
@@ -153,7 +154,7 @@ pub const LEVELS: [Level; 6] = [
     Level::Mirrored { copies: 4 },
 ];
 
-/// Returns the set of all roles before `count`.
+/// Returns the set of the first `count` roles.
 pub(super) fn all(count: usize) -> Roles {
     ((1u32 << count) - 1) as Roles
 }
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_tell_levels_apart() {
+    fn levels_are_identified_by_names_and_codes() {
         for level in LEVELS {
             assert_eq!(Level::named(level.name()), Some(level));
             assert_eq!(Level::of_code(level.code()), Some(level));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn first_roles_are_the_data_chunks() {
+    fn the_first_roles_are_the_data_chunks() {
         for level in LEVELS {
             for chunk in 0..4 {
                 assert_eq!(level.chunk(chunk, 4), Some(chunk));

@@ -7,15 +7,15 @@ use super::{Array, Level};
 /// Drives that are too small for the array to promise another unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveLimit {
-    /// Their numbers.
+    /// The numbers of the drives.
     pub drives: Vec<u8>,
-    /// The number of cells that each of them would need.
+    /// The number of cells that each of these drives would need.
     pub cells: u32,
 }
 
 impl Array {
-    /// Returns the drives that limit the array; `None` if its records are the limit, or if no drive
-    /// size would be enough.
+    /// Returns the drives that limit the capacity, or `None` if the size of the records limits it,
+    /// or if larger drives would not help.
     pub fn drive_limit(&self) -> Option<DriveLimit> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         let (level, wanted) = (self.promised_level(), self.geometry.units + 1);
@@ -45,8 +45,8 @@ impl Array {
         limits.min_by_key(|(lacking, _)| *lacking).map(|(_, limit)| limit)
     }
 
-    /// Returns the minimum level of promised units: copies that were requested and that remain
-    /// unless space runs out.
+    /// Returns the level for which the promised capacity is computed: the leanest level if the
+    /// first one tolerates two failures, otherwise the first level.
     pub(super) fn promised_level(&self) -> Level {
         if self.first.tolerates() == 2 { self.leanest } else { self.first }
     }
@@ -67,7 +67,7 @@ mod tests {
         let cells: Vec<u32> = (0..6).map(|lane| now.drives.cells(lane)).collect();
         let of_all = now.drive_limit().unwrap();
         assert_eq!(of_all.drives.len(), 6);
-        // One drive stays as it is, or two do.
+        // One drive keeps its size, or two drives do.
         let larger: Vec<u32> = cells.iter().map(|cells| 4 * cells).collect();
         let with = |small: &[usize]| {
             let cells = (0..6).map(|at| if small.contains(&at) { cells[at] } else { larger[at] });
@@ -77,7 +77,7 @@ mod tests {
             let numbers: Vec<u8> = small.iter().map(|at| now.drives.number(*at)).collect();
             assert_eq!(with(small), DriveLimit { drives: numbers, cells: of_all.cells });
         }
-        // With this many cells, one more unit fits, and with one cell less it does not.
+        // With this many cells, one more unit fits; with one cell less, it does not.
         let fits = |least: u32| {
             let cells: Vec<u32> = cells.iter().map(|cells| least.max(*cells)).collect();
             let grown = created(Level::RAID6, 60, false).with_cells(&cells);

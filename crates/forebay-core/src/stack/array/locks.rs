@@ -1,7 +1,7 @@
 //! Locks on units: reads run concurrently; changes run alone, in the order of their arrival.
 //!
-//! In an array that writes in place, reads and writes of clients lock only the rows of a unit that they touch
-//! ([`Grain`]), as Linux md does, so small writes to different rows run concurrently.
+//! In an array that writes in place, clients' reads and writes lock only the rows of a unit that
+//! they touch ([`Grain`]), as in Linux md. So small writes to different rows run concurrently.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -12,11 +12,11 @@ use super::level::Level;
 use crate::contract::bytes::Bytes;
 use crate::contract::time::Nanos;
 
-/// A client's bytes of a unit.
+/// The part of a client's request that lies in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) client: u32,
-    /// First byte within the unit.
+    /// The first byte within the unit.
     pub(super) from: u32,
     pub(super) len: u32,
     pub(super) bytes: Bytes,
@@ -38,11 +38,11 @@ impl Part {
 pub(super) enum Task {
     Read(Part),
     Write(Part),
-    /// Discards data: the complete part is no longer needed.
+    /// The complete unit is no longer needed.
     Trim(Part),
-    /// Switches to another level or another kind of drives.
+    /// Switches to another level, or to another kind of drives.
     Switch(Level, DriveKind),
-    /// Restores lost data; reads everything if requested.
+    /// Restores lost data. With `reads_all`, reads everything.
     Repair {
         reads_all: bool,
     },
@@ -64,7 +64,7 @@ pub(super) enum Grain {
     Bytes { chunk_bytes: u32 },
 }
 
-/// A task's lock: a range of rows or bytes.
+/// The range of rows or bytes that a task locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Claim {
     from: u32,
@@ -74,9 +74,9 @@ struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Can run concurrently with other reads.
+    /// Runs concurrently with other reads.
     Read,
-    /// Can be combined with other writes.
+    /// May run together with other writes, as one job.
     Write,
     Other,
 }
@@ -97,13 +97,12 @@ impl Claim {
         overlaps && (self.kind, other.kind) != (Kind::Read, Kind::Read)
     }
 
-    /// Returns whether no other task can run beside it.
+    /// Returns whether no other task can run concurrently.
     fn excludes_all(&self) -> bool {
         self.to == u32::MAX && self.kind != Kind::Read
     }
 
-    /// Returns whether the task can be combined with a job: both are writes without a gap between
-    /// them.
+    /// Returns whether the task can join a job: both are writes without a gap between them.
     fn joins(&self, job: &Claim) -> bool {
         let adjoins = self.from <= job.to && job.from <= self.to;
         adjoins && (self.kind, job.kind) == (Kind::Write, Kind::Write)
@@ -123,7 +122,7 @@ impl Grain {
             return None;
         }
         let base = match self {
-            // Chunks are separated by one block, so that no job combines parts of two chunks.
+            // A block is left out between chunks, so that no job combines parts of two chunks.
             Grain::Bytes { .. } => chunk * (chunk_bytes / BLOCK + 1),
             _ => 0,
         };
@@ -136,7 +135,7 @@ impl Grain {
 struct Lock {
     readers: u32,
     changes: u32,
-    /// The active jobs, and possibly jobs that have ended since the last task began.
+    /// The running jobs, and possibly jobs that have ended since the last task began.
     jobs: Vec<(u32, Claim)>,
     /// The lock of the job that begins.
     beginning: Option<Claim>,
@@ -144,8 +143,8 @@ struct Lock {
 }
 
 impl Lock {
-    /// Removes from the queue the first task that conflicts with none before it, and the writes
-    /// that can join it.
+    /// Removes from the queue the first task that conflicts with no running job and no task before
+    /// it, and the writes that can join it.
     fn take(&mut self, grain: Grain, tasks: &mut Vec<Task>) {
         let mut before: Vec<Claim> = self.jobs.iter().map(|(_, claim)| *claim).collect();
         let mut at = 0;
@@ -182,23 +181,23 @@ impl Locks {
         self.units.entry(unit).or_default().queue.push_back(task);
     }
 
-    /// Before all waiting tasks.
+    /// Adds a task at the head of the queue.
     pub(super) fn ask_first(&mut self, unit: u64, task: Task) {
         self.units.entry(unit).or_default().queue.push_front(task);
     }
 
-    /// Returns whether the unit has neither current nor waiting tasks.
+    /// Returns whether a unit has neither running nor waiting tasks.
     pub(super) fn is_quiet(&self, unit: u64) -> bool {
         !self.units.contains_key(&unit)
     }
 
-    /// Returns whether a read or a change of it has begun and not ended.
+    /// Returns whether a read or a change of a unit is running.
     pub(super) fn is_under_way(&self, unit: u64) -> bool {
         self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changes > 0)
     }
 
-    /// Returns the tasks that may begin now as one job: a read, a change, or several writes. `runs`
-    /// tells whether a job of the unit is active.
+    /// Returns the tasks that may begin now, as one job: a read, a change, or several writes.
+    /// `runs` tells whether a job of the unit is still running.
     pub(super) fn next(
         &mut self,
         unit: u64,
@@ -220,7 +219,7 @@ impl Locks {
         }
     }
 
-    /// Records that this job executes the tasks that [`Locks::next`] returned.
+    /// Assigns the tasks returned by [`Locks::next`] to a job.
     pub(super) fn begin(&mut self, unit: u64, key: u32) {
         if let Some(lock) = self.units.get_mut(&unit)
             && let Some(claim) = lock.beginning.take()
@@ -237,9 +236,9 @@ impl Locks {
     }
 }
 
-/// The maximum number of writes that are combined.
+/// Maximum number of writes that run as one job.
 const TOGETHER_MAX: usize = 64;
-/// The number of waiting tasks that a later one may pass at most.
+/// Maximum number of waiting tasks that a later task may pass.
 const PASSED_MAX: usize = 128;
 
 #[cfg(test)]
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_go_together_changes_alone_and_writes_as_one() {
+    fn reads_run_together_changes_alone_and_writes_as_one_job() {
         let (mut locks, mut next) = (Locks::default(), Vec::new());
         let tasks = [
             Task::Read(part(0)),
@@ -295,7 +294,7 @@ mod tests {
         assert!(locks.is_quiet(7));
     }
 
-    /// Locks of one unit, with the blocks of the running jobs by their keys.
+    /// Locks of one unit, with the tasks of the running jobs by key.
     #[derive(Default)]
     struct Scene {
         locks: Locks,
@@ -312,7 +311,7 @@ mod tests {
             self.locks.ask(7, task(Part { from, len, ..part(0) }));
         }
 
-        /// Returns the first blocks of the parts of each job that begins now.
+        /// Begins all jobs that can begin. Returns the first block of each part, by job.
         fn begin(&mut self, grain: Grain) -> Vec<Vec<u32>> {
             let mut begun = Vec::new();
             loop {
@@ -344,7 +343,7 @@ mod tests {
         for (from, blocks) in [(0, 1), (9, 2), (13, 1), (21, 1)] {
             scene.ask(Task::Write, from, blocks);
         }
-        // Blocks 13 and 21 are the same row of two chunks: one job. Rows 0 and 1 adjoin.
+        // Blocks 13 and 21 are the same row of two chunks, and rows 0 and 1 adjoin: one job each.
         assert_eq!(scene.begin(ROWS), [vec![0, 9], vec![13, 21]]);
         scene.ask(Task::Read, 3, 1);
         scene.ask(Task::Read, 10, 1);
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_without_parities_do_not_exclude_each_other() {
+    fn chunks_without_parities_are_locked_separately() {
         let mut scene = Scene::default();
         for from in [0, 8, 0, 7] {
             scene.ask(Task::Write, from, 1);
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_a_unit_waits_for_all_and_nothing_passes_it() {
+    fn a_change_of_the_unit_waits_for_all_and_nothing_passes_it() {
         let mut scene = Scene::default();
         scene.ask(Task::Write, 0, 1);
         scene.ask(Task::Write, 3, 1);
@@ -381,17 +380,17 @@ mod tests {
         assert_eq!(scene.begin(ROWS), [[u32::MAX]]);
         scene.end(2);
         assert_eq!(scene.begin(ROWS), [[5]]);
-        // A part of two chunks locks all rows.
+        // A part that spans two chunks locks all rows.
         scene.ask(Task::Write, 7, 2);
         assert!(scene.begin(ROWS).is_empty());
-        // A role may get a new place in the meantime.
+        // Meanwhile, a role may need a new place, so the whole unit is locked.
         scene.end(3);
         scene.ask(Task::Write, 1, 1);
         assert_eq!(scene.begin(Grain::Unit), [[7, 1]]);
     }
 
     #[test]
-    fn a_task_that_waits_is_not_passed_by_what_excludes_it() {
+    fn a_waiting_task_is_not_passed_by_a_conflicting_one() {
         let mut scene = Scene::default();
         scene.ask(Task::Read, 0, 2);
         assert_eq!(scene.begin(ROWS), [[0]]);

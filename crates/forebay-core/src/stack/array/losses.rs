@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 
 use crate::contract::outcome::{Fault, Outcome};
 
-/// A client that waits for acknowledged data to become durable.
+/// A client that waits until acknowledged data are durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) client: u32,
-    /// The stream of the flush; `None` for a FUA write, which is responsible only for itself.
+    /// The stream of a flush; `None` for a FUA write, which reports only its own loss.
     stream: Option<u32>,
-    /// The number of losses when the request arrived.
+    /// The number of losses until the waiter arrived.
     since: u64,
 }
 
-/// All losses.
+/// The losses so far, and which of them were reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     count: u64,
@@ -34,13 +34,13 @@ impl Losses {
         (self.count, self.fault) = (self.count + 1, Some(fault));
     }
 
-    /// A loss from before this array was opened, which all streams except `knows` still have to be
-    /// told about.
+    /// Returns a loss from before this array was opened, which must be reported to all streams
+    /// except `knows`.
     pub(super) fn owing(fault: Fault, knows: u32) -> Losses {
         Losses { count: 1, fault: Some(fault), told: BTreeMap::from([(knows, 1)]) }
     }
 
-    /// The number of losses so far.
+    /// Returns the number of losses so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -50,12 +50,12 @@ impl Losses {
         self.told.remove(&stream);
     }
 
-    /// A flush of a stream or a FUA write begins to wait.
+    /// Creates a waiter for a flush of a stream, or for a FUA write.
     pub(super) fn waiter(&self, client: u32, stream: Option<u32>) -> Waiter {
         Waiter { client, stream, since: self.count }
     }
 
-    /// Returns the outcome for a waiter once all data has become durable.
+    /// Returns the outcome for a waiter after a round that contains all of its data.
     pub(super) fn tell(&mut self, waiter: Waiter) -> Outcome {
         let Waiter { stream, since, .. } = waiter;
         let known = match stream {
@@ -79,7 +79,7 @@ mod tests {
     use crate::contract::request::{Flags, Op};
 
     #[test]
-    fn each_stream_is_told_of_a_loss_once_per_flush_it_depends_on() {
+    fn each_stream_is_told_once_and_again_if_its_flush_came_before_the_loss() {
         let mut losses = Losses::default();
         let (early, fua) = (losses.waiter(1, Some(7)), losses.waiter(2, None));
         assert_eq!((losses.tell(early), losses.tell(fua)), (Ok(()), Ok(())));
@@ -92,7 +92,7 @@ mod tests {
                 assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
             }
         }
-        // Another client takes over the number of an informed client.
+        // Another client takes over the number of a stream that was informed.
         losses.forget(7);
         for outcome in [lost, Ok(())] {
             let waiter = losses.waiter(6, Some(7));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_loss_is_still_reported_to_all_other_streams() {
+    fn earlier_losses_are_reported_to_all_streams_but_one() {
         let mut losses = Losses::owing(Fault::Media, 9);
         let tell = |losses: &mut Losses, stream| {
             let waiter = losses.waiter(1, Some(stream));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_reports_writes_lost_with_their_drives() {
+    fn a_flush_reports_writes_lost_with_drives() {
         for ages in [false, true] {
             let mut bench = written(false);
             bench.lose(&[0, 2, 5]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_reuses_the_number_of_an_informed_one_is_informed() {
+    fn a_new_owner_of_an_informed_stream_is_informed() {
         let mut bench = written(false);
         bench.lose(&[0, 2, 5]);
         assert_eq!([bench.flush(0), bench.flush(0)], [Err(Fault::Gone), Ok(())]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_reports_new_chunks_that_depend_on_a_lost_drive() {
+    fn a_flush_reports_new_chunks_that_need_chunks_of_a_missing_drive() {
         let mut bench = written(true);
         bench.write(0, 1);
         // The new chunk and the new P are lost, then an old chunk.
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_reports_a_round_that_failed_with_no_waiter() {
+    fn a_flush_reports_a_round_that_failed_while_nobody_waited() {
         let mut bench = written(false);
         bench.age(&[0, 1, 2], &[]);
         bench.assert_told_once(Fault::Media);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_durable_write_fails_and_flushes_report_it_too() {
+    fn durable_writes_and_flushes_report_the_loss_of_a_durable_write() {
         for (lanes, outcome) in [(2, Ok(())), (3, Err(Fault::Media))] {
             let mut bench = written(true);
             let id = bench.ask(Op::Write, Flags::FUA, 0, 0, 4);
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_durable_write_fails_if_the_previous_round_loses_it() {
+    fn a_durable_write_reports_its_loss_in_the_round_before_its_own() {
         let mut bench = written(false);
         let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
         let write = bench.ask(Op::Write, Flags::FUA, 1, 4, 4);
         while bench.array().changed.is_empty() {
             bench.end_one(|io| io.op == Op::Write, Ok(()));
         }
-        // Flushes are outstanding that began before that write was done.
+        // The outstanding flushes began before that write was done.
         for lane in 0..6 {
             let outcome = if lane < 3 { Err(Fault::Media) } else { Ok(()) };
             bench.end_one(|io| io.op == Op::Flush && io.lane == lane, outcome);

@@ -12,9 +12,9 @@ use super::level::{Level, Roles, all, each};
 /// Replaces the checksum of a lost block in a trailer. (Another block has this checksum with a
 /// probability of 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
-/// The maximum number of blocks in a chunk.
+/// Maximum number of blocks of a chunk.
 const BLOCKS_MAX: usize = 256;
-/// The number of bits in the table that locate the lost blocks of chunks.
+/// The number of bits in the table that tell which blocks of chunks are lost.
 const STRETCHES: usize = 32;
 
 /// A set of blocks of a chunk, one bit each.
@@ -63,10 +63,11 @@ impl Blocks {
     }
 }
 
-/// The losses of a unit, as in its first word in the table. A chunk is divided into at most 32
-/// stretches of whole blocks (of one block each for chunks up to 128 KiB). The lost blocks are
-/// those of these roles in these stretches; if different roles have lost different stretches, more
-/// blocks are listed than are lost.
+/// The losses of a unit, as recorded in its first word in the table.
+///
+/// A chunk is divided into at most 32 stretches of blocks (of one block each in chunks of up to 128
+/// KiB). In these roles, the blocks in these stretches are lost. If different roles have lost
+/// different stretches, the summary includes more than is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     /// Roles with blocks that cannot be read or reconstructed.
@@ -77,14 +78,14 @@ pub(super) struct Lost {
 impl Lost {
     pub(super) const NONE: Lost = Lost { roles: 0, stretches: 0 };
 
-    /// Creates the losses of these roles and blocks.
+    /// Returns the losses of these blocks in these roles.
     pub(super) fn of(roles: Roles, blocks: Blocks, geometry: &Geometry) -> Lost {
         let stretch = stretch_blocks(geometry);
         let stretches = blocks.each().fold(0, |bits, block| bits | 1 << (block / stretch));
         if stretches == 0 || roles == 0 { Lost::NONE } else { Lost { roles, stretches } }
     }
 
-    /// Stored in the highest 48 bits of a word.
+    /// Returns the losses as the highest 48 bits of a word.
     pub(super) fn word(self) -> u64 {
         u64::from(self.roles) << 16 | u64::from(self.stretches) << 32
     }
@@ -101,7 +102,7 @@ impl Lost {
         }
     }
 
-    /// Returns the listed blocks of a chunk.
+    /// Returns the blocks in the lost stretches.
     fn blocks(self, geometry: &Geometry) -> Blocks {
         let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
         let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
@@ -111,7 +112,7 @@ impl Lost {
         })
     }
 
-    /// Returns the blocks of a data chunk of a unit of this level that are lost.
+    /// Returns which blocks of a data chunk are lost in a unit of this level.
     pub(super) fn of_chunk(self, level: Level, chunk: usize, geometry: &Geometry) -> Blocks {
         let mut holders = level.holders(chunk, geometry.chunks.into());
         match holders.all(|role| self.roles >> role & 1 == 1) {
@@ -120,14 +121,14 @@ impl Lost {
         }
     }
 
-    /// Returns whether data are lost.
+    /// Returns whether data are lost, and not only copies or parities.
     pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
         let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
         self.stretches != 0 && each(all(chunks)).any(is_lost)
     }
 }
 
-/// Blocks of a chunk.
+/// Returns the number of blocks of a chunk.
 pub(super) fn blocks_of(geometry: &Geometry) -> usize {
     (geometry.chunk_bytes / BLOCK) as usize
 }
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_blocks_are_restored_from_the_table() {
+    fn the_table_tells_which_blocks_are_lost() {
         for (chunk_bytes, lost, known) in [
             (4096, vec![0], vec![0]),
             (65_536, vec![3, 15], vec![3, 15]),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirrored_chunk_is_lost_with_all_its_copies() {
+    fn a_mirrored_chunk_is_lost_if_all_copies_are() {
         let geometry = Geometry::sample(6);
         let lost = Lost::of(0b0010_0010_0011, blocks(&[0]), &geometry);
         assert!(lost.of_chunk(Level::TRIPLE, 0, &geometry).is_empty());

@@ -26,7 +26,7 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
 impl Array {
-    /// Creates an empty open array, for a run that nothing has to survive.
+    /// Returns an open, empty array for a run whose data need not outlive it.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
@@ -63,8 +63,8 @@ impl Array {
         self.costs[kind as usize]
     }
 
-    /// Returns the array with levels that follow the workload by `rule`: `levels[i]` is layout `i`
-    /// of `costs`, which contains the costs for each kind of drive.
+    /// Makes levels follow the workload by `rule`. `costs` are those on each kind of drives, and
+    /// their layout `i` is `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: [Costs; 2], first: First, levels: Vec<Level>) -> Array
     where
         R: Rule + Send + 'static,
@@ -91,7 +91,7 @@ impl Array {
         self
     }
 
-    /// Sets which drives may join although no record names them, by lane. Other drives that no
+    /// Sets, by lane, which drives may join although no record names them. All others that no
     /// record names have left the array, even if their numbers are higher than those of all
     /// members.
     pub fn joined_by(mut self, joining: &[bool]) -> Array {
@@ -99,19 +99,20 @@ impl Array {
         self
     }
 
-    /// Sets the kinds of the drives, by lane; an array that is opened knows its kinds.
+    /// Sets the kinds of the drives, by lane. An array that is opened finds them in its records.
     pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
 
-    /// Returns the number of drives whose data fit on the others if everything promised is written.
+    /// Returns the number of drives whose data fit on the others if all of the promised capacity is
+    /// written.
     pub fn spare_drives(&self) -> usize {
         self.drives.spares
     }
 
-    /// Returns the number of these drives whose data actually fit on the others, which is smaller
-    /// after drives have been removed.
+    /// Returns how many drives' data currently fit on the others. This is less than
+    /// [`Array::spare_drives`] after drives have been removed.
     pub fn spare_room(&self) -> usize {
         let (level, chunks, units) = (self.promised_level(), self.chunks(), self.geometry.units);
         let missing: usize = KINDS.iter().map(|kind| self.drives.missing_of(*kind)).sum();
@@ -126,7 +127,7 @@ impl Array {
         (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
 
-    /// Returns the array in read-only mode: nothing at all is written to its drives.
+    /// Makes the array read-only: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }

@@ -2,35 +2,35 @@
 //!
 //! A write of part of a stripe reads either the parts that it does not cover (reconstruct-write),
 //! or the parts that it changes and the parities (read-modify-write), whichever is less. An
-//! unreadable role is reconstructed from any other roles, as many as the unit has data chunks.
+//! unreadable role is reconstructed from as many other roles as there are data chunks.
 
 use super::level::{Level, Roles, all, each};
 
-/// The required data of a unit.
+/// The state of a unit that determines what must be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) level: Level,
-    /// Data chunks.
+    /// The number of data chunks.
     pub(super) chunks: usize,
-    /// Readable roles, including those that are zeros.
+    /// Readable roles, including those that consist of zeros.
     pub(super) usable: Roles,
-    /// Roles that are zeros and need not be read.
+    /// Roles that consist of zeros, which need not be read.
     pub(super) zero: Roles,
-    /// Which copy is read if there are several.
+    /// Which copy to read if there are several.
     pub(super) copy: usize,
 }
 
 /// How the new parities are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// From all data chunks, each of which is read or covered.
+    /// From all data chunks, each of which is read or completely overwritten.
     Reconstruct,
     /// From the old parities and the changes.
     Modify,
 }
 
-/// The roles to read, including zeros, and the next step. If they are not the wanted roles, those
-/// are computed from them.
+/// The roles to read, including zeros, and how parities are computed. If these roles are not the
+/// wanted ones, the wanted ones are reconstructed from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) reads: Roles,
@@ -38,7 +38,7 @@ pub(super) struct Needs {
 }
 
 impl View {
-    /// Plans to obtain these data chunks; `None` if too much is lost.
+    /// Returns what to read to get the data chunks `wanted`, or `None` if too much is lost.
     pub(super) fn to_read(self, wanted: Roles) -> Option<Needs> {
         let method = Method::Reconstruct;
         let mut reads = 0;
@@ -54,7 +54,7 @@ impl View {
         Some(Needs { reads, method })
     }
 
-    /// Returns enough roles to reconstruct all others, preferring roles that cost nothing, then
+    /// Returns enough roles to reconstruct all others, preferring roles that consist of zeros, then
     /// wanted ones.
     fn survivors(self, wanted: Roles) -> Option<Roles> {
         if self.level.parities() == 0 {
@@ -70,7 +70,8 @@ impl View {
         (chosen.count_ones() as usize == self.chunks).then_some(chosen)
     }
 
-    /// Plans to write the data chunks `touched`, of which `covered` are written completely.
+    /// Returns what to read to write the data chunks `touched`, of which `covered` are written
+    /// completely. Returns `None` if too much is lost.
     pub(super) fn to_write(self, touched: Roles, covered: Roles) -> Option<Needs> {
         if self.level.parities() == 0 {
             return self.to_read(touched & !covered);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheaper_way_to_the_parities_is_taken() {
+    fn parities_are_computed_in_the_cheaper_way() {
         use Method::*;
         let write = |touched, covered| {
             let needs = view(Level::RAID6, 0x3f).to_write(touched, covered).unwrap();
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_follow_from_the_remaining_chunks() {
+    fn lost_roles_are_reconstructed_from_the_others() {
         // Chunk 0 and Q are lost.
         let two = view(Level::RAID6, 0b01_1110);
         assert_eq!(two.to_read(0b0010).unwrap().reads, 0b0010);

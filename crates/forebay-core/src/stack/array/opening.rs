@@ -1,24 +1,28 @@
 //! Opening: reads the table from the records, or creates it.
 //!
-//! The newest record counts whose round is complete and from which a chain of checksums extends
-//! back over all pages of the table. An incomplete round was never acknowledged and is ignored. If
-//! the chain breaks before all pages have been found, more is lost than tolerated, and the volume
-//! stays closed; it is never treated as a new one.
+//! The table is taken from the newest record whose round is complete and from which a chain of
+//! checksums extends back over all pages of the table. An incomplete round was never acknowledged
+//! and is ignored. If the chain breaks before all pages have been found, more is lost than
+//! tolerated, and the volume stays closed; it is never treated as a new one.
 //!
-//! Rings are large, so records are read twice, and little of them is kept. First, all records are
-//! read from every drive, and only their heads are kept ([`heads`]). They show which chain counts.
-//! Then this chain is read from drives that have it and applied to the table ([`walk`]).
+//! Rings are large, so records are read twice, and little of them is kept in memory. First, all
+//! records are read from every drive, but only their heads are kept ([`heads`]). They determine
+//! which chain counts. Then this chain is read from drives that have it, and is applied to the
+//! table ([`walk`]).
 //!
-//! Reading only some of the heads would not do: drives that were absent may have got a few records of
-//! a newer chain when they returned, far from those of the older chain that they have in full.
+//! Reading only some of the heads would not be enough: drives that were absent may have received a
+//! few records of a newer chain when they returned, far from those of the older chain that they
+//! have in full.
 //!
-//! The records may exist on only one drive. Those of the last round are therefore rewritten, byte
-//! for byte in place, on every present drive ([`rewriting`]). A record of a new epoch confirms this
-//! before anything is served. If a drive that was missing has a newer record, the epoch overrules it.
+//! A record may exist on only one drive. The records of the last round are therefore rewritten,
+//! byte for byte in place, on every present drive ([`rewriting`]). A record with a new epoch
+//! confirms this before any request is served. It prevails if a drive that was missing has a newer
+//! record.
 //!
-//! If an older record of the chain is on fewer drives than it should be, because a drive is new or was
-//! absent, all pages of the table are recorded again while the volume is in use. Until that is done,
-//! a drive without the whole chain cannot open the volume: the chain breaks before its last round.
+//! If an older record of the chain is on fewer drives than it should be, because a drive is new or
+//! was absent, all pages of the table are recorded again while the volume is in use. Until that is
+//! done, a drive without the whole chain cannot open the volume: the chain breaks before its last
+//! round.
 
 mod heads;
 mod rewriting;
@@ -38,21 +42,21 @@ use crate::stack::placed::{Plan, Planned};
 use heads::Heads;
 use walk::Walk;
 
-/// The number of records that are read at a time.
+/// The number of records that are read with one I/O.
 const WINDOW: u64 = 128;
 
-/// A drive that fails to read more records than this in succession is failing. Others have damaged
-/// sectors only, and may still be needed to open the volume.
+/// Maximum number of records in succession that a drive may fail to read. A drive that fails more
+/// is failing; the others only have damaged sectors, and may still be needed to open the volume.
 const UNREADABLE_MAX: u32 = WINDOW as u32 / 2;
 
-/// The number of failed reads of records that are excused per drive. A failed read may take seconds.
+/// The maximum number of failed reads of records that do not count as faults of a drive. Each
+/// failed read may take seconds.
 const EXCUSED_MAX: u32 = 1024;
 
-/// The maximum number of times that all records are read again because a drive failed after the
-/// chain had been chosen.
+/// How often all records are read again because a drive failed after the chain was chosen.
 const REREADS_MAX: u32 = 3;
 
-/// The state found so far.
+/// The state of an opening.
 #[derive(Default)]
 pub(super) struct Opening {
     /// The number of outstanding I/Os.
@@ -65,35 +69,35 @@ pub(super) struct Opening {
     rereads: u32,
     /// By lane: the number of failed reads of single records, consecutive and in total.
     unreadable: BTreeMap<Lane, (u32, u32)>,
-    /// The records that are rewritten: their positions and bytes.
+    /// Records that are written again: their positions and bytes.
     written: Vec<(u64, Buf)>,
-    /// The records for which a drive had no space: its lane, and the position.
+    /// Records for which a drive had no space: the drive's lane and the position.
     refused: Vec<(usize, u64)>,
 }
 
 /// The current step.
 #[derive(Default)]
 enum Step {
-    /// Reads the heads of all records.
+    /// Reading the heads of all records.
     #[default]
     Heads,
-    /// Loads the table.
+    /// Reading the table from the chain.
     Walk(Box<Walk>),
-    /// Rewrites the last round.
+    /// Writing the last round again.
     Rewrite,
 }
 
-/// What a read belongs to, stored in its token.
+/// The kind of a read, in its token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// A range that is read to its end.
+    /// Part of a range, which is read to its end.
     Range = 0,
     /// A single record.
     Single = 1,
 }
 
 impl Array {
-    /// Begins to load or create the table.
+    /// Begins to read the table from records, or to create it.
     pub(super) fn open(&mut self, creates: bool, plan: &mut Plan<'_>) {
         self.phase = Phase::Opening(Box::default());
         if creates {
@@ -112,7 +116,7 @@ impl Array {
         }
     }
 
-    /// Reads records from a drive, starting at this position in the ring.
+    /// Reads records from a drive, beginning at a position in the ring.
     fn read_ring(&mut self, lane: usize, from: u64, count: u64, of: Reading, plan: &mut Plan<'_>) {
         let record = u64::from(geometry::RECORD);
         let (at, len) = (geometry::ring_at() + from * record, (count * record) as u32);
@@ -137,7 +141,7 @@ impl Array {
         (self.opening()?.left > 0).then_some(())
     }
 
-    /// An I/O of the opening has ended.
+    /// Handles the end of an I/O of the opening.
     pub(super) fn opened(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(opening) = self.opening() else { return };
         opening.left -= 1;
@@ -160,7 +164,8 @@ impl Array {
         }
     }
 
-    /// Continues after all I/Os of a step. Returns `None` if the array cannot be opened.
+    /// Begins the next step after all I/Os of a step have ended. Returns `None` if the array cannot
+    /// be opened.
     fn next_step(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let geometry = self.geometry;
         let present = self.drives.present_bits();
@@ -172,8 +177,8 @@ impl Array {
                 self.begin_walk(last, plan)
             }
             Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
-            // The failed drive was the only one with some of the records. Without it, the chain may
-            // end earlier.
+            // A drive that had the only copy of some records has failed. Without it, an earlier
+            // record may be the last.
             Step::Walk(_) => {
                 opening.rereads += 1;
                 (opening.rereads <= REREADS_MAX).then_some(())?;
@@ -202,7 +207,7 @@ impl Array {
         })
     }
 
-    /// Handles records that were read from a drive.
+    /// Handles the end of a read of records.
     fn ring_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
         let (from, count) =
@@ -232,7 +237,7 @@ impl Array {
         }
     }
 
-    /// Handles a record that was read, if it is valid.
+    /// Decodes a record at a position of a buffer, if there is one, and keeps it or its head.
     fn record_read(&mut self, at: Bytes, lane: usize, plan: &mut Plan<'_>) {
         let mut bytes = vec![0; geometry::RECORD as usize];
         if !plan.slots.get(at.len(geometry::RECORD), &mut bytes) {
@@ -247,11 +252,11 @@ impl Array {
         }
     }
 
-    /// Loads the state of a chain, whose units are in the table, and rewrites its last round.
+    /// Adopts the state of a chain, whose units are in the table, and writes its last round again.
     fn settle(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         let newest = walk.newest.as_ref()?;
         self.adopt(newest);
-        // Other drives have been replaced, so too few drives may be left.
+        // Too few of the current members may be left, because other drives have been replaced.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
@@ -267,7 +272,7 @@ impl Array {
             let roles = level.map_or(0, |level| level.roles(self.chunks()));
             (roles <= self.geometry.roles_max()).then_some(())?;
             self.hold(at, &Unit::EMPTY, &unit);
-            // Two units share a cell, so this table is not valid.
+            // If two roles share a cell, the table is not valid.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }
         if self.reads_only {
@@ -289,12 +294,13 @@ impl Array {
         self.opening().is_some_and(|opening| opening.spread.iter().any(lacks))
     }
 
-    /// Returns whether `members` drives are enough, considering how many may be missing.
+    /// Returns whether enough of `members` drives are present, given how many may be missing.
     fn has_enough(&self, members: usize) -> bool {
         self.drives.present().count() + self.first.tolerates() >= members
     }
 
-    /// A drive that ends before a cell that the table names was truncated, and counts as missing.
+    /// Stops using drives that end before a cell named by the table, as if they were missing: they
+    /// were truncated.
     fn lose_short(&mut self) {
         let mut is_short = vec![false; self.drives.lanes()];
         for at in 0..self.table.units() {
@@ -309,9 +315,10 @@ impl Array {
         }
     }
 
-    /// The drives named by the newest record belong to the volume. A drive that it does not name
-    /// replaces a missing one, or joins a growing array, if its number is higher than theirs;
-    /// otherwise, it has been replaced.
+    /// Sets the members. The drives named by the newest record belong to the volume. A drive that
+    /// the record does not name replaces a missing drive, or joins a growing array, if its number
+    /// is higher than those of all drives in the record. If its number is lower, it has been
+    /// replaced.
     fn adopt(&mut self, newest: &Record) {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
@@ -340,7 +347,7 @@ impl Array {
         self.drives.have(members, ssds);
     }
 
-    /// The previous state is served.
+    /// Ends the opening and serves the requests that have arrived.
     pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
         // A drive may have failed since its records were read.
         if !self.reads_only && !self.log.lacks && self.lacks_records() {

@@ -1,17 +1,18 @@
 //! Orders to an array in use: checks, limits, and drives that are replaced, added or removed.
 //!
-//! A drive that replaces a missing one takes its place in the next record. The data of the missing
-//! drive is then restored as after any failure, and roles that were restored elsewhere in the
-//! meantime move to the new drive. The missing drive's records are now on fewer drives than they
-//! should be, so all pages of the table are recorded once more.
+//! A drive that replaces a missing one takes its place in the next record. Data of the missing
+//! drive are then restored as after any failure, and roles that were restored elsewhere meanwhile
+//! move to the new drive. Records that the missing drive had are on fewer drives than they should
+//! be, so all pages of the table are recorded again.
 //!
-//! A working drive stays in use until its successor has its data: the successor joins as an
-//! additional member, and the old drive *leaves*. It gets no more roles and records, its roles move
-//! away, and when the last one has moved, it is removed from the members. If this is interrupted,
-//! both drives are members, and no data is lost if the order is not repeated.
+//! A working drive is removed only when its successor has its data: the successor joins as an
+//! additional member, and the old drive *leaves*. It gets no more roles, and no records unless too
+//! few other drives are left. Its roles move away, and with the last of them it is removed from the
+//! members. If this is interrupted, both drives are members, and no data are at risk if the order
+//! is not repeated.
 //!
-//! A drive that is *added* is a member from the next record on. Roles move to it, and only then
-//! does the array promise more. A drive that is *removed* leaves without a successor.
+//! A drive that is *added* is a member from the next record on. The capacity increases only after
+//! roles have moved to it. A drive that is *removed* leaves without a successor.
 
 use super::geometry::LANES_MAX;
 use super::kind::{DriveKind, KINDS};
@@ -22,7 +23,7 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::contract::volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState};
 
-/// Why no drive can be added.
+/// The error if no more drives can be added.
 const NO_PLACE: &str = "the volume has the maximum number of drives";
 
 impl Array {
@@ -70,21 +71,21 @@ impl Array {
         Ok(())
     }
 
-    /// The members have changed: the next record lists them, and units move.
+    /// Records that members have changed, in the next record, and makes roles move.
     fn reshape(&mut self, now: Nanos) {
         self.log.owes = true;
         self.care.balances = true;
         self.care.rebuild(now);
     }
 
-    /// Moves data until all drives are about equally full, and then increases the capacity.
+    /// Makes roles move until all drives are about equally full, and then increases the capacity.
     fn grow(&mut self) {
-        // The kind of new drives matters only for drives that are found when the array is opened.
+        // The kind matters only for new drives that are found when the array is opened.
         self.care.grows = Some(DriveKind::default());
         self.prepare_growth();
     }
 
-    /// Begins to remove a drive as soon as the array is open.
+    /// Begins to remove the drive that [`Array::removing`] named, now that the array is open.
     pub(super) fn retire_asked(&mut self, now: Nanos) {
         if let Some(member) = self.care.retires.take()
             && self.retire(member).is_ok()
@@ -94,7 +95,7 @@ impl Array {
         }
     }
 
-    /// Begins to remove a drive if the others have space for everything that is promised. A missing
+    /// Makes a drive leave if the others have space for all of the promised capacity. A missing
     /// drive leaves at once.
     fn retire(&mut self, member: u8) -> Result<(), String> {
         let refusal = |why| format!("drive {member} cannot be removed: {why}");
@@ -108,7 +109,10 @@ impl Array {
         Ok(())
     }
 
-    /// Checks that a drive can be removed. # Errors Returns the reason why it cannot.
+    /// Checks whether a drive can be removed.
+    ///
+    /// # Errors
+    /// The reason why it cannot be removed.
     pub fn removal(&self, member: u8) -> Result<(), String> {
         let members = self.drives.members();
         if member == 0 || !members.contains(&member) {
@@ -149,7 +153,7 @@ impl Array {
         }
     }
 
-    /// A new drive takes the place of a member.
+    /// Replaces a member by a new drive.
     fn replace(&mut self, lane: usize, number: u8, cells: u32, member: u8) -> Result<(), String> {
         let members = self.drives.members();
         let position = |wanted: u8| members.iter().position(|it| *it == wanted);
@@ -172,7 +176,7 @@ impl Array {
         Ok(())
     }
 
-    /// A new drive becomes an additional member.
+    /// Makes a new drive an additional member.
     fn add(&mut self, lane: usize, number: u8, cells: u32, kind: DriveKind) -> Result<(), String> {
         if !self.drives.is_whole() {
             return Err(
@@ -187,7 +191,7 @@ impl Array {
         Ok(())
     }
 
-    /// Returns whether a lane can take a new drive.
+    /// Returns an error if a lane cannot take a new drive.
     fn takes_drive(&self, lane: usize, number: u8, cells: u32) -> Result<(), String> {
         if lane >= self.drives.lanes() || self.drives.number(lane) != 0 {
             return Err("the volume has no place for another drive until it is opened again".into());
@@ -202,7 +206,7 @@ impl Array {
         Ok(())
     }
 
-    /// Returns a role of a unit on a drive that leaves, and the lane that it goes to.
+    /// Returns a role of a unit on a drive that leaves, and the lane that the role moves to.
     pub(super) fn leaves(&self, at: u64, unit: &Unit, level: Level) -> Option<(usize, usize)> {
         if !self.drives.has_leaving() {
             return None;
@@ -215,8 +219,8 @@ impl Array {
         })
     }
 
-    /// Removes leaving drives from the members once they hold nothing that counts. A missing drive
-    /// stays a member until its data are restored on other drives, because it may return with them.
+    /// Removes drives that leave from the members once they hold no data. A missing drive remains a
+    /// member until its data are restored on other drives, because it may return with them.
     pub(super) fn dismiss(&mut self) {
         for lane in 0..self.drives.lanes() {
             let is_present = self.drives.present().any(|it| it == lane);
@@ -234,7 +238,7 @@ impl Array {
         }
     }
 
-    /// Handles that a record with these members is durable.
+    /// Reports drives that joined or left, once a record with these members is durable.
     pub(super) fn recorded_members(&mut self, members: [u8; LANES_MAX as usize]) {
         let before = std::mem::replace(&mut self.log.members, members);
         if before == members || before.iter().all(|number| *number == 0) {
@@ -249,7 +253,7 @@ impl Array {
         }
     }
 
-    /// Returns whether the array promises more than the last durable record says.
+    /// Returns whether the capacity is greater than the last durable record says.
     fn promises_more(&self) -> bool {
         (1..self.geometry.units).contains(&self.log.units)
     }

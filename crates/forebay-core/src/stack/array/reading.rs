@@ -12,8 +12,8 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Returns whether the checksums of all roles that a read needs are known, so that the read can
-    /// be verified with them.
+    /// Returns whether the checksums of all roles that a read needs are known. If so, the read uses
+    /// them.
     pub(super) fn knows_sums(&mut self, key: u32) -> bool {
         let job = &self.jobs[key as usize];
         let view = self.view(key);
@@ -21,7 +21,7 @@ impl Array {
         let sums = each(reads & !view.zero)
             .map(|role| Some((role, self.known.get(job.old.places[role])?)))
             .collect::<Option<Vec<_>>>();
-        // A read succeeds completely or not at all; a failed read is repeated including the
+        // A read succeeds completely or fails completely; a failed one is repeated with the
         // trailer.
         let Some(sums) = sums.filter(|sums| !sums.is_empty()) else { return false };
         self.jobs[key as usize].sums = sums;
@@ -32,7 +32,7 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (zero, usable) = self.usable(&job.old, job.level, job.bad);
         let copy = (job.number as usize).wrapping_add(key as usize);
-        // Data that has been read is available, even if its drive has failed since.
+        // Data that have been read are available even if their drive has failed since.
         View { level: job.level, chunks: self.chunks(), usable: usable | job.read, zero, copy }
     }
 
@@ -70,7 +70,8 @@ impl Array {
         self.gathered(key, plan);
     }
 
-    /// Data did not match the known checksums: read everything again, with trailers.
+    /// Discards data that did not match their known checksums: everything is read again, with
+    /// trailers.
     fn forget_sums(&mut self, key: u32, slots: &mut dyn Slots) {
         let chunk = self.geometry.chunk_bytes;
         let job = &mut self.jobs[key as usize];
@@ -102,8 +103,8 @@ impl Array {
         }
     }
 
-    /// Returns whether the data read for a role is intact: the right trailer, and the checksum of
-    /// each block. Frees damaged data.
+    /// Returns whether the data read for a role are intact: their trailer, and the checksum of each
+    /// block. Frees damaged data.
     pub(super) fn is_whole(&mut self, key: u32, role: usize, slots: &mut dyn Slots) -> bool {
         if !self.is_fresh() {
             return true;
@@ -140,7 +141,7 @@ impl Array {
         self.keep_whole(key, role, rotten + lost, slots)
     }
 
-    /// Frees wrong data; returns whether the data is right.
+    /// Frees data with wrong blocks. Returns whether there are none.
     fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
             slots.free(self.jobs[key as usize].bufs[role]);
@@ -149,7 +150,7 @@ impl Array {
         wrong == 0
     }
 
-    /// Computes the other roles of a stripe, because no more can be read.
+    /// Reconstructs the roles of a stripe that were not read, if the job needs them.
     fn recover(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -169,7 +170,7 @@ impl Array {
         let len = job.hi - job.lo;
         let job = &mut self.jobs[key as usize];
         for role in &lost {
-            // A failed read may still have a buffer.
+            // A role that could not be read may already have a buffer.
             if job.bufs[*role] == 0 {
                 job.bufs[*role] = plan.slots.take(len);
             }
@@ -180,7 +181,7 @@ impl Array {
         plan.slots.recover(data, len, &rest[..level.parities()], &lost);
     }
 
-    /// Continues a job that has read everything it wanted.
+    /// Continues a job that has read everything it needs.
     pub(super) fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
         match self.jobs[key as usize].doing {
             Doing::Read => {
@@ -192,7 +193,7 @@ impl Array {
         }
     }
 
-    /// Returns the role that was read for a data chunk.
+    /// Returns the role from which a data chunk was read.
     pub(super) fn holder(&self, key: u32, chunk: usize) -> Option<usize> {
         let job = &self.jobs[key as usize];
         job.level.holders(chunk, self.chunks()).find(|role| job.read >> role & 1 == 1)
@@ -200,7 +201,7 @@ impl Array {
 
     fn hand_out(&self, key: u32, slots: &mut dyn Slots) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
-        // Some clients read data that nobody needs.
+        // Parts without a buffer are only read, not returned.
         for part in job.parts.iter().filter(|part| part.bytes.buf != 0) {
             for number in each(job.touched) {
                 let (from, to) = within(part, number as u32, chunk);
@@ -213,7 +214,7 @@ impl Array {
 }
 
 /// Returns how many blocks of a chunk, read from `lo` to `hi`, have wrong checksums, and how many
-/// are known to be lost. Without contents, none have.
+/// are known to be lost. If nothing has content, both are 0.
 fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> (u64, u64) {
     let (mut rotten, mut lost) = (0, 0);
     for block in lo / geometry::BLOCK..hi / geometry::BLOCK {

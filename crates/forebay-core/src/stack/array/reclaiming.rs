@@ -1,12 +1,14 @@
-//! Making space: fat units shrink, roles move from full drives to emptier ones, and writes wait in
-//! the meantime. A write that finds no cells is *stalled*. Stalled writes are retried in order when
-//! a round has ended; once the first one has waited long, no later write is tried before it. If no
-//! active job will free a cell, other fat units shrink, then roles move, and only then do writes
-//! use the reserved cells ([`super::room`]).
+//! Makes space: fat units shrink, roles move from full drives to emptier ones, and writes wait
+//! meanwhile.
+//!
+//! A write that finds no free cells is *stalled*. Stalled writes are retried in order when a round
+//! has ended; once the first one has waited long, no later write is tried before it. If no running
+//! job will free any cell, other fat units shrink, then roles move, and only then do writes use the
+//! reserved cells ([`super::room`]).
 //!
 //! Volumes that older versions filled may have no free cell at all. A fat unit then first gives up
 //! some copies, with a record, so that it can shrink into their cells. Until it has shrunk, it
-//! tolerates fewer drive failures; this is the only time when a unit does.
+//! tolerates fewer failures. No other operation reduces the redundancy of a unit below its level.
 
 use super::job::Doing;
 use super::kind::KINDS;
@@ -17,11 +19,11 @@ use super::{Array, DriveKind};
 use crate::contract::outcome::Fault;
 use crate::stack::placed::Plan;
 
-/// The number of units that shrink at a time, without and with waiting writes.
+/// Maximum number of units that shrink at a time: if no write waits, and if writes wait.
 const SHRINKS: [usize; 2] = [4, 16];
-/// The number of fat units that are examined to find one that may shrink.
+/// Maximum number of fat units that are examined to find one that may shrink.
 const LOOK: usize = 64;
-/// The number of attempts of a write after which others wait behind it.
+/// The number of times that a write is tried before others wait behind it.
 const PATIENCE: u32 = 4;
 
 impl Array {
@@ -43,7 +45,7 @@ impl Array {
         }
     }
 
-    /// Shrinks fat units if drives have little space left.
+    /// Makes fat units shrink if drives have little free space.
     fn shrink_ahead(&mut self) {
         if !matches!(self.phase, super::Phase::Ready) || self.reads_only {
             return;
@@ -57,7 +59,7 @@ impl Array {
         }
     }
 
-    /// Returns the next fat unit without tasks, preferably one without a hint.
+    /// Returns the next fat unit without running or waiting tasks, preferably one without a hint.
     fn next_fat(&mut self, kind: DriveKind, look: usize) -> Option<u64> {
         let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
         let (mut hinted, mut last) = (None, next);
@@ -86,7 +88,7 @@ impl Array {
         self.ready.push(number);
     }
 
-    /// A switch of a unit has ended.
+    /// Records that a switch of a unit has ended, and whether it failed to shrink the unit.
     pub(super) fn switched(&mut self, number: u64) {
         let was_to_shrink = self.room.shrinking.remove(&number);
         let was_forced = self.room.forced.remove(&number);
@@ -98,14 +100,14 @@ impl Array {
         }
     }
 
-    /// A round has ended: cells have become free, and failed tasks may now succeed.
+    /// Called when a round has ended: cells were freed, so failed attempts may succeed now.
     pub(super) fn freed(&mut self) {
         self.room.failed.clear();
         self.room.refused.clear();
         self.room.looked = 0;
     }
 
-    /// Begins a write, or makes it wait behind others that have waited long.
+    /// Begins a write, or lets it wait behind others that have waited long.
     pub(super) fn ask_to_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waits = |key: &u32| self.jobs[*key as usize].waits;
         if self.stalled.front().is_none_or(|first| waits(first) <= PATIENCE) {
@@ -115,7 +117,7 @@ impl Array {
         self.stall(key, plan);
     }
 
-    /// A job waits for space: tasks that free space come first.
+    /// Makes a job wait for space. A job that will free cells goes first.
     pub(super) fn stall(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &mut self.jobs[key as usize];
         job.waits += 1;
@@ -126,7 +128,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Space may be available again.
+    /// Retries the jobs that wait for space.
     pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
         let mut waiting = std::mem::take(&mut self.stalled);
         while let Some(key) = waiting.pop_front() {
@@ -145,10 +147,10 @@ impl Array {
         }
     }
 
-    /// Retries all waiting jobs once; returns whether any continues.
+    /// Tries all waiting jobs once more. Returns whether any of them continued.
     fn is_retried(&mut self, plan: &mut Plan<'_>) -> bool {
         let before = self.stalled.len();
-        // Here, the write that has waited longest does not delay others.
+        // Here, the write that has waited longest does not hold up the others.
         for key in 0..before {
             self.jobs[self.stalled[key] as usize].waits = 0;
         }
@@ -166,7 +168,7 @@ impl Array {
         if let Some(key) = switch {
             return self.shed(*key, plan);
         }
-        // Jobs that only restore data do not displace others.
+        // Jobs that only restore data must not make others shrink or move.
         let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
         if has_writes && (self.shrink_any() || self.relieve()) {
             return;
@@ -180,7 +182,7 @@ impl Array {
         }
     }
 
-    /// Shrinks any fat unit; returns whether there is one that can shrink.
+    /// Makes any fat unit shrink. Returns whether one can.
     fn shrink_any(&mut self) -> bool {
         let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
         let Some((number, kind)) = fat else { return false };
@@ -189,7 +191,7 @@ impl Array {
         true
     }
 
-    /// Moves a role from a full drive to one with space; returns whether there is such a role.
+    /// Moves a role from a full drive to one with space. Returns whether there is such a role.
     fn relieve(&mut self) -> bool {
         let units = self.table.units();
         while self.room.looked < units {
@@ -209,9 +211,9 @@ impl Array {
         false
     }
 
-    /// Retries all waiting jobs with the reserved cells; then with drives that lost another role,
-    /// which is better than an error; then without the roles of missing drives. Returns whether any
-    /// of them continues.
+    /// Retries all waiting jobs with the reserved cells, then also on drives that lost a related
+    /// role, which is better than an error, and then also without the roles of missing drives.
+    /// Returns whether any of the jobs continued.
     fn is_forced(&mut self, plan: &mut Plan<'_>) -> bool {
         let reserves = self.drives.reserves;
         for step in 0..3 {
@@ -227,7 +229,7 @@ impl Array {
         false
     }
 
-    /// Removes copies from an enlarged unit that must shrink when no cell is free.
+    /// Removes copies from a fat unit that must shrink when no cell is free.
     fn shed(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (number, old) = (self.jobs[key as usize].number, self.jobs[key as usize].old);
         let Some(shed) = self.without_copies(key).filter(|shed| *shed != old) else {
@@ -246,8 +248,8 @@ impl Array {
         }
     }
 
-    /// Returns a unit without copies that are on drives where it needs cells to shrink, or `None`
-    /// if that does not help.
+    /// Returns a unit without the copies on drives where it needs cells to shrink, or `None` if
+    /// that does not help.
     fn without_copies(&self, key: u32) -> Option<Unit> {
         let job = &self.jobs[key as usize];
         let Doing::Switch(to, kind) = job.doing else { return None };

@@ -1,12 +1,11 @@
-//! Encodes and decodes records and labels: the format of an array's drives.
+//! Encodes records and labels: the format of an array's drives.
 //!
 //! All numbers are little-endian words of eight bytes. A *label* is stored twice at the beginning
 //! of each drive, and once at its end if there is space. It names the volume, its sizes, and the
-//! drive. Labels are read and written by the code that opens the drives, not by the array. A
-//! *record* makes changes durable: it contains the changed units, and one page of the table, page
-//! after page, so that the last records together contain the whole table, even if the array has
-//! grown since. A record contains the checksum of the previous record, so only a chain without gaps
-//! is accepted.
+//! drive. Labels are written and read by whoever opens the drives; the array itself does not use
+//! them. A *record* contains units that changed, and in turn one page of the table, so that the
+//! last records contain the whole table, even if the array has grown since. A record contains the
+//! checksum of the previous one, so that only a chain without gaps is accepted.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
 use super::level::Level;
@@ -14,7 +13,7 @@ use super::table::{put_words, words};
 use super::unit::Unit;
 use crate::adapt::DriveCosts;
 
-/// The first word of a label and of a record after the checksum.
+/// How a label and a record begin, after their checksums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
 /// The version of the format, and the oldest supported one. Labels of version 3 are like those of
@@ -22,8 +21,8 @@ const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
 const VERSION: u64 = 4;
 const VERSION_LEAST: u64 = 3;
 
-/// The words of a record before the changed units: checksum, mark, volume, epoch, sequence, base,
-/// round, previous checksum, count, units, page, solid-state drives, drives.
+/// The number of words of a record before the changed units: checksum, mark, volume, epoch,
+/// sequence, base, round, previous checksum, count, units, page, solid-state drives, drives.
 const HEAD: usize = NUMBERS + DRIVES;
 const NUMBERS: usize = 12;
 const DRIVES: usize = LANES_MAX as usize / 8;
@@ -31,9 +30,9 @@ const DRIVES: usize = LANES_MAX as usize / 8;
 /// The state of a drive within the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveStage {
-    /// A record names the drive, unless another one has replaced it since.
+    /// A record names the drive, unless another drive has replaced it since.
     Member,
-    /// The drive is to replace a missing one or to enlarge the volume, and no record names it yet.
+    /// The drive will replace a missing one or enlarge the volume, but no record names it yet.
     Joining,
     /// The volume is being created, and may have no record yet.
     Making,
@@ -44,7 +43,7 @@ const STAGES: [DriveStage; 3] = [DriveStage::Member, DriveStage::Joining, DriveS
 /// The contents of a drive's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The volume's sizes.
+    /// The sizes of the volume.
     pub geometry: Geometry,
     /// The number of the drive, from 1. A replacement drive has a new number.
     pub drive: u8,
@@ -52,10 +51,10 @@ pub struct Label {
     pub first: Level,
     /// The state of the drive.
     pub stage: DriveStage,
-    /// The highest number assigned to any drive of the volume, as far as this drive knows. A drive
-    /// that was assigned a number but never named by a record keeps its number.
+    /// The highest number assigned to any drive of the volume, as far as this drive knows. Numbers
+    /// are not assigned again, even if no record ever named the drive.
     pub given: u8,
-    /// The version of its format.
+    /// The version of the label's format.
     pub version: u64,
     /// The costs of writes on the drives of each kind, if they were known when the volume was
     /// created. Earlier programs ignore them, and drop them when they rewrite a label.
@@ -65,21 +64,21 @@ pub struct Label {
 /// The reason why a block is not a usable label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelError {
-    /// The block does not begin like a label.
+    /// It does not begin like a label.
     Absent,
-    /// The block begins like a label, but its checksum or its contents are wrong.
+    /// It begins like a label, but its checksum or content is wrong.
     Damaged,
-    /// The label is intact, but of an unsupported version.
+    /// It is intact, but this program does not support its version.
     Version(u64),
 }
 
 impl Label {
-    /// The length of a label in bytes.
+    /// The size of a label in bytes.
     pub const BYTES: u64 = BLOCK as u64;
-    /// The version that is written.
+    /// The version that this program writes.
     pub const VERSION: u64 = VERSION;
 
-    /// Encodes the label as a block; the checksum in the first word is not set yet.
+    /// Returns the label as a block. The first word, for its checksum, is 0.
     pub fn encode(&self) -> Vec<u8> {
         let Geometry {
             volume, lanes, chunk_bytes, chunks, copies_max, units, cells, update, ..
@@ -109,8 +108,10 @@ impl Label {
         bytes
     }
 
-    /// Decodes a label; `sum` is the checksum of the bytes after the first word. # Errors
-    /// [`LabelError`] if it is not a valid label.
+    /// Decodes a block. `sum` is the checksum of the block without its first word.
+    ///
+    /// # Errors
+    /// The reason why the block is not a usable label.
     pub fn decode(bytes: &[u8], sum: u64) -> Result<Label, LabelError> {
         let words = words(bytes);
         let Some(&[own, mark, version, ..]) = words.first_chunk::<4>() else {
@@ -144,7 +145,7 @@ impl Label {
         };
         let drive = drive.try_into().ok()?;
         let (stage, given) = (*STAGES.get(usize::try_from(stage).ok()?)?, given.try_into().ok()?);
-        // Only sizes that this program would create are accepted.
+        // Only sizes that an array can be created with are valid.
         let first = Level::of_code(first.try_into().ok()?)?;
         let sizes = Geometry::new(geometry, first, 0)
             .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
@@ -154,9 +155,9 @@ impl Label {
         is_fit.then_some(Label { geometry, drive, first, stage, given, version, costs })
     }
 
-    /// Returns where the label at the end of a drive of this size is, or `None` if there is none:
-    /// drives of version 3 do not reserve the space, and a drive that just fits in their volume has
-    /// none.
+    /// Returns where the label at the end of a drive of this size is, or `None` if the drive has
+    /// none: drives of version 3 do not reserve its block, and a drive that just fits has no space
+    /// for it.
     pub fn end_at(&self, drive_bytes: u64) -> Option<u64> {
         let at = end_block(drive_bytes)?;
         (self.version > VERSION_LEAST && at >= self.geometry.lane_bytes()).then_some(at)
@@ -167,7 +168,7 @@ impl Label {
         self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
     }
 
-    /// Returns the label in this version, if the drive then keeps all its cells.
+    /// Returns the label in the current version, if the drive keeps all of its cells then.
     pub fn converted(self, drive_bytes: u64) -> Label {
         let new = Label { version: VERSION, ..self };
         if new.cells_in(drive_bytes) == self.cells_in(drive_bytes) { new } else { self }
@@ -180,29 +181,30 @@ pub(super) fn end_block(drive_bytes: u64) -> Option<u64> {
     Some((drive_bytes / block).checked_sub(1)? * block)
 }
 
-/// A record without its page.
+/// A record without its page of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The number of the volume's opening that wrote the record.
+    /// The number of the opening of the volume that wrote the record.
     pub(super) epoch: u64,
     pub(super) sequence: u64,
-    /// The record from which pages count; before it, the table was empty.
+    /// The first record whose page counts: before it, the table was empty.
     pub(super) base: u64,
-    /// The first record of the round, which counts only if all its records exist.
+    /// The first record of the round. Only complete rounds count.
     pub(super) round: u64,
     /// The checksum of the previous record.
     pub(super) before: u64,
-    /// The number of records in its round.
+    /// The number of records in the round.
     pub(super) count: u64,
     /// The number of units of the volume.
     pub(super) volume_units: u64,
-    /// The page of the table that the record carries; pages follow one another cyclically.
+    /// The page of the table that the record contains: each record contains the next page, and the
+    /// first page follows the last.
     pub(super) page: u64,
     /// The numbers of the volume's drives, present or not.
     pub(super) drives: [u8; LANES_MAX as usize],
-    /// One bit per drive, set if it is a solid-state drive.
+    /// One bit for each of these drives, set for solid-state drives.
     pub(super) ssds: u32,
-    /// The units that changed.
+    /// The changed units.
     pub(super) units: Vec<(u64, Unit)>,
 }
 
@@ -212,8 +214,8 @@ pub(super) fn units_a_record(geometry: &Geometry) -> usize {
 }
 
 impl Record {
-    /// Encodes the record; the checksum in the first word and the page in the second half are not
-    /// set yet.
+    /// Encodes the record. Its first word, for the checksum, and its second half, for the page, are
+    /// 0.
     pub(super) fn encode(&self, geometry: &Geometry) -> Vec<u8> {
         let mut bytes = vec![0; RECORD as usize];
         let Record {
@@ -276,8 +278,8 @@ const TRAILER: u64 = u64::from_le_bytes(*b"forebayT");
 /// The number of words of a trailer before the checksums.
 const TRAILER_HEAD: usize = 4;
 
-/// Returns a trailer: the owner of the cell's content (for data the chunk, for parities the role),
-/// and the checksum of each block.
+/// Returns a trailer: the identity of the cell's content (`what` is the number of a chunk of data,
+/// or the role of a parity), and the checksum of each block.
 pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK as usize];
     put_words(&[TRAILER, volume, unit, what as u64], &mut bytes);
@@ -285,7 +287,7 @@ pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<
     bytes
 }
 
-/// Returns the checksums in a trailer of that content.
+/// Returns the checksums in a trailer, if it belongs to this content.
 pub(super) fn sums(bytes: &[u8], volume: u64, unit: u64, what: usize) -> Option<Vec<u64>> {
     let all = words(bytes);
     let (head, sums) = all.split_at_checked(TRAILER_HEAD)?;
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_come_back_and_others_are_refused() {
+    fn valid_labels_are_decoded_and_others_are_refused() {
         for (stage, version) in STAGES.into_iter().flat_map(|stage| [(stage, 3), (stage, 4)]) {
             let label = Label { stage, version, ..label() };
             assert_eq!(Label::decode(&label.encode(), 0), Ok(label));
@@ -319,7 +321,7 @@ mod tests {
         assert_eq!(Label::decode(&bytes[..64], 0), Err(LabelError::Damaged));
         assert_eq!(Label::decode(&bytes[..16], 0), Err(LabelError::Absent));
         let (absent, damaged) = (LabelError::Absent, LabelError::Damaged);
-        // Numbers out of bounds, including older and newer versions.
+        // Numbers out of range, and older and newer versions.
         for (at, value, expected) in [
             (88, 0u8, damaged),
             (88, 255, damaged),
@@ -337,14 +339,14 @@ mod tests {
             bytes[at] = before;
         }
         assert_eq!(Label::decode(&bytes, 0), Ok(label()));
-        // The table is smaller than the ring for which its drives need space.
+        // More cells than a drive can have.
         let large = Geometry { units: 1 << 40, ..geometry() };
         let large = Geometry::new(large, Level::RAID6, 0);
         assert_eq!(large, None);
     }
 
     #[test]
-    fn labels_with_and_without_costs_are_of_one_format() {
+    fn labels_with_and_without_costs_have_the_same_format() {
         let costs = DriveCosts { writes: [[9; 5], [1, 2, 3, 4, 0]], switches: [5, 6] };
         for costs in [[None, Some(costs)], [Some(costs), None], [Some(costs); 2]] {
             let label = Label { costs, ..label() };
@@ -357,19 +359,18 @@ mod tests {
     }
 
     #[test]
-    fn the_label_at_the_end_takes_no_cell_that_a_drive_had() {
+    fn the_label_at_the_end_takes_no_cell_of_an_older_drive() {
         let new = label();
         let old = Label { version: VERSION_LEAST, ..new };
         let least = new.geometry.lane_bytes();
-        // A drive that just fits has no space for it, in either version.
+        // A drive that just fits has no space for the label at its end, in either version.
         for bytes in [least, least + 4095] {
             assert_eq!((new.end_at(bytes), new.cells_in(bytes)), (None, new.geometry.cells));
             assert_eq!(old.converted(bytes), new);
         }
         assert_eq!(new.end_at(least + 4096), Some(least));
         assert_eq!(new.end_at(least + 8191), Some(least));
-        // The last cell of an older drive may extend to the drive's end: then the drive keeps its
-        // version.
+        // The last cell of an older drive may extend to the end. Its label then keeps its version.
         let full = least + new.geometry.cell_bytes();
         assert_eq!((old.cells_in(full), new.cells_in(full)), (121, 120));
         assert_eq!(old.converted(full), old);
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back() {
+    fn records_are_decoded_as_they_were_encoded() {
         let geometry = geometry();
         let mut unit = Unit { level: Some(Level::TRIPLE), ..Unit::EMPTY };
         unit.places[11] = Place::at(2, 9).checked(4);
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_numbers_that_no_volume_comes_to_are_refused() {
+    fn records_with_impossible_numbers_are_refused() {
         let geometry = geometry();
         let record = Record {
             epoch: 3,
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_is_of_one_content() {
+    fn a_trailer_belongs_to_one_content() {
         let bytes = trailer(77, 5, 2, &[1, 2, 3]);
         assert_eq!(&sums(&bytes, 77, 5, 2).unwrap()[..4], [1, 2, 3, 0]);
         for (volume, unit, role) in [(78, 5, 2), (77, 6, 2), (77, 5, 3)] {

@@ -1,21 +1,20 @@
 //! Keeps space for everything that is promised.
 //!
-//! A volume promises what fits with all units at the leanest level. A *fat* unit has a level that
-//! takes more, and uses cells that nothing promised needs yet. Three bounds on the free cells of a
-//! drive keep the promise:
+//! A volume promises the capacity that fits with all units at the leanest level. A *fat* unit has a
+//! level that takes more space, and uses cells that the promised units do not need yet. Three
+//! limits on the free cells of a drive keep the promise:
 //!
-//! * a unit gets fatter only while every drive of its kind has more than [`Array::spare`] free
-//!   cells;
-//! * fat units shrink in the background once a drive has fewer than three quarters of that;
-//! * half of it is reserved: while there are fat units, only shrinking and writes to existing chunks
-//!   may use it. Both free at least as many cells as they take, once a record says so.
+//! - A unit gets fatter only while every drive of its kind has more than [`Array::spare`] free
+//!   cells.
+//! - Fat units shrink in the background once a drive has fewer than three quarters of that.
+//! - Half of it is reserved: while there are fat units, only shrinking units and writes to existing
+//!   chunks may use it. Both free at least as many cells as they use, once a record is written.
 //!
-//! So a write may have to wait for space, but is never refused. For the second bound, only cells
-//! that the newest states name count as used, because cells that merely wait for a record are as
-//! good as free.
+//! So a write may have to wait for space, but does not fail. The second limit counts the cells that
+//! the newest states name: cells that only wait for a record are as good as free.
 //!
-//! While a drive is missing, roles that the level can do without are rebuilt, or written at all,
-//! only as long as the rest of the promised data has space without that drive.
+//! While a drive is missing, roles that the level can do without are restored, or written at all,
+//! only if the rest of the promised capacity still fits without that drive.
 
 use std::collections::BTreeSet;
 
@@ -26,53 +25,58 @@ use super::unit::{Place, Unit};
 
 /// The minimum number of spare cells of a drive.
 const SPARE_MIN: u32 = 16;
-/// The maximum number of cells that a drive reserves.
+/// The maximum number of reserved cells of a drive.
 const RESERVE_MAX: u32 = 64;
 
-/// Tracks the units at larger levels, and the cells in use.
+/// The fat units, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
-    /// By kind: the fat units, and the one to examine next.
+    /// By kind: the fat units.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
+    /// By kind: the fat unit to examine next.
     pub(super) next: [u64; KINDS.len()],
-    /// The units that should shrink, and those that could not since the last round.
+    /// Units that are being shrunk.
     pub(super) shrinking: BTreeSet<u64>,
+    /// Units that cannot shrink before the next round ends.
     pub(super) failed: BTreeSet<u64>,
-    /// Units that shrink only if nothing else makes space.
+    /// Units that did not shrink in the background. Until the next round ends, they shrink only if
+    /// nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
-    /// Units that shrink although this omits roles of missing drives, because nothing else makes
+    /// Units that must shrink even without the roles of missing drives, because nothing else makes
     /// space.
     pub(super) forced: BTreeSet<u64>,
-    /// By lane: the cells that the newest states name.
+    /// By lane: the number of cells that the newest states name.
     named: Vec<u32>,
-    /// Roles that are on no drive.
+    /// The number of roles that no present drive has.
     pub(super) lacking: u64,
-    /// By kind: the cells that written units need at the most compact level, and those that they
-    /// use in addition.
+    /// By kind: the number of cells that written units need at the leanest level.
     lean: [u64; KINDS.len()],
+    /// By kind: the number of cells that written units use in addition.
     beyond: [u64; KINDS.len()],
-    /// The unit whose role is moved next, and the number of units examined since the last round.
+    /// The unit at which the search for a role to move continues.
     pub(super) moving: u64,
+    /// The number of units examined for that since the last round.
     pub(super) looked: u64,
-    /// The active reads, which free no cells.
+    /// The number of running reads, which free no cells.
     pub(super) reads: usize,
     /// Whether writes omit roles that the level can do without.
     pub(super) forgoes: bool,
-    /// The units that gave up copies to shrink, and the number of times that no active job made
-    /// space.
+    /// The number of units that gave up copies to shrink.
     #[cfg(test)]
     pub(super) sheds: u64,
+    /// The number of times that no running job would have made space.
     #[cfg(test)]
     pub(super) blocked: u64,
 }
 
 impl Array {
-    /// The number of cells per drive that units above the leanest level may not use.
+    /// Returns the number of cells of each drive that units fatter than the leanest level leave
+    /// free.
     pub(super) fn spare(&self) -> u32 {
         (self.geometry.cells / 64).max(SPARE_MIN)
     }
 
-    /// The number of cells of a drive that shrinking needs.
+    /// Returns the number of reserved cells of each drive.
     fn reserve(&self) -> u32 {
         (self.spare() / 2).min(RESERVE_MAX)
     }
@@ -82,24 +86,23 @@ impl Array {
         level.roles(self.chunks()) > self.leanest.roles(self.chunks())
     }
 
-    /// Returns whether fat units of a kind should shrink.
+    /// Returns whether fat units on drives of a kind must shrink.
     pub(super) fn is_tight(&self, kind: DriveKind) -> bool {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
         let is_low = |lane: usize| self.drives.cells(lane) < named(lane) + low;
-        // Copies on a missing drive count again when it returns; a parity that was never written
-        // does not.
+        // If too few drives are present, fat units keep their copies: those on a missing drive
+        // count again when it returns, whereas a parity that was never written does not.
         let has_fat = !self.room.fat[kind as usize].is_empty();
         has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
     }
 
-    /// Returns whether the number of present drives of a kind is at least the width of the leanest
-    /// level.
+    /// Returns whether enough drives of a kind are present for the leanest level.
     pub(super) fn is_wide(&self, kind: DriveKind) -> bool {
         self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
 
-    /// Updates the counts: a unit has another level, kind, or places.
+    /// Counts a unit whose newest state has changed.
     pub(super) fn hold(&mut self, number: u64, old: &Unit, new: &Unit) {
         self.tell_lost(number, old, new);
         self.room.named.resize(self.drives.lanes(), 0);
@@ -112,7 +115,7 @@ impl Array {
         }
     }
 
-    /// Updates the counts for a state of a unit that begins or ceases to count.
+    /// Adds a state of a unit to the counts, or removes it from them.
     fn count(&mut self, number: u64, unit: &Unit, counts: bool) {
         let Some(level) = unit.level else { return };
         let kind = unit.kind as usize;
@@ -142,8 +145,8 @@ impl Array {
         }
     }
 
-    /// Returns the cells that a unit needs at the most compact level, and those that it uses in
-    /// addition.
+    /// Returns the number of cells that a unit needs at the leanest level, and the number of cells
+    /// that it uses in addition.
     fn cells_of(&self, unit: &Unit, level: Level) -> (u64, u64) {
         let chunks = self.chunks();
         let is_held = |role: &usize| unit.places[*role] != Place::ZERO;
@@ -161,17 +164,17 @@ impl Array {
         (lean, taken.saturating_sub(lean))
     }
 
-    /// Returns whether it is better to omit a role without a place for now: the drive that would
-    /// have it is missing, the level can do without it, and the promised data needs the remaining
-    /// cells.
+    /// Returns whether a role without a place should stay lost for now, because the drive that it
+    /// belongs on is missing, the level can do without the role, and the promised capacity needs
+    /// the remaining cells.
     pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
         if missing == 0 {
             return false;
         }
         let is_lost = unit.places[role] != Place::ZERO;
-        // As in md, each chunk of an array written in place belongs on one drive, and waits for its
-        // successor.
+        // As in md, each chunk of an array that writes in place belongs on one drive, and waits for
+        // that drive's replacement.
         if is_lost && !self.is_fresh() {
             return true;
         }
@@ -187,7 +190,7 @@ impl Array {
     }
 
     /// Returns whether a unit may have all its roles on the present drives of a kind, and the rest
-    /// of the promised data still fits on them.
+    /// of the promised capacity still fits.
     fn has_room_beside(&self, kind: DriveKind, missing: usize) -> bool {
         let (chunks, at) = (self.chunks(), kind as usize);
         let roles = self.leanest.roles(chunks) as u64;
@@ -204,15 +207,15 @@ impl Array {
         free + self.room.beyond[at] >= least + kept + roles
     }
 
-    /// Returns how many units fit on drives of a kind at the leanest level, including missing
-    /// drives.
+    /// Returns the number of units that fit on the drives of a kind at the leanest level, including
+    /// missing drives.
     pub(super) fn promised(&self, kind: DriveKind) -> u64 {
         self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
     }
 }
 
 impl Array {
-    /// Returns the number of cells of a lane that newest states name.
+    /// Returns the number of cells on a lane that the newest states name.
     pub(super) fn named(&self, lane: usize) -> u32 {
         self.room.named.get(lane).copied().unwrap_or(0)
     }

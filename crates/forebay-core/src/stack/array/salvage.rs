@@ -1,13 +1,15 @@
-//! Determines what can still be read of a unit with too many bad chunks, block by block. A job that
-//! cannot get what it needs from whole chunks reads the cells of all roles, block by block where a
-//! drive refuses a whole cell. A block is reconstructed from the blocks at the same position of the
-//! other roles, so a few bad blocks cost no more than those that cannot be reconstructed. These are
-//! *lost*: reading them fails, and the table lists them ([`super::lost`]).
+//! Recovers what can still be read of a unit with too many bad chunks, block by block.
 //!
-//! Nothing is discarded unnecessarily. A cell that has lost but no bad blocks stays unchanged, and
-//! so does a cell whose drive is missing or cannot read a lost block, because it may be able to
-//! later. A cell whose other blocks are repaired has [`LOST_SUM`] in its trailer for each lost
-//! block.
+//! A job that cannot get what it needs from whole chunks reads the cells of all roles, block by
+//! block if a drive fails to read a cell. Each block is reconstructed from the blocks at the same
+//! position of the other roles, so that a few bad blocks do not make whole chunks unreadable.
+//! Blocks that cannot be reconstructed are *lost*: reads of them fail, and the table records them
+//! ([`super::lost`]).
+//!
+//! Nothing that may be useful later is discarded. A cell without bad blocks other than lost ones
+//! stays in place, and so does a cell whose drive is missing or fails to read a lost block, because
+//! it may succeed another time. A cell that is rewritten elsewhere has [`LOST_SUM`] in its trailer
+//! for each lost block.
 
 use super::Array;
 use super::job::{Doing, Job, touched};
@@ -22,21 +24,22 @@ use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::stack::placed::{Plan, Planned};
 
-/// The position in a token of the block number (from 1) if a cell is read block by block.
+/// The position, in a token, of the number of a block (from 1) if a cell is read block by block.
 const BLOCK_AT: u32 = 40;
 
 /// What is known about the blocks of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Salvage {
-    /// By role: blocks that currently cannot be read, because the drive is missing or refuses them.
+    /// By role: blocks that cannot be read at present, because their drive is missing or fails to
+    /// read them.
     unread: [Blocks; ROLES_MAX],
     /// By role: blocks that differ from what was written.
     rotten: [Blocks; ROLES_MAX],
-    /// By role: blocks that were lost when the cell was written.
+    /// By role: blocks that were already lost when the cell was written.
     known: [Blocks; ROLES_MAX],
     /// By data chunk: blocks that cannot be reconstructed.
     lost: [Blocks; ROLES_MAX],
-    /// The roles that caused these losses.
+    /// The roles whose bad blocks are the cause.
     roles: Roles,
 }
 
@@ -45,26 +48,25 @@ impl Salvage {
         self.unread[role].or(self.rotten[role]).or(self.known[role])
     }
 
-    /// Returns all positions in chunks where a block of some data chunk is lost.
+    /// Returns the positions in chunks at which a block of any data chunk is lost.
     fn lost_anywhere(&self) -> Blocks {
         self.lost.iter().fold(Blocks::default(), |all, lost| all.or(*lost))
     }
 
-    /// The blocks of a role that cannot be written correctly: for a parity, those computed from
-    /// lost blocks.
+    /// Returns the blocks of a role that cannot be written with their original content. Those of a
+    /// parity depend on all data blocks at their position.
     pub(super) fn lost_of(&self, level: Level, role: usize, chunks: usize) -> Blocks {
         level.chunk(role, chunks).map_or(self.lost_anywhere(), |chunk| self.lost[chunk])
     }
 
-    /// Returns whether a missing or refused cell may still help to reconstruct a lost block.
+    /// Returns whether a missing or unreadable cell may still provide a lost block later.
     fn may_come_back(&self) -> bool {
         let lost = self.lost_anywhere();
         self.unread.iter().any(|unread| !unread.and(lost).is_empty())
     }
 
-    /// Returns whether a cell should be rewritten: it has bad blocks that others can reconstruct,
-    /// and it neither has nor may later provide anything that lost blocks can be reconstructed
-    /// from.
+    /// Returns whether a cell must be rewritten: it has bad blocks that can be reconstructed, and
+    /// it neither contains nor may later provide blocks needed to reconstruct lost ones.
     fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
         let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
         let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
@@ -74,8 +76,8 @@ impl Salvage {
 }
 
 impl Array {
-    /// A job's data cannot be reconstructed from whole chunks: examines each block, if any drive
-    /// has more.
+    /// Reads each block by itself, because whole chunks do not provide what a job needs. Fails the
+    /// job if no present drive has more.
     pub(super) fn begin_salvage(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let is_there = |role: usize| self.drives.lane(job.old.places[role]).is_some();
@@ -97,13 +99,13 @@ impl Array {
         }
     }
 
-    /// Returns whether an I/O reads one block of a cell whose read failed as a whole and was
-    /// counted.
+    /// Returns whether an I/O reads one block of a cell that could not be read as a whole. That
+    /// failure has already been counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }
 
-    /// Handles the read of a cell of a unit, or of a block of it.
+    /// Handles the end of a read of a cell, or of a block of a cell.
     pub(super) fn salvaged(
         &mut self,
         io: &Planned,
@@ -121,7 +123,7 @@ impl Array {
                 let salvage = self.jobs[key as usize].salvage.as_mut();
                 salvage.into_iter().for_each(|it| it.unread[role].set(block));
             }
-            // Without the trailer, no block of the cell can be verified.
+            // Without its trailer, no block of the cell can be verified.
             (Err(_), _) => {
                 let salvage = self.jobs[key as usize].salvage.as_mut();
                 salvage.into_iter().for_each(|it| it.unread[role] = Blocks::first(count));
@@ -142,7 +144,7 @@ impl Array {
         }
     }
 
-    /// Combines the data once everything readable has been read.
+    /// Reconstructs the data once everything readable has been read.
     fn assemble(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (chunks, count) = (self.chunks(), blocks_of(&self.geometry));
         let job = &mut self.jobs[key as usize];
@@ -158,7 +160,7 @@ impl Array {
         for block in 0..count {
             tell_block(job, chunks, block, &mut salvage, plan.slots);
         }
-        // Cells that are rewritten.
+        // Cells to rewrite.
         let is_mended = |role: &usize| {
             let is_there = self.drives.lane(job.old.places[*role]).is_some();
             is_there && salvage.is_mended(level, *role, chunks)
@@ -170,7 +172,7 @@ impl Array {
         self.salvage_done(key, plan);
     }
 
-    /// Determines which blocks of a role that was read are intact.
+    /// Determines which blocks of a role that was read have the content that was written.
     fn examine(&self, key: u32, role: usize, salvage: &mut Salvage, slots: &mut dyn Slots) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let (place, buf) = (job.old.places[role], Bytes::of(job.bufs[role]));
@@ -200,7 +202,7 @@ impl Array {
         }
     }
 
-    /// Called once everything that can be known about the unit is known.
+    /// Continues the job once the blocks have been examined.
     fn salvage_done(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunk = self.geometry.chunk_bytes;
         let job = &self.jobs[key as usize];
@@ -211,7 +213,7 @@ impl Array {
                 self.finish(key, Err(Fault::Media), plan);
             }
             Doing::Write if is_any_lost => self.write_beside(key, plan),
-            // The cell stays unchanged.
+            // The unit stays as it is.
             Doing::Switch(..) | Doing::Move { .. } if is_any_lost => {
                 self.finish(key, Ok(()), plan);
             }
@@ -219,8 +221,8 @@ impl Array {
         }
     }
 
-    /// A write to a unit with lost blocks: blocks that it covers completely are no longer lost.
-    /// Parts that cover only some bytes of such a block fail; other parts continue without them.
+    /// Writes to a unit with lost blocks. Blocks that the write fills are no longer lost. Parts
+    /// that fill such a block only partially fail; the others continue without them.
     fn write_beside(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let job = &mut self.jobs[key as usize];
@@ -256,7 +258,7 @@ impl Array {
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
     }
 
-    /// Returns the losses of a unit after a job that writes these roles.
+    /// Returns what a unit has lost after a job that writes these roles.
     pub(super) fn lost_after(&self, key: u32, writes: Roles) -> Lost {
         let (job, chunks) = (&self.jobs[key as usize], self.chunks());
         let level = job.level;
@@ -264,11 +266,11 @@ impl Array {
             return salvage.summary(level, writes, chunks, &self.geometry);
         }
         match job.doing {
-            // The job wrote only what does not depend on the rest.
+            // The write needed none of the other data.
             Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
             Doing::Write if job.method == Method::Modify => job.old.lost,
             Doing::Move { .. } => job.old.lost,
-            // All data were read.
+            // All data have been read.
             _ => Lost::NONE,
         }
     }
@@ -280,9 +282,8 @@ impl Array {
         Some(salvage.summary(job.level, 0, self.chunks(), &self.geometry))
     }
 
-    /// Returns whether a repair leaves a role where it is although it is damaged: because moving it
-    /// would discard what it may still contribute to lost blocks later, or because there is nothing
-    /// to write.
+    /// Returns whether a repair leaves a damaged role in its cell: if the cell may still help to
+    /// reconstruct lost blocks later, or if there is nothing to write.
     pub(super) fn is_left(&self, key: u32, role: usize, place: Place) -> bool {
         let job = &self.jobs[key as usize];
         let Some(salvage) = &job.salvage else { return false };
@@ -295,7 +296,7 @@ impl Array {
         place.cell().is_some_and(is_member) || lost == Blocks::first(blocks_of(&self.geometry))
     }
 
-    /// Records at least the losses in the table after a repair failed.
+    /// Records the losses in the table after a repair has failed.
     pub(super) fn note_lost(&mut self, key: u32, number: u64, old: &Unit, plan: &Plan<'_>) {
         let lost = self.found_lost(key).filter(|lost| *lost != old.lost);
         if let Some(lost) = lost.filter(|_| self.unit(number) == *old) {
@@ -315,8 +316,8 @@ impl Salvage {
         })
     }
 
-    /// Returns whether a part rewrites a chunk although a refused cell of that chunk may still help
-    /// to reconstruct a lost block.
+    /// Returns whether a part rewrites a chunk although an unreadable cell of that chunk may still
+    /// provide a lost block.
     fn would_drop(&self, part: &Part, chunk: u32, level: Level, chunks: usize) -> bool {
         (0..chunks).filter(|number| touched(part, *number as u32, chunk).is_some()).any(|number| {
             let mut holders = level.holders(number, chunks);
@@ -330,14 +331,14 @@ impl Salvage {
         };
         let whole =
             each(self.roles).filter(is_whole).fold(0, |roles: Roles, role| roles | 1 << role);
-        // Parities that are written with lost blocks cannot be read there either.
+        // Parities that are written at the positions of lost blocks cannot be read there, either.
         let parities = writes & !all(chunks);
         let parities = if level.parities() > 0 { parities } else { 0 };
         Lost::of(self.roles & !whole | parities, self.lost_anywhere(), of)
     }
 }
 
-/// Reconstructs a block of all data chunks if possible; otherwise, it is lost.
+/// Reconstructs the blocks of all data chunks at a position, or marks them as lost.
 fn tell_block(
     job: &Job,
     chunks: usize,

@@ -3,11 +3,11 @@
 /// The cells of a drive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Space {
-    /// One bit per cell, set if it is in use.
+    /// One bit per cell, set if the cell is in use.
     taken: Vec<u64>,
     cells: u32,
     free: u32,
-    /// Where to look first.
+    /// The cell at which the search begins.
     next: u32,
 }
 
@@ -30,7 +30,7 @@ impl Space {
         self.free
     }
 
-    /// Returns the next free cell.
+    /// Allocates the next free cell.
     pub(super) fn take(&mut self) -> Option<u32> {
         if self.free == 0 {
             return None;
@@ -53,7 +53,7 @@ impl Space {
         None
     }
 
-    /// Takes a cell that a table names; returns whether it was free.
+    /// Marks a cell as in use. Returns whether it was free.
     pub(super) fn mark(&mut self, cell: u32) -> bool {
         let Some(word) = self.taken.get_mut((cell / 64) as usize) else { return false };
         let was_free = *word >> (cell % 64) & 1 == 0;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_taken_in_turn_and_each_once() {
+    fn cells_are_allocated_in_order_and_only_once() {
         let mut space = Space::new(130);
         assert_eq!(
             (0..130).map(|_| space.take()).collect::<Vec<_>>(),

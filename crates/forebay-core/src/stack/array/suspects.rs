@@ -16,7 +16,7 @@ use super::locks::Task;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::Fault;
 
-/// Cells that are still named although they may have lost their data.
+/// Cells that units name although a drive may have lost their data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unsure {
     cells: BTreeSet<(u8, u32)>,
@@ -27,7 +27,7 @@ impl Unsure {
         place.cell().is_some_and(|cell| self.cells.contains(&cell))
     }
 
-    /// Nothing names the cell any more.
+    /// Removes a cell that nothing names any more.
     pub(super) fn forget(&mut self, place: Place) {
         if let Some(cell) = place.cell() {
             self.cells.remove(&cell);
@@ -38,7 +38,7 @@ impl Unsure {
 /// A drive that may have lost something.
 struct Suspect {
     number: u8,
-    /// The drive is lost with all of its data.
+    /// Whether the drive has disappeared, with all its data.
     is_gone: bool,
 }
 
@@ -49,7 +49,7 @@ impl Suspect {
 }
 
 impl Array {
-    /// Returns whether a present drive has the data of a place for sure.
+    /// Returns whether a present drive certainly has the data of a place.
     pub(super) fn is_sure(&self, place: Place) -> bool {
         self.drives.lane(place).is_some() && !self.unsure.has(place)
     }
@@ -60,14 +60,14 @@ impl Array {
             || unit.places.iter().any(|place| self.unsure.has(*place))
     }
 
-    /// Returns whether a change may take effect: the data that was certain when it began still is,
-    /// and so is what it wrote. (Lost roles and unsure roles together may exceed what a level
-    /// tolerates.)
+    /// Returns whether a change may take effect: everything that was certainly readable before
+    /// still is, and so is what the change wrote. (Lost roles and unsure roles together may be more
+    /// than the level tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
         let (now, chunks) = (self.unit(job.number), self.chunks());
         let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
         let written = if job.doing == Doing::Write { job.touched } else { 0 };
-        // Lost blocks that a job found were lost before.
+        // Blocks that a job found to be lost were lost before.
         let lost = now.lost.roles | new.lost.roles;
         let beside =
             |unit: &Unit, lost| unit.told_beside(lost, chunks, |place| self.is_sure(place));
@@ -75,15 +75,15 @@ impl Array {
         (sure(&now) | written) & !sure(new) == 0 && (lost == 0 || is_kept_beside(new))
     }
 
-    /// What a drive received since the last round may be lost, and all of its data if it is gone:
-    /// upcoming states do not rely on it. If the loss exceeds what other drives can reconstruct,
-    /// clients that wait for durability are told.
+    /// Handles what a drive may have lost: everything written to it since the last round, or all of
+    /// its data if it is gone. Upcoming states no longer depend on that. If the other drives cannot
+    /// make up for it, the loss is reported to those who wait for the data to become durable.
     pub(super) fn suspect(&mut self, lane: usize, fault: Fault) {
         let is_gone = self.drives.present().all(|it| it != lane);
         let suspect = Suspect { number: self.drives.number(lane), is_gone };
         let chunks = self.chunks();
         let mut is_lost = false;
-        // By unit and place: whether a state depends on it.
+        // By unit and place: whether any state needs the place.
         let mut doubtful = BTreeMap::new();
         for (at, unit) in self.round.iter().chain(&self.changed) {
             let Some(level) = unit.level else { continue };
@@ -120,7 +120,8 @@ impl Array {
         }
     }
 
-    /// A place of a unit may be lost: upcoming states no longer name it, unless one depends on it.
+    /// Removes a place that may be lost from the upcoming states of a unit, unless one of them
+    /// needs it.
     fn doubt(&mut self, at: u64, place: Place, is_needed: bool) {
         if is_needed {
             self.unsure.cells.extend(place.cell());
@@ -138,8 +139,8 @@ impl Array {
     }
 }
 
-/// Returns whether a role that may be lost could help to reconstruct a chunk that the sure ones
-/// cannot.
+/// Returns whether a role that may be lost could help to reconstruct a chunk. `told` are the chunks
+/// that can be reconstructed without it.
 fn is_needed(level: Level, role: usize, chunks: usize, told: Roles) -> bool {
     match level {
         Level::Striped { .. } => told != all(chunks),

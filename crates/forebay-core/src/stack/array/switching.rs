@@ -1,5 +1,5 @@
-//! Moves a unit without changing its content: to another level, to restore lost roles, or to a
-//! drive with more space.
+//! Rewrites a unit without changing its content: at another level, to restore lost roles, or with a
+//! role on a drive with more space.
 
 use super::Array;
 use super::geometry::LANES_OPEN;
@@ -9,8 +9,7 @@ use super::unit::{Place, Unit};
 use crate::contract::bytes::{Buf, Bytes, Slots};
 use crate::stack::placed::Plan;
 
-/// The data chunks of a unit as a request left them, so that a subsequent switch need not read
-/// them.
+/// The data chunks of a unit after a request, so that the switch that follows need not read them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
     chunks: Roles,
@@ -18,7 +17,7 @@ pub(super) struct Carried {
 }
 
 impl Array {
-    /// Keeps a job's whole chunks for the unit's next switch.
+    /// Keeps the complete chunks that a job has read or written, for the switch that follows.
     pub(super) fn carry(&mut self, key: u32, slots: &mut dyn Slots) {
         let (job, len) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         if (job.lo, job.hi) != (0, len) {
@@ -44,7 +43,7 @@ impl Array {
             .for_each(|it| slots.free(it));
     }
 
-    /// Data carried over for this switch counts as read.
+    /// Makes the chunks that were kept for a switch count as read.
     fn take_carried(&mut self, key: u32, slots: &mut dyn Slots) {
         let chunks = self.chunks();
         let job = &mut self.jobs[key as usize];
@@ -97,12 +96,12 @@ impl Array {
         self.gather(key, plan);
     }
 
-    /// Writes the new data once everything needed has been read.
+    /// Writes the new roles once everything needed has been read.
     pub(super) fn remake(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (doing, number, old, level) = (job.doing, job.number, job.old, job.level);
         if self.reads_only {
-            // Newly found losses are only recorded.
+            // Only new losses are recorded.
             self.jobs[key as usize].new = Unit { lost: self.lost_after(key, 0), ..old };
             return self.finish(key, Ok(()), plan);
         }
@@ -123,14 +122,14 @@ impl Array {
                 }
             }
             Doing::Repair { .. } => self.allot(number, &mut new, to, writes).is_some(),
-            // Drives that had space to spare when the switch began may have none now.
+            // Drives that had space to spare when the job began may have none now.
             _ => self.has_spare(to, new.kind) && self.allot(number, &mut new, to, writes).is_some(),
         };
         let waits = matches!(doing, Doing::Repair { .. }) || self.is_leaner(to, level);
         match has_room {
             true => {}
             false if waits => return self.stall(key, plan),
-            // The unit stays unchanged.
+            // The unit stays as it is.
             false => return self.finish(key, Ok(()), plan),
         }
         let loses = each(writes).any(|role| new.places[role].is_lost());
@@ -160,7 +159,7 @@ impl Array {
         self.write_out(key, plan);
     }
 
-    /// Places a role in a cell of that drive; returns whether there is a free one.
+    /// Allocates a cell of a drive for a role. Returns whether there is one.
     fn move_to(&mut self, number: u64, new: &mut Unit, role: usize, lane: usize) -> bool {
         let Some(place) = self.drives.take(lane) else { return false };
         new.places[role] = place;
@@ -175,9 +174,9 @@ impl Array {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// Returns a unit as it will be after a switch, a repair or a move, and the roles that must be
-    /// written, which have no new cells yet. A shrinking unit stays on the drives with the most
-    /// space, or on the fullest ones.
+    /// Returns a unit as a switch, a repair or a move will make it, and the roles that must be
+    /// written, which have no new cells yet. A unit that shrinks keeps its copies on the drives
+    /// with the most space, or with `on_fullest`, on the fullest ones.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -189,7 +188,7 @@ impl Array {
             _ => (level, old),
         };
         new.level = Some(to);
-        // Parities of zeros are zeros.
+        // If all data are zeros, so are the parities.
         let empty = (0..chunks).all(|chunk| new.places[chunk] == Place::ZERO);
         let mut writes: Roles = 0;
         for role in each(all(to.roles(chunks))) {
@@ -220,7 +219,7 @@ impl Array {
         (new, writes)
     }
 
-    /// The content of the roles to be written, computed from what the job read.
+    /// Computes the content of the roles that a job writes from what it has read.
     fn refill(&mut self, key: u32, to: Level, writes: Roles, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         for chunk in 0..chunks {
@@ -258,7 +257,7 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         let parities: Vec<Bytes> = (0..to.parities())
             .map(|parity| {
-                // A copy may have been read under the parity's number.
+                // The role with the parity's number may have been read as a copy.
                 let buf = match job.level == to {
                     true => &mut job.bufs[chunks + parity],
                     false => &mut job.parities[parity],
@@ -276,7 +275,7 @@ impl Array {
         zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
-    /// Returns the places that remain when a unit changes its level; all others are zeros.
+    /// Returns the unit at its new level with the places that it keeps; all others are zeros.
     fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };
@@ -294,7 +293,7 @@ impl Array {
             _ => {
                 let kept = from.roles(chunks).min(to.roles(chunks));
                 let kept = if from.parities() != to.parities() && to.parities() == 0 {
-                    // Copies take the place of parities.
+                    // Copies are placed where parities were.
                     kept.min(chunks)
                 } else {
                     kept
@@ -305,7 +304,7 @@ impl Array {
         new
     }
 
-    /// Returns one copy of as many chunks as possible, all on different drives.
+    /// Returns one copy each of as many chunks as possible, all on different drives.
     fn represent(&self, old: &Unit, level: Level, on_fullest: bool) -> [Option<usize>; ROLES_MAX] {
         let chunks = self.chunks();
         let copies = |chunk| {
@@ -345,8 +344,8 @@ struct ChunkCopy {
     lane: usize,
 }
 
-/// Assigns a chunk the drive of one of its copies, moving other chunks to other drives if
-/// necessary; returns whether it has one. (An augmenting path of a bipartite matching.)
+/// Assigns a chunk the drive of one of its copies, reassigning other chunks if necessary. Returns
+/// whether that was possible. (This finds an augmenting path of a bipartite matching.)
 fn augment(
     copies: &[Vec<ChunkCopy>],
     chunk: usize,
@@ -377,10 +376,10 @@ mod tests {
     use crate::contract::outcome::Fault;
     use crate::contract::request::{Flags, Op};
 
-    /// Two roles are to be rebuilt. The drive of one is gone, and there is no drive to spare: the
-    /// role does not take the other's drive.
+    /// Two roles must be rewritten. The drive of one of them has disappeared, and no other drive is
+    /// available: it must not take the other role's drive.
     #[test]
-    fn a_role_that_is_lost_does_not_go_to_the_drive_of_one_that_cannot_be_read() {
+    fn a_lost_role_does_not_take_the_drive_of_an_unreadable_role() {
         let mut bench = Bench::written(created(Level::RAID6, 60, false), true);
         let lanes = [0, 1].map(|role| bench.lane_of(role));
         bench.lose(&lanes[..1]);

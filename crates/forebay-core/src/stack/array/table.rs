@@ -3,14 +3,15 @@
 use super::geometry::{Geometry, PAGE};
 use super::unit::Unit;
 
-/// The units' words, in pages. Pages that were never written take no memory. Other pages store as
-/// many words per unit as their longest unit needs.
+/// The words of all units, in pages. Pages that were never written take no memory. In other pages,
+/// each unit takes as many words as the largest of them needs.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pages: Vec<Option<Box<[u64]>>>,
     units: u64,
     /// The number of words of a unit on drives.
     stride: usize,
+    /// The number of units of a page.
     a_page: usize,
 }
 
@@ -31,7 +32,7 @@ impl Table {
         self.units
     }
 
-    /// Returns the page of a unit, and its index there.
+    /// Returns the page of a unit, and the unit's index in the page.
     fn at(&self, unit: u64) -> (usize, usize) {
         (unit as usize / self.a_page, unit as usize % self.a_page)
     }
@@ -62,7 +63,7 @@ impl Table {
         to.put(&mut words[within * stride..][..stride]);
     }
 
-    /// Returns the size of the table in memory in bytes.
+    /// Returns the size of the table in memory, in bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let words: usize = self.pages.iter().flatten().map(|words| words.len()).sum();
@@ -75,7 +76,7 @@ impl Table {
         first..(first + self.a_page as u64).min(self.units())
     }
 
-    /// Returns a page as bytes, with later states of some units.
+    /// Writes a page as bytes, with later states of some units.
     pub(super) fn write_page(&self, page: u64, later: impl Fn(u64) -> Option<Unit>, to: &mut [u8]) {
         let mut words = vec![0; self.stride];
         let bytes = 8 * self.stride;
@@ -85,7 +86,7 @@ impl Table {
         }
     }
 
-    /// Loads the selected units of a page.
+    /// Sets the wanted units of a page from bytes.
     pub(super) fn read_page(
         &mut self,
         page: u64,
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_carry_the_whole_table() {
+    fn pages_contain_the_whole_table() {
         let geometry = Geometry::sample(6);
         let (mut from, mut to) = (Table::new(&geometry), Table::new(&geometry));
         let levels = [Level::RAID6, Level::TRIPLE];
@@ -135,7 +136,7 @@ mod tests {
         let later = |number: u64| (number == 42).then(|| unit(Level::TRIPLE, 4242));
         let mut bytes = [0; PAGE as usize];
         for page in 0..geometry.pages() {
-            // One of the units is newer in the table.
+            // One unit is newer than in the table.
             from.write_page(page, later, &mut bytes);
             to.read_page(page, &bytes, |number| number != 44);
         }

@@ -4,19 +4,22 @@ use super::kind::DriveKind;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::lost::Lost;
 
-/// Where a role's bytes are: in a cell of a drive, or nowhere because they are zeros or lost.
-/// Packed as in the table: the drive in bits 56 to 63, the cell in bits 24 to 55, the check below.
-/// For a lost role, the drive is 255, and the lower bits contain the drive that lost it, if known.
+/// The place of a role's data: a cell of a drive, or nowhere, because the role consists of zeros or
+/// is lost.
+///
+/// Encoded as in the table: the drive in the bits from 56 on, the cell in those from 24 on, and the
+/// check below. A lost place has 255 instead of the drive, and the lowest byte is the drive that
+/// lost it, or 0 if that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub(super) u64);
 
-/// The maximum number of a drive.
+/// The highest possible number of a drive.
 pub(super) const DRIVE_MAX: u8 = 254;
 
 impl Place {
-    /// Never written: zeros without a cell.
+    /// A role that was never written: zeros, without a cell.
     pub(super) const ZERO: Place = Place(0);
-    /// On no drive.
+    /// A role that no drive has.
     pub(super) const LOST: Place = Place(255 << 56);
 
     /// Returns the place as lost by its drive.
@@ -32,21 +35,22 @@ impl Place {
         Place(Place::LOST.0 | u64::from(drive))
     }
 
-    /// Returns the drive that lost it.
+    /// Returns the drive that lost the role, if that is known.
     pub(super) fn loser(self) -> Option<u8> {
         Some(self.0 as u8).filter(|drive| self.is_lost() && *drive > 0)
     }
 
-    /// Creates a place from a drive (from 1), a cell, and the end of its trailer's checksum.
+    /// Returns the place of a cell of a drive (from 1), without a check.
     pub(super) fn at(drive: u8, cell: u32) -> Place {
         Place(u64::from(drive) << 56 | u64::from(cell) << 24)
     }
 
+    /// Returns the place with the low 24 bits of its trailer's checksum.
     pub(super) fn checked(self, check: u32) -> Place {
         Place(self.0 >> 24 << 24 | u64::from(check & 0xFF_FFFF))
     }
 
-    /// Returns the drive and the cell, if the place has one.
+    /// Returns the drive and the cell, if the place has a cell.
     pub(super) fn cell(self) -> Option<(u8, u32)> {
         let drive = (self.0 >> 56) as u8;
         (1..=DRIVE_MAX).contains(&drive).then_some((drive, (self.0 >> 24) as u32))
@@ -60,21 +64,21 @@ impl Place {
         self.0 >> 56 == 255
     }
 
-    /// Returns whether both places name the same cell.
+    /// Returns whether both places are the same cell.
     pub(super) fn is_same_cell(self, other: Place) -> bool {
         self.cell().is_some() && self.cell() == other.cell()
     }
 }
 
-/// The state of a unit.
+/// A state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// `None` if nothing was ever written.
+    /// `None` if the unit was never written.
     pub(super) level: Option<Level>,
-    /// The kind of drives that the unit is on.
+    /// The kind of the drives that the unit is on.
     pub(super) kind: DriveKind,
     pub(super) places: [Place; ROLES_MAX],
-    /// The blocks that its cells can no longer reconstruct.
+    /// The blocks that can no longer be reconstructed.
     pub(super) lost: Lost,
 }
 
@@ -86,13 +90,13 @@ impl Unit {
         lost: Lost::NONE,
     };
 
-    /// Returns whether the unit names that cell.
+    /// Returns whether the unit names this cell.
     pub(super) fn names(&self, place: Place) -> bool {
         self.places.iter().any(|own| own.is_same_cell(place))
     }
 
-    /// Returns the data chunks that can be reconstructed from zeros and from the places that
-    /// satisfy `holds`.
+    /// Returns the data chunks that can be reconstructed from zeros and the places for which
+    /// `holds` is true.
     pub(super) fn told(&self, chunks: usize, holds: impl Fn(Place) -> bool) -> Roles {
         let Some(level) = self.level else { return all(chunks) };
         let has = |role: &usize| self.places[*role] == Place::ZERO || holds(self.places[*role]);
@@ -100,8 +104,7 @@ impl Unit {
         level.told(there, chunks)
     }
 
-    /// Returns the same for positions in chunks where blocks are lost: the affected roles do not
-    /// help there.
+    /// Returns the same for the positions of lost blocks, where the roles in `lost` cannot be used.
     pub(super) fn told_beside(
         &self,
         lost: Roles,
@@ -115,13 +118,13 @@ impl Unit {
         beside.told(chunks, |place| !place.is_lost() && holds(place))
     }
 
-    /// Returns the number of words that the unit needs in the table; the remaining words are 0.
+    /// Returns the number of words that the unit needs in the table: all later words are 0.
     pub(super) fn words(&self) -> usize {
         let last = self.places.iter().rposition(|place| *place != Place::ZERO);
         last.map_or(1, |role| role + 2)
     }
 
-    /// Encodes the unit as in the table.
+    /// Writes the unit as it is stored in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
             let kind = u64::from(self.kind == DriveKind::Ssd) << 8;
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_units_come_back_as_they_were() {
+    fn places_and_units_are_decoded_as_they_were_encoded() {
         let place = Place::at(254, u32::MAX).checked(0x1234_5678);
         assert_eq!((place.cell(), place.check()), (Some((254, u32::MAX)), 0x34_5678));
         assert!(place.is_same_cell(place.checked(7)) && place != place.checked(7));

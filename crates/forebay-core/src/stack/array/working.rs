@@ -36,11 +36,11 @@ impl Array {
         match job.doing {
             Doing::Read => {
                 job.span(chunk, BLOCK.min(chunk), false);
-                // A sequential reader passes the trailer anyway: skipping it would cost a
-                // revolution of the disk.
+                // A disk that is being read sequentially passes over the trailer anyway: skipping
+                // it would cost a revolution.
                 let ends_within = job.hi < chunk;
                 if fresh && !(ends_within && self.knows_sums(key)) {
-                    self.jobs[key as usize].hi = chunk; // Up to the trailer.
+                    self.jobs[key as usize].hi = chunk; // Reads on to the trailer.
                 }
                 self.gather(key, plan);
             }
@@ -55,7 +55,8 @@ impl Array {
         }
     }
 
-    /// Returns the bytes that a read may cover, and the trailer's.
+    /// Returns the size of a job's buffer for a role in bytes: the data to read and, if needed, the
+    /// trailer.
     pub(super) fn buf_bytes(&self, job: &Job) -> u32 {
         let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
         job.hi - job.lo + trailer
@@ -75,7 +76,7 @@ impl Array {
         (zero, usable | zero)
     }
 
-    /// Returns an I/O of a job, for one of its roles.
+    /// Returns an I/O of a job for one of its roles.
     pub(super) fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
         let place = unit.places[role];
         let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
@@ -93,7 +94,7 @@ impl Array {
         })
     }
 
-    /// Ends a job: answers clients, updates the unit, and lets the next job begin.
+    /// Ends a job: answers clients, records the new state of the unit, and lets the next job begin.
     pub(super) fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
         let outcome = outcome.and_then(|()| self.without_doubted(key));
         let job = &mut self.jobs[key as usize];
@@ -102,7 +103,7 @@ impl Array {
         let (bad, is_new) = (job.bad, new != old);
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
             && self.adapt(key, &parts, level, new.kind)
-            // A switch rereads units with lost blocks.
+            // A switch of a unit with lost blocks reads everything again.
             && self.jobs[key as usize].salvage.is_none()
         {
             self.carry(key, plan.slots);
@@ -121,7 +122,7 @@ impl Array {
         if is_repair && outcome.is_err() {
             self.note_lost(key, number, &old, plan);
         }
-        // If nothing is installed, a repair records the losses.
+        // If nothing is installed, a repair records the loss.
         let is_noted = outcome.is_ok() && is_new;
         let finds_loss = !is_noted && self.found_lost(key).is_some_and(|lost| lost != old.lost);
         for part in &parts {
@@ -143,7 +144,7 @@ impl Array {
             if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
             } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
-                // There was no space, or a write failed.
+                // A drive had no space for a role, or its write failed.
                 self.locks.ask(number, Task::Repair { reads_all: false });
             }
         }
@@ -162,7 +163,7 @@ impl Array {
         self.ready.push(number);
     }
 
-    /// Handles a changed unit.
+    /// Records the new state of a unit.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
         let newest = self.unit(number);
         self.hold(number, &newest, new);
@@ -175,15 +176,15 @@ impl Array {
         self.release(number, old);
     }
 
-    /// Frees the new cells of an abandoned change.
+    /// Frees the new cells of a change that does not take effect.
     pub(super) fn revert(&mut self, old: &Unit, new: &Unit) {
         for place in new.places.into_iter().filter(|place| !old.names(*place)) {
             self.drives.give(place);
         }
     }
 
-    /// Handles a failed I/O of a drive. It counts as a fault unless it found no space, belongs to
-    /// an I/O that counted, or was a damaged record.
+    /// Records that an I/O of a drive failed. Failures for lack of space, of blocks of a cell that
+    /// was already counted, and of damaged records do not count.
     pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
         let is_counted =
             fault == Fault::Media && (Array::is_of_block(io.token) || self.is_excused(io));
@@ -197,7 +198,7 @@ impl Array {
         }
     }
 
-    /// An I/O of a job has ended.
+    /// Handles the end of an I/O of a job.
     pub(super) fn job_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         let (key, role) = ((io.token >> 8) as u32, io.token as u8 as usize);
         let job = &mut self.jobs[key as usize];

@@ -15,10 +15,10 @@ use crate::contract::outcome::Fault;
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
-/// The number of times that a failed write is tried elsewhere.
+/// Maximum number of attempts to write failed roles to other cells.
 const TRIES_MAX: u8 = 4;
 
-/// The trailer of a chunk in a buffer. Copies share it.
+/// The trailer of a role, in a buffer. Copies of a chunk share it.
 struct Sealed {
     what: usize,
     content: Bytes,
@@ -28,7 +28,7 @@ struct Sealed {
 }
 
 impl Array {
-    /// Begins a write if there is space for it.
+    /// Begins a write if there is space for it; otherwise, the write waits.
     pub(super) fn begin_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.log.is_full(self.changed.len() + self.round.len()) || !self.has_place(key) {
             self.counts.stalls += u64::from(self.jobs[key as usize].waits == 0);
@@ -37,13 +37,13 @@ impl Array {
         self.gather(key, plan);
     }
 
-    /// Assigns places to the roles of a write; returns whether there was space.
+    /// Allocates cells for the roles of a write. Returns whether there was space.
     fn has_place(&mut self, key: u32) -> bool {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let number = self.jobs[key as usize].number;
         self.free_doubted(number);
         let old = self.unit(number);
-        // The write may have waited, and cells may have moved since.
+        // The job may have waited, and the unit may have changed in the meantime.
         let job = &mut self.jobs[key as usize];
         job.span(chunk, geometry::BLOCK.min(chunk), false);
         let touched = job.touched;
@@ -83,7 +83,7 @@ impl Array {
         room
     }
 
-    /// The new content of all roles that are written.
+    /// Computes the new content of all roles to write, and writes them.
     pub(super) fn compose(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let (level, method) = (self.jobs[key as usize].level, self.jobs[key as usize].method);
@@ -133,8 +133,8 @@ impl Array {
         self.write_out(key, plan);
     }
 
-    /// Adds the content of touched chunks to the parities: the old content before the write, the
-    /// new content after it.
+    /// Adds the content of touched chunks to the parities: first the old content, which removes it,
+    /// then the new content.
     fn sum(&self, key: u32, parities: &[Bytes], slots: &mut dyn Slots) {
         let job = &self.jobs[key as usize];
         let len = job.hi - job.lo;
@@ -150,7 +150,7 @@ impl Array {
         }
     }
 
-    /// The content of a chunk after the write, for all roles that hold it.
+    /// Computes the content of a chunk after the write, for all roles that hold it.
     fn compose_chunk(&mut self, key: u32, number: usize, slots: &mut dyn Slots) {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let read = self.holder(key, number);
@@ -173,7 +173,7 @@ impl Array {
         }
     }
 
-    /// Writes the roles that have a place.
+    /// Writes the roles of a job that have a place.
     pub(super) fn write_out(&mut self, key: u32, plan: &mut Plan<'_>) {
         let lapses = self.drives.lapses();
         let job = &mut self.jobs[key as usize];
@@ -189,7 +189,7 @@ impl Array {
         }
     }
 
-    /// Writes a role and its trailer. `sealed` contains the trailers of earlier roles.
+    /// Writes a role and its trailer. `sealed` are the trailers of the roles before.
     fn write_role(&mut self, key: u32, role: usize, sealed: &mut Vec<Sealed>, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (new, content, len) = (job.new, job.contents[role], job.hi - job.lo);
@@ -225,7 +225,7 @@ impl Array {
         self.jobs[key as usize].left += 1;
     }
 
-    /// Returns the trailer for `content` of a unit, in a buffer.
+    /// Returns the trailer for `content`, in a buffer.
     fn seal_role(
         &self,
         number: u64,
@@ -235,7 +235,7 @@ impl Array {
         slots: &mut dyn Slots,
     ) -> Sealed {
         let from = content.bytes();
-        // `None` without contents; then no holds are taken on trailers either.
+        // Without contents there are no checksums, and none are verified later.
         let sums = (0..content.len / geometry::BLOCK).map(|block| {
             let sum = slots.checksum(from.on(block * geometry::BLOCK).len(geometry::BLOCK))?;
             Some(if lost.has(block as usize) { LOST_SUM } else { sum })
@@ -248,7 +248,7 @@ impl Array {
         Sealed { what, content: from, buf, sums, check }
     }
 
-    /// Handles the end of all writes of a job: failed roles go elsewhere, or are lost.
+    /// Handles the end of all writes of a job: roles that failed go to other cells, or are lost.
     pub(super) fn written(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -258,7 +258,7 @@ impl Array {
             let there = self.drives.lane(place).is_some();
             place.cell().is_some() && !there || self.drives.has_lapsed(place, job.lapses[*role])
         };
-        // This includes what an earlier attempt wrote.
+        // Roles that an earlier attempt wrote count, too.
         let gone = each(job.given).filter(is_gone).fold(0, |roles: Roles, role| roles | 1 << role);
         let failed = job.failed | gone;
         let job = &mut self.jobs[key as usize];
@@ -268,14 +268,14 @@ impl Array {
             let (again, mut new) = (job.tries < TRIES_MAX, job.new);
             let mut refused = Vec::new();
             for role in each(failed) {
-                // Updates in place have no other cell.
+                // A role that is updated in place has no other cell.
                 if self.is_fresh() || self.drives.lane(new.places[role]).is_none() {
                     let place = &mut new.places[role];
                     refused.push(std::mem::replace(place, place.lost()));
                 }
             }
             let room = again && self.allot(number, &mut new, level, failed).is_some();
-            // A later attempt may succeed.
+            // Later writes to these cells may succeed.
             refused.into_iter().filter(|it| !old.names(*it)).for_each(|it| self.drives.give(it));
             let job = &mut self.jobs[key as usize];
             (job.new, job.writes) = (new, failed);
@@ -325,7 +325,7 @@ fn written(level: Level, chunks: usize, touched: Roles) -> Roles {
     holders | all(level.roles(chunks)) & !all(level.roles(chunks) - level.parities())
 }
 
-/// `2^exponent` in GF(2^8) with the polynomial 0x11d: the factor of a data chunk in Q.
+/// Returns `2^exponent` in GF(2^8) with the polynomial 0x11d: the factor of a data chunk in Q.
 fn power_of_two(exponent: usize) -> u8 {
     (0..exponent).fold(1u8, |power, _| (power << 1) ^ ((power >> 7) * 0x1d))
 }

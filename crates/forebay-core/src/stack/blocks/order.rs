@@ -193,7 +193,7 @@ mod tests {
         /// Changes arrive and end in any permitted order. A change may begin exactly when no change
         /// that it must wait for is left.
         #[test]
-        fn a_change_begins_when_nothing_it_has_to_follow_is_left(
+        fn a_change_begins_when_no_earlier_conflicting_change_is_left(
             changes in proptest::collection::vec((0_u64..48, 1_u64..40), 1..24),
             ends in proptest::collection::vec((any::<bool>(), 0_usize..24), 0..200),
         ) {
@@ -229,7 +229,7 @@ mod tests {
     /// The test would take minutes if each change examined all blocks that a long change could
     /// reach.
     #[test]
-    fn a_long_change_does_not_make_the_short_ones_look_far_back() {
+    fn a_long_change_does_not_slow_down_short_ones() {
         let mut order = Order::default();
         let long = span((4 * BLOCK, 1_000_000 * BLOCK));
         assert!(order.begin(0, &long));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_share_a_block_each_follow_one() {
+    fn changes_that_share_a_block_each_follow_one_other() {
         let mut order = Order::default();
         for key in 0..100_000 {
             assert_eq!(order.begin(key, &span((3, 2))), key == 0);

@@ -1,5 +1,5 @@
-//! Tests small caches step by step, and whole runs. The contents are tested by the laws of the
-//! crate forebay-live.
+//! Tests small caches step by step, and whole runs. The laws of the crate forebay-live test the
+//! contents.
 
 use super::*;
 use crate::cache::Lru;
@@ -84,7 +84,7 @@ fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
 }
 
 #[test]
-fn writes_through_go_to_both_and_around_forget() {
+fn writes_through_go_to_both_devices_and_writes_around_evict() {
     let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
     let both = [(FLASH, Op::Write, 0, 1), (DISK, Op::Write, 7, 1)];
     assert_eq!(ios(&mut through, blocks(0, Op::Write, 7, 1)), both);
@@ -118,7 +118,7 @@ fn a_write_waits_for_the_first_one_of_its_block() {
 }
 
 #[test]
-fn a_failed_flash_write_keeps_the_old_data_until_the_disk_has_the_new() {
+fn a_block_that_the_flash_fails_to_write_is_unchanged_until_the_disk_has_it() {
     let media = Err(Fault::Media);
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
@@ -163,7 +163,7 @@ fn a_write_through_that_the_disk_failed_is_not_read_from_the_flash() {
 }
 
 #[test]
-fn a_flush_goes_to_both_and_may_fail_on_a_flash_without_dirty_data() {
+fn a_flush_goes_to_both_devices_and_may_fail_on_a_flash_without_dirty_data() {
     for (writing, told) in [(Writing::Back, Err(Fault::Gone)), (Writing::Through, Ok(()))] {
         let mut cached = Cached::new(Lru::new(4), BLOCK as u32, writing, 1);
         let flushes = asked(&mut cached, request(0, Op::Flush, 0, 0));
@@ -180,7 +180,7 @@ fn ended<C: Cache>(cached: &mut Cached<C>, io: &Planned) -> Vec<Planned> {
 }
 
 #[test]
-fn disk_reads_begun_before_a_write_ended_are_not_cached() {
+fn a_read_issued_before_a_write_completed_is_not_copied() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
     let late = asked(&mut cached, blocks(0, Op::Read, 7, 1));
@@ -192,7 +192,7 @@ fn disk_reads_begun_before_a_write_ended_are_not_cached() {
 }
 
 #[test]
-fn a_block_leaves_once_when_its_last_write_is_done() {
+fn a_block_is_written_back_once_after_its_last_write() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
     let parts = [0, 512].map(|at| asked(&mut cached, request(0, Op::Write, 7 * BLOCK + at, 512)));
@@ -242,7 +242,7 @@ fn a_lost_flash_is_used_only_for_dirty_blocks() {
 }
 
 #[test]
-fn new_blocks_bypass_the_cache_while_too_many_are_being_written_back() {
+fn new_blocks_bypass_the_cache_if_too_many_are_being_written_back() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     // One block is in the cache, and sixteen are on their way to the disk.
     for key in 0..17 {
@@ -272,7 +272,7 @@ fn writes_of_part_of_a_block_that_is_not_cached_are_counted() {
 }
 
 #[test]
-fn a_failed_write_back_is_retried_when_its_frame_is_needed() {
+fn a_failed_write_back_is_retried_when_a_place_is_needed() {
     let media = Err(Fault::Media);
     // Either the read from the flash or the write to the disk fails.
     for failing in [FLASH, DISK] {
@@ -305,7 +305,7 @@ fn a_failed_write_back_is_retried_when_its_frame_is_needed() {
 }
 
 #[test]
-fn waiting_for_a_block_is_not_delayed_by_other_blocks() {
+fn writes_that_wait_for_one_block_do_not_wait_for_another() {
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = [7, 8].map(|key| asked(&mut cached, blocks(0, Op::Write, key, 1)));
     let part = |key, at| request(0, Op::Write, key * BLOCK + at, 512);
@@ -320,7 +320,7 @@ fn waiting_for_a_block_is_not_delayed_by_other_blocks() {
 }
 
 #[test]
-fn a_store_opens_without_a_flash_that_has_no_dirty_data() {
+fn a_store_opens_without_its_flash_unless_it_writes_back() {
     let gone = Err(Fault::Gone);
     for (writing, told) in
         [(Writing::Back, gone), (Writing::Through, Ok(())), (Writing::Around, Ok(()))]
@@ -351,7 +351,7 @@ impl Observer for Count {
 }
 
 #[test]
-fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
+fn every_request_finishes_once_and_a_warm_cache_relieves_the_disk() {
     let mut state = 1;
     let requests: Vec<Request> = (0..4000)
         .map(|n| {
@@ -401,7 +401,7 @@ fn all(cached: &mut Cached<Lru>, request: Request, flushes: Outcome) -> Vec<(Lan
 }
 
 #[test]
-fn data_that_the_disk_may_have_lost_are_written_back_again() {
+fn blocks_that_a_disk_may_have_lost_are_written_back_again() {
     let mut cached = surviving(1);
     let flush = request(0, Op::Flush, 0, 0);
     all(&mut cached, blocks(0, Op::Write, 7, 1), Ok(()));

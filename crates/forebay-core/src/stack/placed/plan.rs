@@ -183,7 +183,7 @@ mod tests {
     use crate::contract::request::Flags;
 
     #[test]
-    fn parts_contiguous_in_every_respect_form_one_io() {
+    fn ios_that_continue_each_other_in_every_respect_are_merged() {
         let of = |buf, at| Bytes { buf, at };
         let first = Planned {
             owner: Owner::Client(3),

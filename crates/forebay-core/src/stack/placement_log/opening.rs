@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_remains_of_a_power_cut_count_as_an_unfinished_record() {
+    fn only_contents_left_by_a_power_cut_are_an_unfinished_record() {
         const RING: u64 = 18;
         let torn = |oldest, newest, has_blank| RingContent::Torn { oldest, newest, has_blank };
         let first = |found| is_unfinished(found, 5, RING);

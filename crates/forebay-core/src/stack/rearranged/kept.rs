@@ -100,7 +100,7 @@ pub(super) struct RecordKeeper {
     /// Whether to begin a rearrangement if there is no record.
     begins: bool,
     phase: Phase,
-    /// The data being written: the header, then the rows.
+    /// The data being written: the head, then the rows.
     buf: Buf,
     /// Requests that arrived before the positions of data were known.
     early: Vec<(u32, Request, Bytes)>,

@@ -52,7 +52,7 @@ fn run(mut policy: impl Policy, requests: &[Request]) -> (Seen, u64) {
 }
 
 #[test]
-fn a_request_is_done_with_its_last_piece() {
+fn a_request_completes_with_its_last_piece() {
     let map = Rearrangement::laid(&[(8192, 4096)], 1 << 20).unwrap();
     let (seen, _) =
         run(Rearranged::before(Rearrange::new(map), noop(), 1), &[read(0, 4096, 12_288)]);
@@ -63,7 +63,7 @@ fn a_request_is_done_with_its_last_piece() {
 }
 
 #[test]
-fn copying_waits_for_its_time_and_yields_and_then_the_new_places_hold() {
+fn copying_begins_on_time_and_yields_and_then_the_new_positions_are_valid() {
     let map = Rearrangement::laid(&[(0, 4096), (65_536, 4096)], 1 << 20).unwrap();
     let policy =
         Rearranged::before(Rearrange::moving(map, Nanos::from_millis(15), 1 << 20), noop(), 1);
@@ -120,7 +120,7 @@ fn a_copy_that_fails_leaves_the_disk_as_it_is() {
 }
 
 #[test]
-fn copying_yields_to_what_is_under_way_and_new_places_wait_for_it() {
+fn copying_yields_to_requests_and_the_new_positions_wait_for_them() {
     let mut policy = moving();
     policy.submit_bare(Nanos(5), read(0, 0, 512));
     let client = policy.dispatch(Nanos(5), 0).unwrap();
@@ -162,7 +162,7 @@ fn a_write_to_a_new_place_waits_for_the_copy_there_and_ends_the_copying() {
 }
 
 #[test]
-fn blocks_written_after_copying_are_copied_again() {
+fn data_written_after_copying_are_copied_again() {
     let mut policy = moving();
     policy.submit_bare(Nanos(5), read(0, 65_536, 512));
     let under_way = policy.dispatch(Nanos(5), 0).unwrap();
@@ -191,7 +191,7 @@ fn blocks_written_after_copying_are_copied_again() {
 }
 
 #[test]
-fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
+fn copying_continues_without_requests_in_pieces_of_limited_length() {
     let map = Rearrangement::laid(&[(0, 3 << 10)], 1 << 20).unwrap();
     let (seen, end) =
         run(Rearranged::before(Rearrange::moving(map, Nanos(1), 2 << 10), noop(), 1), &[]);
@@ -234,7 +234,7 @@ fn asked(policy: &mut impl Policy, request: Request) -> Outcome {
 }
 
 #[test]
-fn a_header_that_keeps_failing_stops_durability() {
+fn nothing_becomes_durable_after_the_head_repeatedly_failed() {
     let mut policy = kept();
     let mut writes = 0;
     while let Some(io) = policy.dispatch(Nanos(5), 0) {
@@ -255,7 +255,7 @@ fn a_header_that_keeps_failing_stops_durability() {
 }
 
 #[test]
-fn a_record_flush_failure_is_reported_to_the_next_flush() {
+fn a_failed_flush_for_the_record_is_reported_by_the_next_flush() {
     let mut policy = kept();
     while let Some(io) = policy.dispatch(Nanos(5), 0) {
         let fails = io.op == Op::Flush;

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_extents_go_up_hottest_first() {
+    fn hot_extents_move_to_the_flash_hottest_first() {
         let mut migration = migration();
         for (extent, uses) in [(3, 4), (5, 9), (7, 3), (9, 6)] {
             (0..uses).for_each(|_| migration.note(0, extent * MIB + 5, 512, false));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coldest_make_room() {
+    fn the_coldest_extents_make_room() {
         let mut migration = migration();
         for (extent, uses) in [(1, 3), (2, 0), (3, 1)] {
             migration.placed(0, extent * MIB, 512);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_cancel_overlapping_moves() {
+    fn writes_void_overlapping_moves() {
         let mut migration = migration();
         (0..4).for_each(|_| migration.note(0, 0, 512, false));
         let other = migration.next(Nanos::from_secs(1), 9 * MIB, 9 * MIB).unwrap();

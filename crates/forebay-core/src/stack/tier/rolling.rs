@@ -3,7 +3,7 @@
 //!
 //! Source: Linux `drivers/md/bcache/request.c`, `check_should_bypass`. Two figures count: a task's
 //! current run of adjacent requests, and the rolling average of its runs (with a weight of one
-//! eighth). If either reaches the cut-off, the task's requests bypass the flash. Departure: one run
+//! eighth). If either reaches the cut-off, the task's requests bypass the flash. Deviation: one run
 //! per task is tracked, while bcache finds the run by address among the last 128.
 
 use super::Choose;
@@ -54,7 +54,7 @@ mod tests {
     use crate::contract::time::Nanos;
 
     #[test]
-    fn runs_reach_the_cut_off_and_are_remembered() {
+    fn long_runs_reach_the_cut_off_and_are_remembered() {
         let mut rolling = Rolling::new(8192);
         let mut light = |stream, offset, len| {
             let (at, id, lane, op, flags) = (Nanos::ZERO, 0, 0, Op::Write, Flags::NONE);

@@ -3,8 +3,8 @@
 //! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
 //! to be written there. Each sector is on the flash from the completion of its write. The place is
 //! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
-//! late I/O cannot reach the block that uses the place next. If the table has a log
-//! (`placement_log`), no record may name the place either.
+//! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no
+//! record may name the place either.
 //!
 //! Most of a disk has nothing on the flash. Counters per region, which several regions may share,
 //! usually make a search unnecessary.
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_where_the_data_change_device() {
+    fn ranges_are_split_between_disk_and_flash() {
         let mut table = Table::new(4 * BLOCK);
         assert_eq!(split(&table, 0, 100), [(0, 100, None)]);
         // The second half of block 10 and the first sector of block 11.
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_over_two_regions_are_of_both() {
+    fn ranges_across_two_regions_count_in_both() {
         let mut table = Table::new(4 * BLOCK);
         let (offset, len) = (REGION - 512, 1024);
         assert!(write(&mut table, REGION, 512));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_in_no_block() {
+    fn a_flush_touches_no_block() {
         let mut table = Table::new(BLOCK);
         assert!(table.reserve(0, 0, BLOCK as u32, &mut Vec::new()));
         table.begin(0, 0, BLOCK as u32);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_freed_once_empty_and_idle() {
+    fn places_without_data_and_outstanding_ios_are_freed() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));
         assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");

@@ -32,7 +32,7 @@ fn request(op: Op, lane: Lane, sector: u64, count: u64, stream: u32) -> Request 
 }
 
 #[test]
-fn much_used_extents_move_up_and_are_charged() {
+fn hot_extents_move_to_the_flash_and_are_counted() {
     let config =
         MigrateConfig { extent_bytes: 64 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
     let mut policy = hybrid(1000, 0, Some(config));
@@ -164,7 +164,7 @@ fn failing(policy: &mut Hybrid, offset: u64, len: u32, fault: Fault) -> Vec<Outc
 }
 
 #[test]
-fn a_partial_sector_write_keeps_the_rest_on_flash() {
+fn a_failed_write_of_part_of_a_sector_is_reported() {
     let mut policy = hybrid(8, 16 << 10, None);
     policy.submit_bare(Nanos::ZERO, request(Op::Write, 0, 64, 8, 0));
     let mut now = Nanos::ZERO;

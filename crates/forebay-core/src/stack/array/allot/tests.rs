@@ -11,7 +11,7 @@ use crate::contract::request::{Flags, Op, Request};
 
 const UNITS: u64 = 12;
 
-/// Returns an array with this many written and durable units.
+/// Returns an array with this many written, durable units.
 fn filled(array: Array, units: u64) -> Bench {
     let mut bench = Bench::new(array, 1, Rates::default());
     (0..units).for_each(|unit| bench.write(4 * unit, 4));
@@ -19,8 +19,8 @@ fn filled(array: Array, units: u64) -> Bench {
     bench
 }
 
-/// The first chunk is written and acknowledged while some drives accept nothing; afterwards the
-/// unit is completed, or at least this is tried.
+/// Writes the first chunk while the drives in `refuse` fail writes, and checks that the write is
+/// answered. Then the unit is made whole, or, without `may_be_whole`, writes keep failing.
 fn write_first(bench: &mut Bench, refuse: &[u16], may_be_whole: bool) {
     let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 1);
     let outcome = |io: &Request| -> Outcome {
@@ -56,8 +56,8 @@ fn a_write_that_was_answered_with_fewer_roles_is_made_whole() {
     bench.check();
 }
 
-/// A drive has lost a role. Other roles do not move to that drive while their own drives are full
-/// for a while: if that drive and one more failed, three roles would be missing.
+/// A drive has lost a role. Other roles do not move to it while their own drives are full: if it
+/// and one more drive failed, three roles would be missing.
 #[test]
 fn a_role_does_not_go_to_the_drive_that_lost_another() {
     let mut bench = filled(created(Level::RAID6, 2, false), UNITS);
@@ -66,8 +66,8 @@ fn a_role_does_not_go_to_the_drive_that_lost_another() {
     assert_eq!(bench.flush(0), Ok(()));
     let before = lanes(&bench);
     assert_eq!(before.iter().filter(|lane| lane.is_none()).count(), 1);
-    // The two parities of each unit are on two drives, which have cells for only two writes until
-    // the next round.
+    // The parities of every unit are on two drives, which have space for two writes until the next
+    // round.
     for unit in 1..UNITS {
         if bench.array().drives.free(full.into()) == 0 {
             break;
@@ -92,9 +92,10 @@ fn a_role_does_not_go_to_the_drive_that_lost_another() {
     assert_eq!(bench.array().census().lost_units, 0);
 }
 
-/// If a role's drive has no space and will not get any, the role goes to another drive after all.
+/// If a role's drive is full and stays full, the role goes to another drive, even one that lost a
+/// role.
 #[test]
-fn no_write_is_refused_that_another_drive_has_room_for() {
+fn a_write_is_not_refused_if_another_drive_has_room() {
     let full = Bench::written(created(Level::RAID6, 0, false), true).lane_of(1);
     let mut cells = [UNITS as u32; 6];
     cells[usize::from(full)] = 6;
@@ -107,10 +108,10 @@ fn no_write_is_refused_that_another_drive_has_room_for() {
     bench.check();
 }
 
-/// A role that finds no drive belongs to a missing drive, which may return before all roles are
-/// restored.
+/// A role that finds no drive is recorded as lost by a missing drive, which may return before all
+/// units are whole.
 #[test]
-fn a_role_without_a_drive_is_of_one_that_is_missing() {
+fn a_role_without_a_drive_is_lost_by_a_missing_drive() {
     let mut bench = filled(created(Level::RAID6, 2, false), 1);
     let missing = [0, 1].map(|role| bench.lane_of(role));
     bench.lose(&missing);
@@ -122,8 +123,8 @@ fn a_role_without_a_drive_is_of_one_that_is_missing() {
     }
 }
 
-/// The roles of a unit are on different drives, of which the first has no space; `lost` was lost by
-/// drive 7.
+/// Returns drives, the first of which is full, and a unit on six of them whose role `lost` was lost
+/// by drive 7.
 fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
     let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7], 100);
     let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
@@ -136,16 +137,16 @@ fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
 }
 
 /// A drive that lost one role is not used for another role that must be on a different drive, as
-/// long as the first may still be there.
+/// long as it may still have the lost one.
 #[test]
-fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
+fn a_role_avoids_a_drive_that_lost_a_related_role() {
     let geometry = Geometry::new(Geometry::sample(7), Level::RAID6, 20).unwrap();
     let choose =
         |drives: &Drives, unit: &Unit| drives.choose(&geometry, 0, unit, unit.level.unwrap(), 0);
     let (mut drives, unit) = crowded(Level::RAID6, 5);
     let whole =
         Unit { places: unit.places.map(|it| if it.is_lost() { Place::LOST } else { it }), ..unit };
-    // The role's own drive, an unused drive, and a drive that lost another role.
+    // Lane 0 is the role's own drive, lane 5 has no role, and lane 6 lost another role.
     let moved = |(role, lane)| (role == 0).then_some(lane);
     assert_eq!(choose(&drives, &unit), Some(5));
     assert_eq!(drives.roomier(&unit, 4).and_then(moved), Some(5));
@@ -165,7 +166,7 @@ fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (None, None));
     assert!(drives.fail(5));
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (Some(6), Some(6)));
-    // With copies, only copies of the same chunk exclude each other.
+    // With copies, only roles of the same chunk exclude each other.
     for (lost, is_beside) in [(4, true), (5, false)] {
         let (mut drives, unit) = crowded(Level::TRIPLE, lost);
         (1..6).for_each(|lane| while drives.take(lane).is_some() {});

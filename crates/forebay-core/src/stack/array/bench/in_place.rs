@@ -1,5 +1,4 @@
-//! Tests that an array that writes in place runs small changes concurrently if they do not exclude
-//! each other.
+//! Tests that an array that writes in place runs small writes concurrently unless they overlap.
 
 use super::*;
 use crate::stack::array::geometry::Update;
@@ -17,7 +16,7 @@ fn in_place(level: Level) -> Array {
     Array::new(Geometry::new(sizes, level, 0).unwrap(), level).filled(UNITS)
 }
 
-/// Checks that no outstanding I/O overlaps a write.
+/// Checks that no outstanding I/O overlaps an outstanding write.
 fn check_apart(bench: &Bench) {
     for (at, io) in bench.under_way.iter().enumerate().filter(|(_, io)| io.op == Op::Write) {
         for (_, other) in bench.under_way.iter().enumerate().filter(|(other, _)| *other != at) {
@@ -61,7 +60,7 @@ fn writes_of_the_same_bytes_of_a_drive_run_one_after_another() {
                 together = together.max(jobs);
             }
             assert!(bench.answers.values().all(|answer| answer.is_ok()));
-            // Each lost drive is missing from all units, whose chunks were all written since.
+            // The units name no drive that is gone, because all their chunks were written since.
             for number in 0..2 {
                 let unit = bench.array().unit(number);
                 let drives = unit.places.iter().filter_map(|place| place.cell());
@@ -75,14 +74,14 @@ fn writes_of_the_same_bytes_of_a_drive_run_one_after_another() {
 }
 
 #[test]
-fn small_writes_to_one_stripe_go_on_side_by_side() {
+fn small_writes_to_one_stripe_run_concurrently() {
     let mut bench = Bench::new(in_place(Level::RAID6), 1, Rates::default());
     for row in [0, 2, 4] {
         bench.ask(Op::Write, Flags::NONE, 0, row, 1);
     }
-    // Each reads three blocks.
+    // Each write reads three blocks.
     assert_eq!(bench.under_way().filter(|io| io.op == Op::Read).count(), 9);
-    // The first row of the next chunk has the same parities.
+    // The first row of the next chunk shares its parities.
     let chunk = u64::from(bench.array().geometry().chunk_bytes) / 4096;
     bench.ask(Op::Write, Flags::NONE, 0, chunk, 1);
     assert_eq!(bench.under_way().count(), 9);
@@ -90,7 +89,8 @@ fn small_writes_to_one_stripe_go_on_side_by_side() {
     assert_eq!(bench.answers.len(), 4);
 }
 
-/// A job writes the same bytes of all its chunks, so one job for both would rewrite the entire chunks.
+/// A job writes the same bytes of all its chunks, so a single job for both chunks would rewrite
+/// them completely.
 #[test]
 fn a_small_write_across_two_chunks_touches_no_more_than_its_bytes() {
     let mut bench = Bench::new(in_place(Level::RAID6), 1, Rates::default());
@@ -102,9 +102,10 @@ fn a_small_write_across_two_chunks_touches_no_more_than_its_bytes() {
     assert_eq!(bench.answers[&write], Ok(()));
 }
 
-/// Two drives fail under two writes that run concurrently: neither write forgets the loss that the other noted.
+/// Two drives fail during two concurrent writes. Neither write discards the loss that the other
+/// recorded.
 #[test]
-fn losses_that_concurrent_writes_note_add_up() {
+fn losses_recorded_by_concurrent_writes_add_up() {
     let mut bench = Bench::new(in_place(Level::RAID6), 1, Rates::default());
     let lanes = [0, 1].map(|role| bench.lane_of(role));
     let chunk = u64::from(bench.array().geometry().chunk_bytes) / 4096;

@@ -1,5 +1,5 @@
-//! Checks answers: a client that requests durability is told once about data lost before its
-//! request, and about nothing else.
+//! Checks answers: a request for durability reports the data that were lost before it, once, and
+//! nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,31 +10,33 @@ use super::medium::Medium;
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op, Request};
 
-/// A flush that was not answered yet.
+/// A flush that has not been answered.
 struct Flush {
+    /// The step at which the flush arrived.
     came: u64,
-    /// The number of rounds that must end before it is done.
+    /// The number of rounds that must end before the flush is answered.
     rounds: u64,
 }
 
-/// A write with FUA that was not answered yet.
+/// A FUA write that has not been answered.
 struct Durable {
-    /// Whether no other write to this place was outstanding.
+    /// Whether no other write to the same units was outstanding.
     alone: bool,
-    /// When the request arrived.
+    /// The step at which the write arrived.
     came: u64,
 }
 
-/// A state of a unit, and its chunks that can be read.
+/// A state of a unit, and which chunks of it can be read.
 #[derive(Clone, Copy)]
 struct State {
     unit: Unit,
     told: Roles,
-    /// The roles whose blocks next to lost ones can be read.
+    /// The chunks that can be read at the positions of lost blocks.
     beside: Roles,
 }
 
-/// Returns the chunks of a unit that can be read; they are unchanged if the unit is.
+/// Returns the chunks of a unit that can be read. They are those of `before` if the unit is the
+/// same.
 fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
     let holds = |place| medium.holds(array, place);
     let told = || State {
@@ -45,22 +47,22 @@ fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -
     before.filter(|before| before.unit == unit).unwrap_or_else(told)
 }
 
-/// The judge's knowledge of an array.
+/// What the judge knows about an array.
 #[derive(Default)]
 pub(super) struct Judge {
-    /// By unit: the chunks that could be read at the last check, of the newest state and of the
-    /// state that a round is making durable.
+    /// By unit: the chunks that could be read at the last look, in its newest state.
     newest: BTreeMap<u64, State>,
+    /// The same chunks in the states that a round makes durable.
     round: BTreeMap<u64, State>,
-    /// The number of rounds at that time.
+    /// The number of rounds at the last look.
     rounds: u64,
-    /// The judge's knowledge of the drives at that time.
+    /// The version of the medium and the number of present drives at the last look.
     version: (u64, usize),
-    /// The steps at which some chunks became unreadable.
+    /// The steps at which chunks became unreadable.
     losses: BTreeSet<u64>,
-    /// By stream: the arrival of the last flush that reported a loss.
+    /// By stream: when the last flush arrived that reported a loss.
     told: BTreeMap<u32, u64>,
-    /// Outstanding requests, by name.
+    /// Outstanding requests, by id.
     flushes: BTreeMap<u64, Flush>,
     changes: BTreeMap<u64, Request>,
     durable: BTreeMap<u64, Durable>,
@@ -68,13 +70,13 @@ pub(super) struct Judge {
     pub(super) told_writes: u64,
 }
 
-/// Returns the units that a request is about.
+/// Returns the units that a request touches.
 fn units(array: &Array, request: &Request) -> std::ops::Range<u64> {
     let unit = array.geometry.unit_bytes();
     request.offset / unit..request.end().div_ceil(unit)
 }
 
-/// Returns the chunks of a unit that a request is about.
+/// Returns the chunks of a unit that a request touches.
 fn chunks(array: &Array, request: &Request, number: u64) -> Roles {
     let (unit, chunk) = (array.geometry.unit_bytes(), u64::from(array.geometry.chunk_bytes));
     let first = |chunk_of: usize| number * unit + chunk_of as u64 * chunk;
@@ -83,7 +85,7 @@ fn chunks(array: &Array, request: &Request, number: u64) -> Roles {
 }
 
 impl Judge {
-    /// A request comes.
+    /// Records the arrival of a request.
     pub(super) fn asked(&mut self, array: &Array, request: &Request, step: u64) {
         if request.op == Op::Flush {
             let rounds = array.counts.commits + u64::from(!array.changed.is_empty());
@@ -108,8 +110,7 @@ impl Judge {
         }
     }
 
-    /// Looks for chunks that could be read before this step, can no longer be read, and were not
-    /// durable.
+    /// Looks for chunks that were not durable and became unreadable in this step.
     pub(super) fn look(&mut self, array: &Array, medium: &Medium, step: u64) {
         let version = (medium.version, array.drives.present().count());
         let is_same = std::mem::replace(&mut self.version, version) == version;
@@ -142,7 +143,7 @@ impl Judge {
         self.losses.extend(coming.iter().any(is_less).then_some(step));
     }
 
-    /// Handles an answer of the array.
+    /// Checks an answer of the array.
     pub(super) fn answered(
         &mut self,
         array: &Array,
@@ -173,10 +174,10 @@ impl Judge {
         self.losses.range(step..).next().is_some()
     }
 
-    /// A flush reports losses from before it arrived, may report later ones, and fails for no other
-    /// reason.
+    /// Checks the answer to a flush: it reports losses from before its arrival, may report later
+    /// ones, and fails for no other reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
-        // Nothing is lost: the writes become durable once there is space.
+        // Nothing is lost: the writes become durable when there is space.
         if outcome == Err(Fault::Full) {
             return;
         }

@@ -1,7 +1,7 @@
-//! The contents of the drives, which lose everything that they may lose: a block whose write failed
-//! and, after a failed flush, all data that the drive received since the last round's flush. (A
-//! real drive would still have what was written before an earlier flush began by a change that was
-//! incomplete at that time. An array need not know this.)
+//! The content of drives that lose everything that they may lose: blocks whose write failed and, if
+//! a flush fails, everything written to that drive that no round has flushed yet. (A real drive
+//! would keep what was written before an earlier flush, even for a change that was not complete
+//! then. An array need not know that.)
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 
 const BLOCK: usize = 4096;
 
-/// Blocks by lane and first byte.
+/// Sets of blocks, by lane and first byte.
 #[derive(Default)]
 pub(super) struct Medium {
-    /// Written but not flushed since.
+    /// Blocks written and not flushed since.
     open: BTreeSet<(Lane, u64)>,
-    /// Cells that do not hold the data written to them.
+    /// Blocks that do not hold the data written to them.
     lost: BTreeSet<(Lane, u64)>,
-    /// The number of times that this has changed.
+    /// The number of times that `lost` changed.
     pub(super) version: u64,
 }
 
 impl Medium {
-    /// An I/O has ended, but the array does not know it yet.
+    /// Ends an I/O before the array learns of it.
     pub(super) fn end(&mut self, array: &Array, io: &Request, outcome: Outcome) {
-        // Adjacent I/Os may be merged.
+        // The I/O may consist of merged neighbors.
         let blocks = (io.offset..io.end()).step_by(BLOCK).map(|at| (io.lane, at));
         let (is_fua, before) = (io.flags.has(Flags::FUA), self.lost.len());
         match (io.op, outcome) {
@@ -69,7 +69,7 @@ impl Medium {
         blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
     }
 
-    /// Returns whether the cell will hold the data after a power cut, too.
+    /// Returns whether a cell also holds its data after a power cut.
     pub(super) fn keeps(&self, array: &Array, place: Place) -> bool {
         let is_open = |block| self.open.contains(&block);
         let is_kept = |blocks: [_; 2]| !blocks.into_iter().any(is_open);
@@ -78,7 +78,8 @@ impl Medium {
 }
 
 /// Checks the cells that the array depends on: cells named by its newest states hold the written
-/// data, and those named by durable states survive a power cut. The array knows about all others.
+/// data, and those named by durable states survive a power cut, unless the array knows that they
+/// may not.
 pub(super) fn check(array: &Array, medium: &Medium) {
     if matches!(array.phase, Phase::Failed(_)) {
         return;

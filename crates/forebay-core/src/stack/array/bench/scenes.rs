@@ -31,7 +31,7 @@ impl Bench {
         self.answers[&id]
     }
 
-    /// Removes drives while the first unit is being read.
+    /// Makes drives disappear during a read of the first unit.
     pub(in super::super) fn lose(&mut self, lanes: &[u16]) {
         let left = self.array().drives.present().count() - lanes.len();
         self.ask(Op::Read, Flags::NONE, 0, 0, 4);
@@ -39,8 +39,8 @@ impl Bench {
         assert_eq!(self.array().drives.present().count(), left);
     }
 
-    /// Makes all changes durable without a request. On each of `lanes`, one flush fails; reads of
-    /// other drives may fail.
+    /// Lets time pass until all changes are durable. The drives in `lanes` fail one flush each, and
+    /// those in `unread` fail reads.
     pub(in super::super) fn age(&mut self, lanes: &[u16], unread: &[u16]) {
         let mut failing: BTreeSet<u16> = lanes.iter().copied().collect();
         while !self.array().changed.is_empty() {

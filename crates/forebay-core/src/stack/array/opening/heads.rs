@@ -1,11 +1,11 @@
-//! What opening keeps of the records that it reads, and which of them it accepts.
+//! What opening keeps of records, and how it chooses the chain that counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Geometry;
 use super::super::record::Record;
 
-/// A record without its contents.
+/// A record without its content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     epoch: u64,
@@ -29,7 +29,7 @@ impl Head {
     }
 }
 
-/// The records that were read, by sequence number and sum.
+/// Heads of the records that were read, by sequence number and checksum.
 #[derive(Default)]
 pub(super) struct Heads {
     all: BTreeMap<(u64, u64), Head>,
@@ -55,8 +55,8 @@ impl Heads {
         ends
     }
 
-    /// Returns the number of the oldest record of the chain that ends with `last`, as far as it is on
-    /// the drives `present`, but no further back than `first`.
+    /// Returns the number of the oldest record of the chain that ends with `last`, as far as the
+    /// chain is on the drives in `present`, but not further back than `first`.
     fn reached(&self, last: &Head, first: u64, present: u64) -> u64 {
         let mut head = last;
         while head.sequence > first
@@ -68,8 +68,8 @@ impl Heads {
         head.sequence
     }
 
-    /// Returns the sets of lanes that have records of the chain from `first` to `last`, one bit each,
-    /// without the last round.
+    /// Returns the sets of lanes, one bit each, that have records of the chain from `first` to
+    /// `last`, without the last round.
     pub(super) fn spread(&self, last: &Head, first: u64) -> BTreeSet<u64> {
         let (mut spread, mut head) = (BTreeSet::new(), last);
         while head.sequence > first
@@ -81,9 +81,9 @@ impl Heads {
         spread
     }
 
-    /// Returns the last record of the newest chain, if that chain goes back to its first record: an
-    /// incomplete last round is ignored, but not a chain that breaks before. Only records on the
-    /// drives `present` count, one bit each.
+    /// Returns the last record of the newest chain, if that chain goes back to its first record. An
+    /// incomplete last round is ignored; a chain that breaks before its last round is an error.
+    /// Only records on the drives in `present` count, one bit each.
     pub(super) fn last(&self, geometry: &Geometry, present: u64) -> Option<Head> {
         for last in self.ends().into_iter().filter(|last| last.lanes & present != 0) {
             let first = last.first(geometry)?;
@@ -108,8 +108,8 @@ mod tests {
         Geometry::new(Geometry::sample(6), Level::RAID6, 200).unwrap()
     }
 
-    /// Heads of rounds of two records, from record 1 on, each with its epoch and lanes. A record's sum
-    /// is its number and its branch.
+    /// Heads of rounds of two records, from record 1 on, each with its epoch and lanes. The
+    /// checksum of a record consists of its branch and its number.
     struct Written(Heads);
 
     impl Written {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_complete_round_of_an_unbroken_chain_counts() {
+    fn the_newest_complete_round_of_an_unbroken_chain_is_used() {
         let mut all = Written(Heads::default());
         (1..=7).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
         // The round of 7 and 8 is incomplete.
@@ -140,16 +140,16 @@ mod tests {
         all.add(6, 1, 1, 2, 0b01);
         all.add(8, 0, 0, 1, 0b11);
         assert_eq!(all.last(0b11), Some((2, 6)));
-        // A drive that has failed since does not count.
+        // A drive that has failed in the meantime does not count.
         assert_eq!(all.last(0b10), Some((1, 8)));
         assert_eq!(all.last(0), None);
     }
 
     #[test]
-    fn a_chain_that_breaks_before_its_last_round_hides_no_older_one() {
+    fn an_older_chain_does_not_replace_a_broken_one() {
         let mut all = Written(Heads::default());
         (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 1));
-        // The records between are on absent drives: the older state must not be served.
+        // The records between are on absent drives, so the older state must not be served.
         all.add(9, 0, 0, 2, 1);
         all.add(10, 0, 0, 2, 1);
         assert_eq!(all.last(1), None);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_have_records_are_known_except_for_the_last_round() {
+    fn lanes_with_records_are_known_except_for_the_last_round() {
         let mut all = Written(Heads::default());
         (1..=4).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
         (5..=8).for_each(|sequence| all.add(sequence, 0, 0, 2, 0b01));

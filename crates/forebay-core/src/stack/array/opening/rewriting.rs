@@ -1,4 +1,4 @@
-//! Rewrites records on all drives, before anything is served.
+//! Writes records again on all drives before any request is served.
 
 use super::super::{Array, KIND, OPENING, geometry, nobodys};
 use super::Step;
@@ -28,7 +28,7 @@ impl Array {
         }
     }
 
-    /// Writes a record that must be durable before anything is served.
+    /// Writes a record that must be durable before any request is served.
     fn write_again(&mut self, lane: usize, at: u64, buf: Buf, plan: &mut Plan<'_>) {
         let bytes = Bytes::of(buf);
         let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, OPENING << KIND);
@@ -49,7 +49,7 @@ impl Array {
         }
     }
 
-    /// Frees the records that have been written again.
+    /// Frees the buffers of the records that have been written again.
     pub(in super::super) fn free_written_again(&mut self, slots: &mut dyn Slots) {
         let Some(opening) = self.opening() else { return };
         opening.written.drain(..).for_each(|(_, buf)| slots.free(buf));

@@ -1,8 +1,8 @@
-//! Takes over the table from a chain of records, from the newest record back to the first one.
+//! Reads the table from a chain of records, from the newest record back to the first one.
 //!
-//! Only the newest state of each unit counts, so a unit that a newer record has named is left as it
-//! is. Records are read in windows, the next few of them at once. A window is first read from
-//! enough drives to find all records, and from others if some are missing.
+//! Only the newest state of each unit counts, so a unit that a newer record has named is skipped.
+//! Records are read in windows, a few of them ahead. A window is first read from enough drives that
+//! together they should have all records, and from others if some are missing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use super::heads::Head;
 use super::{Reading, Step, WINDOW};
 use crate::stack::placed::Plan;
 
-/// The maximum number of windows that are read at a time.
+/// Maximum number of reads of windows at a time.
 const READS: usize = 16;
 
 /// A record and its bytes.
@@ -27,7 +27,7 @@ struct Window {
     from: u64,
     /// The last record.
     to: u64,
-    /// The lanes that the window has not been read from, one bit each.
+    /// Lanes that the window was not read from, one bit each.
     untried: u64,
     /// The number of outstanding reads.
     left: u32,
@@ -38,22 +38,22 @@ struct Window {
 pub(super) struct Walk {
     pub(super) last: Head,
     first: u64,
-    /// The record to apply next, and its checksum.
+    /// The next record to apply: its number and checksum.
     need: (u64, u64),
     windows: VecDeque<Window>,
-    /// A record is on none of the drives.
+    /// Whether a record is on no drive.
     is_broken: bool,
     pub(super) newest: Option<Record>,
     /// Units whose newest state is known, one bit each.
     known: Vec<u64>,
     /// The number of records that were applied.
     applied: u64,
-    /// The bytes of the records of the last round, the newest first.
+    /// The bytes of the records of the last round, newest first.
     pub(super) round: Vec<Vec<u8>>,
 }
 
 impl Walk {
-    /// Begins at the last record of a chain.
+    /// Creates a walk that begins with the last record of a chain.
     pub(super) fn new(last: Head, geometry: &Geometry) -> Option<Walk> {
         let units = geometry.grown(last.volume_units)?.units;
         Some(Walk {
@@ -73,7 +73,7 @@ impl Walk {
         self.applied > self.last.sequence - self.first
     }
 
-    /// Returns the window at a position of the ring.
+    /// Returns the window that contains a position in the ring.
     fn window_at(&mut self, place: u64, ring: u64) -> Option<&mut Window> {
         self.windows.iter_mut().find(|it| (it.from % ring..=it.to % ring).contains(&place))
     }
@@ -90,13 +90,13 @@ impl Walk {
     fn next_window(&self, ring: u64) -> Option<(u64, u64)> {
         let newer = self.windows.back().map_or(self.need.0 + 1, |window| window.from);
         let to = newer.checked_sub(1).filter(|to| *to >= self.first)?;
-        // The window does not extend beyond the start of the ring.
+        // A window does not extend beyond the beginning of the ring.
         let from = (to + 1).saturating_sub(WINDOW).max(self.first).max(to - to % ring);
         Some((from, to))
     }
 
-    /// Applies the records of the newest window that follow, if they were found. Returns whether
-    /// all of them were.
+    /// Applies the next records of the newest window, as far as they were found. Returns whether
+    /// all were.
     fn apply(&mut self, table: &mut Table) -> bool {
         let Some(from) = self.windows.front().map(|window| window.from) else { return false };
         while self.need.0 >= from && !self.is_done() {
@@ -131,7 +131,7 @@ impl Walk {
 }
 
 impl Array {
-    /// Begins to load the table from a chain.
+    /// Begins to read the table from a chain.
     pub(super) fn begin_walk(&mut self, last: Head, plan: &mut Plan<'_>) -> Option<()> {
         let walk = Walk::new(last, &self.geometry)?;
         self.table = Table::new(&self.geometry);
@@ -150,7 +150,7 @@ impl Array {
         }
     }
 
-    /// Handles the end of a read of a window, after starting as many new reads.
+    /// Records that a read of a window has ended and `more` reads have begun instead.
     pub(super) fn window_read(&mut self, place: u64, more: u32) {
         let ring = self.geometry.ring.max(1);
         if let Some(window) = self.walk().and_then(|walk| walk.window_at(place, ring)) {
@@ -158,7 +158,7 @@ impl Array {
         }
     }
 
-    /// Applies what was read, and continues reading.
+    /// Applies the records that were read, and reads more.
     pub(super) fn walk_on(&mut self, plan: &mut Plan<'_>) {
         loop {
             let Phase::Opening(opening) = &mut self.phase else { return };
@@ -178,7 +178,7 @@ impl Array {
         }
     }
 
-    /// Reads the next window, unless enough reads are outstanding. Returns whether it does.
+    /// Reads the next window, unless enough reads are outstanding. Returns whether it reads.
     fn read_next_window(&mut self, plan: &mut Plan<'_>) -> bool {
         let (ring, copies) = (self.geometry.ring.max(1), self.copies());
         let lanes: Vec<usize> = self.drives.present().collect();
@@ -200,7 +200,7 @@ impl Array {
         true
     }
 
-    /// Reads the newest window from another drive, because a record was not found.
+    /// Reads the newest window from another drive, because a record was missing.
     fn read_elsewhere(&mut self, plan: &mut Plan<'_>) {
         let ring = self.geometry.ring.max(1);
         let Some(walk) = self.walk() else { return };

@@ -1,5 +1,5 @@
-//! Tests the promise of space: everything promised can be written and rewritten, for all levels,
-//! rules, hints, drives and flushes. No write is refused.
+//! Tests that everything promised can be written and rewritten, with all levels, rules, hints,
+//! drives and flushes. No write fails.
 
 mod configurations;
 mod rig;
@@ -11,7 +11,7 @@ use crate::contract::request::{Flags, Op};
 use configurations::{Config, Grow, drawn, every};
 use rig::{Rig, reopened};
 
-/// Fills a volume, enlarges or reopens it, fills what it then promises, and overwrites everything
+/// Fills a volume, grows or reopens it, fills what it then promises, and overwrites everything
 /// twice.
 fn hold_to(config: &Config) {
     println!("{config:?}");
@@ -37,7 +37,7 @@ fn hold_to(config: &Config) {
 }
 
 #[test]
-fn every_promised_byte_can_be_written_and_written_over() {
+fn every_promised_byte_can_be_written_and_overwritten() {
     let configs = match std::env::var("FOREBAY_LAWS") {
         Ok(_) => every(),
         Err(_) => drawn(60),
@@ -45,7 +45,7 @@ fn every_promised_byte_can_be_written_and_written_over() {
     configs.iter().for_each(hold_to);
 }
 
-/// Returns a volume that has no free cell on any drive, as older versions filled them.
+/// Returns a volume without a free cell on any drive, as older versions left it.
 fn overfull(lanes: u16) -> Array {
     let config = Config::plain(Level::TRIPLE, lanes);
     let mut array = Array::new(config.geometry(), config.level);
@@ -62,7 +62,7 @@ fn overfull(lanes: u16) -> Array {
     while fits(&mut array, Level::RAID6).is_some() {}
     for lane in 0..lanes.into() {
         while let Some(place) = array.drives.take(lane) {
-            // A single chunk.
+            // A unit with a single chunk.
             let number = array.levels.iter().sum::<u64>();
             let mut unit = Unit { level: Some(LEVELS[0]), ..Unit::EMPTY };
             unit.places[0] = place;
@@ -74,7 +74,7 @@ fn overfull(lanes: u16) -> Array {
 }
 
 #[test]
-fn a_volume_without_a_free_cell_recovers() {
+fn a_volume_without_any_free_cell_accepts_writes_again() {
     for lanes in [6, 7, 8] {
         let array = overfull(lanes);
         let config = Config::plain(Level::TRIPLE, lanes);
@@ -92,9 +92,9 @@ fn a_volume_without_a_free_cell_recovers() {
     }
 }
 
-/// Fat units shrink before the last cell is needed: no write finds a drive without free cells.
+/// Fat units shrink before the last cells are needed: no drive ever runs out of cells.
 #[test]
-fn fat_units_shrink_before_it_is_urgent() {
+fn fat_units_shrink_before_cells_run_out() {
     let config = Config::plain(Level::TRIPLE, 6);
     let mut rig = Rig::new(config.created(), 1);
     let units = rig.units();
@@ -113,10 +113,10 @@ fn fat_units_shrink_before_it_is_urgent() {
     ledger::tests::check(rig.array());
 }
 
-/// A drive is missing, without which not all roles of all units fit. All units do fit if some roles
-/// are omitted.
+/// Without one drive, the roles of all units do not fit, but all units fit without some of their
+/// roles.
 #[test]
-fn promised_bytes_can_be_written_while_a_drive_is_missing() {
+fn the_promised_capacity_can_be_written_while_a_drive_is_missing() {
     for (level, lost_at) in [(Level::RAID6, 0), (Level::RAID6, 2), (Level::TRIPLE, 2)] {
         let config = Config { cells: 1000, ..Config::plain(level, 8) };
         let mut rig = Rig::new(config.created(), 3);

@@ -1,4 +1,4 @@
-//! Tests what depends on a cell that may be lost.
+//! Tests of cells that may be lost, and of what depends on them.
 
 use super::super::bench::{Bench, LANES, Rates, created};
 use super::super::job::Doing;
@@ -7,10 +7,10 @@ use super::super::method::View;
 use super::*;
 use crate::contract::request::{Flags, Op};
 
-/// The chunks that roles can reconstruct are those that a read gets from them, at every level and
-/// with any set of drives present.
+/// At every level and with any set of present drives, the chunks that roles can reconstruct are
+/// those that a read can get from them.
 #[test]
-fn lost_chunks_are_reported_by_roles_that_would_suffice_for_a_read() {
+fn roles_reconstruct_the_chunks_that_a_read_gets_from_them() {
     for level in LEVELS.into_iter().filter(|level| level.roles(3) <= 9) {
         for usable in 0..=all(level.roles(3)) {
             let view = View { level, chunks: 3, usable, zero: 0, copy: 0 };
@@ -21,10 +21,10 @@ fn lost_chunks_are_reported_by_roles_that_would_suffice_for_a_read() {
     }
 }
 
-/// A role that a job wrote in an earlier attempt is rewritten if it is lost while the job retries
-/// other roles.
+/// Roles that an earlier attempt of a job wrote are written again if a flush loses them while the
+/// others are being retried.
 #[test]
-fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
+fn a_failed_flush_loses_roles_that_an_earlier_attempt_wrote() {
     let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Rates::default());
     bench.write(4, 4);
     let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
@@ -47,7 +47,7 @@ fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     assert_eq!((bench.answers[&write], bench.answers[&flush]), (Ok(()), Ok(())));
 }
 
-/// Returns whether a unit with copies is switching to a leaner level and is being written.
+/// Returns whether a unit with copies is being rewritten at a leaner level.
 fn shrinks(bench: &Bench) -> bool {
     bench.array().jobs.iter().any(|job| {
         let is_switch = matches!(job.doing, Doing::Switch(Level::Striped { .. }, _));
@@ -55,9 +55,9 @@ fn shrinks(bench: &Bench) -> bool {
     })
 }
 
-/// A switch carries cells over to the new level, except one that a flush loses in the meantime.
+/// A switch keeps some cells for the new level, but not a cell that a flush loses in the meantime.
 #[test]
-fn a_unit_that_goes_to_another_level_leaves_behind_what_is_lost() {
+fn a_switch_leaves_lost_cells_behind() {
     for chunk in 0..4 {
         let mut bench = Bench::new(created(Level::TRIPLE, 60, true), 1, Rates::default());
         for turn in 0.. {
@@ -87,7 +87,7 @@ fn a_unit_that_goes_to_another_level_leaves_behind_what_is_lost() {
     }
 }
 
-/// A unit with losses accepts writes, and these may be lost too.
+/// A unit that has lost data accepts further writes, and their loss is reported, too.
 #[test]
 fn a_second_loss_of_a_unit_is_reported() {
     let mut bench = Bench::written(created(Level::RAID6, 60, false), false);
@@ -95,7 +95,7 @@ fn a_second_loss_of_a_unit_is_reported() {
     bench.age(&lost, &lost);
     let unit = bench.array().unit(0);
     let needed = unit.places[..3].iter().filter(|place| bench.array().unsure.has(**place));
-    // One or two: in the meantime, a repair may have found that the others cannot be read.
+    // A repair may have found in the meantime that one of the three cannot be read.
     assert!(needed.count() > 0, "all would have been made anew: {unit:?}");
     bench.assert_told_once(Fault::Media);
     let write = bench.ask(Op::Write, Flags::NONE, 0, 3, 1);
@@ -109,9 +109,10 @@ fn a_second_loss_of_a_unit_is_reported() {
     bench.assert_told_once(Fault::Gone);
 }
 
-/// A lost place stays named, because its data may still exist, but nothing relies on it.
+/// Lost cells remain named, because a drive may have their data after all, but they no longer
+/// count.
 #[test]
-fn a_loss_is_counted_once() {
+fn lost_data_are_not_lost_again() {
     let mut bench = Bench::written(created(Level::Mirrored { copies: 2 }, 60, false), false);
     // Both copies of the first chunk.
     let lost = [0, 4].map(|role| bench.lane_of(role));
@@ -131,9 +132,9 @@ fn a_loss_is_counted_once() {
     assert_eq!(bench.flush(0), Ok(()), "others are there");
 }
 
-/// Data read from cells that may be lost is rewritten, and then these cells are free.
+/// Cells that may be lost but turn out to be readable are rewritten, and then freed.
 #[test]
-fn suspected_data_that_survived_are_made_durable() {
+fn cells_that_were_not_lost_after_all_are_rewritten() {
     let mut bench = Bench::written(created(Level::TRIPLE, 60, false), false);
     bench.age(&[0, 1, 2, 3, 4, 5], &[]);
     bench.assert_told_once(Fault::Media);
@@ -144,7 +145,7 @@ fn suspected_data_that_survived_are_made_durable() {
 
 /// A drive that disappears during a flush loses its data only once.
 #[test]
-fn a_drive_that_went_is_not_suspected_again_by_its_flush() {
+fn the_flush_of_a_missing_drive_is_not_another_loss() {
     let mut bench = Bench::written(created(Level::RAID6, 60, false), true);
     bench.write(0, 1);
     let early = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
@@ -165,9 +166,10 @@ fn a_drive_that_went_is_not_suspected_again_by_its_flush() {
     assert_eq!([bench.flush(0), bench.flush(0)], [lost, Ok(())], "it came before");
 }
 
-/// A partly failed switch would have left less certain data than the copies it began with.
+/// If the switch failed in part, it would leave less certain data than the copies that it began
+/// with.
 #[test]
-fn a_switch_keeps_durable_data() {
+fn a_switch_keeps_data_that_are_certain() {
     let rates = Rates { flushes: 4, writes: 60, reads: 60, drives: 0 };
     let first = Level::Striped { parities: 0 };
     Bench::new(created(first, 60, true), 16, rates).run(400);

@@ -1,4 +1,4 @@
-//! The volumes to test, and the workloads on them.
+//! The volumes and workloads to test.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,13 +16,13 @@ const CHUNK: u32 = 8192;
 const CHUNKS: u8 = 4;
 const UNIT: u64 = CHUNK as u64 * CHUNKS as u64;
 
-/// An operation with flags on a byte range.
+/// An operation, its flags, its first byte, and its length in bytes.
 pub(super) type Ask = (Op, Flags, u64, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Not,
-    /// A switch at every other write.
+    /// Switches a unit at every other write.
     Often,
     BonusMalus,
     WorkFunction,
@@ -32,10 +32,11 @@ pub(super) enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hinted {
     Not,
-    /// Hints for copies on half of the volume, or on all of it.
+    /// Copies for the first half of the volume.
     Half,
+    /// Copies for the whole volume.
     All,
-    /// Hints for half of the volume: copies on solid-state drives.
+    /// Copies on solid-state drives for the first half of the volume.
     OnSsds,
 }
 
@@ -46,14 +47,14 @@ pub(super) enum Grow {
     Larger,
 }
 
-/// How a volume is overwritten.
+/// The order in which a volume is overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     InOrder,
     AnyOrder,
-    /// Writes to parts of chunks.
+    /// In parts of chunks.
     Small,
-    /// Mostly writes to the same 30 %.
+    /// Mostly the same 30 % of the units.
     Hot,
 }
 
@@ -71,10 +72,10 @@ pub(super) struct Config {
     pub(super) has_rent: bool,
     pub(super) hinted: Hinted,
     pub(super) lanes: u16,
-    /// Solid-state drives in addition to the disks.
+    /// The number of solid-state drives, in addition to `lanes`.
     pub(super) ssds: u16,
     pub(super) cells: u32,
-    /// Drives are of different sizes.
+    /// Whether drives have different sizes.
     pub(super) is_uneven: bool,
     pub(super) grow: Grow,
     pub(super) flush_every: Option<u64>,
@@ -86,19 +87,19 @@ pub(super) struct Config {
     pub(super) seed: u64,
 }
 
-/// The number of choices for each, in the order of [`Config::chosen`].
+/// The number of choices for each parameter, in the order of [`Config::chosen`].
 const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
-/// The parameters whose combinations are all tried in the long run.
+/// The parameters all of whose combinations are tested in long runs.
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
 
 impl Config {
-    /// RAID 6 on six small drives without any faults.
+    /// Returns a configuration without rules, hints, growth or failures, on small drives.
     pub(super) fn plain(level: Level, lanes: u16) -> Config {
         let at = LEVELS.iter().position(|known| *known == level).unwrap_or(0);
         Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
     }
 
-    /// Returns the configuration of these choices.
+    /// Returns the configuration with these choices.
     fn chosen(at: &[usize; CHOICES.len()], seed: u64) -> Config {
         let level = LEVELS[at[0]];
         let adapts = [Level::RAID6, Level::TRIPLE].contains(&level);
@@ -114,20 +115,20 @@ impl Config {
             ssds,
             cells: [160, 320][at[6]],
             is_uneven,
-            // Without records, the new size would be unknown after reopening.
+            // An array without records cannot grow, because the records store its size.
             grow: if at[12] == 0 { GROWS[at[7]] } else { Grow::Not },
             flush_every: [None, Some(1), Some(16), None][at[8]],
             has_fua: at[8] == 3,
             pattern: PATTERNS[at[9]],
             fills_by_chunk: at[10] == 1,
-            // Data that a drive lost in place is not restored elsewhere.
+            // Data that an array in place loses with a drive are not restored on the others.
             loses_one: at[11] == 1 && at[12] == 0 && level.tolerates() > 0,
             update: [Update::Fresh, Update::InPlace][at[12]],
             seed,
         }
     }
 
-    /// The cells of each drive, including drives that are added, if the volume grows.
+    /// Returns the number of cells of each drive, including growth if `is_grown`.
     fn all_cells(&self, is_grown: bool) -> Vec<u32> {
         let more = |lane: u16| if self.is_uneven && lane % 3 == 2 { self.cells / 2 } else { 0 };
         let larger = if is_grown && self.grow == Grow::Larger { self.cells / 2 } else { 0 };
@@ -153,7 +154,7 @@ impl Config {
             ring: 0,
             update: self.update,
         };
-        // The records of such a small volume take less than the first five mebibytes.
+        // The records of such a small volume take less than the first 5 MiB.
         let (first, trailer) = match self.update {
             Update::Fresh => (5 << 20, 4096),
             Update::InPlace => (1 << 20, 0),
@@ -175,8 +176,7 @@ impl Config {
         self.ruled(array.with_cells(&self.all_cells(false)))
     }
 
-    /// Returns the array reopened with all drives that it is to have, without any knowledge of
-    /// them.
+    /// Returns the array as it is found on its drives after growth, but without its table.
     pub(super) fn found(&self, gone: &[Lane]) -> Array {
         let cells = self.all_cells(true);
         let members: Vec<u8> = (1..=cells.len() as u8).collect();
@@ -229,14 +229,14 @@ impl Config {
         if self.has_fua && number.is_multiple_of(8) { Flags::FUA } else { Flags::NONE }
     }
 
-    /// Writes each of these units.
+    /// Returns writes that fill these units.
     pub(super) fn fill(&self, units: Range<u64>) -> Vec<Ask> {
         let len = if self.fills_by_chunk { u64::from(CHUNK) } else { UNIT };
         let all = units.start * UNIT / len..units.end * UNIT / len;
         all.map(|at| (Op::Write, self.flags(at), at * len, len as u32)).collect()
     }
 
-    /// Overwrites units in the order of the configured pattern.
+    /// Returns writes that overwrite units. Each pass uses the next pattern.
     pub(super) fn overwrites(&self, pass: usize, units: u64) -> Vec<Ask> {
         let mut state = self.seed;
         let mut random = |below: u64| {
@@ -266,12 +266,12 @@ impl Config {
     }
 }
 
-/// Returns the pairs of choices of two different parameters.
+/// Returns all pairs of choices for two different parameters.
 fn pairs(at: &[usize]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
     (0..at.len()).flat_map(move |one| (0..one).map(move |two| (one, at[one], two, at[two])))
 }
 
-/// Enough configurations to include nearly every pair of choices.
+/// Returns `count` configurations that contain nearly all pairs of choices.
 pub(super) fn drawn(count: u64) -> Vec<Config> {
     let mut state = 7u64;
     let mut random = |below: usize| {
@@ -294,7 +294,7 @@ pub(super) fn drawn(count: u64) -> Vec<Config> {
     configs
 }
 
-/// Returns all combinations of the most important parameters, each with some values of the others.
+/// Returns all combinations of the main parameters, each with random choices for the others.
 pub(super) fn every() -> Vec<Config> {
     let count: usize = MAIN.iter().map(|at| CHOICES[*at]).product();
     let mut state = 3u64;

@@ -14,7 +14,7 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::stack::placed::Placed;
 
-/// The number of outstanding requests.
+/// Maximum number of outstanding requests.
 const DEPTH: u64 = 16;
 /// The duration of an I/O.
 const STEP: Nanos = Nanos(20_000);
@@ -32,7 +32,7 @@ pub(super) struct Rig {
     gone: BTreeSet<Lane>,
     refused: Vec<(Request, Fault)>,
     flushed_at: u64,
-    /// Units may give up copies to shrink.
+    /// Whether units may give up copies to shrink.
     pub(super) may_shed: bool,
 }
 
@@ -61,7 +61,7 @@ impl Rig {
         self.array().geometry.units
     }
 
-    /// Removes a drive permanently.
+    /// Makes a drive disappear.
     pub(super) fn lose(&mut self, lane: Lane) {
         self.gone.insert(lane);
     }
@@ -100,7 +100,8 @@ impl Rig {
         self.call(|policy, cx| policy.complete(cx, &done));
     }
 
-    /// Lets time pass until something is due; returns whether anything is.
+    /// Advances to the time when something is due, and wakes the array. Returns whether anything is
+    /// due.
     fn wake(&mut self) -> bool {
         let due = self.policy.wakeup();
         if let Some(due) = due {
@@ -110,7 +111,7 @@ impl Rig {
         due.is_some()
     }
 
-    /// Issues all requests, with flushes in between as configured, and waits for the answers.
+    /// Issues all requests, with flushes in between as configured, and waits for all answers.
     pub(super) fn write(&mut self, asks: Vec<Ask>, config: &Config) {
         let (mut asks, mut steps) = (asks.into_iter().peekable(), 0u64);
         loop {
@@ -137,7 +138,7 @@ impl Rig {
         }
     }
 
-    /// Waits until there is nothing left to do.
+    /// Waits until nothing is left to do.
     fn settle(&mut self) {
         while !self.under_way.is_empty() || self.wake() {
             if !self.under_way.is_empty() {
@@ -153,7 +154,7 @@ impl Rig {
         ledger::tests::check(self.array());
     }
 
-    /// Returns the array reopened or enlarged, as configured.
+    /// Returns the array reopened, and grown if configured.
     pub(super) fn reopen(mut self, config: &Config) -> Rig {
         self.settle();
         let gone: Vec<Lane> = self.gone.iter().copied().collect();
@@ -164,7 +165,7 @@ impl Rig {
     }
 }
 
-/// Returns the array as another instance left it, without lost drives.
+/// Returns an array with the state of another one, without the drives that are gone.
 pub(super) fn reopened(old: &Array, config: &Config, gone: &[Lane]) -> Array {
     let mut array = config.found(gone);
     array.phase = Phase::Ready;
