@@ -16,6 +16,9 @@ import forebay
 from cases import DISKS, REPLAYS, SCHEDULERS, YARDSTICK, by_policy, device, total_s
 from forebay.reproduce import table
 
+#: The schedulers whose queue has 128 places for reads and writes together, as in Linux today. The others have the
+#: queue of older kernels: 128 places for each, and more for a task that gets a batch.
+TODAY = ["mq-deadline", "kyber", "bfq", "clook", "forebay"]
 TOTAL_MOST = 1.01
 TAIL_MOST = 1.10
 
@@ -49,11 +52,11 @@ def mean(ratios: list[float]) -> float:
     return exp(sum(map(log, ratios)) / max(len(ratios), 1))
 
 
-def scores(cases, runs) -> dict[str, list[tuple[object, dict]]]:
-    """Returns each scheduler's judgments with their cases, in the order of the cases."""
-    judged: dict[str, list[tuple[object, dict]]] = {p: [] for p in (*SCHEDULERS, YARDSTICK)}
+def scores(cases, runs, among=(*SCHEDULERS, YARDSTICK)) -> dict[str, list[tuple[object, dict]]]:
+    """Returns the judgments of each scheduler in `among`, compared with the others in it, in the order of the cases."""
+    judged: dict[str, list[tuple[object, dict]]] = {p: [] for p in among}
     for case in cases:
-        each = by_policy(case, runs[case])
+        each = {p: run for p, run in by_policy(case, runs[case]).items() if p in judged}
         for policy in each:
             judged[policy].append((case, judge(case, each, policy)))
     return judged
@@ -79,6 +82,11 @@ def board(judged, wanted) -> str:
     picked = {p: [j for case, j in found if wanted(case)] for p, found in judged.items()}
     return table(header, [row(p, found) for p, found in picked.items() if found])
 
+
+SAME_QUEUE = """The same, only among schedulers with the same queue: 128 places for reads and writes together, as in
+Linux today. The others have the queue of older kernels, which is at least twice as long: they have more requests to
+choose from, and tasks wait longer for a place.
+"""
 
 BEYOND = """How far is each from what no order can beat? Time as a multiple of a bound on any order, on
 the plain disk, where there is one: geometric mean / worst. The bound takes for each request the
@@ -131,6 +139,8 @@ def section(cases, runs, bounds) -> str:
         f"Which scheduler is seldom the wrong choice? Of {len(cases)} cases `{best}` meets most: "
         f"{met[best]}.\n",
         board({p: judged[p] for p in SCHEDULERS}, lambda case: True),
+        SAME_QUEUE,
+        board(scores(cases, runs, TODAY), lambda case: True),
     ]
     for disk in DISKS:
         for replay in REPLAYS:
