@@ -46,8 +46,9 @@ impl<R: Recombine, P: Policy> Above<R, P> {
             let (lane, mut bytes) = (self.shaper.lane(&io), Bytes::NONE);
             self.shaper.pieces(&io, &mut |piece| bytes = piece.bytes());
             let id = RequestId::from(self.sent.insert(io));
+            let stream = self.shaper.stream_below(&io);
             let beneath = &mut cx.beneath(&mut self.answered);
-            self.beneath.submit(beneath, Request { id, lane, ..io }, bytes);
+            self.beneath.submit(beneath, Request { id, lane, stream, ..io }, bytes);
         }
     }
 }

@@ -23,12 +23,13 @@ const DB: usize = 1;
 const BATCH: usize = 2;
 /// The promise to the export "db".
 const DB_IOPS: u64 = 30;
-const MINUTE: Nanos = Nanos::from_secs(60);
 
-/// Clients of three exports during a minute of virtual time.
+/// Clients of three exports for some time.
 struct Clients {
     clients: Vec<Client>,
     streams: Streams,
+    within: Nanos,
+    until: Nanos,
     steady: VecDeque<Nanos>,
     /// When the next request of each client is due; the second figure is the client.
     due: Vec<(Nanos, usize)>,
@@ -55,7 +56,7 @@ impl Clients {
 impl Workload for Clients {
     fn peek(&self) -> Option<Nanos> {
         let at = self.steady.front().copied().into_iter().chain(self.next_due().map(|due| due.0));
-        at.min().filter(|at| *at < MINUTE)
+        at.min().filter(|at| *at < self.until)
     }
 
     fn take(&mut self) -> Request {
@@ -83,7 +84,7 @@ impl Workload for Clients {
         let export = client.map_or(STEADY, |at| self.clients[at].export);
         if done.class == 0 {
             self.kept[export] += 1;
-            self.late[export] += u64::from(done.latency(now) > ON_DISK.within);
+            self.late[export] += u64::from(done.wait > self.within);
         }
         if let Some(at) = client {
             self.answers[at] += 1;
@@ -93,7 +94,7 @@ impl Workload for Clients {
 }
 
 impl Clients {
-    /// Runs the clients beside a steady tenant, on a disk of 78 IOPS.
+    /// Runs the clients for a minute of virtual time beside a steady tenant, on a disk of 78 IOPS.
     fn run(clients: &[Client]) -> Clients {
         let bed = on_device("st1000nm0011", None);
         let mut back = Back::of("disk", On::Volume(Vec::new()));
@@ -104,11 +105,23 @@ impl Clients {
             Named { promise: promise(DB_IOPS), ..Named::all("db") },
             Named::all("batch"),
         ];
+        Clients::run_on(&bed, &back, clients, ON_DISK.arrivals(0), Nanos::from_secs(60))
+    }
+
+    fn run_on(
+        bed: &Bed,
+        back: &Back,
+        clients: &[Client],
+        steady: VecDeque<Nanos>,
+        until: Nanos,
+    ) -> Clients {
         let due = |(at, client): (usize, &Client)| vec![(Nanos::ZERO, at); client.depth as usize];
         let mut run = Clients {
             clients: clients.to_vec(),
             streams: back.who(),
-            steady: ON_DISK.arrivals(0),
+            within: back.exports[DB].promise.unwrap().within,
+            until,
+            steady,
             due: clients.iter().enumerate().flat_map(due).collect(),
             bytes: bed.bytes,
             taken: 0,
@@ -118,8 +131,16 @@ impl Clients {
         };
         let mut policy = (bed.build)(&back.shaped().unwrap());
         simulate::run(&mut policy, &mut bed.devices.clone(), &mut run, &mut ());
-        println!("{:?}: {:?}, kept {:?}, late {:?}", run.clients, run.answers, run.kept, run.late);
+        println!("{:?}, kept {:?}, late {:?}", run.answers, run.kept, run.late);
         run
+    }
+
+    /// Returns the least and the highest number of answers to a client of an export.
+    fn range_of(&self, export: usize) -> (u64, u64) {
+        let clients = self.clients.iter().zip(&self.answers);
+        let answers = clients.filter(|(client, _)| client.export == export);
+        let answers = answers.map(|(_, answers)| *answers);
+        (answers.clone().min().unwrap_or(0), answers.max().unwrap_or(0))
     }
 
     /// Expects that the promises to "steady" and "db" were kept, in full if `is_busy`.
@@ -164,4 +185,80 @@ fn what_a_modest_connection_leaves_is_its_neighbours() {
     let run = Clients::run(&[reader(DB, 64), rare, reader(BATCH, 16)]);
     run.kept_promises();
     assert!(run.answers[1] >= 90, "{} in a minute", run.answers[1]);
+}
+
+/// Many connections of two exports on a disk of `500` IOPS, of which "db" has a promise within 50 ms.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    promise_iops: u64,
+    /// The number of connections of "db" and of "batch", and the depth of each.
+    connections: [usize; 2],
+    depth: u32,
+    batch_weight: u64,
+}
+
+impl Many {
+    fn run(&self, policy: &str, streams: Option<Streams>) -> Clients {
+        let bed = on_device("fixed:500", None);
+        let mut back = Back::of("disk", On::Volume(Vec::new()));
+        (back.policy, back.streams) = (policy.into(), streams);
+        back.capacity_iops = Some(500);
+        let promise = Promise { iops: self.promise_iops, within: Nanos::from_millis(50) };
+        back.exports = vec![
+            Named::all("steady"),
+            Named { promise: Some(promise), ..Named::all("db") },
+            Named { weight: self.batch_weight, ..Named::all("batch") },
+        ];
+        let [db, batch] = self.connections;
+        let clients = [vec![reader(DB, self.depth); db], vec![reader(BATCH, self.depth); batch]];
+        println!("{self:?}, {policy}, {streams:?}");
+        Clients::run_on(&bed, &back, &clients.concat(), VecDeque::new(), RUN)
+    }
+}
+
+const RUN: Nanos = Nanos::from_secs(40);
+
+const MANY: [Many; 6] = [
+    Many { promise_iops: 450, connections: [40, 1], depth: 2, batch_weight: 1 },
+    Many { promise_iops: 150, connections: [100, 100], depth: 4, batch_weight: 1 },
+    Many { promise_iops: 300, connections: [30, 30], depth: 4, batch_weight: 100 },
+    Many { promise_iops: 450, connections: [20, 1], depth: 1, batch_weight: 1 },
+    Many { promise_iops: 450, connections: [200, 1], depth: 1, batch_weight: 100 },
+    Many { promise_iops: 300, connections: [3, 30], depth: 64, batch_weight: 100 },
+];
+
+#[test]
+fn many_connections_get_the_whole_promise_and_none_starves() {
+    let mut failed = Vec::new();
+    for many in MANY {
+        let run = many.run("noop", None);
+        let one = many.run("noop", Some(Streams::Exports));
+        let least = (many.promise_iops * RUN.0 / 1_000_000_000).max(one.kept[DB]) * 98 / 100;
+        let mut fails = |what: String| failed.push(format!("{many:?}: {what}"));
+        if run.kept[DB] < least {
+            fails(format!("{} kept, expected {least}", run.kept[DB]));
+        }
+        if run.late[DB] * 200 > run.kept[DB] {
+            fails(format!("{} of {} are late", run.late[DB], run.kept[DB]));
+        }
+        for export in [DB, BATCH] {
+            let (lowest, highest) = run.range_of(export);
+            if lowest * 2 < highest {
+                fails(format!("export {export}: from {lowest} to {highest} answers"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn schedulers_that_idle_for_a_stream_do_not_idle_for_connections() {
+    let connections = [30, 30];
+    let many = Many { promise_iops: 150, connections, depth: 1, batch_weight: 1 };
+    let rate = |policy: &str| many.run(policy, None).answers.iter().sum::<u64>();
+    let all = rate("noop");
+    for policy in ["bfq", "cfq", "anticipatory", "forebay"] {
+        let served = rate(policy);
+        assert!(served * 10 >= all * 9, "{policy}: {served} answers, {all} with noop");
+    }
 }
