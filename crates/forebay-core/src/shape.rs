@@ -232,11 +232,17 @@ impl<R: Recombine> Shaper<R> {
         }
     }
 
-    /// Returns the next I/O, which may be a part of any request, and the key of that request.
-    fn next_part(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
+    /// Moves requests to the classes that they now belong to.
+    #[inline]
+    fn promote(&mut self, at: Moment) {
         while let Some((from, to)) = self.recombine.promoted(at, &self.backlog) {
             self.backlog.promote(at, from, to);
         }
+    }
+
+    /// Returns the next I/O, which may be a part of any request, and the key of that request.
+    fn next_part(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
+        self.promote(at);
         let class = self.recombine.next(at, lane, &self.backlog);
         self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
         if let Some(follower) = &mut self.follower
@@ -285,6 +291,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         let backlog = &self.backlog;
         let class = self.recombine.arrive(at, &request, least.unwrap_or(0), backlog);
         self.backlog.push(at, (request, bytes), class, least.is_some());
+        self.promote(at);
     }
 
     #[inline]

@@ -516,7 +516,8 @@ impl Front {
         asked.parts -= 1;
         self.begun -= 1;
         asked.outcome = worst(asked.outcome, done.outcome);
-        asked.kept_after = (done.class == 0).then(|| done.deferred(now).max(asked.kept_after.unwrap_or_default()));
+        asked.kept_after =
+            (done.class == 0).then(|| done.deferred(now).max(asked.kept_after.unwrap_or_default()));
         let fast = asked.header.flags.has(CommandFlags::FAST_ZERO);
         if let (Command::WriteZeroes, Op::Trim, Err(_), false) =
             (asked.header.command, asked.op, asked.outcome, fast)
@@ -573,7 +574,13 @@ impl Front {
     }
 
     /// Queues an answer, which is sent together with the other answers of this pass.
-    fn owe(&mut self, plug: Plug, header: &Header, told: ReplyContent, (at, kept_after): (Nanos, Option<Nanos>)) {
+    fn owe(
+        &mut self,
+        plug: Plug,
+        header: &Header,
+        told: ReplyContent,
+        (at, kept_after): (Nanos, Option<Nanos>),
+    ) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
         let failed = matches!(told, ReplyContent::Failed(_));

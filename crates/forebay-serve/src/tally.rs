@@ -439,7 +439,11 @@ mod tests {
 
     fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {
         let header = Header { command: Command::Read, len: 4096, ..Header::FLUSH };
-        let how = Answered { took: Nanos::from_millis(took_ms), failed: false, kept_after: kept.then_some(Nanos::ZERO) };
+        let how = Answered {
+            took: Nanos::from_millis(took_ms),
+            failed: false,
+            kept_after: kept.then_some(Nanos::ZERO),
+        };
         tally.asked(0);
         tally.answered(0, Nanos::from_millis(at_s * 1000), &header, how);
     }

@@ -328,7 +328,8 @@ impl Recombine for Promised {
     }
 
     fn promoted(&mut self, at: Moment, backlog: &Backlog) -> Option<(usize, usize)> {
-        for place in 0..self.rest.len() {
+        let waiting = if self.is_shared { self.rest.len() } else { 0 };
+        for place in 0..waiting {
             let client = self.rest[place];
             let Some(units) = self.units_behind(at, client, backlog) else { continue };
             let tenant = self.tenant_of(client);

@@ -10,12 +10,12 @@ use crate::front::Streams;
 struct Client {
     export: usize,
     depth: u32,
-    op: Op,
+    len: u32,
     thinks: Nanos,
 }
 
 const fn reader(export: usize, depth: u32) -> Client {
-    Client { export, depth, op: Op::Read, thinks: Nanos::ZERO }
+    Client { export, depth, len: 4096, thinks: Nanos::ZERO }
 }
 
 const STEADY: usize = 0;
@@ -63,11 +63,12 @@ impl Workload for Clients {
         let (at, id, lane, flags) = (self.peek().unwrap(), self.taken, 0, Flags::NONE);
         self.taken += 1;
         let place = next_random(&mut (id + 1)) >> 8;
-        let offset = place % (self.bytes / 4096) * 4096;
+        let place_of = |len: u32| place % (self.bytes / u64::from(len)) * u64::from(len);
+        let op = Op::Read;
         if self.steady.front() == Some(&at) {
             self.steady.pop_front();
-            let stream = self.streams.of(0, STEADY);
-            return Request { at, offset, id, len: 4096, stream, lane, op: Op::Read, flags };
+            let (stream, len, offset) = (self.streams.of(0, STEADY), 4096, place_of(4096));
+            return Request { at, offset, id, len, stream, lane, op, flags };
         }
         let due = self.next_due().unwrap();
         self.due.retain({
@@ -76,7 +77,8 @@ impl Workload for Clients {
         });
         let client = self.clients[due.1];
         let stream = self.streams.of(due.1 as u32 + 1, client.export);
-        Request { at, offset, id, len: 4096, stream, lane, op: client.op, flags }
+        let (len, offset) = (client.len, place_of(client.len));
+        Request { at, offset, id, len, stream, lane, op, flags }
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
@@ -252,13 +254,85 @@ fn many_connections_get_the_whole_promise_and_none_starves() {
 }
 
 #[test]
-fn schedulers_that_idle_for_a_stream_do_not_idle_for_connections() {
+fn schedulers_treat_an_export_as_a_stream() {
     let connections = [30, 30];
     let many = Many { promise_iops: 150, connections, depth: 1, batch_weight: 1 };
-    let rate = |policy: &str| many.run(policy, None).answers.iter().sum::<u64>();
-    let all = rate("noop");
+    let rate = |policy: &str, streams: Option<Streams>| {
+        many.run(policy, streams).answers.iter().sum::<u64>()
+    };
+    let all = rate("noop", None);
+    let served = rate("bfq", None);
+    assert!(served * 10 >= all * 9, "{served} answers with bfq, {all} with noop");
     for policy in ["bfq", "cfq", "anticipatory", "forebay"] {
-        let served = rate(policy);
-        assert!(served * 10 >= all * 9, "{policy}: {served} answers, {all} with noop");
+        let (served, one) = (rate(policy, None), rate(policy, Some(Streams::Exports)));
+        assert!(served * 100 >= one * 98, "{policy}: {served} answers, {one} with one stream");
+    }
+}
+
+#[test]
+fn connections_with_long_requests_do_not_displace_those_with_short_ones() {
+    // The longest take longer than the promise's bound.
+    for len in [64 << 10, 1 << 20, 8 << 20] {
+        let long = Client { len, ..reader(DB, 4) };
+        let run = Clients::run(&[reader(DB, 4), reader(DB, 4), long, reader(BATCH, 16)]);
+        assert!(run.late[STEADY] * 200 <= run.kept[STEADY], "{len}: steady is late");
+        assert!(run.late[DB] * 100 <= run.kept[DB], "{len}: {:?} late", run.late);
+        let (short, long) = (run.answers[0].min(run.answers[1]), run.answers[2]);
+        let fair = DB_IOPS * 60 / 3;
+        assert!(short * 10 >= fair * 6, "{len}: {short} short ones, {fair} would be fair");
+        assert!(long >= 20, "{len}: {long} long ones");
+    }
+}
+
+/// A tenant whose requests come over four connections, three quarters of them over the first one.
+struct Spread(Tenants);
+
+impl Workload for Spread {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.peek()
+    }
+
+    fn take(&mut self) -> Request {
+        let request = self.0.take();
+        let plug = (request.id % 16).saturating_sub(12) as u32;
+        match request.stream {
+            0 => Request { stream: Streams::ConnectionsOf(3).of(plug, 0), ..request },
+            _ => request,
+        }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        self.0.finished(now, done, slots);
+    }
+}
+
+/// Counts how many requests of the first export are in time, from their arrival.
+struct InTime(u64);
+
+impl Observer for InTime {
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let is_in_time = done.latency(now) <= ON_DISK.within;
+        self.0 += u64::from(done.request.stream.is_multiple_of(3) && is_in_time);
+    }
+}
+
+#[test]
+fn a_promise_is_kept_though_the_requests_come_over_several_connections() {
+    let bed = on_device("st1000nm0011", None);
+    let mut back = Back::of("disk", On::Volume(Vec::new()));
+    back.capacity_iops = Some(bed.capacity_iops("noop"));
+    let promise = Promise { iops: ON_DISK.planned_iops(0), within: ON_DISK.within };
+    back.exports = vec![
+        Named { promise: Some(promise), ..Named::all("steady") },
+        Named { weight: 100, ..Named::all("greedy") },
+    ];
+    for neighbour in [NEIGHBOURS[0], NEIGHBOURS[4], NEIGHBOURS[7]] {
+        let mut spread = Spread(Tenants::new(&bed, &[ON_DISK], neighbour, u64::MAX));
+        let mut in_time = InTime(0);
+        let mut policy = (bed.build)(&back.shaped().unwrap());
+        simulate::run(&mut policy, &mut bed.devices.clone(), &mut spread, &mut in_time);
+        let share = in_time.0 as f64 / ON_DISK.requests as f64;
+        println!("{neighbour:?}: {share:.4} in time");
+        assert!(share >= 0.985, "{neighbour:?}: {share}");
     }
 }
