@@ -22,7 +22,10 @@
 //! tags of their own, which count kept requests too. A client that only has requests beyond the promise
 //! and has received [`BEHIND_UNITS`] less than another client of its tenant is *behind*: its first
 //! request is kept as soon as RTT has room, with the bound counted from then on, and requests of clients
-//! that are ahead of it are not kept before. RTT's room is used either way, so the tenant loses nothing.
+//! that are ahead of it are not kept before. If RTT is idle although requests of several clients wait
+//! beyond the promise, one of them is kept too. A tenant with one client keeps exactly what RTT admits;
+//! one with several clients keeps no less than if one client sent all requests, if all take one unit:
+//! each of these requests takes the place of at most one that RTT would admit later.
 //! The layer below sees tenants as streams.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
@@ -194,27 +197,44 @@ impl Promised {
         *share += self.chosen.map_or(0, |chosen| u128::from(chosen.charge.0.max(1)));
     }
 
-    /// Returns the units of the first request of a client that is behind, if the promise can cover it.
-    fn units_behind(&self, at: Moment, client: usize, backlog: &Backlog) -> Option<u64> {
-        let (tenant, class) = (self.tenant_of(client), class_of(client));
-        let (mut unused, _) = self.promises.get(tenant)?.kept.filter(|_| self.is_shared)?;
+    fn is_behind(&self, client: usize) -> bool {
         let behind = BEHIND_UNITS * u128::from(self.device.charge(Op::Read, 0).0);
-        let is_behind = self.clients[client] + behind <= self.tenants[tenant].clients_time;
-        if !is_behind || backlog.waiting(class) > 0 || !backlog.is_ready(class + 1) {
+        self.clients[client] + behind <= self.tenants[self.tenant_of(client)].clients_time
+    }
+
+    /// Returns the units of the first request of a client that only has requests beyond the promise, if
+    /// the promise can cover it.
+    fn units_beyond(&self, at: Moment, client: usize, backlog: &Backlog) -> Option<u64> {
+        let class = class_of(client);
+        if backlog.waiting(class) > 0 || !backlog.is_ready(class + 1) {
             return None;
         }
+        let (mut unused, _) = self.promises.get(self.tenant_of(client))?.kept?;
         let (op, left) = backlog.first_left(class + 1)?;
         let units = self.device.units(op, left, self.window);
         at.admits(&mut unused, units, 0).then_some(units)
     }
 
-    /// Returns whether a client of the same tenant that is behind this one comes first.
+    /// Returns whether a client of the same tenant that is behind comes before this one.
     fn gives_way(&self, at: Moment, client: usize, backlog: &Backlog) -> bool {
         let tenant = self.tenant_of(client);
         let mut others = self.rest.iter().copied().filter(|other| {
-            self.tenant_of(*other) == tenant && self.clients[*other] < self.clients[client]
+            self.tenant_of(*other) == tenant
+                && self.clients[*other] < self.clients[client]
+                && self.is_behind(*other)
         });
-        others.any(|other| self.units_behind(at, other, backlog).is_some())
+        others.any(|other| self.units_beyond(at, other, backlog).is_some())
+    }
+
+    /// Returns whether a tenant does not use its promise although requests of several clients wait
+    /// beyond it.
+    fn is_unused(&self, at: Moment, tenant: usize, backlog: &Backlog) -> bool {
+        let kept = self.tenants[tenant].promise.kept;
+        let waits = |client: &&usize| {
+            self.tenant_of(**client) == tenant && backlog.waiting(class_of(**client) + 1) > 0
+        };
+        kept.is_some_and(|(rtt, _)| rtt.free_at() <= at.paced)
+            && self.rest.iter().filter(waits).nth(1).is_some()
     }
 
     /// Computes the unit and the window from the promises.
@@ -328,11 +348,14 @@ impl Recombine for Promised {
     }
 
     fn promoted(&mut self, at: Moment, backlog: &Backlog) -> Option<(usize, usize)> {
-        let waiting = if self.is_shared { self.rest.len() } else { 0 };
-        for place in 0..waiting {
+        let candidates = if self.is_shared { self.rest.len() } else { 0 };
+        for place in 0..candidates {
             let client = self.rest[place];
-            let Some(units) = self.units_behind(at, client, backlog) else { continue };
             let tenant = self.tenant_of(client);
+            if !self.is_behind(client) && !self.is_unused(at, tenant, backlog) {
+                continue;
+            }
+            let Some(units) = self.units_beyond(at, client, backlog) else { continue };
             let waiting = self.waiting_kept(tenant, backlog);
             let kept = self.tenants[tenant].promise.kept.as_mut();
             if kept.is_some_and(|(rtt, _)| at.admits(rtt, units, waiting)) {
