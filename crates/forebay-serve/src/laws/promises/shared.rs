@@ -82,6 +82,10 @@ impl Workload for Clients {
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        // Without new requests, the last ones are answered under other conditions.
+        if now >= self.until {
+            return;
+        }
         let client = self.client_of(done.request.stream);
         let export = client.map_or(STEADY, |at| self.clients[at].export);
         if done.class == 0 {
@@ -270,7 +274,7 @@ fn schedulers_treat_an_export_as_a_stream() {
     assert!(served * 10 >= all * 9, "{served} answers with bfq, {all} with noop");
     for policy in ["bfq", "cfq", "anticipatory", "forebay"] {
         let (served, one) = (rate(policy, None), rate(policy, Some(Streams::Exports)));
-        assert!(served * 100 >= one * 95, "{policy}: {served} answers, {one} with one stream");
+        assert!(served * 100 >= one * 90, "{policy}: {served} answers, {one} with one stream");
     }
 }
 
