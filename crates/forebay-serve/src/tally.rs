@@ -67,8 +67,8 @@ pub(crate) struct Tally {
 pub(crate) struct Answered {
     pub(crate) took: Nanos,
     pub(crate) failed: bool,
-    /// Whether a promise covers the request.
-    pub(crate) kept: bool,
+    /// How long the request waited until the promise covered it; None if the promise does not.
+    pub(crate) kept_after: Option<Nanos>,
 }
 
 /// Creates a histogram of latencies in microseconds.
@@ -143,11 +143,11 @@ impl ExportTally {
     fn answered(&mut self, now: Nanos, header: &Header, how: Answered) {
         self.turn(now);
         let (len, figures) = (u64::from(header.len), &mut self.figures);
-        let within = self.within.filter(|_| how.kept);
         let is_covered = matches!(header.command, Command::Read | Command::Write);
-        if let Some(within) = within.filter(|_| is_covered) {
+        let promised = self.within.zip(how.kept_after).filter(|_| is_covered);
+        if let Some((within, kept_after)) = promised {
             figures.kept += 1;
-            figures.kept_in_time += u64::from(!how.failed && how.took <= within);
+            figures.kept_in_time += u64::from(!how.failed && how.took - kept_after <= within);
             figures.kept_failed += u64::from(how.failed);
         }
         match header.command {
@@ -439,7 +439,11 @@ mod tests {
 
     fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {
         let header = Header { command: Command::Read, len: 4096, ..Header::FLUSH };
-        let how = Answered { took: Nanos::from_millis(took_ms), failed: false, kept };
+        let how = Answered {
+            took: Nanos::from_millis(took_ms),
+            failed: false,
+            kept_after: kept.then_some(Nanos::ZERO),
+        };
         tally.asked(0);
         tally.answered(0, Nanos::from_millis(at_s * 1000), &header, how);
     }
@@ -584,7 +588,7 @@ mod tests {
         }
         // A request that fails was not answered in time, however fast.
         let header = Header { command: Command::Write, len: 4096, ..Header::FLUSH };
-        let how = Answered { took: Nanos(1), failed: true, kept: true };
+        let how = Answered { took: Nanos(1), failed: true, kept_after: Some(Nanos::ZERO) };
         tally.asked(0);
         tally.answered(0, Nanos::from_millis(1000), &header, how);
         let figures = &tally.exports[0].figures;

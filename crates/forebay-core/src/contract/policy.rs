@@ -42,6 +42,12 @@ impl Done {
     pub fn latency(&self, now: Nanos) -> Nanos {
         now - self.request.at - self.held
     }
+
+    /// Returns how much of that time the request waited before its class admitted it.
+    #[inline]
+    pub fn deferred(&self, now: Nanos) -> Nanos {
+        self.latency(now) - self.wait
+    }
 }
 
 /// A class of service, whose latencies a policy reports separately.

@@ -137,6 +137,15 @@ impl Backlog {
         }
     }
 
+    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived now. No
+    /// request may wait in `to`, because its queue is in order of arrival.
+    pub(super) fn promote(&mut self, at: Moment, class: usize, to: usize) {
+        let key = self.queues[class].pop_front().unwrap_or_default();
+        let pending = &mut self.pending[key];
+        (pending.class, pending.admitted, pending.paced) = (to, at.now, at.paced);
+        self.queues[to].push_back(key);
+    }
+
     /// Removes the first request of `class`, which must exist, from its queue.
     #[inline]
     pub(super) fn take(&mut self, class: usize) -> u32 {

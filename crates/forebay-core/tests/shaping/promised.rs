@@ -18,7 +18,7 @@ proptest! {
     #[test]
     fn each_streams_promise_is_kept_separately_and_in_time(
         first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
-        depth in prop::sample::select(vec!["", ":depth=2:over=noop", ":depth=64:over=noop"]),
+        depth in prop::sample::select(vec!["", ":depth=2:over=noop", ":depth=64:over=noop", ":shared=yes:depth=64:over=noop"]),
     ) {
         let streams = [first, second, greedy];
         let all = streams.iter().enumerate();
@@ -45,6 +45,29 @@ proptest! {
                 prop_assert!(outcome.took().0 <= BOUNDS[stream], "{outcome:?}");
             }
         }
+    }
+}
+
+proptest! {
+    /// However a tenant's requests are distributed among its clients, no fewer are kept than if one
+    /// client had sent them all.
+    #[test]
+    fn clients_of_a_tenant_lose_nothing(
+        times in arrivals(80), clients in prop::collection::vec(0..5_u32, 80), greedy in arrivals(200),
+        depth in prop::sample::select(vec!["", ":depth=1:over=noop", ":depth=64:over=noop"]),
+    ) {
+        let of_tenant = times.iter().zip(&clients).map(|(at, client)| read(0, Nanos(*at), 3 * client));
+        let others = greedy.iter().map(|at| read(0, Nanos(*at), 2));
+        let mut requests: Vec<Request> = of_tenant.chain(others).collect();
+        requests.sort_by_key(|request| request.at);
+        for (id, request) in requests.iter_mut().enumerate() {
+            (request.id, request.offset) = (id as u64, (id as u64) << 20);
+        }
+        let ran = run(&format!("{SPEC}:shared=yes{depth}"), &[400], &requests);
+        let kept = ran.outcomes.iter().filter(|outcome| outcome.class == 0).count();
+        let mut alone = Rtt::new(100, Nanos(BOUNDS[0])).unwrap();
+        let expected = times.iter().filter(|at| alone.admit(Nanos(**at))).count();
+        prop_assert!(kept >= expected, "{kept} of {expected} kept");
     }
 }
 
