@@ -326,7 +326,7 @@ impl Front {
     fn arrives(&mut self, name: u32, export: usize) {
         let asked = &mut self.asked[name];
         asked.at = self.now - asked.waited;
-        self.outstanding.begins(name, export, asked.at);
+        self.outstanding.begins(name, export, asked.at, asked.header.command);
     }
 
     /// Accepts a request whose data has a buffer, after it has waited for that buffer.

@@ -111,6 +111,10 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
     fn classes(&self) -> &[Class] {
         self.shaper.classes()
     }
+
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16)) {
+        self.shaper.unanswered(each);
+    }
 }
 
 #[cfg(test)]

@@ -96,6 +96,12 @@ impl Backlog {
         Some((part, key))
     }
 
+    /// Returns the requests that are waiting or outstanding, each with its class.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = (&Request, usize)> {
+        let keys = self.queues.iter().flatten().chain(&self.at_device);
+        keys.map(|key| (&self.pending[*key].request, self.pending[*key].class))
+    }
+
     /// Returns whether an earlier unfinished request must complete before `key` starts.
     fn is_held(&self, key: u32) -> bool {
         let held = &self.pending[key];

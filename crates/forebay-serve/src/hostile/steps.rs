@@ -137,6 +137,16 @@ fn outstanding_requests_and_ios_have_an_age() {
     assert_eq!(asked(&mut steps, 69_000), (0.0, 0));
 }
 
+#[test]
+fn a_promise_does_not_cover_flushes() {
+    let flush = header(3, 0, 1, 0, 0);
+    let mut steps = Steps::new(&[promised("db")], &[(0, flush)]);
+    steps.pass(1000);
+    steps.front.look_at_outstanding(Nanos::from_millis(3000));
+    let figures = &steps.front.tally.exports[0].figures;
+    assert_eq!((figures.oldest_request_s, figures.overdue), (2.0, 0));
+}
+
 fn setup(spec: &str) -> PolicySetup {
     let (spec, shown, streams) = (spec.to_string(), spec.to_string(), Streams::Exports);
     PolicySetup { spec, shown, streams, exports: vec![Named::all("db")] }
