@@ -27,7 +27,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::contract::request::BACKGROUND;
 use forebay_core::contract::volume::VolumeOrder;
 use forebay_core::slab::Slab;
 use forebay_core::{
@@ -473,26 +472,16 @@ impl Front {
     /// Records the start of an I/O.
     #[inline]
     pub(crate) fn record_start(&mut self, now: Nanos, io: &Request) {
-        let io = self.with_owner(io);
-        self.traces.started(now, &io);
+        if self.traces.records_issued() {
+            let name = self.owner_of(io);
+            self.traces.started(now, io, name.as_ref());
+        }
     }
 
     /// Records the end of an I/O.
     #[inline]
     pub(crate) fn record_end(&mut self, completion: &Completion) {
-        let io = self.with_owner(&completion.io);
-        self.traces.ended(&Completion { io, ..*completion });
-    }
-
-    /// Returns an I/O whose stream is that of its connection or export, or [`BACKGROUND`] if the server
-    /// itself requested it.
-    fn with_owner(&self, io: &Request) -> Request {
-        let stream = match self.streams.connection(io.stream) {
-            _ if io.stream == self.own_stream() => BACKGROUND,
-            Some(connection) => connection as u32,
-            None => io.stream,
-        };
-        Request { stream, ..*io }
+        self.traces.ended(completion);
     }
 
     pub(crate) fn peek(&self) -> Option<Nanos> {

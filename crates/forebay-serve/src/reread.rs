@@ -95,7 +95,11 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    failures.push(format!("{error}; '{}' was not changed", driver.name));
+                    // A switch that takes long still changes the driver later.
+                    failures.push(match driver.is_switching() {
+                        true => error.to_string(),
+                        false => format!("{error}; '{}' was not changed", driver.name),
+                    });
                     back.clone_from(was.unwrap_or(&*driver.current()));
                 }
             }

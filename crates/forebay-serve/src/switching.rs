@@ -75,6 +75,11 @@ impl Drop for Switching {
 }
 
 impl Driver {
+    /// Returns whether its policy is being switched.
+    pub(crate) fn is_switching(&self) -> bool {
+        self.switching.load(Ordering::SeqCst)
+    }
+
     /// Makes the exports those of `back`.
     fn export(&self, back: &Back) -> Result<(), Error> {
         let mut current = self.current();
@@ -159,6 +164,8 @@ impl Running {
         let (told, ended) = channel();
         let thread = thread::Builder::new().name(format!("switch {name}"));
         let (says, late) = (self.says(), name.clone());
+        let again =
+            if has_exports { "; reload again then, to open new exports to clients" } else { "" };
         let work = move || {
             if let Err(unheard) = told.send(switching.run(&served, next, has_exports)) {
                 // If the receiver is gone too, the server is stopping.
@@ -171,7 +178,7 @@ impl Running {
             Err(RecvTimeoutError::Disconnected) => Err(driver.is_gone()),
             Err(RecvTimeoutError::Timeout) => Err(unfit(format!(
                 "'{name}': its requests have not been answered for {} s; the new policy takes effect \
-                 once they are",
+                 once they are{again}",
                 PATIENCE.as_secs()
             ))),
         }

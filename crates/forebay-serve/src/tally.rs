@@ -263,21 +263,22 @@ impl Observer for Counting {
 }
 
 impl Counting {
-    /// Reports changes since the last call, once the policy is open.
+    /// Reports changes since the last call. While the policy is being opened or switched, its gauges
+    /// are not known, but disks and clients still are.
     fn look(&mut self, wall: Nanos) {
         let mut front = self.front.borrow_mut();
         std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
-        let Some(gauges) = front.open_gauges() else { return };
-        self.journal.look(wall, &gauges);
+        let gauges = front.open_gauges();
+        self.journal.look(wall, gauges.as_deref());
         front.traces.hand_over();
         front.look_at_outstanding(wall);
         self.journal.look_at_disks(&front.tally.lanes);
         let refused = front.tally.exports.iter().map(|export| export.figures.refused).sum();
         self.journal.look_at_refused(wall, refused);
         let exports = front.tally.exports.iter().map(|export| &export.figures);
-        self.journal.look_at(wall, exports, &gauges);
-        if let Some(pair) = &self.pair {
-            pair.borrow_mut().look(wall, &gauges);
+        self.journal.look_at(wall, exports, gauges.as_deref().unwrap_or_default());
+        if let (Some(pair), Some(gauges)) = (&self.pair, &gauges) {
+            pair.borrow_mut().look(wall, gauges);
         }
     }
 }

@@ -62,7 +62,8 @@ impl Figures {
             (
                 "overdue_requests",
                 "gauge",
-                "Outstanding requests older than the promised bound.",
+                "Outstanding reads and writes covered by the promise that are \
+                late already.",
                 |one| one.overdue as f64,
             ),
             ("disk_seconds_total", "counter", "Disk time that its requests took.", |one| {

@@ -47,10 +47,7 @@ impl Front {
     /// Charges an I/O to the export whose client requested it.
     #[inline]
     pub(crate) fn charge(&mut self, io: &Request, took: Nanos) {
-        let export = self.streams.export(io.stream).or_else(|| {
-            let connection = self.connections.get(io.stream as usize);
-            connection.and_then(Option::as_ref).map(|one| one.agreed.export)
-        });
+        let export = self.export_of(io);
         if let Some(export) = export.and_then(|export| self.tally.exports.get_mut(export)) {
             export.figures.disk_s += took.0 as f64 / 1e9;
         }
