@@ -24,6 +24,9 @@ pub struct Figures {
     pub uptime_s: f64,
     /// The figures of each back.
     pub backs: Vec<BackFigures>,
+    /// The names of the backs whose figures are missing, because they did not answer in time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<String>,
 }
 
 /// Figures of a back, counted since the server started.

@@ -43,30 +43,17 @@ const SERVER: &str = "(server)";
 #[derive(Default)]
 struct StreamNumbers {
     numbers: BTreeMap<Arc<str>, u32>,
-    /// For each stream of the server, its name and its number in the trace. A name is compared by
-    /// its address, because it usually is that of the previous record.
-    known: Vec<Option<(Arc<str>, u32)>>,
     /// The names that have not been passed to the writing thread.
     new: Vec<String>,
 }
 
 impl StreamNumbers {
-    /// Returns the number in the trace of a stream of the server. The server's own requests and I/Os
-    /// have no name.
-    fn number(&mut self, stream: u32, name: Option<&Arc<str>>) -> u32 {
-        let Some(name) = name else { return self.named(&Arc::from(SERVER)) };
-        let stream = stream as usize;
-        if let Some(Some((known, number))) = self.known.get(stream)
-            && Arc::ptr_eq(known, name)
-        {
-            return *number;
+    /// Returns the number of the stream of this name. The server's own requests and I/Os have none.
+    fn number(&mut self, name: Option<&Arc<str>>) -> u32 {
+        match name {
+            Some(name) => self.named(name),
+            None => self.named(&Arc::from(SERVER)),
         }
-        let number = self.named(name);
-        if stream >= self.known.len() {
-            self.known.resize(stream + 1, None);
-        }
-        self.known[stream] = Some((Arc::clone(name), number));
-        number
     }
 
     /// Returns the number of this name, which may be new.
@@ -166,7 +153,7 @@ impl Recording {
         name: Option<&Arc<str>>,
     ) -> u64 {
         let Request { offset, len, op, flags, .. } = *request;
-        let stream = self.streams.number(request.stream, name);
+        let stream = self.streams.number(name);
         let (origin, _) = *self.origin.get_or_insert_with(|| (at, time_of_day()));
         let at = at - origin;
         self.waiting.push_back((
