@@ -67,6 +67,19 @@ pub trait Recombine {
     /// true for it. `None` leaves the lane idle.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
+    /// Returns a class whose first request now joins another class, and that class. RTT has admitted
+    /// the request.
+    #[inline]
+    fn promoted(&mut self, _at: Moment, _backlog: &Backlog) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// Returns the stream of a request for the layer below.
+    #[inline]
+    fn stream_below(&self, stream: u32) -> u32 {
+        stream
+    }
+
     /// Records that a request of `class` has completed.
     #[inline]
     fn completed(&mut self, _class: usize) {}
@@ -209,8 +222,27 @@ impl<R: Recombine> Shaper<R> {
         self.backlog.lane(io.id as u32)
     }
 
+    /// Returns the stream of an I/O for the layer below. Flushes keep theirs, because layers report
+    /// lost data to each client that flushes.
+    #[inline]
+    fn stream_below(&self, io: &Request) -> u32 {
+        match io.op {
+            Op::Read | Op::Write | Op::Trim => self.recombine.stream_below(io.stream),
+            _ => io.stream,
+        }
+    }
+
+    /// Moves requests to the classes that they now belong to.
+    #[inline]
+    fn promote(&mut self, at: Moment) {
+        while let Some((from, to)) = self.recombine.promoted(at, &self.backlog) {
+            self.backlog.promote(at, from, to);
+        }
+    }
+
     /// Returns the next I/O, which may be a part of any request, and the key of that request.
     fn next_part(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
+        self.promote(at);
         let class = self.recombine.next(at, lane, &self.backlog);
         self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
         if let Some(follower) = &mut self.follower
@@ -259,6 +291,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         let backlog = &self.backlog;
         let class = self.recombine.arrive(at, &request, least.unwrap_or(0), backlog);
         self.backlog.push(at, (request, bytes), class, least.is_some());
+        self.promote(at);
     }
 
     #[inline]
@@ -332,9 +365,10 @@ impl<R: Recombine> Policy for Shaper<R> {
         &self.shape.classes
     }
 
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16)) {
-        for (request, class) in self.backlog.unanswered() {
-            each(request.id, self.reported(class));
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
+        for pending in self.backlog.unanswered() {
+            let deferred = pending.admitted - pending.request.at;
+            each(pending.request.id, self.reported(pending.class), deferred);
         }
     }
 

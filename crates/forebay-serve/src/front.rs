@@ -127,8 +127,9 @@ struct PendingRequest {
     op: Op,
     parts: u32,
     outcome: Outcome,
-    /// Whether the promise covers the request: the policy served it in its first class.
-    kept: bool,
+    /// How long the request waited until the promise covered it, if it does: the policy served it in its
+    /// first class.
+    kept_after: Option<Nanos>,
 }
 
 /// Clients and their requests.
@@ -345,18 +346,18 @@ impl Front {
             if header.command == Command::Write {
                 connection.skip = header.len;
             }
-            return self.owe(plug, &header, ReplyContent::Failed(errno), (self.now, false));
+            return self.owe(plug, &header, ReplyContent::Failed(errno), (self.now, None));
         }
         if header.command == Command::BlockStatus {
             let one = header.flags.has(CommandFlags::REQUEST_ONE);
             let most = if one { 1 } else { EXTENTS_MAX };
             let at = export.offset + header.offset;
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
-            return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, false));
+            return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, None));
         }
         // A cache would fill its flash with data that a prefetch does not have.
         if header.command == Command::Cache && !self.gone.drops() {
-            return self.owe(plug, &header, ReplyContent::Done, (self.now, false));
+            return self.owe(plug, &header, ReplyContent::Done, (self.now, None));
         }
         let is_device = connection.device.is_some();
         if is_device && header.command == Command::Write {
@@ -364,7 +365,7 @@ impl Front {
             if lanes.load(plug, device::tag_of(&header), into).is_err() {
                 connection.free(buf, header.len, lanes.pool());
                 let failed = ReplyContent::Failed(Errno::Io);
-                return self.owe(plug, &header, failed, (self.now, false));
+                return self.owe(plug, &header, failed, (self.now, None));
             }
         }
         let begin = export.offset + header.offset;
@@ -389,7 +390,7 @@ impl Front {
             op,
             parts: 0,
             outcome: Ok(()),
-            kept: false,
+            kept_after: None,
         });
         if header.command == Command::Write && !is_device {
             let mut payload = Payload { asked, buf, have: 0, len: header.len };
@@ -504,7 +505,8 @@ impl Front {
         asked.parts -= 1;
         self.begun -= 1;
         asked.outcome = worst(asked.outcome, done.outcome);
-        asked.kept = done.class == 0;
+        asked.kept_after =
+            (done.class == 0).then(|| done.deferred(now).max(asked.kept_after.unwrap_or_default()));
         let fast = asked.header.flags.has(CommandFlags::FAST_ZERO);
         if let (Command::WriteZeroes, Op::Trim, Err(_), false) =
             (asked.header.command, asked.op, asked.outcome, fast)
@@ -557,15 +559,21 @@ impl Front {
                 connection.let_free(header.len);
             }
         }
-        self.owe(plug, &header, told, (asked.at, asked.kept));
+        self.owe(plug, &header, told, (asked.at, asked.kept_after));
     }
 
     /// Queues an answer, which is sent together with the other answers of this pass.
-    fn owe(&mut self, plug: Plug, header: &Header, told: ReplyContent, (at, kept): (Nanos, bool)) {
+    fn owe(
+        &mut self,
+        plug: Plug,
+        header: &Header,
+        told: ReplyContent,
+        (at, kept_after): (Nanos, Option<Nanos>),
+    ) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
         let failed = matches!(told, ReplyContent::Failed(_));
-        let how = Answered { took: self.now - at, failed, kept };
+        let how = Answered { took: self.now - at, failed, kept_after };
         self.tally.answered(connection.agreed.export, self.now, header, how);
         connection.owe(Reply { cookie: header.cookie, told });
     }

@@ -319,7 +319,11 @@ mod tests {
 
     fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {
         let header = Header { command: Command::Read, len: 4096, ..Header::FLUSH };
-        let how = Answered { took: Nanos::from_millis(took_ms), failed: false, kept };
+        let how = Answered {
+            took: Nanos::from_millis(took_ms),
+            failed: false,
+            kept_after: kept.then_some(Nanos::ZERO),
+        };
         tally.asked(0);
         tally.answered(0, Nanos::from_millis(at_s * 1000), &header, how);
     }
@@ -447,7 +451,7 @@ mod tests {
         }
         // A request that fails was not answered in time, however fast.
         let header = Header { command: Command::Write, len: 4096, ..Header::FLUSH };
-        let how = Answered { took: Nanos(1), failed: true, kept: true };
+        let how = Answered { took: Nanos(1), failed: true, kept_after: Some(Nanos::ZERO) };
         tally.asked(0);
         tally.answered(0, Nanos::from_millis(1000), &header, how);
         let figures = &tally.exports[0].figures;

@@ -42,6 +42,12 @@ impl Done {
     pub fn latency(&self, now: Nanos) -> Nanos {
         now - self.request.at - self.held
     }
+
+    /// Returns how much of that time the request waited before its class admitted it.
+    #[inline]
+    pub fn deferred(&self, now: Nanos) -> Nanos {
+        self.latency(now) - self.wait
+    }
 }
 
 /// A class of service, whose latencies a policy reports separately.
@@ -144,9 +150,10 @@ pub trait Policy {
         &[]
     }
 
-    /// Calls `each` with the id and the class of every request that has not been answered, for
-    /// monitoring. Policies without classes need not implement it.
-    fn unanswered(&self, _each: &mut dyn FnMut(RequestId, u16)) {}
+    /// Calls `each` with the id and the class of every request that has not been answered, and how long
+    /// the request waited before its class admitted it, for monitoring. Policies without classes need
+    /// not implement it.
+    fn unanswered(&self, _each: &mut dyn FnMut(RequestId, u16, Nanos)) {}
 
     /// Returns the rates in IOPS of the servers that the policy requires, one per lane; empty if
     /// servers of any rate will do.
@@ -231,7 +238,7 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     fn classes(&self) -> &[Class] {
         (**self).classes()
     }
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16)) {
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
         (**self).unanswered(each);
     }
     fn servers(&self) -> &[u64] {

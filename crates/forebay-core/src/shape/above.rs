@@ -46,8 +46,9 @@ impl<R: Recombine, P: Policy> Above<R, P> {
             let (lane, mut bytes) = (self.shaper.lane(&io), Bytes::NONE);
             self.shaper.pieces(&io, &mut |piece| bytes = piece.bytes());
             let id = RequestId::from(self.sent.insert(io));
+            let stream = self.shaper.stream_below(&io);
             let beneath = &mut cx.beneath(&mut self.answered);
-            self.beneath.submit(beneath, Request { id, lane, ..io }, bytes);
+            self.beneath.submit(beneath, Request { id, lane, stream, ..io }, bytes);
         }
     }
 }
@@ -112,7 +113,7 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
         self.shaper.classes()
     }
 
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16)) {
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
         self.shaper.unanswered(each);
     }
 }
@@ -120,14 +121,18 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{Fcfs, Shape};
+    use crate::contract::bytes::Null;
+    use crate::contract::request::{Flags, Op};
+    use crate::shape::{Fcfs, Promise, Promised, Shape};
 
-    /// Counts calls, including those that do not concern requests.
+    /// Records the streams that begin, and those of requests.
     #[derive(Default)]
     struct NoticeCounter(Vec<u32>);
 
     impl Policy for NoticeCounter {
-        fn submit(&mut self, _cx: &mut Cx<'_>, _request: Request, _bytes: Bytes) {}
+        fn submit(&mut self, _cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
+            self.0.push(request.stream);
+        }
         fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
             None
         }
@@ -138,13 +143,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_beneath_hears_who_begins() {
+    fn above<R: Recombine>(recombine: R) -> Above<R, NoticeCounter> {
         let class = Class { name: "all".into(), within: Nanos::from_millis(1) };
         let (classes, servers, following) = (vec![class], Vec::new(), None);
-        let (depth, len_max, dependencies) = (1, 4096, false);
+        let (depth, len_max, dependencies) = (8, 4096, false);
         let shape = Shape { classes, servers, depth, len_max, dependencies, following };
-        let mut above = Above::new(Shaper::new(Fcfs, shape), NoticeCounter::default());
+        Above::new(Shaper::new(recombine, shape), NoticeCounter::default())
+    }
+
+    #[test]
+    fn clients_of_a_tenant_are_one_stream_below_except_for_flushes() {
+        let promises = vec![Promise { kept: None, weight: 1 }; 3];
+        let mut above = above(Promised::new(promises, None, true));
+        let (at, lane, flags) = (Nanos::ZERO, 0, Flags::NONE);
+        for (id, (op, len)) in
+            [(Op::Read, 8), (Op::Write, 8), (Op::Flush, 0)].into_iter().enumerate()
+        {
+            let cx = &mut Cx { now: at, slots: &mut Null, finished: &mut Finished::new() };
+            let (id, offset) = (id as u64, 8 * id as u64);
+            above.submit(
+                cx,
+                Request { at, offset, id, len, stream: 7, lane, op, flags },
+                Bytes::NONE,
+            );
+        }
+        assert_eq!(above.beneath.0, [1, 1, 7]);
+    }
+
+    #[test]
+    fn what_is_beneath_hears_who_begins() {
+        let mut above = above(Fcfs);
         above.begin_stream(7);
         assert_eq!(above.beneath.0, [7]);
     }

@@ -96,10 +96,9 @@ impl Backlog {
         Some((part, key))
     }
 
-    /// Returns the requests that are waiting or outstanding, each with its class.
-    pub(super) fn unanswered(&self) -> impl Iterator<Item = (&Request, usize)> {
-        let keys = self.queues.iter().flatten().chain(&self.at_device);
-        keys.map(|key| (&self.pending[*key].request, self.pending[*key].class))
+    /// Returns the requests that are waiting or outstanding.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Pending> {
+        self.queues.iter().flatten().chain(&self.at_device).map(|key| &self.pending[*key])
     }
 
     /// Returns whether an earlier unfinished request must complete before `key` starts.
@@ -141,6 +140,15 @@ impl Backlog {
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.insert(key, &request);
         }
+    }
+
+    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived now. No
+    /// request may wait in `to`, because its queue is in order of arrival.
+    pub(super) fn promote(&mut self, at: Moment, class: usize, to: usize) {
+        let key = self.queues[class].pop_front().unwrap_or_default();
+        let pending = &mut self.pending[key];
+        (pending.class, pending.admitted, pending.paced) = (to, at.now, at.paced);
+        self.queues[to].push_back(key);
     }
 
     /// Removes the first request of `class`, which must exist, from its queue.

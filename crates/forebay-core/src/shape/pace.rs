@@ -111,23 +111,7 @@ impl Moment {
     /// waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
-        self.admits_beside(rtt, units, waiting, 0)
-    }
-
-    /// Does the same, but leaves room for a request of `left` units, as long as that leaves two
-    /// requests like this one: then the server of `rtt` is not idle until the next one comes.
-    #[inline]
-    pub(super) fn admits_beside(
-        self,
-        rtt: &mut Rtt,
-        units: u64,
-        waiting: usize,
-        left: u64,
-    ) -> bool {
         let within = self.pace.of(rtt.within().0);
-        let own = SERVICE.saturating_mul(2 * units) / rtt.rate_iops();
-        let left = (SERVICE.saturating_mul(left) / rtt.rate_iops()).min(within.saturating_sub(own));
-        let within = within - left;
         if self.pace >= Pace::ONE {
             return rtt.admit_within(self.paced, Nanos(within), units);
         }

@@ -19,9 +19,14 @@
 //!
 //! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo the
 //! number of promises. A tenant has one RTT, and one share of the rest. Its clients share both by start
-//! tags of their own, which count kept requests too. While requests of a tenant wait beyond its
-//! promise, a client that is ahead of others leaves room in RTT for the next request of each of them;
-//! see [`Promised::left_to_others`]. RTT's server is not idle meanwhile, so the tenant loses nothing.
+//! tags of their own, which count kept requests too. A client that only has requests beyond the promise
+//! and has received [`BEHIND_UNITS`] less than another client of its tenant is *behind*: its first
+//! request is kept as soon as RTT has room, with the bound counted from then on, and requests of clients
+//! that are ahead of it are not kept before. If RTT is idle although requests of several clients wait
+//! beyond the promise, one of them is kept too. A tenant with one client keeps exactly what RTT admits;
+//! one with several clients keeps no less than if one client sent all requests, if all take one unit:
+//! each of these requests takes the place of at most one that RTT would admit later.
+//! The layer below sees tenants as streams.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
 //! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,
@@ -61,17 +66,8 @@ struct Tenant {
     clients_time: u128,
 }
 
-/// A client of a tenant: a stream.
-#[derive(Clone, Copy, Debug, Default)]
-struct Client {
-    /// The virtual start of its next request among those of its tenant.
-    share: u128,
-    /// When its last request arrived, and the units of that request.
-    last: Option<(Nanos, u64)>,
-}
-
-/// A client is active if a request has arrived within this many bounds.
-const ACTIVE_BOUNDS: u64 = 16;
+/// A client is behind if another client of its tenant has received this many small requests more.
+const BEHIND_UNITS: u128 = 4;
 
 /// The share that one nanosecond of device time uses at weight 1.
 const SPAN: u128 = 1 << 32;
@@ -92,7 +88,8 @@ pub struct Promised {
     /// Whether streams share the promises.
     is_shared: bool,
     tenants: Vec<Tenant>,
-    clients: Vec<Client>,
+    /// The virtual start of each client's next request among those of its tenant.
+    clients: Vec<u128>,
     /// The clients with waiting kept requests, and those with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
@@ -146,7 +143,7 @@ impl Promised {
 
     fn know(&mut self, client: usize) {
         if self.clients.len() <= client {
-            self.clients.resize(client + 1, Client::default());
+            self.clients.resize(client + 1, 0);
         }
         let tenants = if self.is_shared { self.promises.len() } else { client + 1 };
         if self.tenants.len() >= tenants {
@@ -172,37 +169,72 @@ impl Promised {
         clients.any(|client| backlog.waiting(class_of(*client) + 1) > 0)
     }
 
-    /// Returns how many units of its tenant's promise a client leaves to others: the next request of
-    /// each active client that it is ahead of, if the tenant asks for more than is promised.
-    fn left_to_others(&self, now: Nanos, client: usize, backlog: &Backlog) -> u64 {
-        let tenant = self.tenant_of(client);
-        let kept = self.tenants[tenant].promise.kept;
-        let Some((_, within)) = kept.filter(|_| self.is_shared) else { return 0 };
-        if !self.has_rest(tenant, backlog) {
-            return 0;
-        }
-        let own = self.clients[client].share;
-        let others = self.clients.iter().skip(tenant).step_by(self.promises.len());
-        let recent = Nanos(within.0.saturating_mul(ACTIVE_BOUNDS));
-        let active = others.filter(|other| other.share < own).filter_map(|other| other.last);
-        active.filter(|(at, _)| now - *at <= recent).map(|(_, units)| units).sum()
+    /// Returns whether requests of a client wait.
+    fn is_waiting(&self, client: usize, backlog: &Backlog) -> bool {
+        let class = class_of(client);
+        backlog.waiting(class) > 0 || backlog.waiting(class + 1) > 0
     }
 
-    /// Lets a client that had no requests waiting start at the virtual time of its tenant.
+    /// Lets a client that had no requests waiting start where the last waiting client of its tenant is.
     fn resume(&mut self, client: usize, backlog: &Backlog) {
-        let class = class_of(client);
-        if backlog.waiting(class) == 0 && backlog.waiting(class + 1) == 0 {
-            let time = self.tenants[self.tenant_of(client)].clients_time;
-            self.clients[client].share = self.clients[client].share.max(time);
+        if self.is_waiting(client, backlog) {
+            return;
         }
+        let tenant = self.tenant_of(client);
+        let others = self.kept.iter().chain(&self.rest).copied();
+        let others = others.filter(|other| self.tenant_of(*other) == tenant);
+        let others = others.filter(|other| self.is_waiting(*other, backlog));
+        let least = others.map(|other| self.clients[other]).min();
+        let time = least.unwrap_or(self.tenants[tenant].clients_time);
+        self.clients[client] = self.clients[client].max(time);
     }
 
     /// Charges a client for the I/O that was chosen.
     fn charge_client(&mut self, client: usize) {
         let tenant = self.tenant_of(client);
-        let (known, client) = (&mut self.tenants[tenant], &mut self.clients[client]);
-        known.clients_time = known.clients_time.max(client.share);
-        client.share += self.chosen.map_or(0, |chosen| u128::from(chosen.charge.0.max(1)));
+        let (known, share) = (&mut self.tenants[tenant], &mut self.clients[client]);
+        known.clients_time = known.clients_time.max(*share);
+        *share += self.chosen.map_or(0, |chosen| u128::from(chosen.charge.0.max(1)));
+    }
+
+    fn is_behind(&self, client: usize) -> bool {
+        let behind = BEHIND_UNITS * u128::from(self.device.charge(Op::Read, 0).0);
+        self.clients[client] + behind <= self.tenants[self.tenant_of(client)].clients_time
+    }
+
+    /// Returns the units of the first request of a client that only has requests beyond the promise, if
+    /// the promise can cover it.
+    fn units_beyond(&self, at: Moment, client: usize, backlog: &Backlog) -> Option<u64> {
+        let class = class_of(client);
+        if backlog.waiting(class) > 0 || !backlog.is_ready(class + 1) {
+            return None;
+        }
+        let (mut unused, _) = self.promises.get(self.tenant_of(client))?.kept?;
+        let (op, left) = backlog.first_left(class + 1)?;
+        let units = self.device.units(op, left, self.window);
+        at.admits(&mut unused, units, 0).then_some(units)
+    }
+
+    /// Returns whether a client of the same tenant that is behind comes before this one.
+    fn gives_way(&self, at: Moment, client: usize, backlog: &Backlog) -> bool {
+        let tenant = self.tenant_of(client);
+        let mut others = self.rest.iter().copied().filter(|other| {
+            self.tenant_of(*other) == tenant
+                && self.clients[*other] < self.clients[client]
+                && self.is_behind(*other)
+        });
+        others.any(|other| self.units_beyond(at, other, backlog).is_some())
+    }
+
+    /// Returns whether a tenant does not use its promise although requests of several clients wait
+    /// beyond it.
+    fn is_unused(&self, at: Moment, tenant: usize, backlog: &Backlog) -> bool {
+        let kept = self.tenants[tenant].promise.kept;
+        let waits = |client: &&usize| {
+            self.tenant_of(**client) == tenant && backlog.waiting(class_of(**client) + 1) > 0
+        };
+        kept.is_some_and(|(rtt, _)| rtt.free_at() <= at.paced)
+            && self.rest.iter().filter(waits).nth(1).is_some()
     }
 
     /// Computes the unit and the window from the promises.
@@ -295,13 +327,12 @@ impl Recombine for Promised {
         self.resume(client, backlog);
         let tenant = self.tenant_of(client);
         let units = self.device.units(request.op, request.len, self.window);
-        let left = self.left_to_others(at.now, client, backlog);
+        let gives_way = self.gives_way(at, client, backlog);
         let waiting = self.waiting_kept(tenant, backlog);
-        self.clients[client].last = Some((at.now, units));
         let known = &mut self.tenants[tenant];
         known.came |= request.op.moves_data();
         let kept = known.promise.kept.as_mut();
-        let is_kept = kept.is_some_and(|(rtt, _)| at.admits_beside(rtt, units, waiting, left));
+        let is_kept = kept.is_some_and(|(rtt, _)| !gives_way && at.admits(rtt, units, waiting));
         let class = class_of(client) + usize::from(!is_kept);
         if backlog.waiting(class) == 0 {
             if !is_kept && !self.has_rest(tenant, backlog) {
@@ -316,6 +347,27 @@ impl Recombine for Promised {
         class
     }
 
+    fn promoted(&mut self, at: Moment, backlog: &Backlog) -> Option<(usize, usize)> {
+        let candidates = if self.is_shared { self.rest.len() } else { 0 };
+        for place in 0..candidates {
+            let client = self.rest[place];
+            let tenant = self.tenant_of(client);
+            if !self.is_behind(client) && !self.is_unused(at, tenant, backlog) {
+                continue;
+            }
+            let Some(units) = self.units_beyond(at, client, backlog) else { continue };
+            let waiting = self.waiting_kept(tenant, backlog);
+            let kept = self.tenants[tenant].promise.kept.as_mut();
+            if kept.is_some_and(|(rtt, _)| at.admits(rtt, units, waiting)) {
+                if !self.kept.contains(&client) {
+                    self.kept.push(client);
+                }
+                return Some((class_of(client) + 1, class_of(client)));
+            }
+        }
+        None
+    }
+
     fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         (self.is_saturated, self.wakeup) = (false, None);
         self.kept.retain(|client| backlog.waiting(class_of(*client)) > 0);
@@ -328,7 +380,7 @@ impl Recombine for Promised {
         let ready = self.rest.iter().filter(|client| backlog.is_ready(class_of(**client) + 1));
         let by_share = |client: &usize| {
             let tenant = self.tenant_of(*client);
-            (self.tenants[tenant].share, tenant, self.clients[*client].share, *client)
+            (self.tenants[tenant].share, tenant, self.clients[*client], *client)
         };
         let first = ready.clone().copied().min_by_key(by_share)?;
         // Other operations do not wait for writes that are held back because of deferred work.
@@ -378,6 +430,11 @@ impl Recombine for Promised {
 
     fn units_milli(&self, io: &Request) -> u64 {
         self.device.assumed_units_milli(io)
+    }
+
+    #[inline]
+    fn stream_below(&self, stream: u32) -> u32 {
+        self.tenant_of(stream as usize) as u32
     }
 
     #[inline]

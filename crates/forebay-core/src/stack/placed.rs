@@ -422,11 +422,11 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         self.only().map_or(&[], Policy::classes)
     }
 
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16)) {
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
         let Some(only) = self.only() else { return };
-        only.unanswered(&mut |id, class| {
+        only.unanswered(&mut |id, class, deferred| {
             if let Owner::Client(client) = self.planned[id as u32].owner {
-                each(self.clients.request(client).id, class);
+                each(self.clients.request(client).id, class, deferred);
             }
         });
     }

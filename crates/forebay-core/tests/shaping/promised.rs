@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn what_is_kept_of_each_stream_is_its_own_and_in_time(
         first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
-        depth in prop::sample::select(vec!["", ":depth=2:over=noop", ":depth=64:over=noop"]),
+        depth in prop::sample::select(vec!["", ":depth=2:over=noop", ":depth=64:over=noop", ":shared=yes:depth=64:over=noop"]),
     ) {
         let streams = [first, second, greedy];
         let all = streams.iter().enumerate();
@@ -59,7 +59,7 @@ fn classes(policy: &mut AnyPolicy) -> [Vec<(u64, u16)>; 2] {
         policy.submit(cx, read(id, Nanos(1), 0), Bytes::NONE);
     }
     let mut unanswered = Vec::new();
-    policy.unanswered(&mut |id, class| unanswered.push((id, class)));
+    policy.unanswered(&mut |id, class, _| unanswered.push((id, class)));
     for ms in 1.. {
         let (now, started) = (Nanos::from_millis(ms), Nanos(1));
         let Some(io) = policy.dispatch(now, 0) else { break };
@@ -67,7 +67,7 @@ fn classes(policy: &mut AnyPolicy) -> [Vec<(u64, u16)>; 2] {
         let done = Completion { io, started, at: now, mechanics, outcome };
         policy.complete(&mut Cx { now, slots: &mut *slots, finished: &mut finished }, &done);
     }
-    policy.unanswered(&mut |id, _| panic!("{id} was answered"));
+    policy.unanswered(&mut |id, _, _| panic!("{id} was answered"));
     let mut answers: Vec<_> = finished.iter().map(|one| (one.request.id, one.class)).collect();
     unanswered.sort_unstable();
     answers.sort_unstable();
@@ -90,6 +90,29 @@ fn the_class_of_a_request_is_known_before_it_is_answered() {
         let [unanswered, answers] = classes(&mut policy);
         assert_eq!(unanswered, [(70, 0), (71, 0), (72, 1), (73, 1), (74, 1), (75, 1)]);
         assert_eq!(answers, unanswered);
+    }
+}
+
+proptest! {
+    /// However a tenant's requests are distributed among its clients, no fewer are kept than if one
+    /// client had sent them all.
+    #[test]
+    fn clients_of_a_tenant_lose_nothing(
+        times in arrivals(80), clients in prop::collection::vec(0..5_u32, 80), greedy in arrivals(200),
+        depth in prop::sample::select(vec!["", ":depth=1:over=noop", ":depth=64:over=noop"]),
+    ) {
+        let of_tenant = times.iter().zip(&clients).map(|(at, client)| read(0, Nanos(*at), 3 * client));
+        let others = greedy.iter().map(|at| read(0, Nanos(*at), 2));
+        let mut requests: Vec<Request> = of_tenant.chain(others).collect();
+        requests.sort_by_key(|request| request.at);
+        for (id, request) in requests.iter_mut().enumerate() {
+            (request.id, request.offset) = (id as u64, (id as u64) << 20);
+        }
+        let ran = run(&format!("{SPEC}:shared=yes{depth}"), &[400], &requests);
+        let kept = ran.outcomes.iter().filter(|outcome| outcome.class == 0).count();
+        let mut alone = Rtt::new(100, Nanos(BOUNDS[0])).unwrap();
+        let expected = times.iter().filter(|at| alone.admit(Nanos(**at))).count();
+        prop_assert!(kept >= expected, "{kept} of {expected} kept");
     }
 }
 

@@ -149,7 +149,7 @@ impl Front {
         {
             connection.under_way -= 1;
             let asked = self.asked.remove(payload.asked);
-            let how = Answered { took: Nanos::ZERO, failed: true, kept: false };
+            let how = Answered { took: Nanos::ZERO, failed: true, kept_after: None };
             self.tally.answered(connection.agreed.export, self.now, &asked.header, how);
             connection.free(asked.buf, payload.len, lanes.pool());
         }

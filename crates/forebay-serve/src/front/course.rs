@@ -358,7 +358,7 @@ impl Front {
             op,
             parts: 0,
             outcome,
-            kept: false,
+            kept_after: None,
         };
         let name = self.asked.insert(asked);
         self.begin(name);

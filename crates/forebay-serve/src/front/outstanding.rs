@@ -53,14 +53,15 @@ impl Front {
         }
     }
 
-    /// Returns the class of each outstanding request by its name, if the policy knows it.
-    fn classes(&self) -> Vec<Option<u16>> {
+    /// Returns the class of each outstanding request by its name, and how long the request waited before
+    /// its class admitted it, if the policy knows the request.
+    fn classes(&self) -> Vec<Option<(u16, Nanos)>> {
         let mut classes = vec![None; self.outstanding.arrivals.len()];
         if let Some(policy) = &self.policy {
-            policy.borrow().unanswered(&mut |id, class| {
+            policy.borrow().unanswered(&mut |id, class, deferred| {
                 if let Some(known) = classes.get_mut(id as usize) {
                     // A request in several parts is beyond the promise if one of them is.
-                    *known = (*known).max(Some(class));
+                    *known = (*known).max(Some((class, deferred)));
                 }
             });
         }
@@ -76,7 +77,7 @@ impl Front {
                 let coverage = match class {
                     _ if !is_promisable => Coverage::Exempt,
                     None => Coverage::Undecided,
-                    Some(0) => Coverage::Kept,
+                    Some((0, after)) => Coverage::Kept { after },
                     Some(_) => Coverage::Beyond,
                 };
                 export.is_outstanding(now - at, coverage);

@@ -100,6 +100,21 @@ fn a_client_that_sends_slowly_does_not_break_its_own_promise() {
 }
 
 #[test]
+fn the_bound_of_a_request_counts_from_when_the_promise_covers_it() {
+    for (wait_ms, in_time) in [(9, 1), (11, 0)] {
+        let read = header(0, 0, 1, 0, 4096);
+        let mut steps = Steps::new(&[promised("db")], &[(0, read)]);
+        steps.pass(1000);
+        let request = steps.front.take();
+        let done = Done { wait: Nanos::from_millis(wait_ms), ..Done::at_once(request, Ok(())) };
+        steps.front.finished(Nanos::from_millis(1500), &done, &mut steps.wire.pool);
+        let figures = &steps.front.tally.exports[0].figures;
+        assert_eq!((figures.kept, figures.kept_in_time), (1, in_time));
+        assert_eq!(steps.longest_ms(0), 500, "latency counts from the arrival");
+    }
+}
+
+#[test]
 fn waiting_for_memory_counts() {
     let half = header(1, 0, 1, 0, PAYLOAD_MAX);
     let read = header(0, 0, 2, 0, 1 << 20);

@@ -34,7 +34,10 @@ pub(crate) struct ExportTally {
 /// Whether a promise covers an outstanding request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    Kept,
+    /// The promise has covered the request since it had waited for this long.
+    Kept {
+        after: Nanos,
+    },
     Beyond,
     /// The policy does not know the request yet.
     Undecided,
@@ -47,8 +50,8 @@ pub(crate) enum Coverage {
 pub(crate) struct Answered {
     pub(crate) took: Nanos,
     pub(crate) failed: bool,
-    /// Whether a promise covers the request.
-    pub(crate) kept: bool,
+    /// How long the request waited until the promise covered it; None if the promise does not.
+    pub(crate) kept_after: Option<Nanos>,
 }
 
 impl ExportTally {
@@ -97,10 +100,13 @@ impl ExportTally {
     pub(crate) fn is_outstanding(&mut self, age: Nanos, coverage: Coverage) {
         let figures = &mut self.figures;
         figures.oldest_request_s = figures.oldest_request_s.max(age.0 as f64 / 1e9);
-        let is_overdue = self.within.is_some_and(|within| age > within);
-        figures.overdue += u64::from(is_overdue && coverage == Coverage::Kept);
-        self.undecided += u64::from(is_overdue && coverage == Coverage::Undecided);
-        self.asks_beyond |= coverage == Coverage::Beyond;
+        let is_overdue = |age: Nanos| u64::from(self.within.is_some_and(|within| age > within));
+        match coverage {
+            Coverage::Kept { after } => figures.overdue += is_overdue(age - after),
+            Coverage::Undecided => self.undecided += is_overdue(age),
+            Coverage::Beyond => self.asks_beyond = true,
+            Coverage::Exempt => {}
+        }
     }
 
     /// Called when all outstanding requests have been registered. If none of them is beyond the
@@ -136,10 +142,10 @@ impl ExportTally {
     pub(super) fn answered(&mut self, now: Nanos, header: &Header, how: Answered) {
         self.turn(now);
         let (len, figures) = (u64::from(header.len), &mut self.figures);
-        let within = self.within.filter(|_| how.kept);
-        if let Some(within) = within.filter(|_| header.command.is_promisable()) {
+        let promised = self.within.zip(how.kept_after);
+        if let Some((within, kept_after)) = promised.filter(|_| header.command.is_promisable()) {
             figures.kept += 1;
-            figures.kept_in_time += u64::from(!how.failed && how.took <= within);
+            figures.kept_in_time += u64::from(!how.failed && how.took - kept_after <= within);
             figures.kept_failed += u64::from(how.failed);
         }
         match header.command {
@@ -183,18 +189,23 @@ mod tests {
             tally.all_outstanding();
             (tally.figures.oldest_request_s, tally.figures.overdue)
         };
-        use Coverage::{Beyond, Exempt, Kept, Undecided};
+        use Coverage::{Beyond, Exempt, Undecided};
+        let after = |ms| Coverage::Kept { after: Nanos::from_millis(ms) };
         assert_eq!(of(&mut tally, &[]), (0.0, 0));
-        assert_eq!(of(&mut tally, &[(300, Kept), (20, Kept)]), (0.3, 0));
-        assert_eq!(of(&mut tally, &[(301, Kept), (66_000, Kept), (20, Kept)]), (66.0, 2));
-        assert_eq!(of(&mut tally, &[(1000, Kept); 50]), (1.0, 50));
+        assert_eq!(of(&mut tally, &[(300, after(0)), (20, after(0))]), (0.3, 0));
+        assert_eq!(
+            of(&mut tally, &[(301, after(0)), (66_000, after(0)), (20, after(0))]),
+            (66.0, 2)
+        );
+        assert_eq!(of(&mut tally, &[(1000, after(0)); 50]), (1.0, 50));
+        assert_eq!(of(&mut tally, &[(1000, after(700)), (1000, after(699))]), (1.0, 1));
         assert_eq!(of(&mut tally, &[(1000, Beyond); 50]), (1.0, 0));
         assert_eq!(of(&mut tally, &[(1000, Exempt); 50]), (1.0, 0));
         // The promise covers four requests within the bound.
         assert_eq!(of(&mut tally, &[(1000, Undecided); 50]), (1.0, 4));
-        assert_eq!(of(&mut tally, &[(1000, Undecided), (1000, Kept), (9, Exempt)]), (1.0, 2));
-        assert_eq!(of(&mut tally, &[(1000, Undecided), (1000, Kept), (9, Beyond)]), (1.0, 1));
+        assert_eq!(of(&mut tally, &[(1000, Undecided), (1000, after(0)), (9, Exempt)]), (1.0, 2));
+        assert_eq!(of(&mut tally, &[(1000, Undecided), (1000, after(0)), (9, Beyond)]), (1.0, 1));
         tally.promise(None);
-        assert_eq!(of(&mut tally, &[(1000, Kept), (1000, Undecided)]), (1.0, 0));
+        assert_eq!(of(&mut tally, &[(1000, after(0)), (1000, Undecided)]), (1.0, 0));
     }
 }

@@ -10,12 +10,12 @@ use crate::front::Streams;
 struct Client {
     export: usize,
     depth: u32,
-    op: Op,
+    len: u32,
     thinks: Nanos,
 }
 
 const fn reader(export: usize, depth: u32) -> Client {
-    Client { export, depth, op: Op::Read, thinks: Nanos::ZERO }
+    Client { export, depth, len: 4096, thinks: Nanos::ZERO }
 }
 
 const STEADY: usize = 0;
@@ -23,12 +23,13 @@ const DB: usize = 1;
 const BATCH: usize = 2;
 /// The promise to the export "db".
 const DB_IOPS: u64 = 30;
-const MINUTE: Nanos = Nanos::from_secs(60);
 
-/// Clients of three exports during a minute of virtual time.
+/// Clients of three exports for some time.
 struct Clients {
     clients: Vec<Client>,
     streams: Streams,
+    within: Nanos,
+    until: Nanos,
     steady: VecDeque<Nanos>,
     /// When the next request of each client is due; the second figure is the client.
     due: Vec<(Nanos, usize)>,
@@ -55,18 +56,19 @@ impl Clients {
 impl Workload for Clients {
     fn peek(&self) -> Option<Nanos> {
         let at = self.steady.front().copied().into_iter().chain(self.next_due().map(|due| due.0));
-        at.min().filter(|at| *at < MINUTE)
+        at.min().filter(|at| *at < self.until)
     }
 
     fn take(&mut self) -> Request {
         let (at, id, lane, flags) = (self.peek().unwrap(), self.taken, 0, Flags::NONE);
         self.taken += 1;
         let place = next_random(&mut (id + 1)) >> 8;
-        let offset = place % (self.bytes / 4096) * 4096;
+        let place_of = |len: u32| place % (self.bytes / u64::from(len)) * u64::from(len);
+        let op = Op::Read;
         if self.steady.front() == Some(&at) {
             self.steady.pop_front();
-            let stream = self.streams.of(0, STEADY);
-            return Request { at, offset, id, len: 4096, stream, lane, op: Op::Read, flags };
+            let (stream, len, offset) = (self.streams.of(0, STEADY), 4096, place_of(4096));
+            return Request { at, offset, id, len, stream, lane, op, flags };
         }
         let due = self.next_due().unwrap();
         self.due.retain({
@@ -75,15 +77,20 @@ impl Workload for Clients {
         });
         let client = self.clients[due.1];
         let stream = self.streams.of(due.1 as u32 + 1, client.export);
-        Request { at, offset, id, len: 4096, stream, lane, op: client.op, flags }
+        let (len, offset) = (client.len, place_of(client.len));
+        Request { at, offset, id, len, stream, lane, op, flags }
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        // Without new requests, the last ones are answered under other conditions.
+        if now >= self.until {
+            return;
+        }
         let client = self.client_of(done.request.stream);
         let export = client.map_or(STEADY, |at| self.clients[at].export);
         if done.class == 0 {
             self.kept[export] += 1;
-            self.late[export] += u64::from(done.latency(now) > ON_DISK.within);
+            self.late[export] += u64::from(done.wait > self.within);
         }
         if let Some(at) = client {
             self.answers[at] += 1;
@@ -93,22 +100,39 @@ impl Workload for Clients {
 }
 
 impl Clients {
-    /// Runs the clients beside a steady tenant, on a disk of 78 IOPS.
+    /// Runs the clients for a minute of virtual time beside a steady tenant, on a disk of 78 IOPS.
     fn run(clients: &[Client]) -> Clients {
+        Clients::run_beside(1, clients, None)
+    }
+
+    /// Does the same with a weight of "batch", and with given streams.
+    fn run_beside(weight: u64, clients: &[Client], streams: Option<Streams>) -> Clients {
         let bed = on_device("st1000nm0011", None);
         let mut back = Back::of("disk", On::Volume(Vec::new()));
-        back.capacity_iops = Some(bed.capacity_iops("noop"));
+        (back.capacity_iops, back.streams) = (Some(bed.capacity_iops("noop")), streams);
         let promise = |iops| Some(Promise { iops, within: ON_DISK.within });
         back.exports = vec![
             Named { promise: promise(ON_DISK.planned_iops(0)), ..Named::all("steady") },
             Named { promise: promise(DB_IOPS), ..Named::all("db") },
-            Named::all("batch"),
+            Named { weight, ..Named::all("batch") },
         ];
+        Clients::run_on(&bed, &back, clients, ON_DISK.arrivals(0), Nanos::from_secs(60))
+    }
+
+    fn run_on(
+        bed: &Bed,
+        back: &Back,
+        clients: &[Client],
+        steady: VecDeque<Nanos>,
+        until: Nanos,
+    ) -> Clients {
         let due = |(at, client): (usize, &Client)| vec![(Nanos::ZERO, at); client.depth as usize];
         let mut run = Clients {
             clients: clients.to_vec(),
             streams: back.who(),
-            steady: ON_DISK.arrivals(0),
+            within: back.exports[DB].promise.unwrap().within,
+            until,
+            steady,
             due: clients.iter().enumerate().flat_map(due).collect(),
             bytes: bed.bytes,
             taken: 0,
@@ -118,8 +142,16 @@ impl Clients {
         };
         let mut policy = (bed.build)(&back.shaped().unwrap());
         simulate::run(&mut policy, &mut bed.devices.clone(), &mut run, &mut ());
-        println!("{:?}: {:?}, kept {:?}, late {:?}", run.clients, run.answers, run.kept, run.late);
+        println!("{:?}, kept {:?}, late {:?}", run.answers, run.kept, run.late);
         run
+    }
+
+    /// Returns the least and the highest number of answers to a client of an export.
+    fn range_of(&self, export: usize) -> (u64, u64) {
+        let clients = self.clients.iter().zip(&self.answers);
+        let answers = clients.filter(|(client, _)| client.export == export);
+        let answers = answers.map(|(_, answers)| *answers);
+        (answers.clone().min().unwrap_or(0), answers.max().unwrap_or(0))
     }
 
     /// Expects that the promises to "steady" and "db" were kept, in full if `is_busy`.
@@ -164,4 +196,160 @@ fn what_a_modest_connection_leaves_is_its_neighbours() {
     let run = Clients::run(&[reader(DB, 64), rare, reader(BATCH, 16)]);
     run.kept_promises();
     assert!(run.answers[1] >= 90, "{} in a minute", run.answers[1]);
+}
+
+/// Many connections of two exports on a disk of `500` IOPS, of which "db" has a promise within 50 ms.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    promise_iops: u64,
+    /// The number of connections of "db" and of "batch", and the depth of each.
+    connections: [usize; 2],
+    depth: u32,
+    batch_weight: u64,
+}
+
+impl Many {
+    fn run(&self, policy: &str, streams: Option<Streams>) -> Clients {
+        let bed = on_device("fixed:500", None);
+        let mut back = Back::of("disk", On::Volume(Vec::new()));
+        (back.policy, back.streams) = (policy.into(), streams);
+        back.capacity_iops = Some(500);
+        let promise = Promise { iops: self.promise_iops, within: Nanos::from_millis(50) };
+        back.exports = vec![
+            Named::all("steady"),
+            Named { promise: Some(promise), ..Named::all("db") },
+            Named { weight: self.batch_weight, ..Named::all("batch") },
+        ];
+        let [db, batch] = self.connections;
+        let clients = [vec![reader(DB, self.depth); db], vec![reader(BATCH, self.depth); batch]];
+        println!("{self:?}, {policy}, {streams:?}");
+        Clients::run_on(&bed, &back, &clients.concat(), VecDeque::new(), RUN)
+    }
+}
+
+const RUN: Nanos = Nanos::from_secs(40);
+
+const MANY: [Many; 6] = [
+    Many { promise_iops: 450, connections: [40, 1], depth: 2, batch_weight: 1 },
+    Many { promise_iops: 150, connections: [100, 100], depth: 4, batch_weight: 1 },
+    Many { promise_iops: 300, connections: [30, 30], depth: 4, batch_weight: 100 },
+    Many { promise_iops: 450, connections: [20, 1], depth: 1, batch_weight: 1 },
+    Many { promise_iops: 450, connections: [200, 1], depth: 1, batch_weight: 100 },
+    Many { promise_iops: 300, connections: [3, 30], depth: 64, batch_weight: 100 },
+];
+
+#[test]
+fn many_connections_get_the_whole_promise_and_none_starves() {
+    let mut failed = Vec::new();
+    for many in MANY {
+        let run = many.run("noop", None);
+        let one = many.run("noop", Some(Streams::Exports));
+        let least = (many.promise_iops * RUN.0 / 1_000_000_000).max(one.kept[DB]) * 98 / 100;
+        let mut fails = |what: String| failed.push(format!("{many:?}: {what}"));
+        if run.kept[DB] < least {
+            fails(format!("{} kept, expected {least}", run.kept[DB]));
+        }
+        if run.late[DB] * 200 > run.kept[DB] {
+            fails(format!("{} of {} are late", run.late[DB], run.kept[DB]));
+        }
+        for export in [DB, BATCH] {
+            let (lowest, highest) = run.range_of(export);
+            if lowest * 2 < highest {
+                fails(format!("export {export}: from {lowest} to {highest} answers"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn schedulers_treat_an_export_as_a_stream() {
+    let connections = [30, 30];
+    let many = Many { promise_iops: 150, connections, depth: 1, batch_weight: 1 };
+    let rate = |policy: &str, streams: Option<Streams>| {
+        many.run(policy, streams).answers.iter().sum::<u64>()
+    };
+    let all = rate("noop", None);
+    let served = rate("bfq", None);
+    assert!(served * 10 >= all * 9, "{served} answers with bfq, {all} with noop");
+    for policy in ["bfq", "cfq", "anticipatory", "forebay"] {
+        let (served, one) = (rate(policy, None), rate(policy, Some(Streams::Exports)));
+        assert!(served * 100 >= one * 90, "{policy}: {served} answers, {one} with one stream");
+    }
+}
+
+#[test]
+fn connections_with_long_requests_do_not_displace_those_with_short_ones() {
+    // The longest take longer than the promise's bound.
+    for (len, weight) in [(64 << 10, 1), (1 << 20, 1), (8 << 20, 1), (1 << 20, 100)] {
+        let long = Client { len, ..reader(DB, 4) };
+        let clients = [reader(DB, 4), reader(DB, 4), long, reader(BATCH, 16)];
+        let run = Clients::run_beside(weight, &clients, None);
+        let one = Clients::run_beside(weight, &clients, Some(Streams::Exports));
+        let (kept, late) = (run.kept[DB], run.late[DB]);
+        assert!(
+            kept * 100 >= one.kept[DB] * 98,
+            "{len}: {kept} kept, {} in one stream",
+            one.kept[DB]
+        );
+        assert!(kept * 100 >= DB_IOPS * 60 * 96, "{len}: {kept} kept");
+        assert!(late * 200 <= kept, "{len}: {late} of {kept} are late");
+        let (short, fair) = (run.answers[0].min(run.answers[1]), DB_IOPS * 60 / 3);
+        assert!(short * 10 >= fair * 6, "{len}: {short} short ones, {fair} would be fair");
+        let long_mb = (run.answers[2] * u64::from(len)) >> 20;
+        assert!(weight > 1 || long_mb >= 40, "{len}: {long_mb} MB in long ones");
+    }
+}
+
+/// A tenant whose requests come over four connections, three quarters of them over the first one.
+struct Spread(Tenants);
+
+impl Workload for Spread {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.peek()
+    }
+
+    fn take(&mut self) -> Request {
+        let request = self.0.take();
+        let plug = (request.id % 16).saturating_sub(12) as u32;
+        match request.stream {
+            0 => Request { stream: Streams::ConnectionsOf(3).of(plug, 0), ..request },
+            _ => request,
+        }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        self.0.finished(now, done, slots);
+    }
+}
+
+/// Counts how many requests of the first export are in time, from their arrival.
+struct InTime(u64);
+
+impl Observer for InTime {
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let is_in_time = done.latency(now) <= ON_DISK.within;
+        self.0 += u64::from(done.request.stream.is_multiple_of(3) && is_in_time);
+    }
+}
+
+#[test]
+fn a_promise_is_kept_though_the_requests_come_over_several_connections() {
+    let bed = on_device("st1000nm0011", None);
+    let mut back = Back::of("disk", On::Volume(Vec::new()));
+    back.capacity_iops = Some(bed.capacity_iops("noop"));
+    let promise = Promise { iops: ON_DISK.planned_iops(0), within: ON_DISK.within };
+    back.exports = vec![
+        Named { promise: Some(promise), ..Named::all("steady") },
+        Named { weight: 100, ..Named::all("greedy") },
+    ];
+    for neighbour in [NEIGHBOURS[0], NEIGHBOURS[4], NEIGHBOURS[7]] {
+        let mut spread = Spread(Tenants::new(&bed, &[ON_DISK], neighbour, u64::MAX));
+        let mut in_time = InTime(0);
+        let mut policy = (bed.build)(&back.shaped().unwrap());
+        simulate::run(&mut policy, &mut bed.devices.clone(), &mut spread, &mut in_time);
+        let share = in_time.0 as f64 / ON_DISK.requests as f64;
+        println!("{neighbour:?}: {share:.4} in time");
+        assert!(share >= 0.985, "{neighbour:?}: {share}");
+    }
 }
