@@ -96,6 +96,12 @@ impl Rtt {
         self.within
     }
 
+    /// Returns whether the server has completed all admitted requests at `at`.
+    #[inline]
+    pub(crate) fn is_idle(&self, at: Nanos) -> bool {
+        self.free <= u128::from(at.0) * u128::from(self.rate_iops)
+    }
+
     /// Returns when the server will have completed all admitted requests, rounded up to a
     /// nanosecond.
     pub fn free_at(&self) -> Nanos {

@@ -233,7 +233,7 @@ impl Promised {
         let waits = |client: &&usize| {
             self.tenant_of(**client) == tenant && backlog.waiting(class_of(**client) + 1) > 0
         };
-        kept.is_some_and(|(rtt, _)| rtt.free_at() <= at.paced)
+        kept.is_some_and(|(rtt, _)| rtt.is_idle(at.paced))
             && self.rest.iter().filter(waits).nth(1).is_some()
     }
 
