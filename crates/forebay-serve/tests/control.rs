@@ -329,7 +329,8 @@ fn promises_are_those_of_the_last_reload_however_often_they_change() {
         assert_eq!(keeps, iops);
         // Some time may pass until the last request has arrived.
         let burst = iops / 10;
-        assert!((burst..=burst * 3 / 2).contains(&kept), "{kept} of {burst}");
+        let expected = if burst > 0 { burst..2 * burst } else { 0..1 };
+        assert!(expected.contains(&kept), "{kept} of {burst}");
     };
     holds(100);
     for iops in [200, 100, 300, 0, 100, 0, 200] {
@@ -348,27 +349,28 @@ fn promises_are_those_of_the_last_reload_however_often_they_change() {
 
 #[test]
 fn weights_are_those_of_the_last_reload_however_often_they_change() {
-    let disk = "[[disk]]\nname = 'one'\nfile = '@one'\nemulate = 'fixed:100'\n";
+    let disk = "[[disk]]\nname = 'one'\nfile = '@one'\nemulate = 'fixed:300'\n";
     let with = |weight: u64| {
         let a = export("a", "one", &format!("size = '512KiB'\nweight = {weight}"));
         disk.to_string() + &a + &export("b", "one", "offset = '512KiB'")
     };
     let served = Configured::new(&with(8));
-    // Of 40 requests to each export, 5 to 'b' are answered before all to 'a' are, or all 40.
+    // Of 250 requests to each export, 31 to 'b' are answered before all to 'a' are, or all. The first
+    // 64 that arrive are passed to the disk in any case.
     let holds = |weight: u64| {
         let mut clients = ["a", "b"].map(|export| served.client(export));
-        for nth in 0..40 {
+        for nth in 0..250 {
             for client in &mut clients {
-                client.request((READ, 0), nth, (nth * 37 % 40 * 8192, 512), &[]);
+                client.request((READ, 0), nth, (nth * 37 % 250 * 2048, 512), &[]);
             }
         }
-        (0..40).for_each(|_| assert_eq!(clients[0].answer(512).errno, 0));
-        let others = 40 - served.server.figures().backs[0].exports[1].under_way;
-        assert_eq!(others < 24, weight == 8, "{weight}: {others}");
-        (0..40).for_each(|_| assert_eq!(clients[1].answer(512).errno, 0));
+        (0..250).for_each(|_| assert_eq!(clients[0].answer(512).errno, 0));
+        let others = 250 - served.server.figures().backs[0].exports[1].under_way;
+        assert_eq!(others < 150, weight == 8, "{weight}: {others}");
+        (0..250).for_each(|_| assert_eq!(clients[1].answer(512).errno, 0));
     };
     holds(8);
-    for weight in [1, 8, 1, 8] {
+    for weight in [1, 8, 1] {
         let said = served.reload(&with(weight));
         assert!(said.contains("'one' has new promises, weights or streams now"), "{said}");
         holds(weight);

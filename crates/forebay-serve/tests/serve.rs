@@ -481,8 +481,8 @@ fn requests_beyond_a_promise_may_wait_and_those_within_it_are_overdue() {
     assert_eq!(overdue_on("fixed:80"), (0, 0));
     // The promise covers 20 requests within 500 ms, and the disk has served some of them.
     let (overdue, late) = overdue_on("fixed:2");
-    assert!((16..=20).contains(&overdue), "{overdue}");
-    assert!(late <= 4, "{late}");
+    assert!((12..=24).contains(&overdue), "{overdue}");
+    assert!(late <= 8, "{late}");
 }
 
 #[test]
