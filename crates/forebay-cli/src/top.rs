@@ -49,6 +49,9 @@ forebay_ask::ask! {
 struct TopAnswer<'a> {
     uptime_s: f64,
     backs: &'a [BackFigures],
+    /// The disks and volumes that did not answer in time.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    unanswered: &'a [String],
 }
 
 /// How often to check whether the user wants to stop.
@@ -61,7 +64,11 @@ impl Formatted<TopAsk> {
         if self.format != Format::Table {
             return output::print_data(
                 self.format,
-                &TopAnswer { uptime_s: before.uptime_s, backs: &before.backs },
+                &TopAnswer {
+                    uptime_s: before.uptime_s,
+                    backs: &before.backs,
+                    unanswered: &before.unanswered,
+                },
             );
         }
         let goes_on = io::stdout().is_terminal() && !once;
@@ -99,7 +106,8 @@ fn page(before: &Figures, now: &Figures) -> String {
     let goes_on = before.backs.is_empty() || now.backs.iter().any(is_known);
     let before = if goes_on && now.uptime_s >= before.uptime_s { before } else { &fresh };
     let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
-    let mut text = String::new();
+    let silent = |name: &String| output::wrapped(&format!("'{name}' does not answer.")) + "\n";
+    let mut text: String = now.unanswered.iter().map(silent).collect();
     for back in &now.backs {
         let none = BackFigures { exports: Vec::new(), disks: Vec::new(), ..back.clone() };
         let then = before.backs.iter().find(|other| is_same(other, back)).unwrap_or(&none);
@@ -406,7 +414,8 @@ mod tests {
             start_id: "1".into(),
             counted: (0..30).map(|nth| (format!("units_switched_{nth}"), 1e9)).collect(),
         };
-        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs: vec![back] }
+        let unanswered = Vec::new();
+        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs: vec![back], unanswered }
     }
 
     #[test]
@@ -454,6 +463,9 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
+        let silent = Figures { unanswered: vec!["other".into()], ..looked(12.0, 0) };
+        let silent = page(&looked(10.0, 0), &silent);
+        assert!(silent.starts_with("'other' does not answer.\ndata is idle"), "{silent}");
         let mut hangs = looked(12.0, 0);
         hangs.backs[0].exports[0].under_way = 1;
         let hangs = page(&looked(10.0, 0), &hangs);

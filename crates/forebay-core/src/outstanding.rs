@@ -136,6 +136,11 @@ impl Outstanding {
         (Request { flags, ..client.request }, client.bytes)
     }
 
+    /// Returns an unanswered request.
+    pub(crate) fn request(&self, key: u32) -> &Request {
+        &self.requests[key].request
+    }
+
     /// Removes a request that has no holds and returns its answer.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {

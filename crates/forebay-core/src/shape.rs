@@ -365,18 +365,30 @@ impl<R: Recombine> Policy for Shaper<R> {
         &self.shape.classes
     }
 
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
+        for pending in self.backlog.unanswered() {
+            let deferred = pending.admitted - pending.request.at;
+            each(pending.request.id, self.reported(pending.class), deferred);
+        }
+    }
+
     fn servers(&self) -> &[u64] {
         &self.shape.servers
     }
 }
 
 impl<R: Recombine> Shaper<R> {
+    /// Returns the index into [`Policy::classes`] of a class of the recombiner.
+    #[inline]
+    fn reported(&self, class: usize) -> u16 {
+        self.recombine.reported(class).min(self.shape.classes.len().saturating_sub(1)) as u16
+    }
+
     /// Answers the request `whole`, whose last part `done` has completed.
     #[inline]
     fn answer(&mut self, cx: &mut Cx<'_>, done: &Completion, whole: &Pending) {
         self.recombine.completed(whole.class);
-        let class = self.recombine.reported(whole.class);
-        let class = class.min(self.shape.classes.len().saturating_sub(1)) as u16;
+        let class = self.reported(whole.class);
         self.observe(done, whole, class);
         let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
         cx.finished.push(Done { request: whole.request, wait, held: Nanos::ZERO, outcome, class });

@@ -158,11 +158,12 @@ impl Driver {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the policy of `next`. Files, traces and exports may have changed meanwhile.
+    /// Takes over `next`, whose policy and exports are in use now. Files and traces may have changed
+    /// meanwhile; exports may not, because only a switch changes them.
     pub(crate) fn adopt(&self, next: Back) {
         let mut current = self.current();
-        let Back { on, trace, trace_issued, exports, .. } = current.clone();
-        *current = Back { on, trace, trace_issued, exports, ..next };
+        let Back { on, trace, trace_issued, .. } = current.clone();
+        *current = Back { on, trace, trace_issued, ..next };
     }
 
     /// Returns the bytes available to exports.

@@ -24,6 +24,9 @@ pub struct Figures {
     pub uptime_s: f64,
     /// The figures of each back.
     pub backs: Vec<BackFigures>,
+    /// The names of the backs whose figures are missing, because they did not answer in time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<String>,
 }
 
 /// Figures of a back, counted since the server started.
@@ -197,8 +200,8 @@ pub struct ExportFigures {
     /// Seconds since the oldest outstanding request arrived; 0 if none is outstanding.
     #[serde(default)]
     pub oldest_request_s: f64,
-    /// The number of outstanding requests that are older than the promised bound, at most as many
-    /// as the promise covers.
+    /// The number of outstanding reads and writes that the promise covers and that are older than its
+    /// bound.
     #[serde(default)]
     pub overdue: u64,
     /// Seconds of the disks' time that the export's requests took.

@@ -348,8 +348,9 @@ impl Names<'_> {
                  remove the flash, serve it so, and drain it first (docs/placement-log.md)"
             ),
             Why::Blank => format!(
-                "flash: {flash} is blank, expected one with a log (docs/placement-log.md); \
-                 format=yes in the policy initializes it"
+                "flash: {flash} {}, expected one with a log (docs/placement-log.md); \
+                 format=yes in the policy initializes it",
+                if Path::new(&flash.to_string()).exists() { "is blank" } else { "does not exist" }
             ),
             Why::Other => format!(
                 "flash: {flash} has other data in place of the log, expected a log \

@@ -27,7 +27,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::contract::request::BACKGROUND;
 use forebay_core::contract::volume::VolumeOrder;
 use forebay_core::slab::Slab;
 use forebay_core::{
@@ -327,7 +326,7 @@ impl Front {
     fn arrives(&mut self, name: u32, export: usize) {
         let asked = &mut self.asked[name];
         asked.at = self.now - asked.waited;
-        self.outstanding.begins(name, export, asked.at);
+        self.outstanding.begins(name, export, asked.at, asked.header.command);
     }
 
     /// Accepts a request whose data has a buffer, after it has waited for that buffer.
@@ -474,26 +473,16 @@ impl Front {
     /// Records the start of an I/O.
     #[inline]
     pub(crate) fn record_start(&mut self, now: Nanos, io: &Request) {
-        let io = self.with_owner(io);
-        self.traces.started(now, &io);
+        if self.traces.records_issued() {
+            let name = self.owner_of(io);
+            self.traces.started(now, io, name.as_ref());
+        }
     }
 
     /// Records the end of an I/O.
     #[inline]
     pub(crate) fn record_end(&mut self, completion: &Completion) {
-        let io = self.with_owner(&completion.io);
-        self.traces.ended(&Completion { io, ..*completion });
-    }
-
-    /// Returns an I/O whose stream is that of its connection or export, or [`BACKGROUND`] if the server
-    /// itself requested it.
-    fn with_owner(&self, io: &Request) -> Request {
-        let stream = match self.streams.export(io.stream) {
-            _ if io.stream == self.own_stream() => BACKGROUND,
-            Some(export) => export as u32,
-            None => io.stream,
-        };
-        Request { stream, ..*io }
+        self.traces.ended(completion);
     }
 
     pub(crate) fn peek(&self) -> Option<Nanos> {

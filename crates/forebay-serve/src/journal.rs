@@ -200,10 +200,10 @@ impl Journal {
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Checks, in the policy's gauges, which drives are lost or back.
-    pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
+    /// Checks, in the policy's gauges if they are known, which drives are lost or back.
+    pub(crate) fn look(&mut self, wall: Nanos, gauges: Option<&[Gauge]>) {
         self.looks_at = wall + LOOKS;
-        self.look_at_drives(gauges);
+        gauges.into_iter().for_each(|gauges| self.look_at_drives(gauges));
         self.tell_due(wall, false);
     }
 

@@ -50,6 +50,13 @@ pub(crate) enum Command {
     Unknown,
 }
 
+impl Command {
+    /// Returns whether a promise can cover the command.
+    pub(crate) fn is_promisable(self) -> bool {
+        matches!(self, Command::Read | Command::Write)
+    }
+}
+
 /// The flags of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommandFlags(u16);

@@ -36,17 +36,35 @@ struct Bunch {
     began: Option<Nanos>,
 }
 
-/// The names of streams: given names for the first ones, and numbers for the rest.
-struct StreamNames {
-    names: Vec<String>,
-    /// The stream whose number is 0.
-    first: usize,
+/// The stream of everything that the server does by itself.
+const SERVER: &str = "(server)";
+
+/// The streams of a trace, numbered in the order of their first records.
+#[derive(Default)]
+struct StreamNumbers {
+    numbers: BTreeMap<Arc<str>, u32>,
+    /// The names that have not been passed to the writing thread.
+    new: Vec<String>,
 }
 
-impl StreamNames {
-    fn name(&self, stream: usize) -> String {
-        let numbered = || stream.saturating_sub(self.first).to_string();
-        self.names.get(stream).cloned().unwrap_or_else(numbered)
+impl StreamNumbers {
+    /// Returns the number of the stream of this name. The server's own requests and I/Os have none.
+    fn number(&mut self, name: Option<&Arc<str>>) -> u32 {
+        match name {
+            Some(name) => self.named(name),
+            None => self.named(&Arc::from(SERVER)),
+        }
+    }
+
+    /// Returns the number of this name, which may be new.
+    fn named(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.numbers.len() as u32;
+        self.new.push(name.to_string());
+        self.numbers.insert(Arc::clone(name), number);
+        number
     }
 }
 
@@ -62,8 +80,7 @@ struct Recording {
     /// The number of the first waiting record.
     first: u64,
     bunch: Vec<Record>,
-    /// The names of streams that have not been passed to the thread.
-    streams: Vec<String>,
+    streams: StreamNumbers,
     /// The time of the first record, by the driver's clock and since 1970.
     origin: Option<(Nanos, Nanos)>,
 }
@@ -100,12 +117,8 @@ impl EndedTraces {
 }
 
 impl Recording {
-    /// Starts a trace of `volumes`, with names for `streams`.
-    fn begin(
-        to: Destination<'_>,
-        volumes: Vec<String>,
-        streams: StreamNames,
-    ) -> Result<Recording, TraceError> {
+    /// Starts a trace of `volumes`.
+    fn begin(to: Destination<'_>, volumes: Vec<String>) -> Result<Recording, TraceError> {
         let kept = ProtectedFiles::default();
         let kept = to.disks.iter().fold(kept, |kept, path| kept.and_file(path));
         let writer = create(to.path, None, &kept)?;
@@ -114,7 +127,7 @@ impl Recording {
         let (ended, named) = (to.ended, path.clone());
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || {
-            write(writer, volumes, coming, streams).inspect_err(|error| {
+            write(writer, volumes, coming).inspect_err(|error| {
                 ended.add(named);
                 // If nobody receives this error, `finish` reports it.
                 let _ = says.send(format!("{what}: {error}; the server continues without this trace; what was written is in .forebay-*.partial in its folder"));
@@ -126,14 +139,21 @@ impl Recording {
             waiting: VecDeque::new(),
             first: 0,
             bunch: Vec::with_capacity(BUNCH),
-            streams: Vec::new(),
+            streams: StreamNumbers::default(),
             origin: None,
         })
     }
 
-    /// Adds a record and returns its number.
-    fn begins(&mut self, at: Nanos, request: &Request, volume: u32) -> u64 {
-        let Request { offset, len, stream, op, flags, .. } = *request;
+    /// Adds a record, whose stream has this name, and returns its number.
+    fn begins(
+        &mut self,
+        at: Nanos,
+        request: &Request,
+        volume: u32,
+        name: Option<&Arc<str>>,
+    ) -> u64 {
+        let Request { offset, len, op, flags, .. } = *request;
+        let stream = self.streams.number(name);
         let (origin, _) = *self.origin.get_or_insert_with(|| (at, time_of_day()));
         let at = at - origin;
         self.waiting.push_back((
@@ -166,7 +186,7 @@ impl Recording {
         let began = self.origin.map(|(_, began)| began);
         if let Some((to, _)) = &self.to {
             // If writing has failed, nobody receives the records, and `finish` reports the error.
-            let streams = std::mem::take(&mut self.streams);
+            let streams = std::mem::take(&mut self.streams.new);
             let _ = to.send(Bunch { records, streams, began });
         }
     }
@@ -220,11 +240,6 @@ pub(crate) trait RecordedTrace {
 /// The trace of clients' requests.
 pub(crate) struct ClientTrace {
     recording: Recording,
-    /// The streams of the trace, by name.
-    streams: BTreeMap<Arc<str>, u32>,
-    /// For each stream of the server, its name and its stream in the trace. A name is compared by
-    /// its address, because it usually is that of the previous request.
-    known: Vec<Option<(Arc<str>, u32)>>,
     /// Requests in flight, with the numbers of their records. The parts of a request have the same
     /// id but different offsets.
     under_way: BTreeMap<(RequestId, u64), u64>,
@@ -233,53 +248,18 @@ pub(crate) struct ClientTrace {
 impl ClientTrace {
     /// Starts the trace of clients' requests.
     pub(crate) fn begin(to: Destination<'_>) -> Result<ClientTrace, TraceError> {
-        let streams = StreamNames { names: Vec::new(), first: 0 };
         let volume = to.back.to_string();
-        let recording = Recording::begin(to, vec![volume], streams)?;
-        let (streams, known, under_way) = Default::default();
-        Ok(ClientTrace { recording, streams, known, under_way })
+        let recording = Recording::begin(to, vec![volume])?;
+        Ok(ClientTrace { recording, under_way: BTreeMap::new() })
     }
 
     /// Registers the arrival of a client's request, whose stream has this name. The server's own
-    /// requests have none, and are recorded in the first stream.
+    /// requests have none.
     pub(crate) fn arrived(&mut self, request: &Request, name: Option<&Arc<str>>) {
         if request.op != Op::Open {
-            let stream = self.stream(request.stream as usize, name);
-            let which = self.recording.begins(request.at, &Request { stream, ..*request }, 0);
+            let which = self.recording.begins(request.at, request, 0, name);
             self.under_way.insert((request.id, request.offset), which);
         }
-    }
-
-    /// Returns the stream in the trace for a stream of the server.
-    fn stream(&mut self, stream: usize, name: Option<&Arc<str>>) -> u32 {
-        let Some(name) = name else {
-            if self.streams.is_empty() {
-                self.named(&Arc::from("0"));
-            }
-            return 0;
-        };
-        if let Some(Some((known, id))) = self.known.get(stream)
-            && Arc::ptr_eq(known, name)
-        {
-            return *id;
-        }
-        let id = self.named(name);
-        if stream >= self.known.len() {
-            self.known.resize(stream + 1, None);
-        }
-        self.known[stream] = Some((Arc::clone(name), id));
-        id
-    }
-
-    /// Returns the stream of this name, which may be new.
-    fn named(&mut self, name: &Arc<str>) -> u32 {
-        if let Some(id) = self.streams.get(name) {
-            return *id;
-        }
-        let id = self.streams.len() as u32;
-        self.recording.streams.push(name.to_string());
-        self.streams.insert(Arc::clone(name), id);
-        id
     }
 
     /// Registers the answer to a request; returns whether its arrival was registered.
@@ -318,17 +298,18 @@ impl Issued {
     /// Starts the trace of the disks.
     pub(crate) fn begin(to: Destination<'_>) -> Result<Issued, TraceError> {
         let names = to.disks.iter().map(|disk| disk.display().to_string()).collect();
-        let streams = StreamNames { names: vec!["nobody's".to_string()], first: 1 };
-        Ok(Issued { recording: Recording::begin(to, names, streams)?, under_way: Vec::new() })
+        let mut recording = Recording::begin(to, names)?;
+        // Stream 0 is for I/Os that no client requested.
+        recording.streams.named(&Arc::from(SERVER));
+        Ok(Issued { recording, under_way: Vec::new() })
     }
 
-    /// Registers the start of an I/O.
-    pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
+    /// Registers the start of an I/O, whose client or export has this name. I/Os that no client
+    /// requested have none.
+    pub(crate) fn started(&mut self, now: Nanos, io: &Request, name: Option<&Arc<str>>) {
         // The request that opens a policy transfers no data.
         if io.op != Op::Open {
-            // Stream 0 is for I/Os that no client requested.
-            let shifted = Request { stream: io.stream.wrapping_add(1), ..*io };
-            let which = self.recording.begins(now, &shifted, u32::from(io.lane));
+            let which = self.recording.begins(now, io, u32::from(io.lane), name);
             self.under_way.push((*io, which));
         }
     }
@@ -368,12 +349,7 @@ pub(crate) fn time_of_day() -> Nanos {
 const CHECKPOINTS: Duration = Duration::from_secs(5);
 
 /// The writing thread: writes the records that it receives.
-fn write(
-    writer: Box<dyn Writer>,
-    volumes: Vec<String>,
-    coming: Receiver<Bunch>,
-    mut streams: StreamNames,
-) -> Written {
+fn write(writer: Box<dyn Writer>, volumes: Vec<String>, coming: Receiver<Bunch>) -> Written {
     // If writing fails, for example because the disk is full, the file with the records so far is
     // kept. Dropping the writer would remove it.
     let mut writer = ManuallyDrop::new(writer);
@@ -383,12 +359,8 @@ fn write(
         let until = due.unwrap_or_else(|| Instant::now() + CHECKPOINTS);
         match coming.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Bunch { records, streams: new, began }) => {
-                streams.names.extend(new);
-                let last = records.iter().map(|record| record.stream as usize).max();
-                while last.is_some_and(|last| dictionary.streams.len() <= last) {
-                    let name = streams.name(dictionary.streams.len());
-                    dictionary.streams.push(Stream { thread: None, process: None, name });
-                }
+                let stream = |name| Stream { thread: None, process: None, name };
+                dictionary.streams.extend(new.into_iter().map(stream));
                 writer.write(&records, &dictionary)?;
                 notes.began = began;
                 due = Some(until);
@@ -406,7 +378,7 @@ fn write(
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Flags;
+    use forebay_core::{BACKGROUND, Flags};
 
     use super::*;
 
@@ -464,7 +436,7 @@ mod tests {
         recording.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let names: Vec<&str> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
-        assert_eq!(names[1..], ["db#1", "batch#1", "db#1", "db#1", "batch#1"], "{text}");
+        assert_eq!(names[1..], ["db#1", "batch#1", "db#1", "(server)", "batch#1"], "{text}");
     }
 
     #[test]
@@ -476,19 +448,22 @@ mod tests {
     }
 
     #[test]
-    fn internal_ios_belong_to_no_client() {
+    fn issued_ios_have_the_names_of_their_clients_or_exports() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("issued.csv");
         let mut recording = Issued::begin(to(&path, &["disk".into()])).unwrap();
-        for (id, stream) in [(1, forebay_core::contract::request::BACKGROUND), (2, 0)] {
+        let [db, batch]: [Arc<str>; 2] = ["db#1", "batch#1"].map(Arc::from);
+        // A place is used again by a client of another export.
+        let all = [(1, BACKGROUND, None), (2, 0, Some(&db)), (3, 0, Some(&batch)), (4, 256, None)];
+        for (id, stream, name) in all {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
             let io = Request { at, offset: id * 4096, id, len, stream, lane: 0, op, flags };
-            recording.started(Nanos(id), &io);
+            recording.started(Nanos(id), &io, name);
         }
         recording.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        let rows: Vec<&str> = text.lines().collect();
-        assert!(rows[1].ends_with("nobody's") && rows[2].ends_with(",0"), "{text}");
+        let names: Vec<&str> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
+        assert_eq!(names[1..], ["(server)", "db#1", "batch#1", "(server)"], "{text}");
     }
 
     #[test]

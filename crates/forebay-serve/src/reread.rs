@@ -18,6 +18,7 @@ use crate::file;
 use crate::outputs;
 use crate::running::Running;
 use crate::server::refuse_doubles;
+use crate::switching::Switching;
 use crate::traced::{TracePaths, complete};
 
 /// The outcome of rereading a configuration, one sentence each.
@@ -94,7 +95,11 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    failures.push(format!("{error}; '{}' was not changed", driver.name));
+                    // A switch that takes long still changes the driver later.
+                    failures.push(match driver.is_switching() {
+                        true => error.to_string(),
+                        false => format!("{error}; '{}' was not changed", driver.name),
+                    });
                     back.clone_from(was.unwrap_or(&*driver.current()));
                 }
             }
@@ -113,13 +118,14 @@ impl Running {
     /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
-        let served = driver.current().clone();
         let figures = driver.figures().ok_or_else(|| driver.is_gone())?;
         let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
+        let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
+        let switching = Switching::begin(driver)?;
+        let served = driver.current().clone();
         let next = served.with_policy_of(back, is_idle);
         let left = next.left_of(back).join(", ");
-        let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
-        said.push(match self.follow(driver, next)? {
+        said.push(match self.follow(switching, next)? {
             None => format!("'{name}' keeps its policy, which has not changed in the file"),
             Some(pause) => {
                 let what = match served.policy == back.policy {

@@ -115,8 +115,15 @@ impl Running {
     /// Returns the figures of all backs that are still served.
     pub(crate) fn figures(&self) -> Figures {
         let uptime_s = self.started.elapsed().as_secs_f64();
-        let backs = self.drivers().iter().filter_map(|driver| driver.figures()).collect();
-        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs }
+        let (mut backs, mut unanswered) = (Vec::new(), Vec::new());
+        for driver in self.drivers() {
+            match driver.figures() {
+                Some(figures) => backs.push(figures),
+                None if driver.is_finished() => {}
+                None => unanswered.push(driver.name.clone()),
+            }
+        }
+        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs, unanswered }
     }
 
     /// Returns remarks on degraded volumes, one line each, if everything is being served.

@@ -25,10 +25,12 @@ use crate::running::Running;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A driver whose policy is being switched.
-struct Switching(Arc<Driver>);
+pub(crate) struct Switching(Arc<Driver>);
 
 impl Switching {
-    fn begin(driver: &Arc<Driver>) -> Result<Switching, Error> {
+    /// Prevents other switches of a driver. What is served changes only then, so it must be read after
+    /// this.
+    pub(crate) fn begin(driver: &Arc<Driver>) -> Result<Switching, Error> {
         match driver.switching.swap(true, Ordering::SeqCst) {
             false => Ok(Switching(Arc::clone(driver))),
             true => Err(unfit(format!(
@@ -73,6 +75,11 @@ impl Drop for Switching {
 }
 
 impl Driver {
+    /// Returns whether its policy is being switched.
+    pub(crate) fn is_switching(&self) -> bool {
+        self.switching.load(Ordering::SeqCst)
+    }
+
     /// Makes the exports those of `back`.
     fn export(&self, back: &Back) -> Result<(), Error> {
         let mut current = self.current();
@@ -116,8 +123,9 @@ impl Running {
     /// There is no such policy, in which case nothing changes; or the disk does not answer, in which
     /// case the switch takes effect later.
     pub(crate) fn switch(&self, driver: &Arc<Driver>, policy: &str) -> Result<Duration, Error> {
+        let switching = Switching::begin(driver)?;
         let served = driver.current().clone();
-        let pause = self.follow(driver, Back { policy: policy.into(), ..served })?;
+        let pause = self.follow(switching, Back { policy: policy.into(), ..served })?;
         Ok(pause.unwrap_or_default())
     }
 
@@ -125,11 +133,11 @@ impl Running {
     /// need not be switched.
     pub(crate) fn follow(
         &self,
-        driver: &Arc<Driver>,
+        switching: Switching,
         next: Back,
     ) -> Result<Option<Duration>, Error> {
+        let driver = Arc::clone(&switching.0);
         let name = &driver.name;
-        let switching = Switching::begin(driver)?;
         let served = driver.current().clone();
         next.refuse_unknown_policy()?;
         let (current, spec) = (served.shaped()?, next.shaped()?);
@@ -156,6 +164,8 @@ impl Running {
         let (told, ended) = channel();
         let thread = thread::Builder::new().name(format!("switch {name}"));
         let (says, late) = (self.says(), name.clone());
+        let again =
+            if has_exports { "; reload again then, to open new exports to clients" } else { "" };
         let work = move || {
             if let Err(unheard) = told.send(switching.run(&served, next, has_exports)) {
                 // If the receiver is gone too, the server is stopping.
@@ -168,7 +178,7 @@ impl Running {
             Err(RecvTimeoutError::Disconnected) => Err(driver.is_gone()),
             Err(RecvTimeoutError::Timeout) => Err(unfit(format!(
                 "'{name}': its requests have not been answered for {} s; the new policy takes effect \
-                 once they are",
+                 once they are{again}",
                 PATIENCE.as_secs()
             ))),
         }

@@ -1,5 +1,7 @@
 //! Counts and latencies of clients' requests and of disks, since the server started.
 
+mod export;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,36 +12,18 @@ use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
 
-use crate::config::{Named, Promise};
+use crate::config::Named;
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::journal::Journal;
 use crate::outstanding_ios::OutstandingIos;
 use crate::paired::Paired;
-use crate::protocol::{Command, Header};
+use crate::protocol::Header;
 use crate::record::time_of_day;
+pub(crate) use export::{Answered, Coverage, ExportTally};
 
 /// The maximum recorded latency in microseconds; longer ones are clamped.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
-/// The minimum time for which a latency counts as recent.
-const RECENT: Nanos = Nanos::from_millis(5000);
-
-/// The counts of one export.
-#[derive(Clone, Debug)]
-pub(crate) struct ExportTally {
-    /// All figures except those computed on demand.
-    pub(crate) figures: ExportFigures,
-    /// Latencies of successful reads and writes in microseconds, from the complete receipt of a
-    /// request to its answer.
-    pub(crate) latency_us: Histogram<u64>,
-    /// The latencies since `since`, and those of the period before.
-    recent_us: [Histogram<u64>; 2],
-    since: Nanos,
-    within: Option<Nanos>,
-    /// The maximum number of outstanding requests that a promise covers.
-    covered: u64,
-}
-
 /// The counts of a back.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
@@ -62,116 +46,9 @@ pub(crate) struct Tally {
     pub(crate) waits_for: Option<Fault>,
 }
 
-/// How a request was answered.
-#[derive(Clone, Copy)]
-pub(crate) struct Answered {
-    pub(crate) took: Nanos,
-    pub(crate) failed: bool,
-    /// How long the request waited until the promise covered it; None if the promise does not.
-    pub(crate) kept_after: Option<Nanos>,
-}
-
 /// Creates a histogram of latencies in microseconds.
 fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
-}
-
-impl ExportTally {
-    fn new(named: &Named) -> ExportTally {
-        let figures = ExportFigures { name: named.name.clone(), ..ExportFigures::default() };
-        let recent_us = [empty(), empty()];
-        let (since, within, covered) = (Nanos::ZERO, None, 0);
-        let mut tally =
-            ExportTally { figures, latency_us: empty(), recent_us, since, within, covered };
-        tally.promise(named.promise);
-        tally
-    }
-
-    /// Sets a new promise, and resets the counts of the previous one.
-    fn promise(&mut self, promise: Option<Promise>) {
-        let within = promise.map(|promise| promise.within);
-        let iops = promise.map_or(0, |promise| promise.iops);
-        let figures = &mut self.figures;
-        if (self.within, figures.keep_iops) != (within, iops) {
-            (figures.kept, figures.kept_in_time, figures.kept_failed) = (0, 0, 0);
-        }
-        figures.keep_iops = iops;
-        figures.within_ms = within.map(|within| within.0 as f64 / 1e6);
-        self.within = within;
-        let covered = |promise: Promise| {
-            let product = u128::from(promise.iops) * u128::from(promise.within.0);
-            (product / 1_000_000_000 + 1) as u64
-        };
-        self.covered = promise.map_or(0, covered);
-    }
-
-    /// Resets the figures of outstanding requests, before all are registered again.
-    pub(crate) fn none_outstanding(&mut self) {
-        (self.figures.oldest_request_s, self.figures.overdue) = (0.0, 0);
-    }
-
-    /// Registers a request that has been outstanding for `age`.
-    pub(crate) fn is_outstanding(&mut self, age: Nanos) {
-        let figures = &mut self.figures;
-        figures.oldest_request_s = figures.oldest_request_s.max(age.0 as f64 / 1e9);
-        if self.within.is_some_and(|within| age > within) && figures.overdue < self.covered {
-            figures.overdue += 1;
-        }
-    }
-
-    /// Returns the latencies of the last five to ten seconds.
-    pub(crate) fn recent(&self) -> Histogram<u64> {
-        let mut both = self.recent_us[0].clone();
-        // Both histograms have the same bounds.
-        let _ = both.add(&self.recent_us[1]);
-        both
-    }
-
-    /// Discards latencies that are no longer recent.
-    fn turn(&mut self, now: Nanos) {
-        if now - self.since < RECENT {
-            return;
-        }
-        if now - self.since >= RECENT + RECENT {
-            self.recent_us[0].reset();
-        }
-        self.recent_us.swap(0, 1);
-        self.recent_us[0].reset();
-        self.since = now;
-    }
-
-    fn answered(&mut self, now: Nanos, header: &Header, how: Answered) {
-        self.turn(now);
-        let (len, figures) = (u64::from(header.len), &mut self.figures);
-        let is_covered = matches!(header.command, Command::Read | Command::Write);
-        let promised = self.within.zip(how.kept_after).filter(|_| is_covered);
-        if let Some((within, kept_after)) = promised {
-            figures.kept += 1;
-            figures.kept_in_time += u64::from(!how.failed && how.took - kept_after <= within);
-            figures.kept_failed += u64::from(how.failed);
-        }
-        match header.command {
-            _ if how.failed => {
-                figures.failed += 1;
-                return;
-            }
-            Command::Read => {
-                (figures.reads, figures.read_bytes) = (figures.reads + 1, figures.read_bytes + len)
-            }
-            Command::Write => {
-                (figures.writes, figures.written_bytes) =
-                    (figures.writes + 1, figures.written_bytes + len);
-            }
-            _ => {
-                figures.others += 1;
-                return;
-            }
-        }
-        figures.latency_s += how.took.0 as f64 / 1e9;
-        let us = (how.took.0 / 1000).clamp(1, LATENCY_MAX_US);
-        self.latency_us.saturating_record(us);
-        self.recent_us[0].saturating_record(us);
-    }
 }
 
 impl Tally {
@@ -386,21 +263,22 @@ impl Observer for Counting {
 }
 
 impl Counting {
-    /// Reports changes since the last call, once the policy is open.
+    /// Reports changes since the last call. While the policy is being opened or switched, its gauges
+    /// are not known, but disks and clients still are.
     fn look(&mut self, wall: Nanos) {
         let mut front = self.front.borrow_mut();
         std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
-        let Some(gauges) = front.open_gauges() else { return };
-        self.journal.look(wall, &gauges);
+        let gauges = front.open_gauges();
+        self.journal.look(wall, gauges.as_deref());
         front.traces.hand_over();
         front.look_at_outstanding(wall);
         self.journal.look_at_disks(&front.tally.lanes);
         let refused = front.tally.exports.iter().map(|export| export.figures.refused).sum();
         self.journal.look_at_refused(wall, refused);
         let exports = front.tally.exports.iter().map(|export| &export.figures);
-        self.journal.look_at(wall, exports, &gauges);
-        if let Some(pair) = &self.pair {
-            pair.borrow_mut().look(wall, &gauges);
+        self.journal.look_at(wall, exports, gauges.as_deref().unwrap_or_default());
+        if let (Some(pair), Some(gauges)) = (&self.pair, &gauges) {
+            pair.borrow_mut().look(wall, gauges);
         }
     }
 }
@@ -436,6 +314,8 @@ impl Watch for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Promise;
+    use crate::protocol::Command;
 
     fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {
         let header = Header { command: Command::Read, len: 4096, ..Header::FLUSH };
@@ -549,23 +429,6 @@ mod tests {
     }
 
     #[test]
-    fn outstanding_requests_are_overdue_after_the_bound_up_to_what_the_promise_covers() {
-        let promise = Promise { iops: 10, within: Nanos::from_millis(300) };
-        let mut tally = ExportTally::new(&Named { promise: Some(promise), ..Named::all("a") });
-        let of = |tally: &mut ExportTally, ages_ms: &[u64]| {
-            tally.none_outstanding();
-            ages_ms.iter().for_each(|ms| tally.is_outstanding(Nanos::from_millis(*ms)));
-            (tally.figures.oldest_request_s, tally.figures.overdue)
-        };
-        assert_eq!(of(&mut tally, &[]), (0.0, 0));
-        assert_eq!(of(&mut tally, &[300, 20]), (0.3, 0));
-        assert_eq!(of(&mut tally, &[301, 66_000, 20]), (66.0, 2));
-        assert_eq!(of(&mut tally, &[1000; 50]), (1.0, 4));
-        tally.promise(None);
-        assert_eq!(of(&mut tally, &[1000]), (1.0, 0));
-    }
-
-    #[test]
     fn only_emulated_devices_can_be_late() {
         let mut tally = Tally::new(&[], "noop", &[]);
         tally.late(1, Nanos::from_millis(3));
@@ -580,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_promise_counts_what_it_covers() {
-        let promise = crate::config::Promise { iops: 10, within: Nanos::from_millis(30) };
+        let promise = Promise { iops: 10, within: Nanos::from_millis(30) };
         let mut tally =
             Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop", &[]);
         for (took_ms, kept) in [(30, true), (31, true), (500, false)] {

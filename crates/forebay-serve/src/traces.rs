@@ -90,6 +90,12 @@ impl Traces {
         self.client.current.is_some()
     }
 
+    /// Returns whether the disks' I/Os are being recorded.
+    #[inline]
+    pub(crate) fn records_issued(&self) -> bool {
+        self.issued.current.is_some()
+    }
+
     #[inline]
     pub(crate) fn arrived(&mut self, request: &Request, name: Option<&Arc<str>>) {
         if let Some(trace) = &mut self.client.current {
@@ -103,9 +109,9 @@ impl Traces {
     }
 
     #[inline]
-    pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
+    pub(crate) fn started(&mut self, now: Nanos, io: &Request, name: Option<&Arc<str>>) {
         if let Some(trace) = &mut self.issued.current {
-            trace.started(now, io);
+            trace.started(now, io, name);
         }
     }
 

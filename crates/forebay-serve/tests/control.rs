@@ -297,6 +297,87 @@ fn promises_to_new_exports_are_kept_apart_from_those_to_old_ones() {
     served.server.stop().unwrap();
 }
 
+/// Returns the promised rate in the figures, and how many of 60 reads that arrive at once the policy
+/// keeps.
+fn promised(served: &Configured) -> (u64, u64) {
+    let mut client = served.client("a");
+    let figures = || served.server.figures().backs.remove(0).exports.remove(0);
+    // The promise has its full burst after the bound.
+    std::thread::sleep(std::time::Duration::from_millis(110));
+    let before = figures().kept;
+    (0..60).for_each(|nth| client.request((READ, 0), nth, (nth * 512, 512), &[]));
+    (0..60).for_each(|_| assert_eq!(client.answer(512).errno, 0));
+    let after = figures();
+    (after.keep_iops, after.kept - before)
+}
+
+#[test]
+fn promises_are_those_of_the_last_reload_however_often_they_change() {
+    let with = |iops: u64| {
+        let promise = format!("keep_iops = {iops}\nwithin = '100ms'");
+        let (capacity, promise) =
+            if iops > 0 { ("capacity_iops = 1000\n", &*promise) } else { ("", "") };
+        format!("{ONE}{capacity}{}", export("a", "one", promise))
+    };
+    let served = Configured::new(&with(100));
+    let policy = |policy: &str| {
+        let command = Command::Policy { disk: None, policy: policy.into() };
+        client::order(&served.folder.path().join("socket"), &command, &mut |_| ()).unwrap();
+    };
+    let holds = |iops: u64| {
+        let (keeps, kept) = promised(&served);
+        assert_eq!(keeps, iops);
+        // Some time may pass until the last request has arrived.
+        let burst = iops / 10;
+        let expected = if burst > 0 { burst..2 * burst } else { 0..1 };
+        assert!(expected.contains(&kept), "{kept} of {burst}");
+    };
+    holds(100);
+    for iops in [200, 100, 300, 0, 100, 0, 200] {
+        let said = served.reload(&with(iops));
+        assert!(said.contains("'one' has new promises, weights or streams now"), "{iops}: {said}");
+        holds(iops);
+        let said = served.reload(&with(iops));
+        assert!(said.contains("'one' keeps its policy"), "{iops}: {said}");
+        policy("mq-deadline");
+        holds(iops);
+        policy("noop");
+        holds(iops);
+    }
+    served.server.stop().unwrap();
+}
+
+#[test]
+fn weights_are_those_of_the_last_reload_however_often_they_change() {
+    let disk = "[[disk]]\nname = 'one'\nfile = '@one'\nemulate = 'fixed:300'\n";
+    let with = |weight: u64| {
+        let a = export("a", "one", &format!("size = '512KiB'\nweight = {weight}"));
+        disk.to_string() + &a + &export("b", "one", "offset = '512KiB'")
+    };
+    let served = Configured::new(&with(8));
+    // Of 250 requests to each export, 31 to 'b' are answered before all to 'a' are, or all. The first
+    // 64 that arrive are passed to the disk in any case.
+    let holds = |weight: u64| {
+        let mut clients = ["a", "b"].map(|export| served.client(export));
+        for nth in 0..250 {
+            for client in &mut clients {
+                client.request((READ, 0), nth, (nth * 37 % 250 * 2048, 512), &[]);
+            }
+        }
+        (0..250).for_each(|_| assert_eq!(clients[0].answer(512).errno, 0));
+        let others = 250 - served.server.figures().backs[0].exports[1].under_way;
+        assert_eq!(others < 150, weight == 8, "{weight}: {others}");
+        (0..250).for_each(|_| assert_eq!(clients[1].answer(512).errno, 0));
+    };
+    holds(8);
+    for weight in [1, 8, 1] {
+        let said = served.reload(&with(weight));
+        assert!(said.contains("'one' has new promises, weights or streams now"), "{said}");
+        holds(weight);
+    }
+    served.server.stop().unwrap();
+}
+
 #[test]
 fn disks_are_added_and_removed_unless_they_have_clients() {
     let one = ONE.to_string() + &export("a", "one", "");

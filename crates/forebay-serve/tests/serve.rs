@@ -458,6 +458,33 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
     served.stop();
 }
 
+/// Returns how many requests of a promise of 40 IOPS within 500 ms are overdue on this disk, 2 s after
+/// a client sent 200 reads, and how many were answered late.
+fn overdue_on(device: &str) -> (u64, u64) {
+    let served = emulated(device, |back| {
+        let promise = Some(Promise { iops: 40, within: Nanos::from_millis(500) });
+        back.exports = vec![Named { promise, ..Named::all("disk") }];
+        back.capacity_iops = Some(100);
+    });
+    let mut client = Client::simple(&served.socket(), "disk");
+    (0..200).for_each(|nth| client.request((READ, 0), nth, (nth * 4096, 512), &[]));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let export = served.server.figures().backs.remove(0).exports.remove(0);
+    assert!(export.under_way > 0 && export.oldest_request_s > 1.5, "{export:?}");
+    drop(client);
+    served.stop();
+    (export.overdue, export.kept - export.kept_in_time)
+}
+
+#[test]
+fn requests_beyond_a_promise_may_wait_and_those_within_it_are_overdue() {
+    assert_eq!(overdue_on("fixed:80"), (0, 0));
+    // The promise covers 20 requests within 500 ms, and the disk has served some of them.
+    let (overdue, late) = overdue_on("fixed:2");
+    assert!((12..=24).contains(&overdue), "{overdue}");
+    assert!(late <= 8, "{late}");
+}
+
 #[test]
 fn requests_before_a_disconnect_command_are_completed() {
     let served = emulated("fixed:200", |_| {});

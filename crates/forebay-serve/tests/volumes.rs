@@ -14,7 +14,7 @@ use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
 use forebay_rig::holes;
-use forebay_rig::nbd::{Client, WRITE_ZEROES, pattern};
+use forebay_rig::nbd::{Client, FLUSH, WRITE_ZEROES, pattern};
 
 /// Creates a new volume; returns its drives.
 fn volume(folder: &Path) -> Vec<PathBuf> {
@@ -210,6 +210,30 @@ fn a_volume_keeps_promises_once_for_all_its_drives() {
     let said = server.switch("", "sfq").unwrap_err().to_string();
     assert!(said.contains("a shaper above a shaper"), "{said}");
     server.stop().unwrap();
+}
+
+/// Tests that the I/Os of the volume itself belong to a single stream, however many streams there are.
+#[test]
+fn the_issued_trace_of_a_volume_with_promises_has_a_stream_for_each_export_and_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut back = Back::of("data", On::Volume(volume(folder.path())));
+    back.exports[0].promise = Some(Promise { iops: 100, within: Nanos::from_millis(100) });
+    back.capacity_iops = Some(1000);
+    let issued = folder.path().join("issued.csv");
+    back.trace_issued = Some(issued.clone());
+    let socket = folder.path().join("socket");
+    let listen = vec![Address::Unix(socket.clone())];
+    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
+    let mut client = Client::simple(&socket, "data");
+    client.write(0, &pattern(1, 65_536));
+    assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+    server.stop().unwrap();
+    let text = std::fs::read_to_string(&issued).unwrap();
+    let mut names: Vec<&str> =
+        text.lines().skip(1).filter_map(|row| row.rsplit(',').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names, ["(server)", "data"], "{text}");
 }
 
 #[test]

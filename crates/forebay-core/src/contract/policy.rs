@@ -6,7 +6,7 @@
 use super::bytes::{Bytes, Piece, Slots};
 use super::device::Completion;
 use super::outcome::Outcome;
-use super::request::{Lane, Request};
+use super::request::{Lane, Request, RequestId};
 use super::time::Nanos;
 use super::volume::{VolumeEvent, VolumeOrder, VolumeState};
 
@@ -150,6 +150,11 @@ pub trait Policy {
         &[]
     }
 
+    /// Calls `each` with the id and the class of every request that has not been answered, and how long
+    /// the request waited before its class admitted it, for monitoring. Policies without classes need
+    /// not implement it.
+    fn unanswered(&self, _each: &mut dyn FnMut(RequestId, u16, Nanos)) {}
+
     /// Returns the rates in IOPS of the servers that the policy requires, one per lane; empty if
     /// servers of any rate will do.
     fn servers(&self) -> &[u64] {
@@ -232,6 +237,9 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn classes(&self) -> &[Class] {
         (**self).classes()
+    }
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
+        (**self).unanswered(each);
     }
     fn servers(&self) -> &[u64] {
         (**self).servers()

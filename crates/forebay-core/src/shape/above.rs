@@ -112,6 +112,10 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
     fn classes(&self) -> &[Class] {
         self.shaper.classes()
     }
+
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
+        self.shaper.unanswered(each);
+    }
 }
 
 #[cfg(test)]

@@ -96,6 +96,11 @@ impl Backlog {
         Some((part, key))
     }
 
+    /// Returns the requests that are waiting or outstanding.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Pending> {
+        self.queues.iter().flatten().chain(&self.at_device).map(|key| &self.pending[*key])
+    }
+
     /// Returns whether an earlier unfinished request must complete before `key` starts.
     fn is_held(&self, key: u32) -> bool {
         let held = &self.pending[key];

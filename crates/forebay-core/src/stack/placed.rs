@@ -422,6 +422,15 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         self.only().map_or(&[], Policy::classes)
     }
 
+    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
+        let Some(only) = self.only() else { return };
+        only.unanswered(&mut |id, class, deferred| {
+            if let Owner::Client(client) = self.planned[id as u32].owner {
+                each(self.clients.request(client).id, class, deferred);
+            }
+        });
+    }
+
     fn servers(&self) -> &[u64] {
         self.only().map_or(&[], Policy::servers)
     }

@@ -1,7 +1,10 @@
 //! Tests of promises by stream.
 
+use forebay_core::catalog::{DeviceSet, build, build_placed};
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::rtt::Rtt;
-use forebay_core::{Nanos, Request};
+use forebay_core::stack::rearranged::{Rearrange, Rearranged};
+use forebay_core::{Bytes, Completion, Cx, Nanos, Null, Policy, Rearrangement, Request};
 use proptest::prelude::*;
 
 use super::harness::{arrivals, read, run};
@@ -45,6 +48,48 @@ proptest! {
                 prop_assert!(outcome.took().0 <= BOUNDS[stream], "{outcome:?}");
             }
         }
+    }
+}
+
+/// Submits six requests, and returns the classes of the unanswered ones and of the answers, by id.
+fn classes(policy: &mut AnyPolicy) -> [Vec<(u64, u16)>; 2] {
+    let (mut finished, slots) = (Vec::new(), &mut Null);
+    for id in 70..76 {
+        let cx = &mut Cx { now: Nanos(1), slots: &mut *slots, finished: &mut finished };
+        policy.submit(cx, read(id, Nanos(1), 0), Bytes::NONE);
+    }
+    let mut unanswered = Vec::new();
+    policy.unanswered(&mut |id, class, _| unanswered.push((id, class)));
+    for ms in 1.. {
+        let (now, started) = (Nanos::from_millis(ms), Nanos(1));
+        let Some(io) = policy.dispatch(now, 0) else { break };
+        let (mechanics, outcome) = (Default::default(), Ok(()));
+        let done = Completion { io, started, at: now, mechanics, outcome };
+        policy.complete(&mut Cx { now, slots: &mut *slots, finished: &mut finished }, &done);
+    }
+    policy.unanswered(&mut |id, _, _| panic!("{id} was answered"));
+    let mut answers: Vec<_> = finished.iter().map(|one| (one.request.id, one.class)).collect();
+    unanswered.sort_unstable();
+    answers.sort_unstable();
+    [unanswered, answers]
+}
+
+#[test]
+fn the_class_of_a_request_is_known_before_it_is_answered() {
+    let spec = "promised:cmin=100:delta-ms=20";
+    let set = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
+    let map = Rearrangement::laid(&[(72 << 20, 4096)], 1 << 40).unwrap();
+    let shaper = build(spec, u32::MAX).unwrap();
+    let rearranged = Rearranged::before(Rearrange::new(map), shaper, 1);
+    let policies: [AnyPolicy; 3] = [
+        build(spec, u32::MAX).unwrap(),
+        build_placed(&format!("{spec}:over=noop"), &set).unwrap(),
+        Box::new(rearranged),
+    ];
+    for mut policy in policies {
+        let [unanswered, answers] = classes(&mut policy);
+        assert_eq!(unanswered, [(70, 0), (71, 0), (72, 1), (73, 1), (74, 1), (75, 1)]);
+        assert_eq!(answers, unanswered);
     }
 }
 

@@ -13,6 +13,11 @@ impl Figures {
         let mut page = Page::default();
         page.head("serve_uptime_seconds", "gauge", "Since the server started.");
         page.sample("serve_uptime_seconds", "", self.uptime_s);
+        page.head("serve_answers", "gauge", "1 if the disk or volume answered in time, 0 if not.");
+        let answers = self.backs.iter().map(|back| (&back.name, 1.0));
+        for (back, value) in answers.chain(self.unanswered.iter().map(|back| (back, 0.0))) {
+            page.sample("serve_answers", &format!("{{back=\"{}\"}}", Page::label(back)), value);
+        }
         self.exports(&mut page);
         self.disks(&mut page);
         self.paces(&mut page);
@@ -64,7 +69,8 @@ impl Figures {
             (
                 "overdue_requests",
                 "gauge",
-                "Outstanding requests older than the promised bound.",
+                "Outstanding reads and writes covered by the promise that are \
+                late already.",
                 |one| one.overdue as f64,
             ),
             ("disk_seconds_total", "counter", "Disk time used by its requests.", |one| one.disk_s),
@@ -353,7 +359,8 @@ mod tests {
                 ..VolumeFigures::default()
             }),
         };
-        let figures = Figures { schema_version: 1, uptime_s: 0.0, backs: vec![back] };
+        let (backs, unanswered) = (vec![back], vec!["hangs".into()]);
+        let figures = Figures { schema_version: 1, uptime_s: 0.0, backs, unanswered };
         let mut value = serde_json::to_value(&figures).unwrap();
         distinct(&mut value, &mut 0);
         let mut expected = Vec::new();
@@ -369,5 +376,8 @@ mod tests {
             assert!([1.0, 1000.0, 100.0].into_iter().any(is_there), "{name} is missing");
         }
         assert!(page.contains("serve_policy{back=\"data\",figure=\"rearranged\"} 1"), "{page}");
+        for answers in ["data\"} 1", "hangs\"} 0"] {
+            assert!(page.contains(&format!("serve_answers{{back=\"{answers}")), "{page}");
+        }
     }
 }

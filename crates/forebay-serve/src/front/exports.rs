@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_core::{BACKGROUND, Request};
 use forebay_live::{Plug, SocketLanes};
 
 use super::Front;
@@ -51,6 +52,27 @@ impl Front {
             true => number.to_string(),
             false => format!("{name}#{}", number + 1),
         });
+    }
+
+    /// Returns the export whose client requested an I/O; None if no client did.
+    pub(super) fn export_of(&self, io: &Request) -> Option<usize> {
+        if io.stream == BACKGROUND || io.stream == self.own_stream() {
+            return None;
+        }
+        self.streams.export(io.stream).or_else(|| {
+            let connection = self.connections.get(io.stream as usize)?;
+            connection.as_ref().map(|one| one.agreed.export)
+        })
+    }
+
+    /// Returns the name in traces of the client that requested an I/O, or of its export if the layers
+    /// below a promise treat exports as streams; None if no client requested the I/O.
+    pub(super) fn owner_of(&self, io: &Request) -> Option<Arc<str>> {
+        let export = self.export_of(io)?;
+        match self.streams.export(io.stream) {
+            Some(_) => self.names.get(export).cloned(),
+            None => self.name_of(io.stream),
+        }
     }
 
     /// Returns the name of a stream in traces; None for the server's own requests.

@@ -4,13 +4,18 @@
 
 use std::sync::mpsc::Sender;
 
+use forebay_core::BACKGROUND;
 use forebay_core::contract::policy::Done;
+use forebay_live::Watch;
 
 use super::*;
+use crate::back::CLIENTS_MAX;
 use crate::config::Promise;
 use crate::front::{Course, Order, PolicySetup, Switch, SwitchFailure};
 use crate::protocol::PAYLOAD_MAX;
+use crate::record::{Destination, Issued, RecordedTrace};
 use crate::request_memory::RequestMemory;
+use crate::traces::Traces;
 
 /// A server whose clients stay connected.
 struct Steps {
@@ -150,6 +155,74 @@ fn outstanding_requests_and_ios_have_an_age() {
     assert_eq!(asked(&mut steps, 67_000), (66.0, 1));
     steps.finish(68_000, Ok(()));
     assert_eq!(asked(&mut steps, 69_000), (0.0, 0));
+}
+
+#[test]
+fn a_promise_does_not_cover_flushes() {
+    let flush = header(3, 0, 1, 0, 0);
+    let mut steps = Steps::new(&[promised("db")], &[(0, flush)]);
+    steps.pass(1000);
+    steps.front.look_at_outstanding(Nanos::from_millis(3000));
+    let figures = &steps.front.tally.exports[0].figures;
+    assert_eq!((figures.oldest_request_s, figures.overdue), (2.0, 0));
+}
+
+#[test]
+fn a_disk_that_hangs_is_reported_while_a_policy_switch_waits_for_it() {
+    let mut steps = Steps::new(&[promised("db")], &[(0, header(0, 0, 1, 0, 4096))]);
+    steps.pass(1000);
+    let io = steps.front.take();
+    let (done, _outcome) = channel();
+    let (next, before) = (setup("bid"), setup("noop"));
+    steps.orders.send(Order::Switch(Switch { next, before, flushes: false, done })).unwrap();
+    steps.pass(1000);
+    assert_eq!(steps.front.course(), Course::Held);
+    let (says, said) = channel();
+    let journal = Journal::new("data", &["disk".into()], says);
+    let front = Rc::new(RefCell::new(steps.front));
+    let mut counting = Counting { front, journal, pair: None };
+    let seconds = |seconds| Nanos::from_secs(seconds);
+    counting.started(seconds(1), &io);
+    // The promise of the request is broken, too.
+    assert!([2, 40, 80].iter().all(|at| !counting.stops(seconds(*at))));
+    let said: Vec<String> = said.try_iter().collect();
+    assert!(said[0].contains("disk has not answered for 39 s"), "{said:?}");
+    assert!(said[1].contains("the promise to 'db' was broken for a minute"), "{said:?}");
+}
+
+#[test]
+fn ios_belong_to_exports_and_those_of_a_policy_to_none() {
+    for exports in 1..=7_u32 {
+        let mut wire = Wire::new(Vec::new(), false);
+        let ((_, newcomers), (_, ordered)) = (channel(), channel());
+        let named: Vec<Named> = (0..exports).map(|at| Named::all(&at.to_string())).collect();
+        let tally = Tally::new(&named, "noop", &[]);
+        let of = |named: &Named| Export { name: named.name.clone(), ..export(0) };
+        let (all, pool) = (named.iter().map(of).collect(), &mut wire.pool);
+        let streams = Streams::ConnectionsOf(exports + 1);
+        let mut front = Front::new(all, streams, None, newcomers, ordered, tally, pool);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("issued.csv");
+        let (disks, says) = (["disk".into()], channel().0);
+        let (key, ended) = ("trace_issued", Default::default());
+        let to = Destination { path: &path, back: "", key, disks: &disks, says, ended };
+        front.traces = Traces::new(None, Some(Issued::begin(to).unwrap()));
+        // The last connection, the server's own requests, and a policy's own I/Os.
+        let last = Streams::ConnectionsOf(exports + 1).of(CLIENTS_MAX - 1, exports as usize - 1);
+        for (id, stream) in [(1, last), (2, exports), (3, BACKGROUND)] {
+            let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
+            let io = Request { at, offset: id * 4096, id, len, stream, lane: 0, op, flags };
+            front.record_start(at, &io);
+            front.charge(&io, Nanos::from_secs(id));
+        }
+        front.traces.take().1.unwrap().finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let names: Vec<&str> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
+        let named = (exports - 1).to_string();
+        assert_eq!(names[1..], [&*named, "(server)", "(server)"], "{text}");
+        let disk_s: f64 = front.tally.exports.iter().map(|one| one.figures.disk_s).sum();
+        assert_eq!(disk_s, 1.0, "only the first I/O is a client's");
+    }
 }
 
 fn setup(spec: &str) -> PolicySetup {
