@@ -2,6 +2,7 @@
 //! with, what to do, why, and how far to trust it. All other sections are details.
 
 mod first;
+mod flash_line;
 mod tables;
 
 use forebay_show::html::paragraphs::page_title;
