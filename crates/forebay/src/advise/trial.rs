@@ -28,7 +28,7 @@ use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
 /// The share of the writes to blocks that bypass a cache from which the answer mentions it.
-const PARTIAL_THAT_MATTERS: f64 = 0.02;
+pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
 /// The least size in MiB of a cache that is recommended.
 const FLASH_LEAST_MIB: u64 = 16;

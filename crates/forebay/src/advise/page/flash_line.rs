@@ -4,11 +4,9 @@
 use forebay_ask::named;
 
 use super::first::flash;
+use crate::advise::trial::PARTIAL_THAT_MATTERS;
 use crate::advise::{Advice, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, percent, seconds};
-
-/// The share of the written blocks that bypass a cache from which the line mentions it.
-const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
 /// The share of the blocks used that are written below which a larger cache cannot absorb more writes.
 const WRITTEN_THAT_MATTERS: f64 = 0.05;
