@@ -595,7 +595,7 @@ fn tails_do_not_count_where_the_drive_is_behind() {
 fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
     let near = |base: u64| -> Vec<Record> {
         (0..4_000u64)
-            .map(|n| read(n * 9_000, 0, base + scattered(n) % (90 * GIB), 16 * KIB))
+            .map(|n| read(n * 20_000, 0, base + scattered(n) % (90 * GIB), 16 * KIB))
             .collect()
     };
     let input = |mut records: Vec<Record>, far: &[u64]| {
@@ -617,7 +617,7 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
     assert!(larger.model.capacity() > smallest.model.capacity());
     assert!(reason.contains("distant") && reason.contains(&smallest.name), "{reason}");
     // Requests that are spread over a large drive do not count as distant.
-    let wide = (0..4_000u64).map(|n| read(n * 9_000, 0, scattered(n) * 40, 16 * KIB)).collect();
+    let wide = (0..4_000u64).map(|n| read(n * 20_000, 0, scattered(n) * 40, 16 * KIB)).collect();
     let (_, reason) =
         default_device(&input(wide, &[]), None, Setup::default(), &mut unheard).unwrap();
     assert!(!reason.contains("distant"), "{reason}");

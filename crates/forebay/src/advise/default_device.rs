@@ -191,7 +191,7 @@ mod tests {
             op: Op::Read,
             flags: Flags::NONE,
         };
-        let loads = [2, 4, 6, 7, 8, 9, 10, 14].map(|gap_ms: u64| {
+        let loads = [2, 4, 6, 7, 8, 9, 14, 24].map(|gap_ms: u64| {
             let records = (0..4000).map(|n| read(n, gap_ms * 1000)).collect();
             let input = Input::from_records(records, vec!["reader".into()]);
             let (setup, progress) = (Setup::default(), &mut unheard);

@@ -111,7 +111,7 @@ impl Case<'_> {
         let device = &self.device.name;
         if speed.is_unexplained_tail() {
             let said = speed.unexplained();
-            return [format!("{said}: check the drive for errors. "), format!("{said}. ")];
+            return [format!("{said}; check the drive for errors. "), format!("{said}. ")];
         }
         if speed.times() < TIMES_MUCH_FASTER {
             let here = if speed.was_faster() { "slower" } else { "faster" };
@@ -167,7 +167,8 @@ impl Case<'_> {
             let reason = cache.reason.trim_start_matches("Not tried: ");
             return Some(vec![format!("No: {}.", first_clause(reason))]);
         };
-        let with = format!("with {size} of flash {}", self.change(run, Latencies::All));
+        let latencies = if cache.recommended { self.latencies() } else { Latencies::All };
+        let with = format!("with {size} of flash {}", self.change(run, latencies));
         let but = self.but(run);
         Some(match &cache.against {
             None if self.gains_only_writes(run) => {
@@ -259,8 +260,13 @@ impl Case<'_> {
     /// Returns the gain from flash in a few words, if flash is recommended.
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
-        let change = self.change(remedy.run.as_deref()?, Latencies::All);
+        let change = self.change(remedy.run.as_deref()?, self.latencies());
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
+    }
+
+    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly idle.
+    fn latencies(&self) -> Latencies {
+        if self.need.is_only_tails() { Latencies::Tails } else { Latencies::All }
     }
 
     /// Returns the part of the headline about remedies that cost nothing.

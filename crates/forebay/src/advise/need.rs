@@ -89,6 +89,11 @@ impl Need {
         }
     }
 
+    /// Returns whether only long tails count, because the disk is mostly idle.
+    pub(super) fn is_only_tails(&self) -> bool {
+        self.counts != Counts::All
+    }
+
     /// Returns whether the trace is too short to say what is needed.
     pub(super) fn is_too_short(&self) -> bool {
         self.none().is_none() && self.span_s < SPAN_LEAST_S
@@ -122,7 +127,7 @@ impl Need {
             let why = format!("Too short to recommend flash: the trace lasts {lasts}");
             return Some(Objection::new(why, "the trace is too short to tell"));
         }
-        if self.counts != Counts::All && self.requests < REQUESTS_THAT_MATTER {
+        if self.is_only_tails() && self.requests < REQUESTS_THAT_MATTER {
             let requests = counted(self.requests, "request");
             let why = format!("Too few requests to recommend flash for an idle disk: {requests}");
             let in_short = format!("{idle}, and the trace has only {requests}");

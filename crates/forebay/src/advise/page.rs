@@ -251,7 +251,8 @@ mod tests {
             (page.verdict.words, done.trim_start().split_once("nothing: ").unwrap().1.to_string())
         };
         let (badge, done) = said(Some(DependsOn::Replay));
-        let expected = "whether deadline helps depends on whether requests wait for one another";
+        let expected =
+            "whether the scheduler deadline helps depends on whether requests wait for one another";
         assert_eq!((&badge[..], &done[..]), ("It depends", expected));
         let (badge, done) = said(Some(DependsOn::Drive));
         assert!(

@@ -354,7 +354,8 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
 fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {
-        let (time, late) = (one.total_s / raid6.total_s.max(1e-9), tail(one) / tail(raid6).max(1e-9));
+        let (time, late) =
+            (one.total_s / raid6.total_s.max(1e-9), tail(one) / tail(raid6).max(1e-9));
         let which = |ratio: f64, less, more| if ratio <= 1.0 { less } else { more };
         format!(
             "{} {} {total_is} and a {} {} {} p99 than RAID 6",

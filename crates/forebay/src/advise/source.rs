@@ -311,10 +311,8 @@ impl RecordedSpeed {
     /// Formats a tail that no model explains, with both figures.
     pub(super) fn unexplained(self) -> String {
         let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
-        format!(
-            "The recorded {} p99 of {recorded} is not explained by this model ({here})",
-            self.kind
-        )
+        let kind = self.kind;
+        format!("The recorded {kind} p99 was {recorded}: this model ({here}) does not explain it")
     }
 
     /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1 ms".
@@ -458,9 +456,10 @@ mod tests {
         run.figures.makespan_s = 40.0;
         let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
+        run.figures.read_p99_ms = Some(60.0);
         assert_eq!(compared(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
         // The recorded device is fast, but the model is just as fast.
-        run.figures.read_p50_ms = Some(0.07);
+        (run.figures.read_p50_ms, run.figures.read_p99_ms) = (Some(0.07), Some(0.2));
         assert_eq!(compared(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
         (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));
         assert_eq!(compared(&description, &run, "D"), None, "no latencies of writes");

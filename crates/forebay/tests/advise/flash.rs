@@ -171,8 +171,8 @@ fn named_flash_gets_one_answer() {
     assert_eq!(on("d7-p5520", reads(2_000, 5_000)), "No: d7-p5520 is flash already.");
     let short = on("st1000nm0011", hot_set().into_iter().take(400).collect());
     assert!(short.starts_with("The trace is too short for advice: 3.59 s"), "{short}");
-    // Reads from a set that is eight times as large as the trace.
-    let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % 16_000;
+    // Random reads of a set from which the trace reads only a part.
+    let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % 30_000;
     let cold = (0..4_000).map(|n| read(n * 25_000, 0, scattered(random(n)), 4 * KIB)).collect();
     let cold = on("st1000nm0011", cold);
     assert!(cold.starts_with("Not in this recording (100 s): the share of blocks found"), "{cold}");
@@ -187,15 +187,16 @@ fn named_flash_that_would_find_nothing_is_declined_first() {
     assert_eq!(advice.headline, headline);
 }
 
-/// Four of five hits are on one block, so a tiny cache has most hits. A larger one saves the disk
+/// Four of five hits are on one block, so a small cache has most hits. A larger one saves the disk
 /// twice as much of what is left.
 #[test]
 fn a_larger_cache_is_recommended_if_it_is_worth_it() {
     let rest = |n: u64| 1 + n / 7 % 200;
     let block = |n: u64| if n.is_multiple_of(7) { rest(n) } else { 0 };
     let place = |n: u64| scattered(block(n));
-    let reads = (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, place(n), 4 * KIB));
-    let pulls = (0..6_000).map(|n| read(n * 9_000 + 4_000, 4, scattered(1000 + n % 100), 4 * KIB));
+    let reads = (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, place(n), 256 * KIB));
+    let pull = |n: u64| read(n * 9_000 + 4_000, 4, scattered(1000 + n % 100), 256 * KIB);
+    let pulls = (0..6_000).map(pull);
     let advice = advice(reads.chain(pulls).collect());
     let (caching, sizing) = (remedy(&advice, RemedyKind::Caching), advice.cache_sizing.unwrap());
     assert!(caching.recommended, "{}", caching.reason);

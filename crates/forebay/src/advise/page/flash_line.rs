@@ -14,12 +14,14 @@ const WRITTEN_THAT_MATTERS: f64 = 0.05;
 /// Returns whether flash would help, in one line; `None` if the trace does not tell, or if the
 /// headline does.
 pub(super) fn flash_line(advice: &Advice) -> Option<String> {
+    // Flash in front of flash is not tried.
+    if advice.pictures.cylinders == 0 {
+        return None;
+    }
     if let Some(remedy) = flash(advice) {
         return Some(flash_use(advice, remedy));
     }
-    let is_told = matches!(advice.verdict, Verdict::TooShort | Verdict::NoTimes);
-    let is_flash_already = advice.pictures.cylinders == 0;
-    if is_told || is_flash_already || advice.enough.is_some() {
+    if matches!(advice.verdict, Verdict::TooShort | Verdict::NoTimes) || advice.enough.is_some() {
         return None;
     }
     let cache = advice.remedies.iter().find(|one| one.kind == RemedyKind::Caching)?;
