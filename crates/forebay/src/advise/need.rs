@@ -143,7 +143,8 @@ impl Need {
     /// Returns why the flash in `run` is not needed; `None` if it shortens a latency that counts.
     pub(super) fn not_met(&self, run: &RunResult, baseline: &RunResult) -> Option<Objection> {
         (!self.is_met_by(run, baseline)).then(|| {
-            let in_short = "the disk is mostly idle, and no long tail gets a fifth shorter";
+            let in_short =
+                "the disk is mostly idle, and the cache tried shortens no long tail by a fifth";
             Objection::needless(format!("Not needed: {in_short}"), in_short)
         })
     }

@@ -107,6 +107,11 @@ fn flash_named(advice: &Advice) -> Words {
     let cache = advice.remedies.iter().find(|one| one.kind == RemedyKind::Caching);
     match cache.and_then(|one| one.against.as_ref()) {
         _ if cache.is_some_and(|one| one.recommended) => Words::new(Tone::Good, "Flash helps"),
+        // The badge must not say anything else than the headline.
+        _ if advice.headline.starts_with("No: ") => Words::new(Tone::Calm, "Flash does not help"),
+        _ if advice.headline.starts_with("Not in this ") => {
+            Words::new(Tone::Calm, "Too short to tell")
+        }
         Some(against) if against.is_needless => Words::new(Tone::Calm, "Flash is not needed"),
         Some(_) => Words::new(Tone::Calm, "Flash: no clear gain"),
         None => Words::new(Tone::Calm, "Flash does not help"),
