@@ -41,6 +41,7 @@ mod fit;
 mod headline;
 pub(crate) mod judge;
 mod local_disk;
+mod need;
 mod page;
 mod plain;
 mod queues;
@@ -69,6 +70,7 @@ pub use default_device::{default_device, default_flash};
 use drives::Drives;
 pub use fit::DeviceFit;
 pub use local_disk::{known_model, stand_in};
+use need::Need;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
@@ -166,7 +168,8 @@ pub struct Advice {
     /// Whether the user named the size of the flash.
     #[serde(skip)]
     pub is_flash_size_named: bool,
-    /// Whether the recorded device was clearly faster or slower than the assumed one.
+    /// Whether the recorded device was clearly faster or slower than the simulated one: by a factor of
+    /// two if that was assumed, of ten if the user named it.
     #[serde(skip)]
     pub is_other_device: bool,
     /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.
@@ -361,7 +364,10 @@ pub fn advise(
         jobs,
         &mut part(SCHEDULERS_SHARE..MARGINS_SHARE, progress),
     )?;
-    let (verdict, recommended) = judge::scheduler(&choice, span_s);
+    let behind = tried.behind().filter(|_| judge::shows_overload(span_s));
+    let recorded = Some(&input.description).filter(|_| setup.intensity.times() == 1.0);
+    let need = Need::of(choice.baseline(), span_s, recorded, behind.is_some());
+    let (verdict, recommended) = judge::scheduler(&choice, span_s, &need);
     let today = today(device, verdict, &choice).filter(|today| today.policy != current);
     let today = today.filter(|_| verdict == Verdict::Recommended);
     let ranking = leading.ranking(&choice, recommended.as_deref());
@@ -407,11 +413,10 @@ pub fn advise(
         other: other.as_ref(),
         prefer,
         span_s,
-        is_device_assumed: !(device_named || fit_device),
+        need: &need,
     };
     let Tried { remedies, sizing, defragmentation, with_flash } =
         trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;
-    let behind = tried.behind().filter(|_| judge::shows_overload(span_s));
     let enough = match behind {
         Some(_) => {
             let mut tell = part(REMEDIES_SHARE..1.0, progress);
@@ -449,12 +454,15 @@ pub fn advise(
         behind,
         enough: enough.as_ref(),
         is_checked: trust.is_checked,
+        need: &need,
+        sizing: sizing.as_ref(),
         flash_named: flash_bytes,
     };
     let (headline, why, findings) = (case.headline(), case.why(), case.findings());
     let is_saturated = case.is_saturated();
     let speed = source::RecordedSpeed::of(&input.description, baseline);
-    let is_other_device = speed.is_some() && !trust.is_checked;
+    let is_far = |speed: source::RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
+    let is_other_device = speed.is_some_and(|speed| !trust.is_checked || is_far(speed));
     let cautions = case.cautions().into_iter().chain(times.caution()).collect();
     Ok(Advice {
         trace: input.path.display().to_string(),

@@ -58,20 +58,15 @@ impl Case<'_> {
         };
         let (now, before) = (&chosen.figures, &baseline.figures);
         let counts = |p99_ms: Option<f64>, count: u64| p99_ms.filter(|_| count >= TOO_FEW);
-        for (kind, now, before) in [
-            ("read", counts(now.read_p99_ms, now.reads), before.read_p99_ms),
-            ("write", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
-            ("longest", now.longest_ms(), before.longest_ms()),
+        for (what, now, before) in [
+            ("read latency: p99", counts(now.read_p99_ms, now.reads), before.read_p99_ms),
+            ("write latency: p99", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
+            ("latency: the longest", now.longest_ms(), before.longest_ms()),
         ] {
             let is_told = worse(now, before) && tells_latencies(baseline);
             if let (true, Some(now), Some(before)) = (is_told, now, before) {
-                let what = if kind == "longest" {
-                    "the longest latency".to_string()
-                } else {
-                    format!("the {kind} p99")
-                };
                 cautions.push(format!(
-                    "This has a price: {what} rises from {} to {}.",
+                    "This costs {what} rises from {} to {}.",
                     millis(before),
                     millis(now),
                 ));

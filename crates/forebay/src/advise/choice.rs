@@ -196,6 +196,11 @@ impl<'a> Choice<'a> {
         self
     }
 
+    /// Returns whether the user prefers the least total time to low latencies.
+    pub(super) fn prefers_total(&self) -> bool {
+        self.prefer == Prefer::Total
+    }
+
     /// Returns whether the figure that `prefer` prefers is among those compared.
     pub(super) fn counts(&self, prefer: Prefer) -> bool {
         prefer.figure().is_some_and(|figure| self.figures.contains(&figure))

@@ -6,6 +6,7 @@ use forebay_ask::named;
 use forebay_core::Device;
 use forebay_words::plural::listed;
 
+use super::findings::{SATURATED_SHARE, SHORT_S};
 use super::judge::shows_overload;
 use super::linux_default;
 use super::source::RecordedOn;
@@ -26,8 +27,8 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
 }
 
 /// Chooses a device if the user names none: the smallest general bundled drive
-/// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`.
-/// If none keeps up, chooses the one that falls behind least. If the trace seems to come from flash
+/// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`,
+/// if possible without being nearly saturated. If none keeps up, chooses the one that falls behind least. If the trace seems to come from flash
 /// ([`RecordedOn`]), chooses flash. Also returns the reason.
 pub fn default_device(
     input: &Input,
@@ -42,15 +43,17 @@ pub fn default_device(
     let mut drives = devices::general()?;
     let (first, holds, remark) = smallest(input, &drives)?;
     let mut trial = Trial { input, current, setup, progress };
-    let mut behind = Vec::new();
+    let mut loads = Vec::new();
     let shows_overload = shows_overload(input.description.duration_s / setup.intensity.times());
     for drive in &drives[first..] {
-        if !shows_overload || trial.keeps_up(drive)? {
+        let load = if shows_overload { trial.load(drive)? } else { Load::Bearable };
+        loads.push(load);
+        if load == Load::Bearable {
             break;
         }
-        behind.push(drive.name.as_str());
     }
-    if first + behind.len() == drives.len() {
+    let first_with = |load: Load| loads.iter().position(|one| *one == load);
+    let Some(nth) = first_with(Load::Bearable).or(first_with(Load::Saturating)) else {
         // If every drive falls behind, simulate the one that falls behind least.
         let mut lags_ms = Vec::new();
         for drive in &drives[first..] {
@@ -63,16 +66,31 @@ pub fn default_device(
              {holds}{remark}"
         );
         return Ok((drives.swap_remove(at), why));
-    }
-    let keeps_up = match behind.as_slice() {
-        [] => String::new(),
-        [smaller] => format!(" and keeps up with it ({smaller} does not)"),
-        smaller => format!(" and keeps up with it ({} do not)", listed(smaller)),
     };
-    let at = first + behind.len();
+    let smaller: Vec<&str> = drives[first..first + nth].iter().map(|one| &one.name[..]).collect();
+    let hardly = match loads[..nth].contains(&Load::Saturating) {
+        true => "not, or hardly",
+        false => "not",
+    };
+    let keeps_up = match smaller.as_slice() {
+        [] => String::new(),
+        [smaller] => format!(" and keeps up with it ({smaller} does {hardly})"),
+        smaller => format!(" and keeps up with it ({} do {hardly})", listed(smaller)),
+    };
+    let at = first + nth;
     let why =
         format!("{close}the smallest of the general bundled drives that {holds}{keeps_up}{remark}");
     Ok((drives.swap_remove(at), why))
+}
+
+/// How much of what a drive can do a trace demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Bearable,
+    /// The drive keeps up, but is nearly saturated.
+    Saturating,
+    /// The drive falls behind.
+    Excessive,
 }
 
 /// Simulates the trace on drives that might be the default.
@@ -84,14 +102,24 @@ struct Trial<'a, 'p> {
 }
 
 impl Trial<'_, '_> {
-    /// Returns whether `drive` keeps up with the trace. In open replay, the run ends as soon as it
-    /// does not.
-    fn keeps_up(&mut self, drive: &OpenDevice) -> Result<bool, Error> {
+    /// Returns the load of the trace on `drive`. In open replay, the run ends as soon as the drive
+    /// falls behind.
+    fn load(&mut self, drive: &OpenDevice) -> Result<Load, Error> {
         let late = LateCount::overload(self.input);
         let early = (self.setup.replay == Replay::Open).then_some(&late);
         match self.run(drive, early) {
-            Err(Error::Stopped) if late.is_exceeded() => Ok(false),
-            run => run.map(|figures| !figures.is_overloaded()),
+            Err(Error::Stopped) if late.is_exceeded() => Ok(Load::Excessive),
+            run => run.map(|figures| self.load_in(&figures)),
+        }
+    }
+
+    fn load_in(&self, figures: &Figures) -> Load {
+        let span_s = self.input.description.duration_s / self.setup.intensity.times();
+        let is_busy = self.setup.replay == Replay::Open && span_s >= SHORT_S;
+        match figures.is_overloaded() {
+            true => Load::Excessive,
+            false if is_busy && figures.busy_s >= SATURATED_SHARE * span_s => Load::Saturating,
+            false => Load::Bearable,
         }
     }
 
@@ -163,16 +191,17 @@ mod tests {
             op: Op::Read,
             flags: Flags::NONE,
         };
-        let keeps_up = [2, 4, 6, 7, 8, 9, 10, 14].map(|gap_ms: u64| {
+        let loads = [2, 4, 6, 7, 8, 9, 14, 24].map(|gap_ms: u64| {
             let records = (0..4000).map(|n| read(n, gap_ms * 1000)).collect();
             let input = Input::from_records(records, vec!["reader".into()]);
             let (setup, progress) = (Setup::default(), &mut unheard);
             let mut trial = Trial { input: &input, current: None, setup, progress };
-            let is_overloaded = trial.run(&device, None).unwrap().is_overloaded();
-            let keeps_up = trial.keeps_up(&device).unwrap();
-            assert_eq!(keeps_up, !is_overloaded, "{gap_ms} ms");
-            keeps_up
+            let whole = trial.run(&device, None).unwrap();
+            let load = trial.load(&device).unwrap();
+            assert_eq!(load, trial.load_in(&whole), "{gap_ms} ms");
+            load
         });
-        assert!(!keeps_up[0] && keeps_up[7], "{keeps_up:?}");
+        assert_eq!((loads[0], loads[7]), (Load::Excessive, Load::Bearable), "{loads:?}");
+        assert!(loads.contains(&Load::Saturating), "{loads:?}");
     }
 }

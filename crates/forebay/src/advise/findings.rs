@@ -9,13 +9,12 @@ mod load;
 use super::available::{EQUAL_SLOTS, served};
 use super::choice::Choice;
 use super::headline::BURST_SHARE;
-use super::judge::{
-    SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy, tells_latencies,
-};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, keeps_up, share_busy, tells_latencies};
+use super::need::Need;
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
     DependsOn, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked, Remedy,
-    RemedyKind, Today, Uncertain, Verdict,
+    RemedyKind, Sizing, Today, Uncertain, Verdict,
 };
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -24,9 +23,9 @@ use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 
 /// The utilization from which on a device counts as nearly saturated, although it keeps up.
-const SATURATED_SHARE: f64 = 0.85;
+pub(super) const SATURATED_SHARE: f64 = 0.85;
 /// The length of a trace, in seconds, below which its load may be that of a single burst.
-const SHORT_S: f64 = 30.0;
+pub(super) const SHORT_S: f64 = 30.0;
 
 /// The results that the findings are derived from.
 pub(super) struct Case<'a> {
@@ -60,6 +59,10 @@ pub(super) struct Case<'a> {
     pub(super) throttling: Option<&'a Throttling>,
     /// Whether the model was compared with the recording.
     pub(super) is_checked: bool,
+    /// What the trace needs on the device.
+    pub(super) need: &'a Need,
+    /// The hits of caches; `None` if none was simulated.
+    pub(super) sizing: Option<&'a Sizing>,
     /// The size of the flash that the user asked about.
     pub(super) flash_named: Option<u64>,
 }
@@ -218,40 +221,6 @@ impl Case<'_> {
             }
             None => "No gain is certain.",
         }
-    }
-
-    /// Explains that a mostly idle device has nothing to gain, or only in bursts and perhaps by
-    /// chance.
-    fn mostly_idle(&self) -> String {
-        let busy = self.busy();
-        let (drive, kind) = (self.drive(), self.tail().name());
-        let (baseline, within) = (self.baseline(), millis(self.tail().ms(self.baseline())));
-        if is_at_ease(baseline, self.span_s) || self.device.model.cylinders() == 0 {
-            let tail = match self.baseline().figures.longest_ms() {
-                Some(_) => format!("; 99 % of {kind} are answered within {within}"),
-                None => String::new(),
-            };
-            return format!(
-                "Nothing to gain: the trace keeps the {drive} busy for {busy}, so requests rarely overlap \
-                 and there is little to reorder{tail}. {}",
-                self.stay(),
-            );
-        }
-        let least = self.to_be_had().min_by(|a, b| self.tail_ms(a).total_cmp(&self.tail_ms(b)));
-        let chance = least.filter(|least| self.tail_ms(least) < self.tail().ms(baseline));
-        let chance = chance.map_or(String::new(), |least| {
-            format!(
-                " {} answers {kind} within {}, but the difference is not statistically significant.",
-                least.policy,
-                millis(self.tail_ms(least))
-            )
-        });
-        format!(
-            "No gain is certain: the trace keeps the {drive} busy for {busy}, in bursts: 99 % of \
-             {kind} are answered within {within} {}.{chance} {}",
-            under(&baseline.policy),
-            self.stay(),
-        )
     }
 
     /// Returns the tail latency of a scheduler, for reads or writes as [`Case::tail`] selects.
@@ -563,6 +532,14 @@ impl Case<'_> {
     }
 }
 
+/// Formats "bfq", or "the scheduler none", because "none" alone would be misread.
+pub(super) fn named_scheduler(policy: &str) -> String {
+    match policy {
+        "none" => "the scheduler none".to_string(),
+        _ => policy.to_string(),
+    }
+}
+
 /// Formats "under bfq". The scheduler named `none` gets another wording, because "under none" would
 /// be misread.
 fn under(policy: &str) -> String {
@@ -572,7 +549,7 @@ fn under(policy: &str) -> String {
     }
 }
 
-fn capitalised(sentence: &str) -> String {
+pub(super) fn capitalised(sentence: &str) -> String {
     let (first, rest) = sentence.split_at(sentence.chars().next().map_or(0, char::len_utf8));
     first.to_uppercase() + rest
 }

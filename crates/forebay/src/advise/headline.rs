@@ -1,13 +1,16 @@
 //! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
 //! figure in its favor.
 
+use forebay_ask::named;
 use forebay_core::Device;
+use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
+use forebay_words::plural::verb;
 
-use super::findings::Case;
+use super::findings::{Case, capitalised, named_scheduler};
 use super::judge::{
-    SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS, TOO_FEW,
-    UTILISATION_THAT_MATTERS, tail_of, tells_latencies,
+    SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_THAT_MATTERS, TOO_FEW, UTILISATION_THAT_MATTERS,
+    long_tails, tells_latencies,
 };
 use super::source::RecordedSpeed;
 use super::{Provider, RemedyKind, Verdict};
@@ -15,17 +18,19 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
-/// The share of the time lost by moving heads between streams, below which streams are not given as
+/// The share of the positioning time spent on switching between streams, below which streams are not given as
 /// the reason.
 const BETWEEN_THAT_MATTERS: f64 = 0.1;
 /// How much longer than the recording a run must take for the load as a whole, and not only its
 /// bursts, to be more than the device can do.
 pub(super) const BURST_SHARE: f64 = 0.1;
-/// The share of a disk's busy time that its heads must move for movement to be given as the reason.
+/// The share of a disk's busy time that positioning must take to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
 /// The ratio of speeds between the recorded device and the model, in either direction, from which
 /// on the answer begins with it.
-const TIMES_MUCH_FASTER: f64 = 10.0;
+pub(super) const TIMES_MUCH_FASTER: f64 = 10.0;
+/// The share by which a tail may rise with flash that lowers other latencies.
+const TAIL_MUCH_WORSE: f64 = 0.5;
 /// The maximum number of words in a headline.
 const WORDS_MAX: usize = 25;
 
@@ -35,18 +40,24 @@ impl Case<'_> {
         if let Some(behind) = self.behind {
             return self.overload(behind);
         }
-        let openings = self.on_another_device();
-        let said = |text: &String| -> Vec<String> {
-            let opened = |opening: &String| match opening.is_empty() {
-                true => text.clone(),
-                false => format!("{opening}{}", with_small_initial(text)),
-            };
-            openings.iter().map(opened).collect()
-        };
-        let all: Vec<String> = match self.on_named_flash() {
-            Some(answer) if openings.iter().all(String::is_empty) => vec![answer],
-            Some(answer) => vec![answer.replacen(": ", &format!(": on {}, ", self.device.name), 1)],
-            None => self.in_short().iter().flat_map(said).collect(),
+        let named = self.on_named_flash();
+        let all: Vec<String> = match self.speed() {
+            None => named.unwrap_or_else(|| self.in_short()),
+            // The answer to the question about the flash comes first.
+            Some(speed) => match named {
+                Some(answers) => {
+                    let on = match speed.times() >= TIMES_MUCH_FASTER {
+                        true => self.compared(speed),
+                        false => format!("Simulated on {}", self.device.name),
+                    };
+                    answers.into_iter().flat_map(|one| [format!("{one} {on}."), one]).collect()
+                }
+                None => {
+                    let openings = self.on_another_device(speed);
+                    let said = |text: String| openings.clone().map(|one| format!("{one}{text}"));
+                    self.in_short().into_iter().flat_map(said).collect()
+                }
+            },
         };
         let fits = |text: &&String| text.split_whitespace().count() <= WORDS_MAX;
         all.iter().find(fits).or(all.last()).cloned().unwrap_or_default()
@@ -78,72 +89,130 @@ impl Case<'_> {
     fn set_in_short(&self) -> Option<String> {
         let is_set = self.verdict == Verdict::Recommended;
         let run = self.choice.run(&self.today.filter(|_| is_set)?.policy)?;
-        let worse: Vec<&str> = self.worse_tails(run).map(|(what, ..)| what).collect();
-        let but = match worse[..] {
-            [] => String::new(),
-            _ => format!(", but {} rises", worse.join(" and ")),
+        let but = match self.worse_tails(run).next() {
+            None => String::new(),
+            Some(_) => format!(", but {}", self.worse_names(run)),
         };
         Some(format!("Set {}: {}{but}.", run.policy, self.change(run, Latencies::Tails)))
     }
 
-    /// Returns openings of the headline, the most complete first. If the device was assumed and the
-    /// recorded one was faster or slower, they say that the answer is about another device; else they
-    /// are empty.
-    fn on_another_device(&self) -> Vec<String> {
+    /// Returns how the recorded device compares with the model, if the answer has to say that: the
+    /// device was assumed, or differs very much.
+    fn speed(&self) -> Option<RecordedSpeed> {
         let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
         let speed = RecordedSpeed::of(&self.input.description, self.baseline);
-        let device = &self.device.name;
-        let Some(speed) = speed.filter(|_| is_ranked && !self.is_checked) else {
-            return vec![String::new()];
-        };
-        let (times, faster) = (speed.times(), speed.was_faster());
-        let here = if faster { "slower" } else { "faster" };
-        let [than, short] = match faster {
-            true => [
-                format!("{times:.0} times as fast as {device}"),
-                format!("{times:.0} times as fast"),
-            ],
-            false => [
-                format!("{times:.0} times slower than {device}"),
-                format!("{times:.0} times slower"),
-            ],
-        };
-        match times >= TIMES_MUCH_FASTER {
-            true => vec![
-                format!("The recorded storage was {than}; name its model. On {device}: "),
-                format!("The recorded storage was {short}. On {device}: "),
-            ],
-            false => vec![
-                format!("On {device}, {here} than the recorded device: "),
-                format!("On {device}: "),
-            ],
-        }
+        let counts = |speed: &RecordedSpeed| !self.is_checked || speed.times() >= TIMES_MUCH_FASTER;
+        speed.filter(|_| is_ranked).filter(counts)
     }
 
-    /// Answers whether flash of the size that the user named would help.
-    fn on_named_flash(&self) -> Option<String> {
+    /// Returns openings of the headline, the more complete one first, which say that the answer is
+    /// about another device than the recorded one.
+    fn on_another_device(&self, speed: RecordedSpeed) -> [String; 2] {
+        let device = &self.device.name;
+        if speed.is_unexplained_tail() {
+            let said = speed.unexplained();
+            return [format!("{said}; check the drive for errors. "), format!("{said}. ")];
+        }
+        if speed.times() < TIMES_MUCH_FASTER {
+            let here = if speed.was_faster() { "slower" } else { "faster" };
+            let on = format!("Simulated on {device}");
+            return [
+                format!("{on}, which is {here} than the recorded device. "),
+                format!("{on}. "),
+            ];
+        }
+        let said = self.compared(speed);
+        let name = format!("{}; name your drive with {}. ", said, named("device"));
+        let plain = format!("{said}. ");
+        [if self.is_checked { plain.clone() } else { name }, plain]
+    }
+
+    /// Formats the comparison with the recorded device, as in "The recorded reads were 26 times as
+    /// fast as on sata250".
+    fn compared(&self, speed: RecordedSpeed) -> String {
+        let than = match (speed.is_ratio(), speed.was_faster()) {
+            (false, _) => String::new(),
+            (true, true) => format!(" as on {}", self.device.name),
+            (true, false) => format!(" than on {}", self.device.name),
+        };
+        capitalised(&format!("{}{than}", speed.in_short()))
+    }
+
+    /// Answers whether flash of the size that the user named would help; the most complete answer
+    /// comes first.
+    fn on_named_flash(&self) -> Option<Vec<String>> {
         let size = bytes(self.flash_named? as f64);
         let cache = self.remedies.iter().find(|one| one.kind == RemedyKind::Caching)?;
-        let Some(run) = cache.run.as_deref() else {
+        if matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes) {
+            return None;
+        }
+        match self.device.model {
+            DeviceModel::Ssd(_) => {
+                return Some(vec![format!("No: {} is flash already.", self.device.name)]);
+            }
+            DeviceModel::Throttled(_) => {
+                return Some(vec!["No: the limits of the volume decide, not its disks.".into()]);
+            }
+            _ => {}
+        }
+        let cold = self.sizing.filter(|sizing| sizing.is_cold() && !cache.recommended);
+        let is_needless = cache.against.as_ref().is_some_and(|against| against.is_needless);
+        let run = cache.run.as_deref();
+        let gains = run.is_some_and(|run| self.gains_latency(run));
+        if let Some(sizing) = cold.filter(|_| !gains || !is_needless) {
+            let span = seconds(self.span_s);
+            return Some(vec![format!("Not in this recording ({span}): {}.", sizing.growth())]);
+        }
+        let Some(run) = run else {
             let reason = cache.reason.trim_start_matches("Not tried: ");
-            let first = reason.split_once([';', '.']).map_or(reason, |(first, _)| first);
-            return Some(format!("No: {first}."));
+            return Some(vec![format!("No: {}.", first_clause(reason))]);
         };
-        let with = format!("with {size} of flash {}", self.change(run, Latencies::All));
-        Some(match (&cache.against, self.gains_latency(run)) {
-            (None, _) if self.gains_only_writes(run) => {
-                format!("Yes, for writes: {with}; reads gain nothing.")
+        let latencies = if cache.recommended { self.latencies() } else { Latencies::All };
+        let with = format!("with {size} of flash {}", self.change(run, latencies));
+        let but = self.but(run);
+        Some(match &cache.against {
+            None if self.gains_only_writes(run) => {
+                vec![
+                    format!("Yes, for writes: {with}; reads gain nothing."),
+                    format!("Yes: {with}."),
+                ]
             }
-            (None, _) => format!("Yes: {with}."),
-            (Some(_), false) => format!("No: with {size} of flash no latency falls by much."),
-            (Some(against), true) if against.is_needless => {
-                format!("Not needed: {}, though {with}.", against.in_short)
+            None => vec![format!("Yes: {with}.")],
+            Some(_) if self.is_much_worse(run) => {
+                let rises = but.trim_start_matches(", but ");
+                vec![
+                    format!("No: with {size} of flash {rises}."),
+                    format!("No: with {size} of flash {}.", self.worse_names(run)),
+                ]
             }
-            (Some(against), true) => match &*self.but(run) {
-                "" => format!("Perhaps: {with}, but {}.", against.in_short),
-                but => format!("In part: {with}{but}."),
-            },
+            Some(_) if !gains => {
+                let no = format!("No: with {size} of flash no latency falls by much");
+                vec![format!("{no}{but}."), format!("{no}.")]
+            }
+            Some(against) if against.is_needless => {
+                let needless = format!("Not needed: {}.", against.in_short);
+                let cut = self.most_changed(run, Latencies::All).map(|(what, was, is)| {
+                    let [was, is] = [was, is].map(millis);
+                    format!("{needless} ({size} of flash would cut {what} from {was} to {is}.)")
+                });
+                cut.into_iter().chain([needless]).collect()
+            }
+            Some(against) if but.is_empty() => {
+                vec![format!("Perhaps: {with}, but {}.", against.in_short)]
+            }
+            Some(_) => vec![
+                format!("In part: {with}{but}."),
+                format!("In part: {with}, but {}.", self.worse_names(run)),
+            ],
         })
+    }
+
+    /// Returns whether a tail is longer by half in `run`, and no tail is shorter.
+    fn is_much_worse(&self, run: &RunResult) -> bool {
+        let tails = self.tails(run);
+        let falls = |(_, was, is): &(&str, f64, f64)| *is < was * (1.0 - SHARE_THAT_MATTERS);
+        let rises = |(_, was, is): &(&str, f64, f64)| *is > was * (1.0 + TAIL_MUCH_WORSE);
+        tails.iter().any(rises) && !tails.iter().any(falls)
     }
 
     /// Returns whether there are reads, and only latencies of writes are lower in `run` than in the
@@ -191,8 +260,13 @@ impl Case<'_> {
     /// Returns the gain from flash in a few words, if flash is recommended.
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
-        let change = self.change(remedy.run.as_deref()?, Latencies::All);
+        let change = self.change(remedy.run.as_deref()?, self.latencies());
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
+    }
+
+    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly idle.
+    fn latencies(&self) -> Latencies {
+        if self.need.is_only_tails() { Latencies::Tails } else { Latencies::All }
     }
 
     /// Returns the part of the headline about remedies that cost nothing.
@@ -274,7 +348,9 @@ impl Case<'_> {
             Verdict::Depends | Verdict::DependsOnDrive => {
                 let said = self.uncertain.and_then(|one| Some((&one.policy, one.said()?)));
                 match said {
-                    Some((policy, said)) => format!("{keep}: under {policy}, {said}."),
+                    Some((policy, said)) => {
+                        format!("{keep}: with {}, {said}.", named_scheduler(policy))
+                    }
                     None => format!("{keep}: no other scheduler is sure to help."),
                 }
             }
@@ -306,29 +382,29 @@ impl Case<'_> {
         let between = contention.between_streams_s / moving_s.max(1e-9);
         let moves = moving_s >= MOVING_THAT_MATTERS * figures.busy_s;
         let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS && moves;
-        let seldom_meet = self.verdict == Verdict::LoadTooLow
-            && (!tells || self.share_busy() < UTILISATION_THAT_MATTERS);
+        let seldom_meet =
+            self.verdict == Verdict::LoadTooLow && self.share_busy() < UTILISATION_THAT_MATTERS;
         match contention.fights.first().filter(|_| tells) {
             _ if self.throttling.is_some() => {
                 "a volume delays requests by its limits, which no order of requests changes"
                     .to_string()
             }
             _ if seldom_meet => {
-                let how = match tail_of(self.baseline) <= TAIL_FINE_MS {
+                let how = match long_tails(self.baseline) == [false; 2] {
                     true => "requests rarely overlap",
                     false => "requests overlap only in bursts",
                 };
                 format!("{how}: the {} is busy {}", self.drive(), self.busy())
             }
             Some(pair) => format!(
-                "{} of the time lost moving heads is lost between streams; the costliest pair, {} and {}, costs {}",
+                "{} of the positioning time goes to switching between streams, {} between {} and {}",
                 percent(between),
+                percent(pair.cost_s / moving_s),
                 printable(&pair.stream_a),
                 printable(&pair.stream_b),
-                percent(pair.cost_s / moving_s)
             ),
             None if self.device.model.cylinders() > 0 => format!(
-                "the {} is busy {}, {} of that moving heads",
+                "the {} is busy {}, {} of that positioning (seek and rotation)",
                 self.drive(),
                 self.busy(),
                 percent(figures.moving_share())
@@ -339,12 +415,18 @@ impl Case<'_> {
         }
     }
 
-    /// Names the tail that gets worse, if one does, as in ", but read p99 rises from 60 ms to 80
-    /// ms".
+    /// Names the tails that get worse, if any do, as in ", but read p99 rises from 60 ms to 80 ms".
     fn but(&self, run: &RunResult) -> String {
-        let but =
-            |(what, was, is)| format!(", but {what} rises from {} to {}", millis(was), millis(is));
-        self.worse_tails(run).map(but).collect()
+        let rises =
+            |(what, was, is)| format!("{what} rises from {} to {}", millis(was), millis(is));
+        let all: Vec<String> = self.worse_tails(run).map(rises).collect();
+        if all.is_empty() { String::new() } else { format!(", but {}", all.join(" and ")) }
+    }
+
+    /// Names the tails that get worse without their figures, as in "read p99 and write p99 rise".
+    fn worse_names(&self, run: &RunResult) -> String {
+        let worse: Vec<&str> = self.worse_tails(run).map(|(what, ..)| what).collect();
+        format!("{} {}", worse.join(" and "), verb(worse.len() as u64, "rises", "rise"))
     }
 
     /// Returns the tail latencies that are higher in `run` by a share that matters.
@@ -390,14 +472,8 @@ impl Case<'_> {
     /// Formats the change of the figure that improves most over the baseline, as in "read p99 falls
     /// from 96 ms to 58 ms".
     fn change(&self, run: &RunResult, latencies: Latencies) -> String {
-        let mut all = self.tails(run);
-        if latencies == Latencies::All {
-            all.extend(self.medians(run));
-        }
-        let share = |(_, was, is): &(&str, f64, f64)| is / was.max(1e-9);
-        let most = all.into_iter().min_by(|a, b| share(a).total_cmp(&share(b)));
         // A latency matters more than the disk's busy time, because somebody waits for a latency.
-        match most.filter(|most| share(most) < 1.0 - SHARE_THAT_MATTERS) {
+        match self.most_changed(run, latencies) {
             Some((what, was, is)) => format!("{what} falls from {} to {}", millis(was), millis(is)),
             None => {
                 let (was, is) = (seconds(self.baseline.total_s()), seconds(run.total_s()));
@@ -405,12 +481,29 @@ impl Case<'_> {
             }
         }
     }
+
+    /// Returns the latency that falls by the largest share, as (name, the baseline's, that of `run`).
+    fn most_changed(
+        &self,
+        run: &RunResult,
+        latencies: Latencies,
+    ) -> Option<(&'static str, f64, f64)> {
+        let mut all = self.tails(run);
+        if latencies == Latencies::All {
+            all.extend(self.medians(run));
+        }
+        let share = |(_, was, is): &(&str, f64, f64)| is / was.max(1e-9);
+        let most = all.into_iter().min_by(|a, b| share(a).total_cmp(&share(b)));
+        most.filter(|most| share(most) < 1.0 - SHARE_THAT_MATTERS)
+    }
 }
 
-/// Returns a sentence as it follows a colon.
-fn with_small_initial(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+/// Returns the first clause of `reason`, without its figures in parentheses. A decimal point ends
+/// nothing.
+fn first_clause(reason: &str) -> &str {
+    let ends = [" (", "; ", ". "].map(|end| reason.find(end));
+    let end = ends.into_iter().flatten().min().unwrap_or(reason.len());
+    reason[..end].trim_end_matches('.')
 }
 
 /// The latencies that a sentence may mention.
@@ -420,4 +513,25 @@ enum Latencies {
     Tails,
     /// The 99th percentiles and the medians.
     All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression test: a sentence ended at a decimal point.
+    #[test]
+    fn a_decimal_point_ends_no_clause() {
+        for (reason, clause) in [
+            (
+                "no cache finds more than 0.46 % of the blocks (9.23 GiB in all).",
+                "no cache finds more than 0.46 % of the blocks",
+            ),
+            ("from 1.5 % to 10 %; record longer", "from 1.5 % to 10 %"),
+            ("It takes 1.5 s. More follows.", "It takes 1.5 s"),
+            ("Nothing.", "Nothing"),
+        ] {
+            assert_eq!(first_clause(reason), clause);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use forebay_core::replay::Lag;
 
 use super::Verdict;
 use super::choice::Choice;
+use super::need::Need;
 use crate::simulate::{Replay, RunResult};
 
 /// A relative difference below this share counts as no difference.
@@ -58,11 +59,6 @@ impl Tail {
     }
 }
 
-/// Returns the tail latency of `run` in milliseconds, of reads or else of writes.
-pub(super) fn tail_of(run: &RunResult) -> f64 {
-    Tail::of(run).ms(run)
-}
-
 /// Returns whether the disk keeps up with the recording, so that nobody waits for its busy time.
 /// Always false in closed replay, where each request waits for earlier ones.
 pub(crate) fn keeps_up(run: &RunResult) -> bool {
@@ -93,7 +89,15 @@ pub(super) fn is_backlog(
 /// Returns whether the disk is mostly idle and answers about as fast as it can, so that nothing can
 /// be gained.
 pub(crate) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
-    is_mostly_idle(baseline, span_s) && tail_of(baseline) <= TAIL_FINE_MS
+    is_mostly_idle(baseline, span_s) && long_tails(baseline) == [false; 2]
+}
+
+/// Returns whether the 99th percentiles of reads and of writes are long, as far as there are enough
+/// requests of the kind.
+pub(super) fn long_tails(run: &RunResult) -> [bool; 2] {
+    let figures = &run.figures;
+    [(figures.reads, figures.read_p99_ms), (figures.writes, figures.write_p99_ms)]
+        .map(|(requests, p99_ms)| requests >= TOO_FEW && p99_ms.is_some_and(|ms| ms > TAIL_FINE_MS))
 }
 
 /// Returns whether the disk is mostly idle.
@@ -127,26 +131,37 @@ pub(super) fn shows_overload(span_s: f64) -> bool {
 }
 
 /// Returns the overall conclusion and, if one can be recommended, the scheduler to use.
-pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<String>) {
+pub(super) fn scheduler(
+    choice: &Choice<'_>,
+    span_s: f64,
+    need: &Need,
+) -> (Verdict, Option<String>) {
     let baseline = choice.baseline();
     if baseline.figures.requests < TOO_FEW {
         return (Verdict::TooShort, None);
     }
-    let best = choice.best().unwrap_or(&baseline.policy);
+    let best = choice.best().and_then(|best| choice.run(best)).unwrap_or(baseline);
+    let is_other = best.policy != baseline.policy;
+    let is_needed = choice.prefers_total() || need.is_met_by(best, baseline);
     let verdict = match () {
-        () if best != baseline.policy && span_s < SPAN_LEAST_S => return (Verdict::TooShort, None),
-        () if is_one_burst(baseline, span_s) => return (Verdict::TooShort, None),
-        () if best != baseline.policy => Verdict::Recommended,
+        () if need.is_too_short() || is_one_burst(baseline, span_s) => {
+            return (Verdict::TooShort, None);
+        }
+        () if is_other && span_s < SPAN_LEAST_S && is_needed => return (Verdict::TooShort, None),
+        () if is_other && is_needed => Verdict::Recommended,
+        () if is_other || need.none().is_some() && !choice.prefers_total() => {
+            return (Verdict::LoadTooLow, Some(baseline.policy.clone()));
+        }
         () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,
-        () if is_at_ease(baseline, span_s) => Verdict::LoadTooLow,
+        () if need.none().is_some() => Verdict::LoadTooLow,
         // On a mostly idle disk too, some schedulers reorder the requests of a burst and so delay
         // some of them.
         () if choice.differs() => Verdict::BaselineIsBest,
         () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS => Verdict::LoadTooLow,
         () => Verdict::NothingToGain,
     };
-    (verdict, Some(best.to_string()))
+    (verdict, Some(best.policy.clone()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! with, what to do, why, and how far to trust it. All other sections are details.
 
 mod first;
+mod flash_line;
 mod tables;
 
 use forebay_show::html::paragraphs::page_title;
@@ -106,6 +107,11 @@ fn flash_named(advice: &Advice) -> Words {
     let cache = advice.remedies.iter().find(|one| one.kind == RemedyKind::Caching);
     match cache.and_then(|one| one.against.as_ref()) {
         _ if cache.is_some_and(|one| one.recommended) => Words::new(Tone::Good, "Flash helps"),
+        // The badge must not say anything else than the headline.
+        _ if advice.headline.starts_with("No: ") => Words::new(Tone::Calm, "Flash does not help"),
+        _ if advice.headline.starts_with("Not in this ") => {
+            Words::new(Tone::Calm, "Too short to tell")
+        }
         Some(against) if against.is_needless => Words::new(Tone::Calm, "Flash is not needed"),
         Some(_) => Words::new(Tone::Calm, "Flash: no clear gain"),
         None => Words::new(Tone::Calm, "Flash does not help"),
@@ -250,7 +256,8 @@ mod tests {
             (page.verdict.words, done.trim_start().split_once("nothing: ").unwrap().1.to_string())
         };
         let (badge, done) = said(Some(DependsOn::Replay));
-        let expected = "whether deadline helps depends on whether requests wait for one another";
+        let expected =
+            "whether the scheduler deadline helps depends on whether requests wait for one another";
         assert_eq!((&badge[..], &done[..]), ("It depends", expected));
         let (badge, done) = said(Some(DependsOn::Drive));
         assert!(

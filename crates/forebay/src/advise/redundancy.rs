@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::plan::buy::Reliability;
 use crate::progress::{ProgressReport, Telling};
-use crate::quantities::{bytes, change, millis, percent, seconds};
+use crate::quantities::{bytes, millis, percent, seconds};
 use crate::simulate::{Bed, Rebuild, RunResult, Setup, run_on};
 
 /// The rule of adaptation that loses least on recorded traces (papers/raid/traces.md).
@@ -354,8 +354,17 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
 fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {
-        let (time, late) = (change(one.total_s, raid6.total_s), change(tail(one), tail(raid6)));
-        format!("{total_is} {time}, 99th percentile of {} {late}", whose(raid6))
+        let (time, late) =
+            (one.total_s / raid6.total_s.max(1e-9), tail(one) / tail(raid6).max(1e-9));
+        let which = |ratio: f64, less, more| if ratio <= 1.0 { less } else { more };
+        format!(
+            "{} {} {total_is} and a {} {} {} p99 than RAID 6",
+            percent((time - 1.0).abs()),
+            which(time, "less", "more"),
+            percent((late - 1.0).abs()),
+            which(late, "lower", "higher"),
+            whose(raid6).trim_end_matches('s')
+        )
     };
     let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
     let first = match chosen.name == raid6.name {
@@ -369,8 +378,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             against(adaptive)
         ),
         false => format!(
-            "let data change between RAID 6 and three copies by the rule {RULE} ({} changes): {} \
-             against RAID 6 alone. Its capacity is still {}.",
+            "use adaptive redundancy: blocks switch between RAID 6 and three copies by the rule {RULE} ({} \
+             changes). That takes {}. Its capacity is still {}.",
             adaptive.switches,
             against(adaptive),
             bytes(adaptive.usable_bytes as f64)
@@ -378,7 +387,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     };
     let then = match is_better(copies, chosen) {
         true => format!(
-            " Three copies of everything ({} against RAID 6) hold only {}.",
+            " Three copies of everything ({}) hold only {}.",
             against(copies),
             bytes(copies.usable_bytes as f64)
         ),
@@ -432,7 +441,7 @@ mod tests {
         assert_eq!(chosen((102.0, 39.0)).0, "adaptive");
         assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
         let (_, said) = chosen((98.0, 50.0));
-        assert!(said.contains("against RAID 6) hold only 2 GiB"), "{said}");
+        assert!(said.contains("than RAID 6) hold only 2 GiB"), "{said}");
         assert!(chosen((60.0, 50.0)).1.contains("do no better"));
     }
 }

@@ -76,6 +76,11 @@ impl Objection {
     pub(super) fn new(why: impl Into<String>, in_short: impl Into<String>) -> Objection {
         Objection { why: why.into(), in_short: in_short.into(), is_needless: false }
     }
+
+    /// Builds the reason why flash would help, but is not needed.
+    pub(super) fn needless(why: impl Into<String>, in_short: impl Into<String>) -> Objection {
+        Objection { is_needless: true, ..Objection::new(why, in_short) }
+    }
 }
 
 /// A remedy and its results, or the reason why it was not tried.

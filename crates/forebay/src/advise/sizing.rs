@@ -5,7 +5,7 @@ use forebay_core::Op;
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
 
-use crate::cache_curve::{NEARLY_ALL, keys, smallest_with, worthwhile};
+use crate::cache_curve::{FOUND_THAT_MATTERS, NEARLY_ALL, keys, smallest_with, worthwhile};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Meter, Progress};
@@ -26,6 +26,10 @@ const REQUESTS_EXAMINED: usize = 100_000;
 
 /// The block sizes from 1 KiB to 64 MiB, as powers of two.
 const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
+
+/// The ratio of the share of blocks found in the last quarter of a trace to that in the whole trace,
+/// from which on the trace is too short to fill a cache.
+const GROWS_TIMES: f64 = 1.3;
 
 /// A cache size, with the figures that justify it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -49,6 +53,9 @@ pub struct Sizing {
     pub hit_share_full: f64,
     /// The share of block accesses that hit in a cache large enough for all blocks.
     pub hit_share_max: f64,
+    /// The same share in the first and in the last quarter of the requests.
+    #[serde(skip)]
+    pub(super) quarters: [f64; 2],
 }
 
 impl Sizing {
@@ -63,7 +70,9 @@ impl Sizing {
         let mut curve = MissRatioCurve::default();
         let records = input.records()?;
         let (failed, mut meter) = (records.failed(), Meter::new(progress));
+        let mut quarters = Quarters::of(input.description.records);
         for record in records {
+            quarters.pass(&curve);
             if meter.stops_after(1) {
                 return Err(Error::Stopped);
             }
@@ -72,7 +81,38 @@ impl Sizing {
         if let Some(error) = failed.take() {
             return Err(error.into());
         }
-        Ok(Sizing::from(&curve, block_bytes as u32, flash_bytes))
+        let sizing = Sizing::from(&curve, block_bytes as u32, flash_bytes);
+        Ok(Sizing { quarters: quarters.shares(&curve), ..sizing })
+    }
+
+    /// Returns whether the trace is too short to fill a cache: the share of blocks found is still
+    /// growing at its end, and is worth something there.
+    pub(super) fn is_cold(&self) -> bool {
+        let last = self.quarters[1];
+        last >= FOUND_THAT_MATTERS && last > GROWS_TIMES * self.hit_share_max
+    }
+
+    /// Says how the share of blocks found grows in a trace that is too short to fill a cache.
+    pub(super) fn growth(&self) -> String {
+        let [first, last] = self.quarters.map(percent);
+        format!("the share of blocks found is still growing, from {first} to {last}; record longer")
+    }
+
+    /// Says why no cache is worth trying.
+    pub(super) fn too_few(&self) -> String {
+        if self.is_cold() {
+            return self.growth();
+        }
+        if self.hit_share_max == 0.0 {
+            return "no block is used twice, so a cache finds nothing".to_string();
+        }
+        format!(
+            "nearly every block is used only once, so no cache finds more than {} of the blocks used ({} blocks, {} \
+             in all)",
+            percent(self.hit_share_max),
+            bytes(self.block_bytes.into()),
+            bytes(self.footprint_bytes as f64)
+        )
     }
 
     /// Returns the flash in MiB that a cache of `cache_bytes` needs: the cache itself, and space
@@ -111,7 +151,7 @@ impl Sizing {
     /// Formats the recommended cache size in a few words.
     pub(super) fn in_short(&self) -> String {
         format!(
-            "by the order of requests, an LRU cache of {} finds {} of the blocks used; more than {} gains nothing",
+            "by the order of requests, an LRU cache of {} finds {} of the blocks used; more than {} finds no more",
             bytes(self.least_bytes as f64),
             percent(self.hit_share),
             bytes(self.full_bytes as f64)
@@ -120,7 +160,7 @@ impl Sizing {
 
     fn from(curve: &MissRatioCurve, block_bytes: u32, flash_bytes: Option<u64>) -> Sizing {
         let accesses = curve.accesses();
-        let hits_max = accesses - curve.misses().last().unwrap_or(0);
+        let [_, hits_max] = found(curve);
         let (block, one_in) = (u64::from(block_bytes), curve.sample().one_in());
         let misses_by_size: Vec<u64> = curve.misses().collect();
         let at = |size: usize| {
@@ -145,11 +185,52 @@ impl Sizing {
             hit_share: share(accesses - misses),
             hit_share_full: share(accesses - misses_full),
             hit_share_max: share(hits_max),
+            quarters: [share(hits_max); 2],
         };
         let flash_mib = |bytes: u64| (bytes >> 20).max(1);
         let size_mib = flash_bytes.map_or_else(|| sizing.flash_mib(least_bytes), flash_mib);
         Sizing { size_mib, ..sizing }
     }
+}
+
+/// The accesses of a trace, and those that hit in a cache of unlimited size, at the ends of its
+/// quarters.
+struct Quarters {
+    records: u64,
+    passed: u64,
+    /// Accesses and hits before each quarter.
+    before: Vec<[u64; 2]>,
+}
+
+impl Quarters {
+    fn of(records: u64) -> Quarters {
+        Quarters { records, passed: 0, before: Vec::new() }
+    }
+
+    /// Counts a request that `curve` does not contain yet.
+    fn pass(&mut self, curve: &MissRatioCurve) {
+        if self.passed * 4 >= self.before.len() as u64 * self.records {
+            self.before.push(found(curve));
+        }
+        self.passed += 1;
+    }
+
+    /// Returns the shares of the accesses that hit in the first and in the last quarter.
+    fn shares(mut self, curve: &MissRatioCurve) -> [f64; 2] {
+        self.before.push(found(curve));
+        let share = |pair: &[[u64; 2]]| match pair {
+            [from, to] => (to[1] - from[1]) as f64 / (to[0] - from[0]).max(1) as f64,
+            _ => 0.0,
+        };
+        let mut quarters = self.before.windows(2);
+        [quarters.next(), self.before.windows(2).last()].map(|pair| pair.map_or(0.0, share))
+    }
+}
+
+/// Returns the number of accesses, and of those that hit in a cache of unlimited size.
+fn found(curve: &MissRatioCurve) -> [u64; 2] {
+    let accesses = curve.accesses();
+    [accesses, accesses - curve.misses().last().unwrap_or(0)]
 }
 
 /// Returns the block size of a cache for `input`: 4 KiB, larger for large footprints, but smaller

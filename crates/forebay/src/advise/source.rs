@@ -10,7 +10,7 @@ use forebay_trace::describe::Description;
 use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
-use super::judge::{TAIL_FINE_MS, TOO_FEW};
+use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{counted, millis, percent, significant};
@@ -32,6 +32,9 @@ const CLEAR_SHARE: f64 = 0.02;
 /// The ratio of the model's latencies to the recorded ones from which on the model counts as
 /// slower, and its inverse for faster.
 const SLOWER_TIMES: f64 = 2.0;
+
+/// The same ratio for 99th percentiles, which vary more.
+const TAIL_SLOWER_TIMES: f64 = 5.0;
 
 /// The share of the requests below which one kind of request, reads or writes, says nothing about
 /// the recorded device.
@@ -194,38 +197,85 @@ fn flash_by_rate(description: &Description) -> Option<String> {
     })
 }
 
-/// How the recorded device compares with the model: by the median latency of reads or of writes,
-/// whichever differs more.
+/// A figure in which the recorded device is compared with the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantile {
+    Median,
+    P99,
+}
+
+/// How the recorded device compares with the model in one figure of reads or of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RecordedSpeed {
+    /// "read" or "write".
     kind: &'static str,
+    quantile: Quantile,
+    requests: u64,
     recorded_ms: f64,
     here_ms: f64,
 }
 
 impl RecordedSpeed {
-    /// Compares the recorded device with the model in `run`. Returns `None` if neither was clearly
-    /// faster. A kind of request that is rare does not count.
+    /// Compares the recorded device with the model in `run`, by the medians of reads and of writes,
+    /// or else by their 99th percentiles. If both kinds differ clearly, the more frequent one
+    /// counts. Returns `None` if neither does. A kind of request that is rare does not count.
     pub(super) fn of(description: &Description, run: &RunResult) -> Option<RecordedSpeed> {
+        let all = RecordedSpeed::all(description, run);
+        let clearest = |quantile: Quantile, times: f64| {
+            let clear = all.iter().filter(|one| one.quantile == quantile && one.times() >= times);
+            clear.max_by_key(|one| one.requests).copied()
+        };
+        clearest(Quantile::Median, SLOWER_TIMES)
+            .or_else(|| clearest(Quantile::P99, TAIL_SLOWER_TIMES))
+    }
+
+    /// Returns the figure in which the model in `run` is slower than the recorded device by the
+    /// largest factor; `None` if it is slower in none.
+    pub(super) fn slowest(description: &Description, run: &RunResult) -> Option<RecordedSpeed> {
+        let slower =
+            RecordedSpeed::all(description, run).into_iter().filter(|one| one.was_faster());
+        slower.max_by(|one, other| one.times().total_cmp(&other.times()))
+    }
+
+    fn all(description: &Description, run: &RunResult) -> Vec<RecordedSpeed> {
         let Description { reads, writes, .. } = *description;
-        let figures = &run.figures;
+        let of = &run.figures;
         let least = KIND_THAT_MATTERS * (reads + writes) as f64;
         let kinds = [
-            ("reads", reads, &description.read_latency, figures.read_p50_ms),
-            ("writes", writes, &description.write_latency, figures.write_p50_ms),
+            ("read", reads, &description.read_latency, [of.read_p50_ms, of.read_p99_ms]),
+            ("write", writes, &description.write_latency, [of.write_p50_ms, of.write_p99_ms]),
         ];
-        let compared = kinds.into_iter().filter(|(_, requests, ..)| *requests as f64 >= least);
-        let compared = compared.filter_map(|(kind, requests, latency, here_ms)| {
-            let (recorded_ms, here_ms) = (measured(latency, requests)?.p50_ms?, here_ms?);
-            Some(RecordedSpeed { kind, recorded_ms, here_ms })
-        });
-        let clearest = compared.max_by(|one, other| one.times().total_cmp(&other.times()))?;
-        (clearest.times() >= SLOWER_TIMES).then_some(clearest)
+        let mut all = Vec::new();
+        for (kind, requests, latency, [median_ms, p99_ms]) in kinds {
+            let measured = measured(latency, requests).filter(|_| requests as f64 >= least);
+            let Some(latency) = measured else { continue };
+            let p99_counts = requests >= REQUESTS_THAT_MATTER;
+            let pairs = [
+                (Quantile::Median, latency.p50_ms.zip(median_ms)),
+                (Quantile::P99, latency.p99_ms.zip(p99_ms).filter(|_| p99_counts)),
+            ];
+            all.extend(pairs.into_iter().filter_map(|(quantile, pair)| {
+                let (recorded_ms, here_ms) = pair?;
+                Some(RecordedSpeed { kind, quantile, requests, recorded_ms, here_ms })
+            }));
+        }
+        all
     }
 
     /// Returns whether the recorded device was faster than the model, rather than slower.
     pub(super) fn was_faster(self) -> bool {
         self.recorded_ms < self.here_ms
+    }
+
+    /// Returns whether only the 99th percentiles differ, and the recorded one was longer. No model of
+    /// a healthy drive explains that.
+    pub(super) fn is_unexplained_tail(self) -> bool {
+        self.quantile == Quantile::P99 && !self.was_faster()
+    }
+
+    /// Returns whether medians differ, so that [`RecordedSpeed::in_short`] gives their ratio.
+    pub(super) fn is_ratio(self) -> bool {
+        self.quantile == Quantile::Median
     }
 
     /// Returns the ratio of the two speeds, at least 1.
@@ -239,20 +289,49 @@ impl RecordedSpeed {
         if self.was_faster() { "faster" } else { "slower" }
     }
 
+    /// Formats the comparison without the model's name, as in "the recorded reads were 26 times as
+    /// fast" or "the recorded read p99 was 5 s, not 16 ms".
+    pub(super) fn in_short(self) -> String {
+        let RecordedSpeed { kind, recorded_ms, here_ms, .. } = self;
+        let times = self.times();
+        match (self.quantile, self.was_faster()) {
+            (Quantile::P99, _) => {
+                let [recorded, here] = [recorded_ms, here_ms].map(millis);
+                format!("the recorded {kind} p99 was {recorded}, not {here}")
+            }
+            (Quantile::Median, true) => {
+                format!("the recorded {kind}s were {times:.0} times as fast")
+            }
+            (Quantile::Median, false) => {
+                format!("the recorded {kind}s were {times:.0} times slower")
+            }
+        }
+    }
+
+    /// Formats a tail that no model explains, with both figures.
+    pub(super) fn unexplained(self) -> String {
+        let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
+        let kind = self.kind;
+        format!("The recorded {kind} p99 was {recorded}: this model ({here}) does not explain it")
+    }
+
     /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1 ms".
     pub(super) fn figures(self) -> String {
         let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
-        format!("the median of its {} was {recorded}, here it is {here}", self.kind)
+        let quantile = match self.quantile {
+            Quantile::Median => "median",
+            Quantile::P99 => "99th percentile",
+        };
+        format!("the {quantile} of its {}s was {recorded}, here it is {here}", self.kind)
     }
 }
 
-/// Returns whether 99 % of the requests of each kind whose latencies were recorded were answered
-/// about as fast as a disk can.
-pub(super) fn was_answered_fast(description: &Description) -> bool {
+/// Returns the recorded 99th percentiles of reads and of writes, of kinds whose latencies were
+/// recorded.
+pub(super) fn recorded_tails(description: &Description) -> [Option<f64>; 2] {
     let Description { reads, writes, read_latency, write_latency, .. } = description;
     let kinds = [measured(read_latency, *reads), measured(write_latency, *writes)];
-    let mut tails = kinds.into_iter().flatten().filter_map(|latency| latency.p99_ms).peekable();
-    tails.peek().is_some() && tails.all(|p99_ms| p99_ms <= TAIL_FINE_MS)
+    kinds.map(|latency| latency.and_then(|latency| latency.p99_ms))
 }
 
 /// Formats how the recorded device compares with the model in `run`, with the rates of both; `None`
@@ -276,10 +355,12 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     ))
 }
 
-/// Returns the latency statistics of `requests`, if enough of them have a latency.
+/// Returns the latency statistics of `requests`, if enough of them have a latency. Some formats write
+/// 0 if a latency is unknown.
 fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
     let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
-    (measured >= TOO_FEW as f64).then_some(latency)
+    let is_known = latency.p50_ms.is_some_and(|ms| ms > 0.0);
+    (measured >= TOO_FEW as f64 && is_known).then_some(latency)
 }
 
 #[cfg(test)]
@@ -375,9 +456,10 @@ mod tests {
         run.figures.makespan_s = 40.0;
         let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
+        run.figures.read_p99_ms = Some(60.0);
         assert_eq!(compared(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
         // The recorded device is fast, but the model is just as fast.
-        run.figures.read_p50_ms = Some(0.07);
+        (run.figures.read_p50_ms, run.figures.read_p99_ms) = (Some(0.07), Some(0.2));
         assert_eq!(compared(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
         (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));
         assert_eq!(compared(&description, &run, "D"), None, "no latencies of writes");
@@ -388,7 +470,7 @@ mod tests {
 
     /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
     #[test]
-    fn rare_requests_do_not_decide_and_a_slower_recording_is_reported() {
+    fn the_more_frequent_requests_decide() {
         let mut run = sample::advice().runs[0].clone();
         (run.figures.read_p50_ms, run.figures.write_p50_ms) = (Some(13.0), Some(20.0));
         let mut description = recorded(0.4, 30.0, 0.0);
@@ -398,12 +480,37 @@ mod tests {
         let speed = RecordedSpeed::of(&description, &run).unwrap();
         assert!(!speed.was_faster() && speed.times() > 14.0);
         assert_eq!(speed.figures(), "the median of its writes was 294 ms, here it is 20 ms");
-        // In similar numbers, reads that were 32 times as fast say more than writes 15 times as slow.
+        // Reads that were 32 times as fast do not speak for twice as many writes.
         description.reads = 3000;
         let speed = RecordedSpeed::of(&description, &run).unwrap();
-        assert!(speed.was_faster() && speed.figures().contains("of its reads"), "{speed:?}");
-        assert!(was_answered_fast(&description));
-        description.write_latency.p99_ms = Some(60.0);
-        assert!(!was_answered_fast(&description));
+        assert_eq!(speed.in_short(), "the recorded writes were 15 times slower");
+        // Unless the writes hardly differ.
+        description.write_latency.p50_ms = Some(22.0);
+        let speed = RecordedSpeed::of(&description, &run).unwrap();
+        assert_eq!(speed.in_short(), "the recorded reads were 32 times as fast");
+    }
+
+    /// The medians are alike, but 2 % of the recorded reads took 5 s.
+    #[test]
+    fn a_recorded_tail_that_the_model_does_not_explain_is_found() {
+        let mut run = sample::advice().runs[0].clone();
+        (run.figures.read_p50_ms, run.figures.read_p99_ms) = (Some(9.5), Some(16.0));
+        let long = recorded(9.0, 5000.0, 0.0);
+        let speed = RecordedSpeed::of(&long, &run).unwrap();
+        assert!(speed.is_unexplained_tail() && speed.times() > 300.0, "{speed:?}");
+        assert_eq!(RecordedSpeed::of(&recorded(9.0, 60.0, 0.0), &run), None);
+        // The p99 of a few hundred requests is that of a handful.
+        let few = Description { reads: 500, ..long };
+        assert_eq!(RecordedSpeed::of(&few, &run), None);
+    }
+
+    #[test]
+    fn latencies_of_0_are_unknown() {
+        let mut run = sample::advice().runs[0].clone();
+        (run.figures.read_p50_ms, run.figures.read_p99_ms) = (Some(9.5), Some(16.0));
+        let zero = recorded(0.0, 0.0, 0.0);
+        assert_eq!(RecordedSpeed::of(&zero, &run), None);
+        assert_eq!(recorded_tails(&zero), [None; 2]);
+        assert_eq!(recorded_tails(&recorded(0.4, 30.0, 0.0)), [Some(30.0), None]);
     }
 }

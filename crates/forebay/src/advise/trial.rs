@@ -10,13 +10,12 @@ use forebay_core::{Device, Spec};
 
 use super::choice::{Choice, Prefer};
 use super::drives::Drives;
-use super::judge::{
-    SPAN_LEAST_S, TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, is_mostly_idle, tells_latencies,
-};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
+use super::need::Need;
 use super::remedies::{Before, Objection, Remedy, RemedyKind, choose_flash};
 use super::replays::{LARGE_REQUESTS, Tryout};
+use super::resampled;
 use super::sizing::Sizing;
-use super::{resampled, source};
 use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, elsewhere, study};
 use crate::devices::OpenDevice;
@@ -24,15 +23,15 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{Tell, side_by_side};
 use crate::progress::{Progress, Telling};
-use crate::quantities::{bytes, counted, percent, seconds};
+use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
 /// The share of the writes to blocks that bypass a cache from which the answer mentions it.
-const PARTIAL_THAT_MATTERS: f64 = 0.02;
+pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
-/// The least size in MiB of a cache that is to absorb bursts of writes.
-const ABSORBING_MIB: u64 = 16;
+/// The least size in MiB of a cache that is recommended.
+const FLASH_LEAST_MIB: u64 = 16;
 
 /// The maximum size in MiB of a cache that is tried because it holds everything.
 const ALL_MIB_MAX: u64 = 64 << 10;
@@ -61,8 +60,8 @@ pub(super) struct Trial<'a> {
     pub(super) prefer: Prefer,
     /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
-    /// Whether the device was assumed rather than named by the user.
-    pub(super) is_device_assumed: bool,
+    /// What the trace needs on this device.
+    pub(super) need: &'a Need,
 }
 
 /// All remedies, those that cost nothing first, with the details of cache sizing and
@@ -252,18 +251,19 @@ impl Trial<'_> {
         progress: Progress<'_>,
     ) -> Result<(Remedy, Option<Run>), Error> {
         if sizing.hit_share_max < FOUND_THAT_MATTERS {
-            let why = format!(
-                "Not tried: even a cache that holds all {} would find only {} of the blocks \
-                 used; the others are used for the first time.",
-                bytes(sizing.footprint_bytes as f64),
-                percent(sizing.hit_share_max)
-            );
+            let why = format!("Not tried: {}.", sizing.too_few());
             return Ok((Remedy::untried(RemedyKind::Caching, "cache", why), None));
         }
-        let (least_mib, full_mib) = (sizing.size_mib, sizing.flash_mib(sizing.full_bytes));
-        let least = self.cached(sizing, (least_mib, sizing.hit_share), &mut *progress)?;
+        let full_mib = sizing.flash_mib(sizing.full_bytes);
+        let (least_mib, hits) = match self.flash_bytes {
+            Some(_) => (sizing.size_mib, sizing.hit_share),
+            // Nobody buys less flash.
+            None if full_mib <= FLASH_LEAST_MIB => (FLASH_LEAST_MIB, sizing.hit_share_full),
+            None => (sizing.size_mib.max(FLASH_LEAST_MIB), sizing.hit_share),
+        };
+        let least = self.cached(sizing, (least_mib, hits), &mut *progress)?;
         let is_large = self.input.description.records > LARGE_REQUESTS;
-        if self.flash_bytes.is_some() || is_large || self.needless_or_unclear().is_some() {
+        if self.flash_bytes.is_some() || is_large || self.need.against_flash().is_some() {
             return Ok((least.0, Some(least.1)));
         }
         let mut best = least;
@@ -276,7 +276,7 @@ impl Trial<'_> {
             best = if is_full { full } else { best };
         }
         // A cache that holds everything absorbs all writes until the disk accepts them.
-        let all_mib = sizing.flash_mib(sizing.footprint_bytes).max(ABSORBING_MIB);
+        let all_mib = sizing.flash_mib(sizing.footprint_bytes).max(FLASH_LEAST_MIB);
         if !best.0.recommended && (2 * least_mib..=ALL_MIB_MAX).contains(&all_mib) {
             let all = self.cached(sizing, (all_mib, sizing.hit_share_max), progress)?;
             best = if all.0.recommended { all } else { best };
@@ -304,7 +304,7 @@ impl Trial<'_> {
         let ran = run_on(self.input, self.bed(), &policy, self.setup, &mut *progress)?;
         let run = &ran.result;
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
-        let mut why = None;
+        let mut why = self.need.against_flash();
         let mut evidence = format!(
             "Of the blocks of {} used, a cache of all {} would find {}, one of {} {} (LRU, from the miss-ratio \
              curve)",
@@ -323,8 +323,9 @@ impl Trial<'_> {
                 "; in the run it found {} of the blocks read (the curve counts those written too)",
                 percent(share)
             );
-            why = is_lost.then(|| {
-                Objection::new("Not offered: it finds next to nothing", "it finds next to nothing")
+            why = why.or_else(|| {
+                let lost = "it finds next to nothing";
+                is_lost.then(|| Objection::new(format!("Not offered: {lost}"), lost))
             });
         } else if run.figures.reads > 0 {
             evidence += &format!(
@@ -375,7 +376,8 @@ impl Trial<'_> {
 
     /// Returns why flash is not worth its price; `None` if it is.
     fn against_flash(&self, ran: &Run) -> Option<Objection> {
-        if let Some(why) = self.needless_or_unclear() {
+        let why = self.need.against_flash();
+        if let Some(why) = why.or_else(|| self.need.not_met(&ran.result, self.baseline)) {
             return Some(why);
         }
         let [baseline, free] = self.slices;
@@ -386,31 +388,6 @@ impl Trial<'_> {
         let slices: Vec<&Slices> = ran.slices.iter().chain(slices).collect();
         let resampled = resampled(&slices);
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash(2)
-    }
-
-    /// Returns why no flash can be recommended, whatever its gain; `None` if it can be.
-    fn needless_or_unclear(&self) -> Option<Objection> {
-        let idle = "the disk is mostly idle";
-        let needless = |why: &str| Objection { is_needless: true, ..Objection::new(why, idle) };
-        if is_at_ease(self.baseline, self.span_s) {
-            return Some(needless(
-                "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as a disk \
-                 can",
-            ));
-        }
-        // A device that the user named may be another one than the recorded one.
-        let is_as_recorded = self.is_device_assumed && self.setup.intensity.times() == 1.0;
-        let was_fast = is_as_recorded && source::was_answered_fast(&self.input.description);
-        if was_fast && is_mostly_idle(self.baseline, self.span_s) {
-            return Some(needless(
-                "Nothing to gain from flash: the disk is mostly idle, and the recorded requests were answered fast",
-            ));
-        }
-        (self.span_s < SPAN_LEAST_S).then(|| {
-            let why =
-                format!("Too short to recommend flash: the trace lasts {}", seconds(self.span_s));
-            Objection::new(why, "the trace is too short to tell")
-        })
     }
 
     /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the

@@ -34,6 +34,8 @@ pub enum PassedOver {
     Disputed,
     /// The scheduler is not better than the baseline on every drive that the device might be.
     Unsure,
+    /// The scheduler is better than the baseline, but the disk is mostly idle.
+    NotNeeded,
     /// No scheduler beats this one, but the chosen one is better in a figure.
     Worse {
         /// The name of the chosen scheduler.
@@ -64,11 +66,12 @@ impl fmt::Display for PassedOver {
             PassedOver::KernelOnly => {
                 to.write_str("works only within the kernel, because it schedules by process")
             }
-            PassedOver::Yardstick => to.write_str("shows the effect of a longer queue alone"),
+            PassedOver::Yardstick => to.write_str("isolates the effect of a longer queue"),
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
             PassedOver::Unsure => to.write_str("better or worse, depending on the drive"),
+            PassedOver::NotNeeded => to.write_str("better, but the disk is mostly idle"),
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
@@ -133,7 +136,7 @@ impl<'a> Reason<'a> {
         let several =
             |one: &'static str, more: &'static str| verb(policies.len() as u64, one, more);
         let (is, works, shows) =
-            (several("is", "are"), several("works", "work"), several("shows", "show"));
+            (several("is", "are"), several("works", "work"), several("isolates", "isolate"));
         let needs = several("needs", "need");
         let policies = listed(policies);
         match self {
@@ -144,7 +147,7 @@ impl<'a> Reason<'a> {
                 format!("{policies} {works} only in the kernel, which knows processes")
             }
             Reason::Other(PassedOver::Yardstick) => {
-                format!("{policies} {shows} the effect of a longer queue alone")
+                format!("{policies} {shows} the effect of a longer queue")
             }
             Reason::Other(PassedOver::FallsBehind) => {
                 format!("the device falls behind with {policies}")
@@ -162,6 +165,9 @@ impl<'a> Reason<'a> {
                 format!(
                     "{policies} {is} not better over the whole range of the drive's unknown figures"
                 )
+            }
+            Reason::Other(PassedOver::NotNeeded) => {
+                format!("{policies} {is} better, but not needed on a disk that is mostly idle")
             }
             Reason::Other(_) => format!("{policies} {is} no longer in Linux"),
         }
@@ -202,6 +208,9 @@ impl Choice<'_> {
         if !self.is_agreed(run) && self.beats(run, self.baseline).is_some() {
             let is_unsure = self.unsure.contains(&run);
             return Some(if is_unsure { PassedOver::Unsure } else { PassedOver::Disputed });
+        }
+        if chosen == self.baseline && self.beats(run, chosen).is_some() {
+            return Some(PassedOver::NotNeeded);
         }
         let than = name(chosen);
         Some(match self.figures.iter().find(|figure| self.is_less(**figure, chosen, run)) {

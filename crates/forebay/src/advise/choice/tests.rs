@@ -447,7 +447,8 @@ fn schedulers_not_better_on_every_drive_are_not_chosen() {
     assert_eq!(why(&choice, "mq-deadline"), PassedOver::Unsure);
     let choice = choice.without("kyber");
     assert_eq!((choice.best(), choice.today()), (Some("none"), Some("none")));
-    let (verdict, recommended) = crate::advise::judge::scheduler(&choice, 100.0);
+    let need = crate::advise::need::Need::of(choice.baseline(), 100.0, None, false);
+    let (verdict, recommended) = crate::advise::judge::scheduler(&choice, 100.0, &need);
     assert_eq!((verdict, recommended.as_deref()), (Verdict::DependsOnDrive, Some("none")));
 }
 

@@ -5,8 +5,10 @@ use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
 
-use super::{Case, capitalised, under};
-use crate::quantities::{counted, percent, seconds, significant};
+use super::{Case, capitalised, named_scheduler, under};
+use crate::advise::judge::UTILISATION_THAT_MATTERS;
+use crate::advise::need::NoNeed;
+use crate::quantities::{counted, millis, percent, seconds, significant};
 use crate::simulate::Replay;
 
 impl Case<'_> {
@@ -26,6 +28,56 @@ impl Case<'_> {
             _ => return None,
         };
         Some(text.to_string())
+    }
+
+    /// Explains that a mostly idle device has nothing to gain, or only in bursts and perhaps by
+    /// chance.
+    pub(super) fn mostly_idle(&self) -> String {
+        let busy = self.busy();
+        let (drive, kind) = (self.drive(), self.tail().name());
+        let (baseline, within) = (self.baseline(), millis(self.tail().ms(self.baseline())));
+        let no_need = self.need.none();
+        if no_need.is_some() || self.device.model.cylinders() == 0 {
+            let tail = match self.baseline().figures.longest_ms() {
+                Some(_) => format!("; 99 % of {kind} are answered within {within}"),
+                None => String::new(),
+            };
+            let so = match no_need {
+                Some(NoNeed::RecordedFast) => ", and the recorded requests were answered fast",
+                _ if self.share_busy() < UTILISATION_THAT_MATTERS => {
+                    ", so requests rarely overlap and there is little to reorder"
+                }
+                _ => ", and it answers about as fast as it can",
+            };
+            return format!(
+                "Nothing to gain: the trace keeps the {drive} busy for {busy}{so}{tail}. {}",
+                self.stay(),
+            );
+        }
+        if let Some(best) = self.choice.best().filter(|best| *best != baseline.policy) {
+            return format!(
+                "Nothing needed: the trace keeps the {drive} busy for {busy}, and {} shortens no long tail by \
+                 a fifth ({}). {}",
+                named_scheduler(best),
+                self.choice.run(best).map_or(String::new(), |run| self.falls(run)),
+                self.stay(),
+            );
+        }
+        let least = self.to_be_had().min_by(|a, b| self.tail_ms(a).total_cmp(&self.tail_ms(b)));
+        let chance = least.filter(|least| self.tail_ms(least) < self.tail().ms(baseline));
+        let chance = chance.map_or(String::new(), |least| {
+            format!(
+                " {} answers {kind} within {}, but the difference is not statistically significant.",
+                least.policy,
+                millis(self.tail_ms(least))
+            )
+        });
+        format!(
+            "No gain is certain: the trace keeps the {drive} busy for {busy}, in bursts: 99 % of \
+             {kind} are answered within {within} {}.{chance} {}",
+            under(&baseline.policy),
+            self.stay(),
+        )
     }
 
     pub(super) fn load(&self) -> String {
@@ -135,7 +187,7 @@ impl Case<'_> {
             })
             .collect();
         Some(format!(
-            "While requests wait, the head moves for {}, {} of it from one stream to another. The \
+            "While requests wait, positioning takes {}, {} of it to switch between streams. The \
              costliest pairs: {}.",
             seconds(moving),
             percent(between),

@@ -6,9 +6,10 @@ use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
+use super::flash_line::flash_line;
 use crate::advise::judge::{TOO_FEW, tells_latencies};
 use crate::advise::{Advice, DependsOn, Provider, Remedy, RemedyKind, Uncertain, Verdict};
-use crate::quantities::{bytes, seconds};
+use crate::quantities::bytes;
 use crate::simulate::{Replay, RunResult};
 
 /// One alternative: a row in the table on the first screen.
@@ -55,6 +56,10 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     all
 }
 
+fn is_best(one: &Alternative<'_>) -> bool {
+    matches!(one.mark, RowMark::Best(_))
+}
+
 /// Returns the recommended scheduler, if it is one of Forebay's own.
 fn own(advice: &Advice) -> Option<&str> {
     let recommended = advice.recommended.as_deref()?;
@@ -63,7 +68,7 @@ fn own(advice: &Advice) -> Option<&str> {
 }
 
 /// Returns the recommended use of flash. If none is recommended and the disk is not idle, returns a cache that makes no
-/// latency worse.
+/// latency worse. None of these lines is shown for a trace that is too short.
 pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     let tried =
         || advice.remedies.iter().filter(|one| one.flash_bytes > 0 && one.total_s.is_some());
@@ -77,11 +82,11 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
         pairs.filter_map(|(with, now)| with.zip(now)).all(|(with, now)| with <= now * 1.03)
     };
     let is_cache = |one: &&Remedy| one.kind == RemedyKind::Caching;
-    if advice.is_flash_size_named {
-        return advice.remedies.iter().find(is_cache);
-    }
     if advice.verdict == Verdict::TooShort {
         return None;
+    }
+    if advice.is_flash_size_named {
+        return advice.remedies.iter().find(is_cache);
     }
     // The headline names the flash that keeps up.
     let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
@@ -93,8 +98,12 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
 }
 
-/// Builds the table of alternatives. Omits latencies that only measure the length of a backlog.
+/// Builds the table of alternatives, unless the trace is too short to compare them. Omits latencies
+/// that only measure the length of a backlog.
 fn times(advice: &Advice) -> Option<Table> {
+    if advice.verdict == Verdict::TooShort {
+        return None;
+    }
     let options = compared(advice);
     let now = options.first()?.run;
     let tells = tells_latencies(now);
@@ -146,14 +155,16 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let mut terms = Vec::new();
     let is_told = !matches!(advice.verdict, Verdict::NoTimes | Verdict::TooShort);
     match &advice.today {
-        Some(_) if advice.is_other_device => terms.push((
-            "Do now",
-            format!(
-                "name your disk with {}: this answer is for {}",
-                named("device"),
-                advice.device
-            ),
-        )),
+        Some(_) if advice.is_other_device => {
+            let device = &advice.device;
+            let what = match advice.trust.is_checked {
+                true => format!("nothing: the recorded device is not like {device}"),
+                false => {
+                    format!("name your disk with {}: this answer is for {device}", named("device"))
+                }
+            };
+            terms.push(("Do now", what));
+        }
         Some(today) => {
             let commands = today.now.split("; ").map(str::to_string).collect();
             blocks.push(Block::Text("Do now:".to_string()));
@@ -165,13 +176,13 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     if let Some(own) = own(advice) {
         terms.push(("Serve", format!("{own} needs Forebay in the data path (docs/serve.md)")));
     }
-    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(advice, remedy))));
+    terms.extend(flash_line(advice).map(|said| ("Flash", said)));
     let tells = advice.verdict != Verdict::TooShort;
     terms.extend(advice.why.clone().filter(|_| tells).map(|why| ("Why", why)));
     if advice.verdict == Verdict::NoTimes {
         let cache = advice.cache_sizing.as_ref().filter(|sizing| sizing.hit_share > 0.0);
         terms.extend(cache.map(|sizing| ("Cache", sizing.in_short())));
-        terms.push(("Next", "`forebay capture` and blktrace record arrival times".to_string()));
+        terms.push(("Next", "record arrival times with `forebay capture` or blktrace".to_string()));
     }
     if is_told {
         let assumed = match advice.is_baseline_known {
@@ -198,7 +209,10 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     // Only the first sentence is shown here; the details are in a later section.
     let trust =
         advice.trust.said.split_once(". ").map_or(&advice.trust.said[..], |(first, _)| first);
-    terms.push(("Trust", trust.trim_end_matches('.').to_string()));
+    // If nothing was simulated, there is no model to trust.
+    if advice.verdict != Verdict::NoTimes {
+        terms.push(("Trust", trust.trim_end_matches('.').to_string()));
+    }
     let terms = terms.into_iter().map(|(term, text)| (term.to_string(), text)).collect();
     blocks.push(Block::Terms(terms));
     blocks
@@ -208,11 +222,11 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
 fn why_nothing(advice: &Advice) -> String {
     let on_what = |one: &Uncertain| match one.depends_on? {
         DependsOn::Replay => Some(format!(
-            "whether {} helps depends on whether requests wait for one another",
+            "whether the scheduler {} helps depends on whether requests wait for one another",
             one.policy
         )),
         DependsOn::Drive => Some(format!(
-            "whether {} helps depends on the drive; docs/measure-a-drive.md shows how to measure it",
+            "whether the scheduler {} helps depends on the drive; docs/measure-a-drive.md shows how to measure it",
             one.policy
         )),
     };
@@ -229,68 +243,16 @@ fn shortened(reason: &str) -> &str {
     ends.into_iter().flatten().min().map_or(reason, |end| &reason[..end])
 }
 
-/// Describes how flash is used, whether it is worth its price, how much time each GiB saves, and the size beyond which
-/// a larger one saves no more.
-fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
-    let how = match remedy.kind {
-        RemedyKind::Caching => "as a write-back cache",
-        _ => "for offloaded writes (in the kernel only)",
-    };
-    if remedy.total_s.is_none() {
-        return remedy.reason.trim_end_matches('.').to_string();
-    }
-    let size = bytes(remedy.flash_bytes as f64);
-    let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
-    if !remedy.recommended {
-        let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
-            (true, _) => "keeps up, but may not be better in every figure; the report says why",
-            (false, Some(against)) => {
-                return format!("{size} {how} is not recommended: {}", against.in_short);
-            }
-            (false, None) => "may not be worth it; the report says why",
-        };
-        return format!("{size} {how} {but}");
-    }
-    let mut said = format!("{size} {how}");
-    // Beyond this size, a cache gains nothing.
-    let sizing = advice.cache_sizing.as_ref().filter(|_| remedy.kind == RemedyKind::Caching);
-    let full_bytes = sizing.map(|sizing| sizing.flash_mib(sizing.full_bytes) << 20);
-    let full_bytes = full_bytes.filter(|full| *full < remedy.flash_bytes);
-    if let Some(saved) = saved_time(remedy, full_bytes.is_some()) {
-        said += &format!(" saves {} of {}{}", seconds(saved.time_s), advice.total_is, saved.per);
-    }
-    if let Some(full) = full_bytes {
-        said += &format!("; more than {} gains nothing", bytes(full as f64));
-    }
-    said
-}
-
-/// The time that flash saves, per GiB or in total.
-struct SavedTime {
-    time_s: f64,
-    per: &'static str,
-}
-
-/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if there is less than a
-/// GiB, or if part of it gains nothing.
-fn saved_time(remedy: &Remedy, is_too_large: bool) -> Option<SavedTime> {
-    const GIB: f64 = (1u64 << 30) as f64;
-    let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);
-    let gib = remedy.flash_bytes as f64 / GIB;
-    let (time_s, per) = match gib < 1.0 || is_too_large {
-        true => (before - after, ""),
-        false => ((before - after) / gib, " per GiB"),
-    };
-    (after <= before * 0.99 && gib > 0.0).then_some(SavedTime { time_s, per })
-}
-
 /// Returns the key figures, gains first: how the recommendation changes the tail latencies and the total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
-    let (Some(now), Some(best)) = (
-        options.first().map(|one| one.run),
-        options.iter().find(|one| matches!(one.mark, RowMark::Best(_))).map(|one| one.run),
-    ) else {
+    let flash = flash(advice).filter(|one| one.recommended).and_then(|one| one.run.as_deref());
+    let best = match advice.is_flash_size_named {
+        // The answer is about the flash.
+        true => flash,
+        false => options.iter().find(|one| is_best(one)).map(|one| one.run),
+    };
+    let (Some(now), Some(best)) = (options.first().map(|one| one.run), best) else {
         return Vec::new();
     };
     let lag_s = |run: &RunResult| Some(run.figures.longest_lag_ms / 1e3);
