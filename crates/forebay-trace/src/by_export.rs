@@ -1,13 +1,16 @@
 //! Turns the streams of a trace that `forebay serve` recorded into its exports.
 //!
 //! Unless the server's streams are exports, the streams of such a trace are connections, whose names
-//! are those of their exports with a number: `db#1`, `db#2`.
+//! are those of their exports with a number: `db#1`, `db#2`. The server's own requests belong to no
+//! export; unless exports are given, they are left out.
 
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts, Stream};
 
 /// The name of the stream of all requests that belong to no known export.
 const NONE: &str = "(no export)";
+/// The name of the stream of the server's own requests.
+const SERVER: &str = "(server)";
 
 /// A reader whose streams are exports.
 pub struct ByExport {
@@ -15,8 +18,8 @@ pub struct ByExport {
     dictionary: Dictionary,
     /// Whether the exports are known; streams of others are then the last stream.
     are_given: bool,
-    /// The export of each stream so far.
-    export_of: Vec<u32>,
+    /// The export of each stream so far; None for requests that are left out.
+    export_of: Vec<Option<u32>>,
 }
 
 /// Returns the export of a stream with this name.
@@ -61,25 +64,37 @@ impl ByExport {
         };
         at as u32
     }
+
+    /// Replaces the streams of these records by their exports.
+    fn translate(&mut self, batch: &mut Vec<Record>) {
+        let dictionary = self.reader.dictionary();
+        self.dictionary.volumes.clone_from(&dictionary.volumes);
+        let new = dictionary.streams[self.export_of.len()..].iter();
+        let new: Vec<String> = new.map(|stream| stream.name.clone()).collect();
+        for name in new {
+            let is_left_out = !self.are_given && name == SERVER;
+            let number = (!is_left_out).then(|| self.number(&name));
+            self.export_of.push(number);
+        }
+        batch.retain_mut(|record| {
+            let export = self.export_of.get(record.stream as usize).copied().unwrap_or(Some(0));
+            record.stream = export.unwrap_or_default();
+            export.is_some()
+        });
+    }
 }
 
 impl Reader for ByExport {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        self.reader.read(batch)?;
-        let dictionary = self.reader.dictionary();
-        self.dictionary.volumes.clone_from(&dictionary.volumes);
-        let new: Vec<String> = dictionary.streams[self.export_of.len()..]
-            .iter()
-            .map(|stream| stream.name.clone())
-            .collect();
-        for name in new {
-            let number = self.number(&name);
-            self.export_of.push(number);
+        loop {
+            self.reader.read(batch)?;
+            let is_end = batch.is_empty();
+            self.translate(batch);
+            // An empty batch would be the end.
+            if is_end || !batch.is_empty() {
+                return Ok(());
+            }
         }
-        for record in batch.iter_mut() {
-            record.stream = self.export_of.get(record.stream as usize).copied().unwrap_or_default();
-        }
-        Ok(())
     }
 
     fn dictionary(&self) -> &Dictionary {
@@ -132,6 +147,21 @@ mod tests {
         let (streams, names) = read(None);
         assert_eq!(names, ["db", "batch", "a#b", "other"]);
         assert_eq!(streams, [0, 1, 0, 0, 2, 3]);
+    }
+
+    #[test]
+    fn requests_of_the_server_itself_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("asked.csv");
+        // More than one batch has only requests of the server.
+        let own: String = (0..20_000).map(|at| format!("{at},F,0,0,(server)\n")).collect();
+        let text = format!("at_us,op,offset,len,stream\n{own}30000,R,0,4096,db#1\n");
+        std::fs::write(&path, text).unwrap();
+        let mut reader = ByExport::new(open(&path, None).unwrap());
+        let mut batch = Vec::new();
+        reader.read(&mut batch).unwrap();
+        let streams: Vec<u32> = batch.iter().map(|record| record.stream).collect();
+        assert_eq!((streams, reader.dictionary().streams.len()), (vec![0], 1));
     }
 
     #[test]

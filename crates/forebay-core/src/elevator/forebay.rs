@@ -8,7 +8,7 @@
 //! * *Together or separate* ([`sharing`]). Reads and writes along the way are served alike, as long
 //!   as the waiting writes would take at most a certain multiple of the time of the reads. If there
 //!   are few reads among bulk writes, the reads are served in excursions, after which the sweep
-//!   resumes where it was. While any request has waited for two fifths of the bound, each kind has
+//!   resumes where it was. While any request has waited for four fifths of the bound, each kind has
 //!   its own sweep.
 //! * *Long turns.* A turn goes upwards from where the last turn of its kind ended. While the other
 //!   kind waits, the turn lasts as long as serving all waiting requests of that kind would take

@@ -23,8 +23,8 @@ const BULK_LATE: u64 = 2;
 
 /// A request is late if it has waited for this long, in percent of the bound. Once a request is
 /// late, lateness ends only when no request has waited for more than `LATE_UNTIL`.
-const LATE_FROM: u64 = 40;
-const LATE_UNTIL: u64 = 10;
+const LATE_FROM: u64 = 80;
+const LATE_UNTIL: u64 = 20;
 
 /// How the kinds share the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

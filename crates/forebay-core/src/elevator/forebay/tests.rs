@@ -110,18 +110,19 @@ fn requests_along_the_sweep_are_served() {
 
 #[test]
 fn reads_and_writes_alternate_if_late_and_keep_the_device_busy() {
-    // Two fifths of the bound are 1.6 s; the starved write must be served at about 3.9 s.
-    let run = busy_streams(ForebayConfig { bound: ms(4000.0), ..ForebayConfig::default() }, 3500.0);
+    // Four fifths of the bound are 8 s; the starved write must be served at about 9.9 s.
+    let run =
+        busy_streams(ForebayConfig { bound: ms(10_000.0), ..ForebayConfig::default() }, 9800.0);
     let turns = |from: f64, to: f64| -> Vec<usize> {
         let given: Vec<_> =
             run.given.iter().filter(|io| io.at > ms(from) && io.at < ms(to)).collect();
         let whole = given.chunk_by(|a, b| a.op == b.op).map(<[_]>::len).collect::<Vec<_>>();
         whole[1..whole.len() - 1].to_vec()
     };
-    assert!(turns(0.0, 1600.0).iter().all(|&len| len < 60), "one sweep over both");
-    let late = turns(1650.0, 3500.0);
+    assert!(turns(0.0, 8000.0).iter().all(|&len| len < 60), "one sweep over both");
+    let late = turns(8050.0, 9800.0);
     assert!(late.len() >= 2 && late.iter().all(|len| (299..=301).contains(len)), "{late:?}");
-    let late = run.given.windows(2).filter(|pair| pair[0].at > ms(1650.0));
+    let late = run.given.windows(2).filter(|pair| pair[0].at > ms(8050.0));
     for pair in late.filter(|pair| pair[0].op != pair[1].op) {
         assert!(pair[1].at <= pair[0].at + ms(1.0), "the device was left to run dry");
     }
