@@ -23,7 +23,10 @@ fn a_cache_has_one_size_and_a_handful_of_others() {
 fn a_small_cache_finds_nearly_all() {
     let traces = Traces::new();
     // Nine of ten requests use 100 blocks, the others 2000 blocks.
-    let block = |n: u64| if n % 10 > 0 { n * 7 % 100 } else { 100 + n / 10 % 2000 };
+    let block = |n: u64| match n % 10 {
+        0 => 100 + n / 10 % 2000,
+        _ => n * 7 % 100,
+    };
     let rows = (0..60_000).map(|n| format!("{n},R,{},4096\n", block(n) * 4096));
     let text = "time_ms,op,offset,len\n".to_owned() + &rows.collect::<String>();
     let trace = traces.file("small.csv", &text);
