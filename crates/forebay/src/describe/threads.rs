@@ -11,6 +11,8 @@ use crate::quantities::{percent, seconds, significant};
 
 /// Up to this many threads, the first screen shows each of them rather than their types.
 const FEW_THREADS: u64 = 8;
+/// Up to this many rows of types leave space for the names of the busiest threads on a screen.
+const TYPES_SHOWN: usize = 6;
 /// The number of threads that are named below their types.
 const BUSIEST_SHOWN: usize = 3;
 /// The width of the activity column, in characters.
@@ -49,9 +51,12 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
         format!("{}{share}", printable(&row.label))
     });
     let busiest = format!("Busiest: {}.", busiest.collect::<Vec<_>>().join(", "));
-    let summary = vec![Block::Table(asked(&types)), Block::Text(busiest)];
-    page.add("Types of threads", of_types, summary);
+    let mut summary = vec![Block::Table(asked(&types))];
     let mut one_by_one = vec![Block::Table(asked(&threads))];
+    // With more rows, the table fills the screen.
+    let named = if types.len() <= TYPES_SHOWN { &mut summary } else { &mut one_by_one };
+    named.push(Block::Text(busiest));
+    page.add("Types of threads", of_types, summary);
     if of.threads_hidden > 0 {
         let hidden = counted(of.threads_hidden, "thread");
         one_by_one.push(Block::Text(format!("Without a row of their own: {hidden}.")));
