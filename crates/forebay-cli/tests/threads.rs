@@ -48,7 +48,13 @@ fn threads_are_shown_by_type_and_individually() {
     assert_eq!(found(&["--threads", "--limit", "4096"])["by_thread"]["threads_hidden"], 0);
     assert!(found(&[]).get("by_thread").is_none());
     let (table, _) = describe(&path, &["--threads"], 0);
+    assert!(
+        table.contains("db/1") && table.contains("wal/2") && !table.contains("all 2"),
+        "{table}"
+    );
+    let (table, _) = describe(&path, &["--threads", "--limit", "1"], 0);
     assert!(table.contains("all 2") && table.contains("Log #0: 1 thread"), "{table}");
+    assert!(table.contains("Busiest: db/1 (50 %)."), "{table}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ def test_bad_content_says_what_the_command_says(command, tmp_path):
     with pytest.raises(forebay.Error) as caught:
         forebay.describe(bad)
     told = str(caught.value).replace("with from_ or columns", "with --from or --columns")
-    told = told.replace('bad_rows="100%"', "--bad-rows 100%")
+    told = told.replace('bad_rows="67%"', "--bad-rows 67%")
     assert (said.returncode, said.stderr) == (2, f"forebay: {told}\n") and told != str(caught.value)
     assert isinstance(caught.value, ValueError) and "line 2" in str(caught.value)
 

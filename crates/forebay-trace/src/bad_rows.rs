@@ -69,8 +69,8 @@ impl Value for BadRowsMax {
 pub(crate) struct BadRows {
     share_max: BadRowsMax,
     count: u64,
-    /// Descriptions of the first unreadable rows: their place and what is wrong.
-    shown: Vec<String>,
+    /// The first unreadable rows: their place, what is wrong, and what was expected.
+    shown: Vec<[String; 3]>,
     first: Option<TraceError>,
 }
 
@@ -144,7 +144,7 @@ impl BadRows {
         }
         if self.shown.len() < SHOWN {
             let error = error();
-            self.shown.extend(error.in_place());
+            self.shown.extend(error.parts());
             self.first.get_or_insert(error);
         }
         Ok(())
@@ -168,7 +168,7 @@ impl BadRows {
             "{} cannot be read and {} left out: {}{more}",
             counted(count, "row"),
             verb(count, "is", "are"),
-            shown.join("; ")
+            described(&shown).join("; ")
         )))
     }
 
@@ -178,27 +178,48 @@ impl BadRows {
 
     /// Creates the error about too many unreadable rows, which refers to the first of them.
     fn refusal(&mut self, read: u64) -> TraceError {
-        let told = match self.shown.get(1..) {
+        let rows = self.count + read;
+        let told = match described(&self.shown).get(1..) {
             Some(others) if !others.is_empty() => format!("; also {}", others.join("; ")),
             _ => String::new(),
         };
-        let told = format!(
-            "{} of the first {} cannot be read; at most {} % (and always one row) is skipped{told}; \
-             to leave them out, use {}",
-            self.count,
-            counted(self.count + read, "row"),
-            (self.share_max.0 * 1e6).round() / 1e4,
-            named("bad_rows=100%")
-        );
+        let told = match (read, rows) {
+            (0, 1) => "no row can be read".into(),
+            (0, _) => format!("none of the first {rows} rows can be read{told}"),
+            _ => format!(
+                "{} of the first {} cannot be read; at most {} % (and always one row) is \
+                 skipped{told}; to leave them out, use {}",
+                self.count,
+                counted(rows, "row"),
+                (self.share_max.0 * 1e6).round() / 1e4,
+                named(&format!("bad_rows={}%", percent_needed(self.count, rows)))
+            ),
+        };
         let first = self.first.take();
         first.map_or_else(TraceError::no_row, |error| error.with_hint(&told))
     }
+}
+
+/// Returns the lowest percentage that permits `count` of `rows` rows.
+fn percent_needed(count: u64, rows: u64) -> u64 {
+    (count * 100).div_ceil(rows)
+}
+
+/// Describes unreadable rows. What was expected is omitted where it is the same as in the first row.
+fn described(rows: &[[String; 3]]) -> Vec<String> {
+    let first = rows.first().map(|[_, _, expected]| expected);
+    let one = |(at, [place, got, expected]): (usize, &[String; 3])| match Some(expected) == first {
+        true if at > 0 => format!("{place} (got {got})"),
+        _ => format!("{place} (got {got}, expected {expected})"),
+    };
+    rows.iter().enumerate().map(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Place;
+    use forebay_ask::{Spelling, spelled};
 
     fn error(line: u64) -> TraceError {
         TraceError::Malformed {
@@ -224,8 +245,8 @@ mod tests {
         assert_eq!(told(0.01, 1, 2), Ok(Some(one.into())));
         let many = told(0.01, 5, 500).unwrap().unwrap();
         assert!(many.starts_with("5 rows cannot be read and are left out: line 1 (got"), "{many}");
-        assert!(many.ends_with("line 3 (got \"x3\", expected a number); and 2 more"), "{many}");
-        for (bad, rows) in [(1, 1), (2, 199), (6, 500), (200, 400)] {
+        assert!(many.ends_with("; line 3 (got \"x3\"); and 2 more"), "{many}");
+        for (bad, rows) in [(2, 199), (6, 500), (200, 400)] {
             let refused = told(0.01, bad, rows).unwrap_err();
             assert!(refused.starts_with("t, line 1: got \"x1\", expected a number; "), "{refused}");
             let early = bad.min(EARLY);
@@ -233,6 +254,23 @@ mod tests {
             let limit = " cannot be read; at most 1 % (and always one row) is skipped";
             assert!(refused.contains(&count) && refused.contains(limit), "{refused}");
             assert!(refused.ends_with("; is it one?"), "{refused}");
+        }
+        for (bad, rows, needed) in [(2, 199, 2), (6, 500, 2), (30, 200, 15), (1, 2, 50)] {
+            let share = if bad == 1 { 0.0 } else { 0.01 };
+            let refused = told(share, bad, rows).unwrap_err();
+            let advice = spelled(&refused, Spelling::Command);
+            assert_eq!(
+                advice.contains(&format!("use --bad-rows {needed}%; ")),
+                bad > 1,
+                "{advice}"
+            );
+            assert!(told(needed as f64 / 100.0, bad, rows).is_ok());
+        }
+        for bad in [1, 3, 150] {
+            let refused = told(0.01, bad, bad).unwrap_err();
+            let none = if bad == 1 { "; no row can be read; " } else { "; none of the first " };
+            assert!(refused.contains(none), "{refused}");
+            assert!(!refused.contains("bad"), "{refused}");
         }
         assert!(told(0.0, 1, 1000).unwrap_err().ends_with("expected a number; is it one?"));
         assert!(told(1.0, 300, 400).unwrap().unwrap().contains("and 297 more"));

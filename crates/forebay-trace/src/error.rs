@@ -57,11 +57,11 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Describes the place within the file, and what is wrong there.
-    pub(crate) fn in_place(&self) -> Option<String> {
+    /// Returns the place within the file, what is wrong there, and what was expected.
+    pub(crate) fn parts(&self) -> Option<[String; 3]> {
         let TraceError::Malformed { place, got, expected, .. } = self else { return None };
-        let place = place.to_string();
-        Some(format!("{} (got {got}, expected {expected})", place.trim_start_matches(", ")))
+        let place = place.to_string().trim_start_matches(", ").to_owned();
+        Some([place, got.clone(), expected.clone()])
     }
 
     /// Puts another hint before the existing one.

@@ -205,12 +205,21 @@ impl Lines {
     }
 
     fn too_long(&self) -> TraceError {
+        let line = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let is_hole = line.iter().all(|&byte| byte == 0);
+        let (what, hint) = match is_hole {
+            true => ("a hole", "remove the NUL bytes, as with tr -d '\\000'".to_owned()),
+            false => {
+                ("a line", format!("if this is another format, name it with {}", named("from")))
+            }
+        };
+        let nul = if is_hole { "NUL " } else { "" };
         TraceError::Malformed {
             path: self.path.clone(),
             place: Place::Line(self.number + 1),
-            got: format!("a line of more than {LINE_BYTES_MAX} bytes"),
+            got: format!("{what} of more than {LINE_BYTES_MAX} {nul}bytes"),
             expected: "one request a line".into(),
-            hint: format!("if this is another format, name it with {}", named("from")),
+            hint,
         }
     }
 
@@ -294,5 +303,7 @@ mod tests {
     fn endless_lines_are_refused() {
         let message = lines(vec![b'x'; 10 << 20]).unwrap_err().to_string();
         assert!(message.contains("line 1"), "{message}");
+        let message = lines(vec![0; 10 << 20]).unwrap_err().to_string();
+        assert!(message.contains("a hole of more than 65536 NUL bytes"), "{message}");
     }
 }

@@ -9,7 +9,7 @@ use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
 use crate::formats::presets::open_columns;
-use crate::formats::{FORMATS, Format, Input, Layer, csv, snoop};
+use crate::formats::{FORMATS, Format, Input, Layer, csv, fio, snoop};
 use crate::lines::BYTE_ORDER_MARK;
 use crate::one_volume::OneVolume;
 use crate::partition;
@@ -289,6 +289,12 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let unknown = || unrecognized(path, head);
     let found = FORMATS.iter().find(|format| format.sniff(head));
+    let what = guess::of_totals(head).or_else(|| guess::of_markup(head));
+    if let (None, Some((what, instead))) = (found, what) {
+        let (path, place) = (path.to_path_buf(), Place::File);
+        let (expected, hint) = ("a trace".into(), instead.into());
+        return Err(TraceError::Malformed { path, place, got: what.into(), expected, hint });
+    }
     if let (None, Some(header)) = (found, snoop::placeless_header(head)) {
         return Err(TraceError::Malformed {
             path: path.to_path_buf(),
@@ -317,15 +323,16 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
 /// Creates the error about content in an unknown format. If it is a table, suggests its columns.
 fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
     let (path, place) = (path.to_path_buf(), Place::File);
-    if let Some((what, instead)) = guess::of_totals(head) {
-        let (expected, hint) = ("a trace".into(), instead.into());
-        return TraceError::Malformed { path, place, got: what.into(), expected, hint };
-    }
     if head.contains(&0) {
         return binary(path, head);
     }
     let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
         "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
+    } else if let Some(first_line) = fio::missing_first_line(head) {
+        format!("it looks like a log of fio without its first line: add \"{first_line}\"")
+    } else if let Some((format, column)) = surplus(head) {
+        let from = forebay_ask::named(&format!("from={format}"));
+        format!("{from} reads these rows and ignores the columns from column {column} on")
     } else if let Some(guessed) = guess::hint(head) {
         format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))
     } else {
@@ -339,6 +346,13 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
     let got = format!("content that begins {}", beginning(head));
     let expected = expected(&nearest::by_shape(head));
     TraceError::Malformed { path, place, got, expected, hint }
+}
+
+/// Returns the format that reads the rows of a text except for columns at their end, and the number
+/// of the first of these columns.
+fn surplus(head: &[u8]) -> Option<(&'static str, usize)> {
+    let known = |format: &Format| Some((format.name, format.preset()?.columns_read(head)? + 1));
+    FORMATS.iter().find_map(known)
 }
 
 /// Creates the error about a file that is neither text nor in any of the binary formats.
@@ -407,6 +421,8 @@ mod layer_tests;
 mod odd_tests;
 #[cfg(test)]
 mod rest_tests;
+#[cfg(test)]
+mod unread_tests;
 #[cfg(test)]
 mod value_tests;
 

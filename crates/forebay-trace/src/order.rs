@@ -39,7 +39,12 @@ pub struct Ordered<R> {
     tail: Vec<Record>,
     /// The number of latencies that count as unknown.
     wrapped: u64,
+    /// If all of the first latencies are 0, their number. Latencies of 0 then count as unknown.
+    zeros: u64,
 }
+
+/// The minimum number of latencies that are all 0 for them to count as unknown.
+const ZEROS_LEAST: u64 = 10;
 
 impl<R: Reader> Ordered<R> {
     /// Creates a reader over `inner`, whose records may be out of order and begin at any time on
@@ -63,6 +68,7 @@ impl<R: Reader> Ordered<R> {
             clock: Clock::default(),
             tail: Vec::new(),
             wrapped: 0,
+            zeros: 0,
         }
     }
 
@@ -99,6 +105,9 @@ impl<R: Reader> Ordered<R> {
                 record.latency = None;
                 self.wrapped += 1;
             }
+            if self.zeros > 0 && record.latency == Some(Nanos::ZERO) {
+                record.latency = None;
+            }
             self.late += u64::from(record.at < self.last);
             record.at = record.at.max(self.last) - start;
             sorted &= record.at >= newest;
@@ -132,6 +141,7 @@ impl<R: Reader> Ordered<R> {
             None => {
                 let start = self.held.oldest().unwrap_or(Nanos::ZERO);
                 self.held.records().for_each(|r| r.at = r.at - start);
+                self.drop_zeros();
                 start
             }
         };
@@ -142,6 +152,27 @@ impl<R: Reader> Ordered<R> {
         }
     }
 
+    /// Makes latencies unknown if all of those read so far are 0, because some tools write 0 for an
+    /// unknown latency.
+    fn drop_zeros(&mut self) {
+        let latencies = || self.held.batches.iter().flatten().filter_map(|record| record.latency);
+        if latencies().any(|latency| latency > Nanos::ZERO) {
+            return;
+        }
+        let zeros = latencies().count() as u64;
+        if zeros >= ZEROS_LEAST {
+            self.zeros = zeros;
+            self.held.records().for_each(|record| record.latency = None);
+        }
+    }
+
+    fn zeros_sentence(&self) -> Option<String> {
+        (self.zeros > 0).then(|| {
+            let zeros = self.zeros;
+            format!("the first {zeros} latencies are all 0: latencies of 0 are treated as unknown")
+        })
+    }
+
     fn note(&mut self) {
         self.notes.clone_from(self.inner.notes());
         self.notes.rows_late += self.late;
@@ -149,6 +180,7 @@ impl<R: Reader> Ordered<R> {
         if self.ended {
             self.notes.warnings.extend(self.clock.sentences(self.late));
             self.notes.warnings.extend(wrapped_sentence(self.wrapped));
+            self.notes.warnings.extend(self.zeros_sentence());
         }
         if self.late > 0 {
             self.notes.warnings.push(format!(

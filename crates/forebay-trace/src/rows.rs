@@ -45,6 +45,31 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     })
 }
 
+/// Up to this many negative latencies are always accepted as unknown.
+const BACKWARDS_LEAST: u64 = 100;
+
+/// Returns an error if at least half of the latencies in the rows read so far are negative.
+pub(crate) fn refuse_backwards(
+    wrapped: u64,
+    rows: u64,
+    path: &Path,
+    line: u64,
+    hint: &str,
+) -> Result<(), TraceError> {
+    if wrapped < BACKWARDS_LEAST || wrapped * 2 < rows {
+        return Ok(());
+    }
+    Err(TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::Line(line),
+        got: format!(
+            "{wrapped} of about {rows} requests so far with a latency that is negative or exceeds a day"
+        ),
+        expected: "few of them".into(),
+        hint: hint.into(),
+    })
+}
+
 /// The length of the pieces into which long trims are split. It is aligned and below the maximum
 /// length of a record.
 const PIECE_BYTES: u64 = 1 << 31;
@@ -171,9 +196,18 @@ impl std::fmt::Display for RowError {
     }
 }
 
+/// The minimum number of zero bytes in a row that are a hole, as file systems leave after a crash.
+pub(crate) const HOLE_BYTES: usize = 8;
+
 /// Shortens bytes from a file for a message.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
+    let nuls = bytes.iter().take_while(|&&byte| byte == 0).count();
+    if nuls >= HOLE_BYTES {
+        let rest = bytes.get(nuls..).filter(|rest| !rest.is_empty());
+        let rest = rest.map_or(String::new(), |rest| format!(" before {}", shorten(rest)));
+        return format!("a hole of {nuls} NUL bytes{rest}");
+    }
     let shown = bytes.get(..SHOWN).unwrap_or(bytes);
     let dots = if bytes.len() > SHOWN { "…" } else { "" };
     if bytes.is_empty() {

@@ -100,19 +100,20 @@ impl Notes {
     }
 }
 
-/// A header line in the middle of a source.
+/// A header line or a comment in the middle of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderAgain {
     /// The number of records before it.
     pub records: u64,
-    /// The number of volumes before it.
+    /// The number of volumes before it. It is 0 for a comment, which does not show that another
+    /// recording begins.
     pub volumes: u32,
 }
 
 /// Facts that a reader of a source knows and the readers above it need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFacts {
-    /// The repeated headers, after each of which a new run may begin.
+    /// The repeated headers and the comments, after each of which a new run may begin.
     pub headers_again: Vec<HeaderAgain>,
     /// For each volume that is a layer above others, the names of the volumes below it.
     pub legs: Vec<Vec<String>>,

@@ -97,14 +97,14 @@ pub struct Curve {
     pub sampled_blocks: u64,
     /// The relative error of the number of accesses estimated from the sample.
     pub sample_error_share: f64,
-    /// The recommended cache; `None` if no block is accessed twice.
+    /// The recommended cache; `None` if no cache is worthwhile.
     pub recommended: Option<Recommended>,
     /// The points of the curve, by increasing cache size.
     pub points: Vec<CurvePoint>,
 }
 
 /// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits, or
-/// a larger one if it has many more hits for little more size.
+/// a larger one if it has many more hits for little more size, or if it is small anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
     /// The cache size in blocks.
@@ -124,6 +124,9 @@ const HITS_THAT_SUFFICE: f64 = 0.8;
 
 /// The share of the largest cache's hits that counts as nearly all; larger caches gain nothing.
 pub(crate) const NEARLY_ALL: f64 = 0.99;
+
+/// A cache of up to this size costs so little that it should have nearly all hits.
+const SMALL_BYTES: u64 = 64 << 20;
 
 /// A larger cache is recommended while another quarter of the size adds this share of the largest
 /// cache's hits.
@@ -158,10 +161,15 @@ pub(crate) fn worthwhile(misses: &[u64]) -> usize {
 impl Recommended {
     fn of(lru: &MissRatioCurve, block_bytes: u64, distinct_blocks: u64) -> Option<Recommended> {
         let misses: Vec<u64> = lru.misses().collect();
-        let size = worthwhile(&misses);
-        let size_blocks = size as u64 * lru.sample().one_in();
-        let lru_miss_ratio = misses[size] as f64 / lru.accesses().max(1) as f64;
-        (misses.last() < misses.first()).then(|| Recommended {
+        let blocks = |size: usize| size as u64 * lru.sample().one_in();
+        let nearly_all = smallest_with(&misses, NEARLY_ALL);
+        let is_small = blocks(nearly_all) * block_bytes <= SMALL_BYTES;
+        let size = worthwhile(&misses).max(if is_small { nearly_all } else { 0 });
+        let size_blocks = blocks(size);
+        let missed = |misses: u64| misses as f64 / lru.accesses().max(1) as f64;
+        let lru_miss_ratio = missed(misses[size]);
+        let findable = 1.0 - misses.last().map_or(1.0, |least| missed(*least));
+        (findable >= FOUND_THAT_MATTERS).then(|| Recommended {
             size_blocks,
             size_mib: mib(size_blocks, block_bytes),
             lru_miss_ratio,
@@ -223,9 +231,9 @@ impl Curve {
         if findable > 0.0 { by_size(found) } else { Vec::new() }
     }
 
-    /// Returns whether the largest cache has enough hits to be worth having.
-    fn is_worthwhile(&self) -> bool {
-        self.findable() >= FOUND_THAT_MATTERS
+    /// Returns whether any block is accessed twice.
+    fn finds_anything(&self) -> bool {
+        self.findable() > 0.0
     }
 
     /// Formats a cache size in bytes, or in blocks if the block size is unknown.

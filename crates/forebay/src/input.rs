@@ -295,10 +295,13 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
         return Ok(());
     }
     let said: String = notes.warnings.iter().map(|warning| format!("; {warning}")).collect();
+    let skipped = match notes.rows_skipped {
+        0 => String::new(),
+        rows => format!(" in {} without data", counted(rows, "row")),
+    };
     Err(Error::Unfit(format!(
-        "{}: got no requests ({} skipped), expected at least one{said}",
-        path.display(),
-        counted(notes.rows_skipped, "row")
+        "{}: got no requests{skipped}, expected at least one{said}",
+        path.display()
     )))
 }
 

@@ -316,10 +316,11 @@ fn streams(shown: &[&RunResult]) -> Table {
 
 /// Builds the table of the simulator's own speed in each run.
 fn speeds(runs: &[RunResult]) -> Table {
-    let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
-    let mut table = Table::new([Column::words("")].into_iter().chain(heads));
-    let speed = |run: &RunResult| format!("{:.0} requests/s", run.simulated_requests_per_s);
-    let cells = runs.iter().map(|run| Cell::Words(speed(run)));
-    table.rows.push(Row::new(["simulator's speed".into()].into_iter().chain(cells)));
+    let heads = [Column::words("policy"), Column::of("simulated requests/s", Unit::Number)];
+    let mut table = Table::new(heads);
+    table.rows = runs
+        .iter()
+        .map(|run| Row::new([name(&run.policy).into(), Cell::Value(run.simulated_requests_per_s)]))
+        .collect();
     table
 }

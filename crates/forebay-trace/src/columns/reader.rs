@@ -19,7 +19,9 @@ use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::interrupted::PythonMessages;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
-use crate::rows::{LongRequests, names_again_sentence, shorten, wrapped_sentence};
+use crate::rows::{
+    LongRequests, names_again_sentence, refuse_backwards, shorten, wrapped_sentence,
+};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_words::plural::{counted, verb};
 
@@ -37,11 +39,10 @@ pub(crate) enum Header {
 /// The number of lines that are examined to find the separator. The first line may be incomplete,
 /// because of a line break within quotes.
 const SEPARATED_LINES: usize = 20;
+/// The maximum number of comments whose places are stored.
+const COMMENTS_MAX: usize = 1000;
 /// The maximum number of lines of a row with line breaks within quotes.
 const JOINED_LINES: u64 = 16;
-
-/// Up to this many negative latencies are always accepted as unknown.
-const BACKWARDS_LEAST: u64 = 100;
 
 /// A [`Reader`] for text with declared columns. Blank lines are ignored; rows without a request are
 /// counted.
@@ -62,6 +63,8 @@ pub(crate) struct ColumnReader {
     /// The header line, if there is one, and its repetitions.
     names: Vec<u8>,
     headers_again: Vec<HeaderAgain>,
+    /// The number of comments among `headers_again`.
+    comments: usize,
     beyond: ExtraFields,
     hint: String,
     bad: BadRows,
@@ -101,6 +104,7 @@ impl ColumnReader {
             ended: false,
             names: Vec::new(),
             headers_again: Vec::new(),
+            comments: 0,
             beyond: ExtraFields::default(),
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
@@ -206,18 +210,8 @@ impl ColumnReader {
     /// Returns an error if most requests complete before they arrive.
     fn refuse_backwards(&self) -> Result<(), TraceError> {
         let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
-        if wrapped < BACKWARDS_LEAST || wrapped * 2 < rows {
-            return Ok(());
-        }
-        Err(TraceError::Malformed {
-            path: self.lines.path().to_path_buf(),
-            place: Place::Line(rows),
-            got: format!(
-                "{wrapped} of about {rows} requests so far with a latency that is negative or exceeds a day"
-            ),
-            expected: "few of them".into(),
-            hint: format!("is another column the latency, or the end? {}", self.hint),
-        })
+        let hint = format!("is another column the latency, or the end? {}", self.hint);
+        refuse_backwards(wrapped, rows, self.lines.path(), rows, &hint)
     }
 
     /// Adds the notes that are known only at the end.
@@ -227,7 +221,7 @@ impl ColumnReader {
         }
         self.notes.warnings.extend(self.beyond.sentence());
         let PartialRows { wrapped } = self.plan.odd;
-        self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
+        self.notes.warnings.extend(names_again_sentence(self.headers_again.len() - self.comments));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_requests.sentences());
         self.notes.warnings.extend(self.python.sentence());
@@ -305,6 +299,7 @@ impl ColumnReader {
         let line = text.trim_ascii();
         self.lines.pass(next, 1);
         if line.starts_with(b"#") {
+            self.note_comment();
             return Ok(());
         }
         if line.starts_with(b"@") {
@@ -337,6 +332,16 @@ impl ColumnReader {
         };
         let read = self.read + self.notes.rows_skipped;
         if again && self.read > 0 { Err(error()) } else { self.bad.add(read, error) }
+    }
+
+    /// Stores where a comment is, because a new run may begin there.
+    fn note_comment(&mut self) {
+        let comment = HeaderAgain { records: self.read, volumes: 0 };
+        let is_new = self.headers_again.last().is_none_or(|last| last.records < self.read);
+        if is_new && self.read > 0 && self.comments < COMMENTS_MAX {
+            self.comments += 1;
+            self.headers_again.push(comment);
+        }
     }
 
     /// Sets the maximum share of unreadable rows.

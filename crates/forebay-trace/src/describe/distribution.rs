@@ -2,9 +2,9 @@
 //! have an error of at most 0.1 %.
 //!
 //! Values are counted in buckets of equal width within each power of two, with `2^DIGITS` buckets
-//! per power. A quantile is the lower end of its bucket. With 10 digits, it is at most 1/1024 below
-//! the true value, and exact for values below 2048 and for all that have at most 11 binary digits,
-//! which includes the usual request sizes.
+//! per power. A quantile is the lower end of its bucket, or the maximum if that is in the bucket.
+//! With 10 digits, it is at most 1/1024 away from the true value, and exact for values below 2048 and
+//! for all that have at most 11 binary digits, which includes the usual request sizes.
 
 use super::{PIECE, direction};
 use crate::trace::Record;
@@ -74,6 +74,10 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
         let mut below = 0;
         for (bucket, &count) in self.counts.iter().enumerate() {
             below += count;
+            if below == self.count {
+                // The last bucket contains the maximum, so the quantile of equal values is exact.
+                return Some(self.max);
+            }
             if below >= rank {
                 return Some(lower_end(bucket, DIGITS));
             }

@@ -138,8 +138,16 @@ impl Reader for Blktrace {
         let ends = self.pairing.fill(batch, || self.events.next())?;
         if ends {
             self.pairing.notes.warnings.extend(self.copied());
+            // A single file need not be named, because notes are printed after its name.
+            let path = self.paths.first().filter(|_| self.paths.len() == 1);
+            let prefix = path.map_or(String::new(), |path| path.display().to_string());
+            let unnamed = |note: String| match note.strip_prefix(&prefix) {
+                Some(rest) => rest.trim_start_matches([',', ':', ' ']).to_owned(),
+                None => note,
+            };
             for cursor in self.events.sources_mut() {
-                self.pairing.notes.warnings.append(&mut cursor.warnings);
+                let warnings = std::mem::take(&mut cursor.warnings);
+                self.pairing.notes.warnings.extend(warnings.into_iter().map(unnamed));
                 self.pairing.notes.rows_bad += cursor.records_bad();
             }
         }

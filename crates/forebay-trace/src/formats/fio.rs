@@ -194,6 +194,24 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     first_lines(head).any(|line| line.starts_with(b"fio version ") && line.ends_with(b" iolog"))
 }
 
+/// Returns the first line that a log lacks, if the text looks like the rest of one.
+pub(crate) fn missing_first_line(head: &[u8]) -> Option<&'static str> {
+    let line: Vec<&[u8]> = words(first_lines(head).next()?).collect();
+    let opens = |action: &[u8]| matches!(action, b"add" | b"open");
+    let moves = |action: &[u8]| matches!(action, b"read" | b"write" | b"trim");
+    match line[..] {
+        [time, _, action] if digits(time).is_some() && opens(action) => Some("fio version 3 iolog"),
+        [time, _, action, offset, len]
+            if [time, offset, len].into_iter().all(|word| digits(word).is_some())
+                && moves(action) =>
+        {
+            Some("fio version 3 iolog")
+        }
+        [_, action] if opens(action) => Some("fio version 2 iolog"),
+        _ => None,
+    }
+}
+
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(ordered(input, Fio::default(), anonymous(None)))
 }

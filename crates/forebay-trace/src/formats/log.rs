@@ -10,7 +10,7 @@ use crate::formats::Input;
 use crate::interrupted::PythonMessages;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
-use crate::rows::{LongRequests, RowError, names_again_sentence};
+use crate::rows::{LongRequests, RowError, names_again_sentence, refuse_backwards};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 
@@ -55,6 +55,11 @@ pub(super) trait Log: Send {
     /// line end.
     fn ends_with_latency(&self) -> bool {
         false
+    }
+
+    /// Returns the number of latencies so far that are negative.
+    fn negative_latencies(&self) -> u64 {
+        0
     }
 
     /// Returns requests that are still open after the last line.
@@ -228,7 +233,9 @@ impl<L: Log> Reader for LogReader<L> {
             }
         }
         self.records += batch.len() as u64;
-        Ok(())
+        let (negative, lines) = (self.log.negative_latencies(), &self.lines);
+        let hint = "is the clock of the machine set correctly? record it again";
+        refuse_backwards(negative, self.requests, lines.path(), lines.number(), hint)
     }
 
     fn facts(&self) -> SourceFacts {

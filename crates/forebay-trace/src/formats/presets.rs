@@ -131,6 +131,29 @@ impl Preset {
         false
     }
 
+    /// Returns the number of columns if the first lines of `head` would be rows of this format but
+    /// for additional columns at their end. Only formats whose rows must have exactly the declared
+    /// columns are considered.
+    pub(crate) fn columns_read(&self, head: &[u8]) -> Option<usize> {
+        let columns = self.declared()?;
+        let is_decimal = match self.recognition {
+            Recognition::DecimalFirst => true,
+            Recognition::Whole => false,
+            _ => return None,
+        };
+        let mut plan = Plan::new(&columns);
+        let mut dictionary = plan.dictionary();
+        let separator = columns.separator?;
+        let mut reads = |line: &[u8]| {
+            let text = [line, b"\n"].concat();
+            let first = line.trim_ascii_start().split(|&b| b <= b' ').next().unwrap_or_default();
+            first.contains(&b'.') == is_decimal
+                && plan.row(&mut Cursor::new(&text, separator), &mut dictionary).is_ok()
+        };
+        let lines = head.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        lines.take(4).all(&mut reads).then_some(columns.roles.len())
+    }
+
     /// Opens a trace in this format. `name` is the name of the format.
     pub(super) fn open(
         &self,

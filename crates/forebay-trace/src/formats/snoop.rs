@@ -56,6 +56,8 @@ struct Snoop {
     lost: u64,
     /// The number of negative latencies.
     wrapped: u64,
+    /// Whether times or latencies have decimal commas.
+    has_commas: bool,
     day: DayClock,
 }
 
@@ -174,6 +176,9 @@ impl Snoop {
 
     /// Returns the arrival and the latency in nanoseconds.
     fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), RowError> {
+        let numbers = [Column::Start, Column::End, Column::Latency];
+        self.has_commas |=
+            numbers.into_iter().filter_map(|one| cells.find(one)).any(|cell| cell.contains(&b','));
         let latency_ns = self.latency(cells)?;
         let seconds = |column| {
             let Some(cell) = cells.find(column) else { return Ok(None) };
@@ -274,6 +279,10 @@ impl Log for Snoop {
         })
     }
 
+    fn negative_latencies(&self) -> u64 {
+        self.wrapped
+    }
+
     fn ends_with_latency(&self) -> bool {
         self.layout.as_ref().is_some_and(Layout::ends_with_latency)
     }
@@ -296,6 +305,7 @@ impl Log for Snoop {
             sentences.push(format!("{lines} {say} that the tracer lost {count}"));
         }
         sentences.extend(wrapped_sentence(self.wrapped));
+        sentences.extend(self.has_commas.then(|| "numbers are read with decimal commas".into()));
         let unread: Vec<&str> = self.layout.iter().flat_map(Layout::unread).collect();
         if !unread.is_empty() {
             let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");

@@ -24,6 +24,7 @@ use crate::fields::digits;
 use crate::rows::RowError;
 use crate::trace::Stream;
 use files::{File, Files};
+use forebay_words::plural::{counted, verb};
 use line::{Line, Times, Whole};
 
 /// The maximum length of the part of an interrupted call that is stored, and the maximum number of
@@ -37,6 +38,8 @@ pub(super) struct Strace {
     files: Files,
     /// The interrupted call of each thread, and when it began.
     held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
+    /// The number of calls that move data whose end or beginning is not in the trace.
+    halves: [u64; 2],
     /// The text of the current line's call.
     text: Vec<u8>,
     /// The number of calls that transfer data in unsupported ways, by name.
@@ -101,13 +104,16 @@ impl CallLine for Strace {
         let (thread, at_ns) = match line::parse(line, &mut self.times)? {
             Line::Other => return Ok(Call::Other),
             Line::Unfinished(thread, at_ns, text) => {
-                if self.held.len() < HELD_MAX && text.len() < HELD_MAX {
-                    self.held.insert(thread, (at_ns, text.to_vec()));
-                }
+                let lost = match self.held.len() < HELD_MAX && text.len() < HELD_MAX {
+                    true => self.held.insert(thread, (at_ns, text.to_vec())).map(|(_, text)| text),
+                    false => Some(text.to_vec()),
+                };
+                self.halves[0] += u64::from(lost.is_some_and(|text| moves_data(name_of(&text))));
                 return Ok(Call::Other);
             }
-            Line::Resumed(thread, rest) => {
+            Line::Resumed(thread, name, rest) => {
                 let Some((at_ns, mut begun)) = self.held.remove(&thread) else {
+                    self.halves[1] += u64::from(moves_data(name));
                     return Ok(Call::Other);
                 };
                 begun.extend_from_slice(rest);
@@ -142,13 +148,34 @@ impl CallLine for Strace {
         let left_out = (!unread.is_empty()).then(|| {
             format!("calls that move data in ways that are not read are left out: {unread}")
         });
+        let [endless, unbegun] = self.halves;
+        let waiting = self.held.values().filter(|(_, text)| moves_data(name_of(text))).count();
+        let half = |count: u64, what: &str| {
+            (count > 0).then(|| {
+                let calls = counted(count, "call");
+                let (has, is) = (verb(count, "has", "have"), verb(count, "is", "are"));
+                format!("{calls} {has} no {what} in the trace and {is} left out")
+            })
+        };
         self.files
             .sentences()
             .into_iter()
+            .chain(half(endless + waiting as u64, "end"))
+            .chain(half(unbegun, "beginning"))
             .chain(left_out)
             .chain(self.times.day.sentence())
             .collect()
     }
+}
+
+/// Returns the name of a call whose text may be incomplete.
+fn name_of(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == b'(').next().unwrap_or_default()
+}
+
+/// Returns whether a call with this name may be a request.
+fn moves_data(name: &[u8]) -> bool {
+    transfer(name).is_some() || matches!(name, b"fsync" | b"fdatasync" | b"fallocate")
 }
 
 /// What a call did: the operation, the offset, the length, and the name of the file.

@@ -16,8 +16,16 @@ use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
 use forebay_words::quantities;
 
-/// The first bytes of the files of recorders, a description, and how to convert them to text.
-const RECORDINGS: [(&[u8], &str, &str); 4] = [
+/// The first bytes of archives and of the files of recorders, a description, and how to convert them
+/// to text.
+const CONTAINERS: [(&[u8], &str, &str); 7] = [
+    (
+        b"PK\x03\x04",
+        "a zip archive or a spreadsheet",
+        "unpack it first (unzip -p FILE > trace.csv), or save the sheet as CSV",
+    ),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (7z x FILE)"),
+    (b"Rar!\x1a\x07", "a rar archive", "unpack it first (unrar x FILE)"),
     (b"\x17\x08\x44tracing", "a recording of trace-cmd", "print it with trace-cmd report"),
     (b"PERFILE2", "a recording of perf", "print it with perf script"),
     (b"PML_", "a recording of Process Monitor", "save it as CSV"),
@@ -67,10 +75,36 @@ const OTHERS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// If the content has no requests, returns what it is and what to do instead.
+/// If the content is text that must be converted before it can be read, returns what it is and how
+/// to do that.
+pub(super) fn of_markup(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let begin = head.get(..4096).unwrap_or(head);
+    if memchr::memmem::find(begin, b"\x1b[").is_some() {
+        return Some((
+            "text with terminal colors (escape sequences)",
+            "record without colors, or remove them: sed 's/\\x1b\\[[0-9;]*[A-Za-z]//g' FILE",
+        ));
+    }
+    let mut signs = begin.iter().filter(|byte| !byte.is_ascii_whitespace());
+    match (signs.next(), signs.next()) {
+        (Some(b'{'), Some(b'"')) => Some((
+            "JSON",
+            "convert it to CSV and add a header, such as time_s,op,offset,len: \
+             jq -r '[.time_s, .op, .offset, .len] | @csv' FILE",
+        )),
+        (Some(b'['), Some(b'{')) => Some((
+            "JSON",
+            "convert it to CSV and add a header, such as time_s,op,offset,len: \
+             jq -r '.[] | [.time_s, .op, .offset, .len] | @csv' FILE",
+        )),
+        _ => None,
+    }
+}
+
+/// If the content has no requests, or is a container of them, returns what it is and what to do.
 pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    if let Some((_, what, instead)) = RECORDINGS.iter().find(|(sign, ..)| head.starts_with(sign)) {
-        return Some((what, instead));
+    if let Some((_, what, how)) = CONTAINERS.iter().find(|(sign, ..)| head.starts_with(sign)) {
+        return Some((what, how));
     }
     let begin = head.get(..4096).unwrap_or(head);
     if is_wpa_summary(begin) {

@@ -19,7 +19,8 @@
 //!   is a slow request in the order of completions ([`again`]).
 //! - *Wild* rows are up to [`WILD_ROWS`] rows that are at least [`AHEAD_NS`] later, or at least
 //!   [`FAR_NS`] earlier, than the rows on both sides. Those that are earlier get the time of the row
-//!   before them ([`wild`]), because a missing time is often written as 0.
+//!   before them ([`wild`]), because a missing time is often written as 0. If the first rows are
+//!   such rows, they get the time of the row after them.
 
 mod again;
 mod report;
@@ -107,6 +108,8 @@ pub(super) struct Clock {
     run: Run,
     last: ArrivalRow,
     newest_ns: u64,
+    /// The time of the earliest row that began a run.
+    oldest_ns: u64,
     /// The number of rows that are earlier than the newest time, and how much earlier they are at
     /// most.
     moved: u64,
@@ -166,7 +169,9 @@ impl Clock {
         let mut at_ns = at.0.saturating_add(self.shift_ns);
         self.rows += 1;
         if self.rows == 1 {
+            at_ns = self.first_time(at_ns, ahead);
             self.run.first_ns = at_ns;
+            self.oldest_ns = at_ns;
         }
         // The subtraction turns a step back into a large step ahead.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
@@ -214,6 +219,7 @@ impl Clock {
         if is_step && begins_wild {
             self.count_wild(Step { row: 1, ns: back_ns, newest_ns: row.at_ns }, self.rows - 1);
             self.run = Run { first_ns: row.at_ns, ..Run::default() };
+            self.oldest_ns = row.at_ns;
             self.newest_ns = row.at_ns;
             return row.at_ns;
         }
@@ -226,6 +232,7 @@ impl Clock {
                 return self.run.first_ns;
             }
             self.steps += 1;
+            self.oldest_ns = self.oldest_ns.min(row.at_ns);
             if self.back.len() < STEPS_SHOWN {
                 let newest_ns = self.newest_ns;
                 self.back.push(Step { row: self.rows, ns: self.last.at_ns - row.at_ns, newest_ns });

@@ -29,6 +29,8 @@ const DATES_S: std::ops::Range<f64> = 1.1e9..2.2e9;
 /// From this number of seconds since 1970 (the year 1990) on, a time may be a date as it is read.
 const DATE_READ_S: f64 = 631_152_000.0;
 const YEAR_S: f64 = 31_556_952.0;
+/// The number of seconds from 1601, from which FILETIMEs count, to 1970.
+const FILETIME_EPOCH_S: f64 = 11_644_473_600.0;
 /// The number of requests per second on a volume that few machines reach, unless latencies show
 /// that they can.
 const BUSY_REQUESTS: f64 = 150_000.0;
@@ -149,7 +151,9 @@ impl Sample {
     pub(super) fn date(&self, doubt: &Doubt, began: Nanos) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= DATED_LEAST)?;
         let read_s = began.0 as f64 / 1e9;
-        if unit.name == "filetime" || read_s >= DATE_READ_S {
+        let is_filetime = unit.name == "filetime";
+        let epoch_s = if is_filetime { FILETIME_EPOCH_S } else { 0.0 };
+        if read_s - epoch_s >= DATE_READ_S {
             return None;
         }
         let in_unit = |other: &&TimeUnit| {
@@ -163,6 +167,8 @@ impl Sample {
         let times = other.ns / unit.ns;
         let evidence = match times <= 1_000 {
             _ if self.too_fast(1.0) || many(OUTSTANDING_MAX) => Evidence::Strong,
+            // No clock of Windows shows such a date.
+            _ if is_filetime => Evidence::PartialRows,
             true if requests > BUSY_REQUESTS && !few_under_way => Evidence::Strong,
             true if many(OUTSTANDING_MANY) => Evidence::PartialRows,
             _ if requests > VERY_BUSY_REQUESTS => Evidence::PartialRows,
@@ -171,11 +177,14 @@ impl Sample {
             false => return None,
         };
         let year = 1970.0 + (read_s / unit.ns as f64 * other.ns as f64 / YEAR_S).floor();
+        let read_on = match is_filetime {
+            true => format!("in {:.0}", 1601.0 + (read_s / YEAR_S).floor()),
+            false => format!("on {}", day_of(read_s)),
+        };
         Some(Finding {
             evidence,
             got: format!(
-                "a first request on {} at {requests:.0} requests/s per volume, if times are in {}",
-                day_of(read_s),
+                "a first request {read_on} at {requests:.0} requests/s per volume, if times are in {}",
                 unit.name
             ),
             expected: format!(

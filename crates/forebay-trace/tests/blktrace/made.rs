@@ -257,7 +257,8 @@ fn damage_in_the_middle_is_skipped_up_to_the_next_record() {
             .warnings
             .iter()
             .find(|note| note.contains("damaged and left out (1 part at byte"));
-        assert!(note.is_some_and(|note| note.contains("s.blktrace.0: ")), "{notes:?}");
+        let is_short = |note: &String| note.starts_with(|sign: char| sign.is_ascii_digit());
+        assert!(note.is_some_and(is_short), "a single file need not be named: {notes:?}");
         assert!(opened(&damaged, "0").is_err());
     }
     // Bytes that were lost or added.

@@ -15,8 +15,8 @@ pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
 
 pub(super) fn page(curve: &Curve) -> Page {
     let (tone, verdict) = match curve.recommended {
-        Some(_) if curve.is_worthwhile() => (Tone::Good, "How large a cache"),
-        _ => (Tone::Calm, "No cache helps"),
+        Some(_) => (Tone::Good, "How large a cache"),
+        None => (Tone::Calm, "No cache helps"),
     };
     let uses = format!(
         "{} of {}{} of {}",
@@ -56,28 +56,34 @@ const HOW: &str = "Every block that a read or a write touches counts as one use,
     before and has not been evicted since, so a block's first use is never found. LRU evicts the \
     block that was used longest ago, and one pass gives its hit ratio for every size. S3-FIFO is \
     simulated at the requested sizes. The recommended size is the smallest with 80 % of the hits \
-    of the largest cache, or a larger one while another 25 % of the size adds 5 % of these hits.";
+    of the largest cache, or a larger one while another 25 % of the size adds 5 % of these hits, or \
+    if 64 MiB are enough for 99 % of them.";
 
 fn about(curve: &Curve) -> &'static str {
     if curve.sampled_one_in > 1 { "about " } else { "" }
 }
 
 fn headline(curve: &Curve) -> String {
-    let Some(recommended) = curve.recommended else {
+    if !curve.finds_anything() {
         return "No cache helps: no block is used twice, so there is nothing to find.".into();
-    };
-    let most = format!("{}{}", about(curve), percent(curve.findable()));
-    match curve.is_worthwhile() {
-        false => {
-            format!("No cache is worth having: none finds more than {most} of the blocks used.")
-        }
-        true => format!(
-            "A cache of {} finds {} of the blocks used; no cache finds more than {most}, nearly reached with {}.",
-            curve.size(recommended.size_blocks),
-            percent(recommended.lru_hit_ratio),
-            curve.size(curve.nearly_all())
-        ),
     }
+    let most = format!("{}{}", about(curve), percent(curve.findable()));
+    let Some(recommended) = curve.recommended else {
+        return format!(
+            "No cache is worthwhile: none has a hit ratio above {most} (in blocks of {}).",
+            bytes(curve.block_bytes.into())
+        );
+    };
+    let nearly_all = curve.nearly_all();
+    let nearly = match nearly_all > recommended.size_blocks {
+        true => format!(", nearly reached with {}", curve.size(nearly_all)),
+        false => String::new(),
+    };
+    format!(
+        "A cache of {} has a hit ratio of {}; the maximum is {most}{nearly}.",
+        curve.size(recommended.size_blocks),
+        percent(recommended.lru_hit_ratio)
+    )
 }
 
 fn key_figures(curve: &Curve) -> Vec<KeyFigure> {
@@ -138,7 +144,9 @@ fn begins(curve: &Curve) -> usize {
 
 /// Builds the chart of hit ratio over cache size; `None` if no block is accessed twice.
 fn chart(curve: &Curve) -> Option<Chart> {
-    curve.recommended?;
+    if !curve.finds_anything() {
+        return None;
+    }
     let drawn = &curve.points[begins(curve)..];
     let line = |name: &str, of: fn(&CurvePoint) -> Option<f64>| {
         let at = |point: &CurvePoint| point.size_blocks as f64 * f64::from(curve.block_bytes);
@@ -179,7 +187,7 @@ fn notes(curve: &Curve) -> Vec<String> {
     }
     if curve.sampled_one_in > 1 {
         notes.push(format!(
-            "Estimated from one block in {}, {} in all, which give the number of uses to within {}.",
+            "Estimated from a sample of one block in {} ({}; error {}).",
             curve.sampled_one_in,
             counted(curve.sampled_blocks, "block"),
             percent(curve.sample_error_share)
@@ -251,7 +259,19 @@ mod tests {
             let figures = html.split("</style>").nth(1).unwrap();
             assert!(!figures.contains("NaN") && !figures.contains("inf"), "{figures}");
         }
-        let little = page(&curve(&[(1, 1.0, None), (9, 0.96, None)], Some(9)));
-        assert!(little.headline.contains("none finds more than 4 %"), "{}", little.headline);
+        let little = page(&curve(&[(1, 1.0, None), (9, 0.96, None)], None));
+        assert!(little.headline.contains("hit ratio above 4 % (in blocks"), "{}", little.headline);
+        assert!(little.key_figures.is_empty());
+    }
+
+    #[test]
+    fn a_larger_cache_is_mentioned_only_if_it_is_larger() {
+        let points = [(10, 0.5, None), (20, 0.203, None), (30, 0.2, None)];
+        let text = |recommended: u64| page(&curve(&points, Some(recommended))).headline;
+        let begins = "A cache of 40 KiB has a hit ratio of 50 %; the maximum is 80 %, nearly";
+        assert!(text(10).starts_with(begins), "{}", text(10));
+        for size in [20, 30] {
+            assert!(text(size).ends_with("the maximum is 80 %."), "{}", text(size));
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::verb::{
 };
 
 forebay_ask::ask! {
-    /// Report how similar two traces are, and for which purposes the second can replace the first
+    /// Report what got slower or faster from one trace to another, and how similar they are
     pub struct CompareAsk("compare") {
         /// The reference trace
         a: TraceInput [.positional()],

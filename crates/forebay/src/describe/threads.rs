@@ -7,8 +7,14 @@ use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
 use forebay_trace::describe::printable;
 use forebay_words::plural::counted;
 
-use crate::quantities::{seconds, significant};
+use crate::quantities::{percent, seconds, significant};
 
+/// Up to this many threads, the first screen shows each of them rather than their types.
+const FEW_THREADS: u64 = 8;
+/// Up to this many rows of types leave space for the names of the busiest threads on a screen.
+const TYPES_SHOWN: usize = 6;
+/// The number of threads that are named below their types.
+const BUSIEST_SHOWN: usize = 3;
 /// The width of the activity column, in characters.
 const WIDTH: usize = 16;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -31,13 +37,31 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
     if let Some(beyond) = &of.beyond {
         threads.push((format!("{} not followed", of.threads_beyond), String::new(), beyond));
     }
-    page.add("Types of threads", Place::FirstScreen, vec![Block::Table(asked(&types))]);
+    // A few threads need no summary.
+    let is_few = of.threads <= FEW_THREADS && of.rows.len() as u64 == of.threads;
+    let (of_types, of_threads) = match is_few {
+        true => (Place::Detail, Place::FirstScreen),
+        false => (Place::FirstScreen, Place::Detail),
+    };
+    let busiest = of.rows.iter().take(BUSIEST_SHOWN).map(|row| {
+        let share = row
+            .figures
+            .weight_share
+            .map_or(String::new(), |share| format!(" ({})", percent(share)));
+        format!("{}{share}", printable(&row.label))
+    });
+    let busiest = format!("Busiest: {}.", busiest.collect::<Vec<_>>().join(", "));
+    let mut summary = vec![Block::Table(asked(&types))];
     let mut one_by_one = vec![Block::Table(asked(&threads))];
+    // With more rows, the table fills the screen.
+    let named = if types.len() <= TYPES_SHOWN { &mut summary } else { &mut one_by_one };
+    named.push(Block::Text(busiest));
+    page.add("Types of threads", of_types, summary);
     if of.threads_hidden > 0 {
         let hidden = counted(of.threads_hidden, "thread");
         one_by_one.push(Block::Text(format!("Without a row of their own: {hidden}.")));
     }
-    page.add("Threads one by one", Place::Detail, one_by_one);
+    page.add("Threads one by one", of_threads, one_by_one);
     let when = format!(
         "Quarters are of the space in use, one volume after another. Fluctuation and activity are measured in {} periods of {}.",
         of.periods,

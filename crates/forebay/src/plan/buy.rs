@@ -473,7 +473,7 @@ fn cautions(
     let bytes = clients.clients.iter().map(|client| client.bytes).fold(0, u64::saturating_add);
     if rows.iter().any(|row| rank::is_any_pressed(row, bytes)) {
         told.push(
-            "Arrays are simulated with the data squeezed into 512 GiB per set, so heads move less than in reality."
+            "Arrays are simulated with the data compressed into 512 GiB per set, so seeks are shorter than in reality."
                 .into(),
         );
     }

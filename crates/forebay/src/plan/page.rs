@@ -1,7 +1,7 @@
 //! Elements that the report pages of several plans share.
 
 use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{KeyFigure, Page, Tone, Verdict};
+use forebay_show::page::{Block, KeyFigure, Page, Place, Section, Tone, Verdict};
 
 use crate::advise::judge::TOO_FEW;
 use crate::quantities::lasting;
@@ -26,11 +26,19 @@ pub(super) fn about_load(
 }
 
 /// Replaces the verdict and the headline, which say what to buy, if the trace has too few reads and
-/// writes to decide anything.
+/// writes to decide anything. The figures then are only in the details.
 pub(super) fn undecided(page: Page, data_requests: u64) -> Page {
     match too_few(data_requests) {
         Some(headline) => {
-            Page { verdict: Verdict::new(Tone::Warning, "Too few requests"), headline, ..page }
+            let verdict = Verdict::new(Tone::Warning, "Too few requests");
+            let is_notes = |block: &Block| matches!(block, Block::Notes(_));
+            let is_first = |section: &Section| section.place == Place::FirstScreen;
+            let detail = |section: Section| match section.blocks.iter().all(is_notes) {
+                false if is_first(&section) => Section { place: Place::Detail, ..section },
+                _ => section,
+            };
+            let sections = page.sections.into_iter().map(detail).collect();
+            Page { verdict, headline, key_figures: Vec::new(), sections, ..page }
         }
         None => page,
     }

@@ -101,7 +101,7 @@ fn sla_prices_a_promise_of_tiers_in_three_ways() {
             !everything.contains("with Miser") && !everything.contains(" 0 IOPS"),
             "{everything}"
         );
-        let none = "1 IOPS keep it in none of the three ways. On one server, first come";
+        let none = "At 1 IOPS, none of the three ways keeps the promise. The best of them, one";
         assert_eq!(everything.contains(none), capacity == Some("1"), "{everything}");
         let tables = tables(&found.page);
         let mut rows = tables.iter().flat_map(|table| &table.rows);
@@ -251,7 +251,8 @@ fn power_recommends_a_plan_that_keeps_the_promise() {
     let best = rows.iter().position(|row| row["plan"] == of["recommended"]).unwrap();
     assert_eq!(rows[best]["broken_epochs"], 0);
     let headline = &found.page.headline;
-    let leads = ["Keep ", "Switch ", "Leave "].iter().any(|verb| headline.starts_with(verb));
+    let leads =
+        ["Keep ", "Switch ", "Leave ", "One pool "].iter().any(|verb| headline.starts_with(verb));
     assert!(leads && headline.split_whitespace().count() <= 25, "{headline}");
     for table in tables(&found.page) {
         let marked = |row: &forebay_show::table::Row| matches!(row.mark, RowMark::Best(_));
@@ -264,6 +265,16 @@ fn power_recommends_a_plan_that_keeps_the_promise() {
     let hopeless = [("fraction", "1"), ("baseline_fraction", "0.5")];
     let found = answered::<PowerAsk>(&[&given[..], &more, &hopeless].concat());
     assert_eq!(found.data["traces"][1]["rows"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn power_says_that_a_single_pool_cannot_be_switched_off() {
+    let traces = Traces::new();
+    let trace = traces.csv("slow.csv", (0..200).map(|n| (n * 100, 4096)));
+    let given = [("traces", trace.to_str().unwrap()), ("within", "100ms"), ("epoch", "1h")];
+    let found = answered::<PowerAsk>(&[&given[..], &[("pool_disks", "4")]].concat());
+    let begins = "One pool of 4 disks is enough, and cannot be switched off: ";
+    assert!(found.page.headline.starts_with(begins), "{}", found.page.headline);
 }
 
 #[test]

@@ -185,7 +185,9 @@ fn customers_stay_with_their_provider() {
     for (option, value) in [("current", "gp3:gib=100"), ("instance", "m7i.large")] {
         let found = answer(&[(option, value)]);
         let headline = &found.page.headline;
-        assert!(headline.contains(" ebs-gp3, ") && !headline.contains("gcp"), "{headline}");
+        assert!(headline.contains(" ebs-gp3") && !headline.contains("gcp"), "{headline}");
+        let begin = if option == "current" { "Keep ebs-gp3, " } else { "Buy ebs-gp3, " };
+        assert!(headline.starts_with(begin), "{headline}");
         let said = found.data["said"].to_string();
         assert!(said.contains("\"Elsewhere: gcp-pd-ssd, "), "{said}");
         let table = &tables(&found.page)[0];
@@ -194,6 +196,12 @@ fn customers_stay_with_their_provider() {
         assert!(commands(&found.page).iter().all(|line| !line.contains("gcloud")));
     }
     assert_eq!(rows(&answer(&[("current", "gp3:gib=100")]).data)[2]["type"], "gcp-pd-ssd");
+    // Another setting of the same type is not another volume.
+    let found = answer(&[("current", "gp3:gib=100:mibps=700")]);
+    let headline = &found.page.headline;
+    assert!(headline.starts_with("Change your ebs-gp3 to "), "{headline}");
+    let said = found.data["said"].to_string();
+    assert!(said.contains(" MiB/s cost ") && !said.contains("; ebs-gp3 costs"), "{said}");
     // Google's customers stay as well, and a provider without a suitable volume is named.
     let found = answer(&[("current", "pd-ssd:gib=100")]);
     assert!(!found.data["said"].to_string().contains("Elsewhere"), "{}", found.data["said"]);
@@ -361,6 +369,9 @@ fn one_request_needs_the_smallest_volume() {
     let headline = &found.page.headline;
     assert!(headline.starts_with("Too few requests to decide: "), "{headline}");
     assert!(commands(&found.page).is_empty() && found.data["apply"].is_null());
+    // Figures of so few requests are only details.
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    assert!(found.page.key_figures.is_empty() && !screen.contains("ebs-gp2"), "{screen}");
 }
 
 /// A volume without a price does not count as free, and prices in different currencies are not

@@ -20,7 +20,9 @@ impl Plan {
             CellError::Field => {
                 let role = self.roles.get(bad.column);
                 let expected = role.map_or_else(String::new, |role| {
-                    let hint = other_date(role, got).or_else(|| hexadecimal_hint(role, got));
+                    let hint = other_date(role, got)
+                        .or_else(|| hexadecimal_hint(role, got))
+                        .or_else(|| negative_time(role, got));
                     expected(role) + &hint.unwrap_or_default()
                 });
                 RowError::new(title(bad.column), got, expected)
@@ -74,6 +76,13 @@ fn hexadecimal_hint(role: &Role, field: &[u8]) -> Option<String> {
     let is_hexadecimal = !field.is_empty() && field.iter().all(u8::is_ascii_hexdigit);
     (matches!(role, Role::Offset(_) | Role::Len(_)) && is_hexadecimal)
         .then(|| "; hexadecimal numbers need the prefix 0x".into())
+}
+
+/// Returns a hint if a time is negative.
+fn negative_time(role: &Role, field: &[u8]) -> Option<String> {
+    let digits = field.strip_prefix(b"-")?;
+    (matches!(role, Role::At(_) | Role::End(_)) && decimal(digits).is_some())
+        .then(|| "; times must not be negative: add a constant to all of them".into())
 }
 
 /// Returns a hint if a time is invalid in its unit but would be a date of this century in another.

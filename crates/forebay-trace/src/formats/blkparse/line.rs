@@ -124,7 +124,7 @@ fn span(mut span: Span, mut words: Words<'_>) -> Result<(Span, &[u8]), Unreadabl
     if rest.is_empty() {
         return Err("no sector and no process".into());
     }
-    if !rest[0].is_ascii_digit() {
+    if matches!(rest[0], b'[' | b'(') {
         return Ok((span, rest));
     }
     span.sector = words.number("the sector is not a number")?;
@@ -212,6 +212,10 @@ mod tests {
         assert!(fault("8,0 1 1 0.0 5 Q R 36028797018963967 + 16 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Q Y 800 + 8 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Q R 800 + 8 [x").is_some());
+        for sector in ["-8", "x8", "0x8"] {
+            let told = fault(&format!("8,0 1 1 0.0 5 Q R {sector} + 8 [x]")).unwrap();
+            assert_eq!(told, "the sector is not a number");
+        }
         assert!(fault("8,0 1 1 12 5 Q R 800 + 8 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Y R 800 + 8 [x]").is_some());
         assert!(fault("8,0 1 1 0.0000000001 5 Q R 800 + 8 [x]").is_some());

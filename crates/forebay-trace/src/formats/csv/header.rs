@@ -57,6 +57,9 @@ pub(crate) struct Header {
     pub(super) note: String,
 }
 
+/// The beginning of what is expected if a name is repeated.
+const ONE_COLUMN: &str = "one column called";
+
 /// A header whose names leave something open.
 #[derive(Debug)]
 pub(crate) struct Unsure {
@@ -64,18 +67,24 @@ pub(crate) struct Unsure {
     got: String,
     expected: String,
     hint: String,
+    /// Whether a repeated name is all that is wrong.
+    is_twice: bool,
 }
 
 impl Unsure {
     /// Adds that the rows could also be those of a preset with a different header.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
+        // A header that only repeats a name is known.
+        if self.is_twice {
+            return self;
+        }
         let from = named(&format!("from={name}"));
         self.hint += &format!("; if it is {name}, name that with {from}");
         self
     }
 
     pub(crate) fn at(self, path: &Path) -> TraceError {
-        let Unsure { line, got, expected, hint } = self;
+        let Unsure { line, got, expected, hint, .. } = self;
         let (path, place) = (path.to_path_buf(), Place::Line(line));
         TraceError::Malformed { path, place, got, expected, hint }
     }
@@ -378,7 +387,7 @@ impl Names<'_> {
         for other in (0..self.names.len()).filter(|other| self.titles.is_same(column, *other)) {
             said.put(other, word.as_str());
         }
-        said.unclear.push(format!("one column called {}", self.name(column)));
+        said.unclear.push(format!("{ONE_COLUMN} {}", self.name(column)));
         said.advise("_ for the one to ignore");
     }
 
@@ -428,7 +437,8 @@ impl Names<'_> {
                 format!("or write {text}{}", said.advice())
             }
         };
-        Unsure { line, got, expected: said.unclear.join(", and "), hint }
+        let is_twice = said.unclear.iter().all(|one| one.starts_with(ONE_COLUMN));
+        Unsure { line, got, expected: said.unclear.join(", and "), hint, is_twice }
     }
 
     /// Returns the name of a preset whose column names all occur in the header, and a declaration

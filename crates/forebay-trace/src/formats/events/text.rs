@@ -280,9 +280,9 @@ impl<P: EventLine> Taken<P> {
         warnings.extend(self.bad_sentence.clone());
         if let Some((first, _)) = &self.first_unknown {
             warnings.push(format!(
-                "{} {} neither events nor part of a summary, the first is line {first}",
+                "{} {} of a summary, the first is line {first}",
                 counted(self.unknown, "line"),
-                verb(self.unknown, "is", "are"),
+                verb(self.unknown, "is neither an event nor part", "are neither events nor parts"),
             ));
         }
         if self.cut_short {

@@ -10,8 +10,8 @@ pub(super) enum Line<'a> {
     Whole(u32, u64, &'a [u8]),
     /// The first part of an interrupted call.
     Unfinished(u32, u64, &'a [u8]),
-    /// The second part of an interrupted call, without its name.
-    Resumed(u32, &'a [u8]),
+    /// The second part of an interrupted call: its name, and what follows the first part.
+    Resumed(u32, &'a [u8], &'a [u8]),
     /// A signal, the end of a process, or other output.
     Other,
 }
@@ -78,8 +78,9 @@ pub(super) fn parse<'a>(line: &'a [u8], times: &mut Times) -> Result<Line<'a>, R
     }
     if let Some(rest) = rest.strip_prefix(b"<... ") {
         let resumed = memchr::memmem::find(rest, b" resumed>");
-        let after = resumed.and_then(|at| rest.get(at + b" resumed>".len()..));
-        return Ok(after.map_or(Line::Other, |after| Line::Resumed(thread, after)));
+        let split =
+            resumed.and_then(|at| Some((&rest[..at], rest.get(at + b" resumed>".len()..)?)));
+        return Ok(split.map_or(Line::Other, |(name, after)| Line::Resumed(thread, name, after)));
     }
     Ok(match rest.strip_suffix(UNFINISHED) {
         Some(begun) => Line::Unfinished(thread, at_ns, begun),

@@ -6,8 +6,12 @@ use forebay_words::quantities;
 
 use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
 
-/// If there are more steps back than this, they do not separate runs.
+/// If there are more steps back than this, they do not separate runs, unless all runs cover the
+/// same time.
 const RUNS_MAX: u64 = 16;
+/// If all rows together cover less than this many times the largest step back, the clock does not
+/// advance from step to step.
+const ADVANCING_STEPS: u64 = 4;
 const DAY_S: f64 = 86_400.0;
 
 impl Clock {
@@ -27,8 +31,14 @@ impl Clock {
             true => {
                 "this makes the trace look that long, and its rates and figures over time mean little"
             }
+            false if self.wild == 1 && self.wild_first == 1 => {
+                "it is treated as if it had the time of the request after it"
+            }
             false if self.wild == 1 => {
                 "it is treated as if it had the time of the request before it"
+            }
+            false if self.wild_first == 1 => {
+                "they are treated as if they had the time of the nearest other request"
             }
             false => "they are treated as if they had the time of the request before them",
         };
@@ -55,9 +65,11 @@ impl Clock {
     }
 
     fn back_sentence(&self, moved: u64) -> Option<String> {
-        // Many small steps are those of a log that is out of order.
-        let is_shuffled = self.steps > RUNS_MAX && self.moved_ns < STEP_NS;
-        if self.back.is_empty() || is_shuffled {
+        // Several CPUs that write to one log in turn cause many small steps, but the clock advances.
+        let covered_ns = self.newest_ns.saturating_sub(self.oldest_ns);
+        let is_advancing = covered_ns / ADVANCING_STEPS >= self.moved_ns;
+        let is_shuffled = self.steps > RUNS_MAX && is_advancing;
+        if self.back.is_empty() || is_shuffled && self.moved_ns < STEP_NS {
             return None;
         }
         let most = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
@@ -82,13 +94,13 @@ impl Clock {
                 long(self.moved_ns)
             ),
         };
-        let hint = match self.steps {
-            ..=RUNS_MAX => format!(
+        let hint = match is_shuffled {
+            false => format!(
                 "; if another recording begins there, or a clock was set, {} appends what follows \
                  instead",
                 named("split_runs=true")
             ),
-            _ => String::new(),
+            true => String::new(),
         };
         Some(format!("the clock {back}: {moved}{hint}"))
     }

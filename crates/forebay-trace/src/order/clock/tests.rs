@@ -256,8 +256,8 @@ fn requests_that_overtake_each_other_begin_no_run() {
 
 #[test]
 fn no_time_is_too_large() {
-    let (read, _) = run([u64::MAX, 0, u64::MAX, 5]);
-    assert_eq!(read, [u64::MAX, 0, u64::MAX, 5]);
+    let (read, _) = run([u64::MAX, 1, u64::MAX, 5]);
+    assert_eq!(read, [u64::MAX, 1, u64::MAX, 5]);
     let mut splitting = Clock::default();
     splitting.split();
     let times = [u64::MAX - 9 * S, 5 * 3600 * S, u64::MAX, 5 * 3600 * S];

@@ -5,6 +5,8 @@ use crate::trace::Record;
 
 /// The minimum number of rows before a row that is wild because it is earlier than the others.
 const KNOWN_ROWS: u64 = 3;
+/// From this time on, a clock does not count from the beginning of a recording or of an uptime.
+const DATED_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
 impl Clock {
     /// Returns whether the row is far earlier than the rows before it, and than the rows after it
@@ -17,8 +19,10 @@ impl Clock {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let is_far = back_ns >= FAR_NS;
         let is_missing = row.at_ns == self.shift_ns && row.at_ns <= self.run.first_ns;
+        // A far time of 0 that is followed by others like those before it is surely missing.
+        let known_rows = if is_far && is_missing && !ahead.is_empty() { 1 } else { KNOWN_ROWS };
         if !is_far && (!is_missing || back_ns < AHEAD_NS)
-            || self.rows - 1 - self.run.before < KNOWN_ROWS
+            || self.rows - 1 - self.run.before < known_rows
             || self.is_explained(row, STEP_NS)
         {
             return false;
@@ -35,6 +39,25 @@ impl Clock {
             let jump_ns = at_ns.saturating_sub(std::mem::replace(&mut last_ns, at_ns));
             jump_ns > back_ns / 2 && at_ns.saturating_sub(row.at_ns) > back_ns - back_ns / 4
         })
+    }
+
+    /// Returns the time of the first row. If it is 0 although the following rows are far later and
+    /// near each other, it is missing, and the row gets the time of the next row that has one.
+    /// Because a recording may begin at 0 and then pause, the later times must be dates, or some of
+    /// them must be missing too.
+    pub(super) fn first_time(&mut self, at_ns: u64, ahead: &[Record]) -> u64 {
+        let mut times = ahead.iter().map(|record| record.at.0).skip_while(|&at_ns| at_ns == 0);
+        let (Some(next_ns), 0) = (times.next(), at_ns) else { return at_ns };
+        let rest: Vec<u64> = times.collect();
+        let known = || rest.iter().filter(|&&at_ns| at_ns > 0);
+        let is_near = known().all(|at_ns| at_ns.abs_diff(next_ns) < next_ns / 2);
+        let is_missing = next_ns >= DATED_NS || known().count() < rest.len();
+        if next_ns < FAR_NS || known().count() == 0 || !is_near || !is_missing {
+            return at_ns;
+        }
+        self.count_wild(Step { row: 1, ns: next_ns, newest_ns: next_ns }, 1);
+        self.placed += 1;
+        next_ns
     }
 
     /// Returns whether the row follows a few rows that are far ahead of the others.

@@ -83,7 +83,8 @@ pub struct LatencyGroup {
     /// The number of the group's requests with a recorded latency in the second trace.
     pub b_requests: u64,
     /// Whether the group's latencies are higher or lower in the second trace. For all requests, all
-    /// three figures decide; for other groups, the figure that changed for all requests.
+    /// three figures decide; for other groups, the figure that changed for all requests, or all
+    /// three if these changed in different directions.
     pub change: LatencyChange,
     /// The mean latency.
     pub mean_ms: LatencyFigure,

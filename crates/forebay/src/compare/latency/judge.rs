@@ -17,6 +17,9 @@ const PAIRED_SHARE: f64 = 0.01;
 /// The share of all added latency with which a group is reported alone, if most requests belong to
 /// other groups.
 const MOSTLY_SHARE: f64 = 0.8;
+/// The minimum number of reads and of writes in the first trace for their means to show what a
+/// change of their mix does.
+const MIXED_LEAST: u64 = 10;
 /// The maximum number of groups of a kind that a sentence names.
 const NAMED_MAX: usize = 2;
 /// The share of the requests up to which the groups that changed count as few, so that a change of
@@ -52,7 +55,7 @@ pub(in super::super) fn latency_answer(
     }
     let change = all.change;
     let is_clear = matches!(change, LatencyChange::Slower | LatencyChange::Faster);
-    let mix_of = is_clear.then(|| mix(&groups, change)).flatten();
+    let mix_of = is_clear.then(|| by_operations(&all, &groups).or(mix(&groups, change))).flatten();
     let whom = (is_clear && mix_of.is_none()).then(|| whom(&groups, change));
     let (changed_for, only) = whom.unwrap_or_default();
     let span = duration_b_s.filter(|_| is_clear).and_then(|_| {
@@ -103,12 +106,14 @@ struct Comparison<'a> {
     level: f64,
 }
 
-/// The figure in which groups are compared: the one that changed for all requests.
+/// The figure in which groups are compared: the one that changed for all requests, or each of them
+/// if they changed in different directions.
 #[derive(Clone, Copy)]
 enum Lead {
     Mean,
     P50,
     P99,
+    Each,
 }
 
 impl Comparison<'_> {
@@ -123,18 +128,7 @@ impl Comparison<'_> {
         let mut all = self.group(&GroupKey::All)?;
         all.p50_ms = LatencyFigure { deviation_low: p50.0, deviation_high: p50.1, ..all.p50_ms };
         all.p99_ms = LatencyFigure { deviation_low: p99.0, deviation_high: p99.1, ..all.p99_ms };
-        let enough = all.a_requests.min(all.b_requests);
-        let mut changes = vec![all.mean_ms.change(), all.p50_ms.change()];
-        changes.extend((enough >= REQUESTS_THAT_MATTER).then(|| all.p99_ms.change()));
-        let has = |change| changes.contains(&change);
-        all.change = match (has(LatencyChange::Slower), has(LatencyChange::Faster)) {
-            _ if enough < TOO_FEW => LatencyChange::TooFew,
-            (true, true) => LatencyChange::Mixed,
-            (true, false) => LatencyChange::Slower,
-            (false, true) => LatencyChange::Faster,
-            (false, false) if has(LatencyChange::Unsure) => LatencyChange::Unsure,
-            (false, false) => LatencyChange::Same,
-        };
+        all.change = all.change_of_each();
         Some(all)
     }
 
@@ -146,6 +140,7 @@ impl Comparison<'_> {
             () if is_changed(&all.mean_ms) => Lead::Mean,
             () if is_changed(&all.p50_ms) => Lead::P50,
             () if is_changed(&all.p99_ms) => Lead::P99,
+            () if all.change == LatencyChange::Mixed => Lead::Each,
             () => Lead::Mean,
         };
         let least = if matches!(lead, Lead::P99) { REQUESTS_THAT_MATTER } else { TOO_FEW };
@@ -156,6 +151,7 @@ impl Comparison<'_> {
                 Lead::Mean => group.mean_ms.change(),
                 Lead::P50 => group.p50_ms.change(),
                 Lead::P99 => group.p99_ms.change(),
+                Lead::Each => group.change_of_each(),
             };
             Some((key.clone(), group))
         };
@@ -263,10 +259,28 @@ fn named(key: &GroupKey) -> (GroupKind, String) {
     (kind, name.to_string())
 }
 
+impl LatencyGroup {
+    /// Compares the mean, the median and, if there are enough requests, the 99th percentile.
+    fn change_of_each(&self) -> LatencyChange {
+        let enough = self.a_requests.min(self.b_requests);
+        let mut changes = vec![self.mean_ms.change(), self.p50_ms.change()];
+        changes.extend((enough >= REQUESTS_THAT_MATTER).then(|| self.p99_ms.change()));
+        let has = |change| changes.contains(&change);
+        match (has(LatencyChange::Slower), has(LatencyChange::Faster)) {
+            _ if enough < TOO_FEW => LatencyChange::TooFew,
+            (true, true) => LatencyChange::Mixed,
+            (true, false) => LatencyChange::Slower,
+            (false, true) => LatencyChange::Faster,
+            (false, false) if has(LatencyChange::Unsure) => LatencyChange::Unsure,
+            (false, false) => LatencyChange::Same,
+        }
+    }
+}
+
 impl LatencyFigure {
     /// Returns whether the figure is higher or lower in the second trace. Without an interval, only
     /// the size of the deviation counts.
-    fn change(&self) -> LatencyChange {
+    pub(super) fn change(&self) -> LatencyChange {
         let deviation = self.deviation.unwrap_or(f64::INFINITY);
         let beyond = |end: Option<f64>| end.unwrap_or(deviation);
         match () {
@@ -323,6 +337,23 @@ fn mix(groups: &[(GroupKey, LatencyGroup)], change: LatencyChange) -> Option<Gro
         let all = requests(false);
         all > 0 && requests(true) as f64 <= all as f64 * UNCHANGED_SHARE
     })
+}
+
+/// Returns the kind of reads and writes if most of the change of the mean is due to their mix: it
+/// remains if reads and writes in the second trace are as fast as in the first.
+fn by_operations(all: &LatencyGroup, groups: &[(GroupKey, LatencyGroup)]) -> Option<GroupKind> {
+    let share = |requests: u64, of: u64| requests as f64 / of as f64;
+    let mut by_mix = 0.0;
+    for (_, group) in groups.iter().filter(|(_, group)| group.kind == GroupKind::Operation) {
+        if group.a_requests < MIXED_LEAST {
+            return None;
+        }
+        let (a, b) =
+            (share(group.a_requests, all.a_requests), share(group.b_requests, all.b_requests));
+        by_mix += (b - a) * group.mean_ms.a;
+    }
+    let by_all = all.mean_ms.b - all.mean_ms.a;
+    (by_mix / by_all >= MOSTLY_SHARE).then_some(GroupKind::Operation)
 }
 
 /// Describes the groups whose latencies changed, if not all did, and returns the group itself if

@@ -205,7 +205,7 @@ fn another_mix_is_distinguished_from_slower_requests() {
     let b: Vec<Record> = recording(2).iter().map(written).collect();
     let found = answer(a, changed(&b, slow_writes));
     assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, Some(GroupKind::Operation)));
-    assert!(found.text.ends_with("because the mix of operations changed."), "{}", found.text);
+    assert!(found.text.ends_with(" reads (was 90 %)."), "{}", found.text);
 }
 
 #[test]
@@ -278,6 +278,55 @@ fn groups_that_change_in_opposite_directions_are_both_named() {
     assert!(!holds(&card), "{:?}", card.verdict.aspects);
     let found = card.latencies.unwrap();
     assert_eq!(found.change, LatencyChange::Mixed, "{}", found.text);
+}
+
+/// Reads are faster and writes are as fast, but nearly all requests of the second trace are reads.
+#[test]
+fn another_mix_of_reads_and_writes_is_not_called_slower_without_the_reason() {
+    let mixed = |seed: u64, reads_in_500: u64, read_ms: u64| {
+        let mut random = Random(seed);
+        let mut one = |number: u64| {
+            let is_read = number * 41 % 500 < reads_in_500;
+            let ns = if is_read { read_ms * MS } else { 150 * US };
+            let latency = Some(Nanos(ns * 9 / 10 + random.below(ns as usize / 5) as u64));
+            let op = if is_read { Op::Read } else { Op::Write };
+            Record { at: Nanos(number * 10 * MS), latency, op, ..recording(1)[0] }
+        };
+        (0..500).map(&mut one).collect::<Vec<_>>()
+    };
+    let found = answer(mixed(1, 12, 6), mixed(2, 496, 2));
+    assert_eq!(found.change, LatencyChange::Slower, "{}", found.text);
+    assert_eq!(found.mix_of, Some(GroupKind::Operation), "{}", found.text);
+    assert!(
+        found.text.contains("because the mix changed: 99.2 % reads (was 2.4 %)."),
+        "{}",
+        found.text
+    );
+    // Without the change of the mix, the second trace would be slower, too.
+    let found = answer(mixed(1, 250, 2), mixed(2, 300, 8));
+    assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, None), "{}", found.text);
+}
+
+/// A change in opposite directions within the reads is told as theirs.
+#[test]
+fn a_longer_tail_with_a_shorter_median_names_both_and_the_operation() {
+    let a = recording(1);
+    let rare = |of: &Record| match (of.op, of.at.0 / (100 * MS) % 60) {
+        (Op::Read, 31) => 6.0,
+        (Op::Read, _) => 0.8,
+        _ => 1.0,
+    };
+    let found = answer(a.clone(), changed(&a, rare));
+    assert_eq!(found.change, LatencyChange::Mixed, "{}", found.text);
+    let begins = "after.csv: the tail of reads is longer than in before.csv (p99 ";
+    assert!(found.text.starts_with(begins), "{}", found.text);
+    assert!(found.text.contains("), the median shorter ("), "{}", found.text);
+    let reads = found.groups.iter().find(|group| group.group == "reads").unwrap();
+    assert_eq!(reads.change, LatencyChange::Mixed);
+    let other = |of: &Record| 1.0 / rare(of);
+    let found = answer(changed(&a, rare), changed(&changed(&a, rare), other));
+    assert!(found.text.contains("the tail of reads is shorter than in"), "{}", found.text);
+    assert!(found.text.contains("), the median longer ("), "{}", found.text);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 use super::judge::{opposed, plural};
 use crate::advise::judge::REQUESTS_THAT_MATTER;
-use crate::quantities::millis;
+use crate::quantities::{millis, percent};
 
 /// The maximum number of words in the sentence.
 const WORDS_MAX: usize = 25;
@@ -14,6 +14,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
     let when = answer.when();
     let whom = match (&answer.changed_for, answer.mix_of) {
         (Some(whom), _) => format!(", mainly {whom}"),
+        (None, Some(GroupKind::Operation)) => mix(answer),
         (None, Some(kind)) => format!(", because the mix of {} changed", plural(kind)),
         (None, None) => unjudged(answer).unwrap_or_default(),
     };
@@ -22,9 +23,11 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
     let said = |when: &str, figures: &str, whom: &str| match answer.change {
         LatencyChange::Slower => format!("{b} is slower than {a}{when}: {figures}{whom}."),
         LatencyChange::Faster => format!("{b} is faster than {a}{when}: {figures}{whom}."),
-        LatencyChange::Mixed => opposite(answer, a, b).unwrap_or_else(|| {
-            format!("{b} is slower than {a} in part and faster in part: {figures}.")
-        }),
+        LatencyChange::Mixed => {
+            opposite(answer, a, b).or_else(|| tail(answer, a, b)).unwrap_or_else(|| {
+                format!("{b} is slower than {a} in part and faster in part: {figures}.")
+            })
+        }
         LatencyChange::Unsure => {
             format!("No significant difference in latency between {a} and {b}: {figures}.")
         }
@@ -76,6 +79,44 @@ fn opposite(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
         whose(faster),
         millis(down.b),
         millis(down.a)
+    ))
+}
+
+/// Says how the mix of reads and writes changed.
+fn mix(answer: &LatencyAnswer) -> String {
+    let all = answer.all();
+    let reads = answer.groups.iter().find(|group| group.kind == GroupKind::Operation);
+    let shares = reads.map_or(String::new(), |reads| {
+        let [a, b] = [(reads.a_requests, all.a_requests), (reads.b_requests, all.b_requests)]
+            .map(|(some, of)| percent(some as f64 / of as f64));
+        format!(": {b} {} (was {a})", reads.group)
+    });
+    format!(", because the mix changed{shares}")
+}
+
+/// Says whether the tail is longer and the median shorter, or vice versa, if they changed in opposite
+/// directions, and for which operation if it is the only one.
+fn tail(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
+    let opposed = |group: &LatencyGroup| match (group.p99_ms.change(), group.p50_ms.change()) {
+        (LatencyChange::Slower, LatencyChange::Faster) => Some(["longer", "shorter"]),
+        (LatencyChange::Faster, LatencyChange::Slower) => Some(["shorter", "longer"]),
+        _ => None,
+    };
+    opposed(answer.all())?;
+    let operations = answer.groups.iter().filter(|group| group.kind == GroupKind::Operation);
+    let mixed: Vec<_> = operations
+        .filter(|group| group.change == LatencyChange::Mixed && opposed(group).is_some())
+        .collect();
+    let (group, whose) = match mixed[..] {
+        [only] => (only, only.group.as_str()),
+        _ => (answer.all(), "requests"),
+    };
+    let [tail, median] = opposed(group)?;
+    let told = |of: &LatencyFigure| format!("{}, was {}", millis(of.b), millis(of.a));
+    Some(format!(
+        "{b}: the tail of {whose} is {tail} than in {a} (p99 {}), the median {median} ({}).",
+        told(&group.p99_ms),
+        told(&group.p50_ms)
     ))
 }
 

@@ -117,8 +117,8 @@ fn add_rows(page: &mut Page, answer: &Answer) {
     }
     let is_priced = rows.iter().any(|row| row.price.is_some());
     let order = match is_priced {
-        true => "The cheapest first".to_string(),
-        false => format!("Those that draw least power first ({}: the cheapest)", named("prices")),
+        true => "Sorted by price".to_string(),
+        false => format!("Sorted by power (by price with {})", named("prices")),
     };
     let more = match rows.len().saturating_sub(FIRST_ROWS) {
         0 => String::new(),

@@ -5,7 +5,7 @@ use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
-use forebay_words::plural::counted;
+use forebay_words::plural::{counted, verb};
 
 use super::{Answer, CapacityRow, Promises};
 use crate::plan::page::{about_load, key, mean_rate};
@@ -46,9 +46,11 @@ fn burst(answer: &Answer) -> Option<Block> {
     let (most, last) = knee(answer)?;
     let mut rows = [most, last].into_iter().filter(|_| answer.has_seconds());
     let row = rows.find(|row| row.capacity_iops > answer.busiest_second_iops)?;
-    let requests = counted(answer.busiest_within(row)?, "request");
+    let requests = answer.busiest_within(row)?;
+    let arrive = verb(requests, "arrives", "arrive");
+    let requests = counted(requests, "request");
     Some(Block::Text(format!(
-        "{} IOPS are more than the {} of the busiest second, because up to {requests} arrive within {}.",
+        "{} IOPS are more than the {} of the busiest second, because up to {requests} {arrive} within {}.",
         row.capacity_iops,
         answer.busiest_second_iops,
         bound(row.within_ms)

@@ -86,7 +86,15 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
     let way = match (best.plan, best.max_pools) {
         ("all-on", 1) => {
             return format!(
-                "Leave the one pool on: no other plan keeps {promise} with less power."
+                "One pool of {} is enough, and cannot be switched off: {} for {promise}.",
+                counted(question.pool_disks, "disk"),
+                watts(best.mean_power_w)
+            );
+        }
+        ("all-on", _) if power.epochs == 1 => {
+            return format!(
+                "The trace is too short for a plan: it covers only one epoch of {}.",
+                seconds(question.epoch.as_secs_f64())
             );
         }
         ("all-on", pools) => {

@@ -124,7 +124,7 @@ fn check(checked: &Division, ways: usize) -> String {
                 2 => "neither of the two ways",
                 _ => "none of the three ways",
             };
-            format!("{iops} IOPS keep it in {ways}. On {way}:")
+            format!("At {iops} IOPS, {ways} keeps the promise. The best of them, {way}:")
         }
     }
 }

@@ -95,6 +95,9 @@ fn headline(answer: &Answer) -> String {
                 (None, 2..) => {
                     format!("{kind}, {choice}, answers {promise}{condition}; no price is known.")
                 }
+                _ if !has && answer.current.iter().any(|current| current.kind == *kind) => {
+                    format!("Change your {kind} to {choice}: it answers {promise}{condition}.")
+                }
                 _ => format!("{verb} {kind}, {choice}: it answers {promise}{condition}."),
             }
         }
