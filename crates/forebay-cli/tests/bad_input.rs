@@ -244,6 +244,6 @@ fn every_verb_rejects_a_trace_whose_rows_are_all_skipped() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
     for mut verb in folder.verbs(&trace) {
-        fails(&mut verb, 2, &["trace.spc", "no requests", "1 row skipped"]);
+        fails(&mut verb, 2, &["trace.spc", "no requests in 1 row without data"]);
     }
 }

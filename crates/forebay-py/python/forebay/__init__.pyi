@@ -516,7 +516,7 @@ def compare(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Report how similar two traces are, and for which purposes the second can replace the first."""
+    """Report what got slower or faster from one trace to another, and how similar they are."""
 
 def plan_consolidate(
     traces: _Source | Sequence[_Source],
@@ -599,7 +599,7 @@ def device_import(
     file: _Path,
     output: _Path | None = None,
 ) -> dict[str, Any]:
-    """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
+    """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv next to it."""
 
 def device_probe(
     target: _Path,
@@ -616,7 +616,7 @@ def device_validate(
     *,
     arrivals: str = "simulated",
 ) -> dict[str, Any]:
-    """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
+    """Compare a model with measurements of the drive: fio's results, or a DiskSim validation trace."""
 
 def devices(
     device: _Path | Sequence[_Path] | None = None,
@@ -741,7 +741,7 @@ def plan_power(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Find how much energy a promise takes if pools of disks can be switched off."""
+    """Find how much energy a promise requires if pools of disks can be switched off."""
 
 def retrodict(
     trace: _Source,

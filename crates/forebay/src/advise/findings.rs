@@ -9,7 +9,9 @@ mod load;
 use super::available::{EQUAL_SLOTS, served};
 use super::choice::Choice;
 use super::headline::BURST_SHARE;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, keeps_up, share_busy, tells_latencies};
+use super::judge::{
+    SHARE_THAT_MATTERS, SPAN_LEAST_S, TOO_FEW, Tail, keeps_up, share_busy, tells_latencies,
+};
 use super::need::Need;
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
@@ -177,13 +179,20 @@ impl Case<'_> {
             Verdict::LoadTooLow => self.mostly_idle(),
             Verdict::Depends => self.disputed(),
             Verdict::DependsOnDrive => self.unsure(),
-            Verdict::TooShort | Verdict::NoTimes => format!(
-                "The trace is too short for advice: {} in {} {} nothing about schedulers or other remedies; at \
-                 least {TOO_FEW} are needed.",
-                counted(baseline.figures.requests, "request"),
-                seconds(self.input.description.duration_s),
-                verb(baseline.figures.requests, "says", "say"),
-            ),
+            Verdict::TooShort | Verdict::NoTimes => {
+                let (requests, span_s) = (baseline.figures.requests, self.span_s);
+                let least = match requests >= TOO_FEW {
+                    true => seconds(SPAN_LEAST_S),
+                    false => TOO_FEW.to_string(),
+                };
+                format!(
+                    "The trace is too short for advice: {} in {} {} nothing about schedulers or other remedies; at \
+                     least {least} are needed.",
+                    counted(requests, "request"),
+                    seconds(span_s),
+                    verb(requests, "says", "say"),
+                )
+            }
             Verdict::NothingToGain => format!(
                 "Nothing to gain from scheduling: {} differs by at most {} among all available schedulers. {}",
                 self.total_words(),
