@@ -83,9 +83,9 @@ def board(judged, wanted) -> str:
     return table(header, [row(p, found) for p, found in picked.items() if found])
 
 
-SAME_QUEUE = """The same, only among schedulers with the same queue: 128 places for reads and writes together, as in
-Linux today. The others have the queue of older kernels, which is at least twice as long: they have more requests to
-choose from, and tasks wait longer for a place.
+SAME_QUEUE = """The same, only among schedulers with the same queue: 128 places for reads and writes
+together, as in Linux today. The others have the queue of older kernels, which is at least twice as
+long: they have more requests to choose from, and tasks wait longer for a place.
 """
 
 BEYOND = """How far is each from what no order can beat? Time as a multiple of a bound on any order, on
