@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::traced::set_aside;
 use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Op, Request, RequestId};
+use forebay_trace::by_export::SERVER;
 use forebay_trace::write::{ProtectedFiles, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 
@@ -35,9 +36,6 @@ struct Bunch {
     streams: Vec<String>,
     began: Option<Nanos>,
 }
-
-/// The stream of everything that the server does by itself.
-const SERVER: &str = "(server)";
 
 /// The streams of a trace, numbered in the order of their first records.
 #[derive(Default)]

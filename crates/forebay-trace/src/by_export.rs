@@ -10,7 +10,7 @@ use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts, Stream};
 /// The name of the stream of all requests that belong to no known export.
 const NONE: &str = "(no export)";
 /// The name of the stream of the server's own requests.
-const SERVER: &str = "(server)";
+pub const SERVER: &str = "(server)";
 
 /// A reader whose streams are exports.
 pub struct ByExport {

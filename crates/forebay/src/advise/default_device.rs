@@ -28,8 +28,9 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
 
 /// Chooses a device if the user names none: the smallest general bundled drive
 /// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`,
-/// if possible without being nearly saturated. If none keeps up, chooses the one that falls behind least. If the trace seems to come from flash
-/// ([`RecordedOn`]), chooses flash. Also returns the reason.
+/// if possible without being nearly saturated. If none keeps up, chooses the one that falls behind
+/// least. If the trace seems to come from flash ([`RecordedOn`]), chooses flash. Also returns the
+/// reason.
 pub fn default_device(
     input: &Input,
     current: Option<&str>,

@@ -498,8 +498,8 @@ impl Case<'_> {
     }
 }
 
-/// Returns the first clause of `reason`, without its figures in parentheses. A decimal point ends
-/// nothing.
+/// Returns the first clause of `reason`, without its figures in parentheses. A decimal point
+/// does not end a clause.
 fn first_clause(reason: &str) -> &str {
     let ends = [" (", "; ", ". "].map(|end| reason.find(end));
     let end = ends.into_iter().flatten().min().unwrap_or(reason.len());
