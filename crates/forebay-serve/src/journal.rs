@@ -165,6 +165,11 @@ impl Journal {
         wall >= self.looks_at && self.says.is_some()
     }
 
+    /// Makes it time to check drives.
+    pub(crate) fn look_soon(&mut self) {
+        self.looks_at = Nanos::ZERO;
+    }
+
     /// Returns whether it is time to check for events on a volume.
     #[inline]
     pub(crate) fn listens(&mut self, wall: Nanos) -> bool {

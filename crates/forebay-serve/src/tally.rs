@@ -258,6 +258,10 @@ impl Observer for Counting {
         if done.outcome.is_err() {
             self.journal.answered(now, done);
         }
+        // Drives lost later must not seem to have been missing at the start.
+        if done.request.op == Op::Open {
+            self.journal.look_soon();
+        }
         self.front.borrow_mut().traces.finished(now, done);
     }
 }

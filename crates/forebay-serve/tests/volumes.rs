@@ -323,6 +323,27 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     server.stop().unwrap();
 }
 
+/// Tests that the first state of the drives is the one at the start, not at the first periodic look.
+#[test]
+fn a_drive_lost_just_after_the_start_is_reported_as_lost() {
+    for _ in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path());
+        let (server, socket) = served(folder.path(), &drives);
+        let mut client = Client::simple(&socket, "");
+        (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(1, 65_536)));
+        let said = said_until(&server, "5 of its 6 drives", || {
+            for nth in 0..64 {
+                File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
+                client.read(nth * 65_536, 65_536);
+            }
+        });
+        assert!(said.iter().all(|line| !line.contains("starts degraded")), "{said:?}");
+        drop(client);
+        server.stop().unwrap();
+    }
+}
+
 #[test]
 fn a_drive_whose_joining_was_interrupted_joins_when_the_command_is_repeated() {
     let folder = tempfile::tempdir().unwrap();
