@@ -22,7 +22,7 @@ impl Client {
     /// Connects to a server.
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         Client(BufReader::new(stream))
     }
 
