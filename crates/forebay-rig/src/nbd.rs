@@ -3,7 +3,8 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+
+use crate::PATIENCE;
 
 /// The command to read.
 pub const READ: u16 = 0;
@@ -30,10 +31,6 @@ pub const NO_HOLE: u16 = 2;
 pub const REQUEST_ONE: u16 = 8;
 /// The flag that requires zeroing to be refused if it would be slow.
 pub const FAST_ZERO: u16 = 16;
-
-/// How long a client waits for the server. It only keeps a test from hanging: any thread may have to
-/// wait for a processor for a long time.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Encodes the header of a request, followed by `data`.
 pub fn encoded(kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) -> Vec<u8> {
