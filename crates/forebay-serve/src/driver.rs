@@ -364,6 +364,7 @@ fn take_turns<L: SocketLanes>(
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
         counting.tell_events();
+        counting.tell_notes();
         counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();

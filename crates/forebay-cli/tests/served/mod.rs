@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 pub(crate) use forebay_rig::Folder;
+use forebay_rig::is_of_a_busy_machine;
 
 pub(crate) mod mounted;
 
@@ -68,12 +69,14 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// Waits until the server ends. Returns its exit status and its messages.
+    /// Waits until the server ends. Returns its exit status and its messages, except those due to a
+    /// busy machine.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
         self.said.read_to_string(&mut said).unwrap();
-        (status.code(), said)
+        let lines = said.lines().filter(|line| !is_of_a_busy_machine(line));
+        (status.code(), lines.map(|line| format!("{line}\n")).collect())
     }
 
     /// Interrupts the server, which must exit with status 0 and without a message.
