@@ -2,11 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 pub(crate) use forebay_rig::Folder;
-use forebay_rig::is_of_a_busy_machine;
+use forebay_rig::{is_of_a_busy_machine, wait_until};
+use serde_json::Value;
+
+use crate::command;
 
 pub(crate) mod mounted;
 
@@ -55,13 +60,13 @@ impl Serving {
         (Serving { child, said, uri }, all)
     }
 
-    /// Waits until the server says `part`.
-    pub(crate) fn says(&mut self, part: &str) {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never says {part}");
+    /// Waits until the server says `part`; returns its messages until then.
+    pub(crate) fn says(&mut self, part: &str) -> String {
+        let mut all = String::new();
+        while !all.contains(part) {
+            assert!(self.said.read_line(&mut all).unwrap() > 0, "it never says {part}: {all}");
         }
+        all
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -99,6 +104,29 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns a free port. The kernel gives such a port to nobody who does not ask for it.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 2000) as u16 * 10;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Returns the JSON output of `forebay top`, once all disks answer in time.
+pub(crate) fn top(folder: &Folder) -> Value {
+    let socket = folder.socket();
+    let mut told = Value::Null;
+    wait_until("a disk does not answer", || {
+        told = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0;
+        told["unanswered"].is_null()
+    });
+    told
 }
 
 /// Returns whether all `tools` are installed. If not, prints a message.
