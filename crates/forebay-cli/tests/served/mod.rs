@@ -44,20 +44,34 @@ impl Serving {
 
     /// Starts a command and waits until it serves. Returns the server and its messages so far.
     pub(crate) fn of(command: &mut Command) -> (Serving, String) {
+        let mut started = Err(String::new());
+        wait_until("the files of a killed server stay in use", || {
+            started = Serving::try_start(command);
+            // On a busy machine, the kernel takes long to release the files of a killed server.
+            !started.as_ref().is_err_and(|said| said.contains("another process"))
+        });
+        started.unwrap_or_else(|said| panic!("it does not serve: {said}"))
+    }
+
+    /// Starts a command like [`of`](Self::of). Returns its messages if it ends without serving.
+    fn try_start(command: &mut Command) -> Result<(Serving, String), String> {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
-        let uri = loop {
+        loop {
             let mut line = String::new();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it does not serve: {all}");
+            if said.read_line(&mut line).unwrap() == 0 {
+                child.wait().unwrap();
+                return Err(all);
+            }
             if let Some((_, uri)) = line.trim_end().split_once(" at ")
                 && line.contains("serving")
             {
-                break uri.to_string();
+                let uri = uri.to_string();
+                return Ok((Serving { child, said, uri }, all));
             }
             all += &line;
-        };
-        (Serving { child, said, uri }, all)
+        }
     }
 
     /// Waits until the server says `part`; returns its messages until then.
