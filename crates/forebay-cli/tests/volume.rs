@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use forebay_rig::holes;
+use forebay_rig::{holes, one_succeeds};
 use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
@@ -207,11 +207,16 @@ fn an_interrupted_replay_keeps_its_writes() {
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let row =
-        |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 10_000_000_000, n * 65_536);
+        |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 1_000_000_000_000, n * 65_536);
     let trace = folder.file("slow.csv", HEADER.to_string() + &(0..2).map(row).collect::<String>());
     let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "2s"];
-    let played = json(&mut forebay(&folder, &short));
-    assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
+    let mut played = Value::Null;
+    // If a thread has to wait for a processor, the time may be up before the first request.
+    let is_interrupted = one_succeeds(|| {
+        played = json(&mut forebay(&folder, &short));
+        played["requests"] == 1 && played["ended_early"] == "time is up"
+    });
+    assert!(is_interrupted, "{played}");
     assert!(played["notes"].to_string().contains("all writes are durable"), "{played}");
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
