@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use forebay_rig::{holes, one_succeeds};
+use forebay_rig::{holes, one_succeeds, wait_until_free};
 use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
@@ -536,7 +536,7 @@ fn a_drive_that_holds_data_is_not_added_to_a_volume() {
 #[test]
 fn a_volume_survives_a_kill_at_any_time() {
     let folder = Folder::new();
-    drives(&folder, 6);
+    let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let trace = writes(&folder, 3000);
     let trace = trace.to_str().unwrap();
@@ -548,6 +548,7 @@ fn a_volume_survives_a_kill_at_any_time() {
         std::thread::sleep(std::time::Duration::from_millis(60 + 90 * round));
         let _ = player.kill();
         player.wait().unwrap();
+        wait_until_free(&paths);
         let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
         let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
         assert!(is_whole, "round {round}: {checked}");

@@ -143,8 +143,8 @@ fn a_full_volume_is_reported_until_it_has_space() {
     fs::remove_file(filler).unwrap();
     // The writes waited, and nothing failed.
     client.join().unwrap();
-    let (status, state) = served.wait("healthy", |state| state["lacks_room"] == false);
-    assert_eq!((status, &state["health"]), (0, &"healthy".into()), "{state:#}");
+    let (status, state) = served.wait("healthy", |state| state["health"] == "healthy");
+    assert_eq!((status, &state["lacks_room"]), (0, &false.into()), "{state:#}");
     let serving = served.serving.take().unwrap();
     serving.signal("-INT");
     assert_eq!(serving.ends().0, Some(0));

@@ -15,4 +15,4 @@ pub mod redis;
 pub use crash::{Crash, Lie, Troubles};
 pub use folder::{Folder, holes};
 pub use medium::{Medium, SECTOR, Tear};
-pub use patience::{PATIENCE, is_of_a_busy_machine, one_succeeds, wait_until};
+pub use patience::{PATIENCE, is_of_a_busy_machine, one_succeeds, wait_until, wait_until_free};

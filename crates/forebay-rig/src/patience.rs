@@ -1,5 +1,7 @@
 //! Waiting in tests. On a busy machine, any thread may have to wait half a minute for a processor.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for an event. The limit only keeps the test from waiting forever.
@@ -16,6 +18,14 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until no process has locked these files. On a busy machine, the kernel takes long to release
+/// the files of a killed process that used io_uring.
+#[track_caller]
+pub fn wait_until_free(files: &[PathBuf]) {
+    let is_free = |path| File::open(path).is_ok_and(|file: File| file.try_lock().is_ok());
+    wait_until("files of a killed process stay in use", || files.iter().all(is_free));
 }
 
 /// Returns whether one of a few attempts succeeds, for behavior that shows only in wall time: a
