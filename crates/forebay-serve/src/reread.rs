@@ -12,7 +12,7 @@ use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
-use crate::driver::Driver;
+use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 use crate::file;
 use crate::outputs;
@@ -118,7 +118,7 @@ impl Running {
     /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
-        let figures = driver.figures().ok_or_else(|| driver.is_gone())?;
+        let figures = driver.figures(PATIENCE)?;
         let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
         let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
         let switching = Switching::begin(driver)?;
@@ -184,7 +184,7 @@ impl Running {
         let name = &driver.name;
         // New clients are refused from here on.
         self.offer(driver, &[])?;
-        let figures = driver.figures().ok_or_else(|| {
+        let figures = driver.figures(PATIENCE).map_err(|_| {
             unfit(format!("'{name}' does not answer, and was not removed; reload again later"))
         })?;
         let clients = figures.exports.iter().map(|export| export.clients).sum();
