@@ -145,6 +145,11 @@ impl Run for ServeAsk {
             for address in server.addresses() {
                 tell(&format!("serving {} at {address}", self.what.display()));
             }
+            if !config.listen.iter().any(|address| matches!(address, Address::Unix(_))) {
+                tell(
+                    "no Unix socket: `forebay top` and `forebay control` cannot reach this server",
+                );
+            }
             notify("READY=1");
             // The simulation of a drive takes seconds, so clients do not wait for it.
             let checked = config.clone();

@@ -56,10 +56,8 @@ pub(crate) fn prepare() -> anyhow::Result<()> {
     }
     let progress = Progress::new("reading standard input");
     let folder = env::temp_dir();
-    let mut file = tempfile::tempfile_in(&folder).map_err(|error| {
-        let expected = "a folder for a temporary copy of standard input";
-        refused(folder.clone(), error.to_string(), expected, "set TMPDIR to another folder")
-    })?;
+    let mut file = tempfile::tempfile_in(&folder)
+        .map_err(|error| TraceError::no_temporary_file(&error, "standard input"))?;
     io::copy(&mut io::stdin().lock(), &mut file).with_context(|| {
         format!("standard input is copied to {} while it is read", folder.display())
     })?;

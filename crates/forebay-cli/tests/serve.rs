@@ -253,7 +253,8 @@ fn libnbd_keeps_many_requests_in_flight() {
     }
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    let serving = Serving::start(&folder, &["disk", "--tcp", "127.0.0.1:0", "--buffered"]);
+    let mut serving = Serving::start(&folder, &["disk", "--tcp", "127.0.0.1:0", "--buffered"]);
+    serving.says("no Unix socket: `forebay top`");
     does(&folder, python, &["-c", MANY, &serving.uri, "trims"]);
     serving.stop();
 }

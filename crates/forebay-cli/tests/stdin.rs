@@ -167,6 +167,11 @@ fn truncated_input_and_a_full_temporary_folder_are_reported() {
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another folder"),
+        (
+            "touch a.blktrace.0; tar cf set.tar a.blktrace.0; TMPDIR=$PWD/none forebay describe set.tar",
+            2,
+            "/none: got No such file",
+        ),
         // A limit on the file size simulates a full disk.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
@@ -178,6 +183,14 @@ fn truncated_input_and_a_full_temporary_folder_are_reported() {
         assert!(said.starts_with(&format!("{status} forebay: ")), "{text}: {said}");
         assert!(said.contains(part) && said.lines().count() == 1, "{text}: {said}");
     }
+}
+
+#[test]
+fn the_bundled_trace_needs_no_folder_for_temporary_files() {
+    let folder = folder();
+    let text = "TMPDIR=$PWD/none forebay advise --format json | wc -l";
+    let said = shell::run(folder.root(), text).unwrap();
+    assert!(said.trim().parse::<usize>().unwrap() > 10, "{said}");
 }
 
 #[test]

@@ -72,6 +72,17 @@ impl TraceError {
         self
     }
 
+    /// Creates the error that no temporary copy of `what` can be made.
+    pub fn no_temporary_file(error: &io::Error, what: &str) -> TraceError {
+        TraceError::Malformed {
+            path: std::env::temp_dir(),
+            place: Place::File,
+            got: error.to_string(),
+            expected: format!("a folder for a temporary copy of {what}"),
+            hint: "set TMPDIR to another folder".to_owned(),
+        }
+    }
+
     /// Creates the error that no row could be read.
     pub(crate) fn no_row() -> TraceError {
         let (place, hint) = (Place::File, String::new());

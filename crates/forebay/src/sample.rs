@@ -1,10 +1,13 @@
 //! The bundled trace: a Hadoop TeraSort recorded by us (traces/README.md).
 
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use forebay_trace::TraceError;
 use forebay_trace::streams::StreamBy;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::Error;
 use crate::input::Input;
@@ -19,12 +22,15 @@ const NAME: &str = "the bundled TeraSort trace";
 /// memory.
 ///
 /// # Errors
-/// [`Error::Output`] if there is no space for a temporary file.
+/// [`Error::Output`] if there is no memory for the file.
 pub fn read(stream_by: StreamBy, progress: Progress<'_>) -> Result<Input, Error> {
     let fail = |source| Error::Output(TraceError::Io { path: PathBuf::from(NAME), source });
-    let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(fail)?;
+    // Containers may have no folder for temporary files.
+    let file = memfd_create("terasort", MemfdFlags::CLOEXEC).map_err(|e| fail(e.into()))?;
+    let mut file = File::from(file);
     file.write_all(BUNDLED).map_err(fail)?;
-    let mut input = Input::read(file.path(), Some("parquet"), stream_by, progress)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let mut input = Input::read(&path, Some("parquet"), stream_by, progress)?;
     input.path = PathBuf::from(NAME);
     Ok(input)
 }

@@ -212,7 +212,7 @@ impl AdviseAsk {
             devices::open(&device.0)?;
         }
         let folder = tempfile::tempdir()
-            .map_err(|source| Error::output(TraceError::Io { path: disk.path.clone(), source }))?;
+            .map_err(|error| TraceError::no_temporary_file(&error, "the captured trace"))?;
         let output = folder.path().join("captured.parquet");
         let length = self.r#for.unwrap_or(Nanos::from_secs(60));
         session.capture(&disk.path, length, &output)?;

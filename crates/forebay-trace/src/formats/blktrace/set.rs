@@ -169,7 +169,8 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
         if !entry.header().entry_type().is_file() || split_name(&name).is_none() {
             continue;
         }
-        let mut spooled = tempfile::tempfile().map_err(failed)?;
+        let mut spooled = tempfile::tempfile()
+            .map_err(|error| TraceError::no_temporary_file(&error, "the files of the tar"))?;
         let copied = io::copy(&mut entry, &mut spooled).map_err(|e| failed(plain(e)))?;
         if copied < entry.size() {
             let got = format!("a tar that ends within {}", name.display());
