@@ -86,7 +86,8 @@ options=--ublk
 serve
 await '[ -b /dev/ublkb0 ] && grep -q "\[none\]" /sys/block/ublkb0/queue/scheduler'
 queue=/sys/block/ublkb0/queue
-cat $queue/logical_block_size $queue/discard_max_bytes $queue/write_zeroes_max_bytes $queue/write_cache $queue/fua
+limits=$(cd $queue && cat logical_block_size discard_max_bytes write_zeroes_max_bytes write_cache fua)
+[ "$limits" = "$(printf '512\n1073741824\n33554432\nwrite back\n1')" ] || { say "limits: $limits"; exit 1; }
 programs
 
 say "zeros, discards"
