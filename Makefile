@@ -138,7 +138,7 @@ TARGETS := --lib --bins --tests
 TEST_CPU_MAX_S := 1200
 
 test: needs
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) format cargo fmt --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 	$(STAGE) build cargo build --workspace $(TARGETS) -q
@@ -151,7 +151,7 @@ test-full: test
 	@$(MAKE) --no-print-directory needs OPTIONAL="chromium:chromium chromium-driver:chromedriver"
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/browser.txt || \
 	  echo "!!! Selenium cannot be installed: the tests of pages in a browser are SKIPPED"
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
 	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow
 	$(STAGE) laws $(MAKE) --no-print-directory laws
@@ -165,7 +165,7 @@ test-full: test
 # Tests a single crate during work on it: make quick CRATE=forebay-store
 quick:
 	@test -n "$(CRATE)" || { echo "expected CRATE=NAME, one of: $$(ls crates | tr '\n' ' ')"; exit 2; }
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) format cargo fmt --check -p $(CRATE)
 	$(STAGE) clippy cargo clippy -p $(CRATE) --all-targets -- -D warnings
 	$(STAGE) tests cargo test -q -p $(CRATE)
@@ -281,6 +281,7 @@ py:
 	  $(MAKE) --no-print-directory py-test; \
 	else \
 	  echo "!!! no Python 3.10 with venv: the Python package's tests are SKIPPED"; \
+	  printf 'no Python 3.10 with venv\tthe Python package\n' >>"$${FOREBAY_SKIPS:-/dev/null}"; \
 	fi
 
 PY := target/py/bin

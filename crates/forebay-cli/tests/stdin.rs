@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::command::{Folder, ends, forebay, sample};
+use crate::served::have;
 use crate::shell;
 
 /// Creates a folder with 300 requests as SPC and as Parquet with latencies, both longer than a
@@ -182,8 +183,7 @@ fn truncated_input_and_a_full_temporary_folder_are_reported() {
 
 #[test]
 fn a_terminal_is_rejected_as_a_trace() {
-    if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
-        eprintln!("!!! there is no script(1): what a terminal is told is SKIPPED");
+    if !have(&["script"]) {
         return;
     }
     let folder = folder();

@@ -20,7 +20,9 @@ fn folder() -> Option<PathBuf> {
     if root.is_dir() {
         return Some(root);
     }
-    eprintln!("SKIPPED: no {}, the models are not checked against real drives", root.display());
+    forebay_testing::skipped(
+        "the recordings of DiskSim's validation set are not in ../shared/traces",
+    );
     None
 }
 
