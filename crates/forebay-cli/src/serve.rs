@@ -134,7 +134,7 @@ impl Run for ServeAsk {
         if self.check {
             let lines = config.check()?;
             overstated(&config).iter().for_each(|line| tell(line));
-            return Ok(print(&spelled(&(lines.join("\n") + "\n"), Spelling::Command))?);
+            return Ok(print(&spelled(&lines.join("\n"), Spelling::Command))?);
         }
         // This first call makes sure that SIGHUP no longer ends the process.
         interrupt::hung_up();

@@ -456,7 +456,7 @@ mod tests {
             "99 % of its I/Os completed at most 1.25 ms late",
             "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
-            "for 21.5 ms; promised ones take at most about 250 us longer than expected.",
+            "for 21.5 ms; promised ones take at most about 250 µs longer than expected.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }
@@ -466,7 +466,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let mut prompt = looked(12.0, 0);
         prompt.backs[0].window = Some(WindowFigures { window_ms: 21.5, device_tail_ms: 0.0 });
-        let prompt = page(&looked(10.0, 0), &prompt);
+        let prompt = page(&looked(10.0, 0), &prompt).replace('\n', " ");
         assert!(prompt.contains("promised ones take no longer than expected."), "{prompt}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");

@@ -368,7 +368,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
 }
 
 /// Returns the names of the bundled drives.
-pub fn bundled_names() -> impl Iterator<Item = &'static str> {
+fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
 
