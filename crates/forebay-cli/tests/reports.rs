@@ -164,7 +164,7 @@ fn foreign_folders_are_reported() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     // Root can write everywhere, so there is nothing to test.
     if fs::write(closed.join("mine"), "").is_ok() {
-        return;
+        return forebay_testing::skipped("root can write to every folder");
     }
     for words in verbs(&folder) {
         fails(&mut command(&words, &closed.join("page.html")), 2, &["page.html", "denied"]);

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// The increment of the state: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -54,6 +55,17 @@ pub fn skipped(why: &str) {
         // A single write, because other tests append at the same time.
         file.write_all(format!("{why}\t{test}\n").as_bytes()).unwrap();
     }
+}
+
+/// Returns the path of a recorded trace or of a folder of them in `../shared/traces`, which is not
+/// part of the repository. If it is missing, reports that the test is skipped.
+pub fn recorded(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
+    if !path.exists() {
+        skipped("a recorded trace is not in ../shared/traces");
+        return None;
+    }
+    Some(path)
 }
 
 #[cfg(test)]
