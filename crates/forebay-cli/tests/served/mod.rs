@@ -1,7 +1,7 @@
 //! Runs `forebay serve` and its client tools for tests.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
