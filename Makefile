@@ -1,5 +1,5 @@
 # make test     everything that must pass before a change is accepted: 20 minutes of CPU time, including builds
-# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in a minute
+# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in two minutes
 # make fuzz     FUZZ_SECONDS on each parser          make bench    speed measurements
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  only compares
