@@ -82,7 +82,7 @@ RELEASE := target/dist/release
 
 release: dist
 	rm -rf $(RELEASE); mkdir -p $(RELEASE)
-	@test -z "$$(packaging/needed.sh target/dist/forebay)" || \
+	@needed=$$(packaging/needed.sh target/dist/forebay); [ -z "$$needed" ] || \
 	  { echo "!!! only a static binary is released: rustup target add $(STATIC), and install musl-tools"; exit 1; }
 	cp target/dist/wheels/*.whl $(RELEASE)
 	install target/dist/forebay "$(RELEASE)/forebay-$$(target/dist/forebay --version | cut -d' ' -f2)-$$(uname -m)-linux"

@@ -7,7 +7,8 @@ architecture=$(dpkg --print-architecture)
 
 # The packages of the libraries that a binary needs if it is not static, each after a comma.
 depends=""
-for library in $(packaging/needed.sh "$binary"); do
+libraries=$(packaging/needed.sh "$binary")
+for library in $libraries; do
 	case $library in
 	libgcc_s.so.1) depends+=", libgcc-s1" ;;
 	ld-linux*.so.* | libc.so.6 | libm.so.6) ;;
